@@ -1,0 +1,137 @@
+"""How much room there is: the window, what is reserved for the answer, and limits on either."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from refold.errors import BadBudget
+
+__all__ = ["Breakdown", "Budget", "Exactly", "Limit", "Never", "Reserve", "Share", "Usage"]
+
+
+class Breakdown(Struct, frozen=True, omit_defaults=True):
+    """What a request is made of, in tokens (W01, N01). `system` is a system prompt kept apart from the messages."""
+
+    system: int = 0
+    tools: int = 0
+    messages: int = 0
+    prompt: int = 0
+    files: int = 0
+
+    @property
+    def overhead(self) -> int:
+        """Everything that no compaction of messages can shrink."""
+        return self.system + self.tools + self.prompt + self.files
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.overhead + self.messages
+
+
+class Budget(Struct, frozen=True, omit_defaults=True):
+    """A context window and the part of it kept for the answer, in tokens.
+
+    Raises:
+        BadBudget: a window of zero or less, or a reserve that is negative or leaves nothing.
+    """
+
+    window: int
+    output_reserve: int = 0
+
+    def __post_init__(self) -> None:
+        if self.window <= 0:
+            raise BadBudget(f"a context window of {self.window:,} tokens cannot hold anything; give a positive number")
+        if not 0 <= self.output_reserve < self.window:
+            raise BadBudget(
+                f"an output reserve of {self.output_reserve:,} tokens does not fit into a window of {self.window:,}; "
+                "lower the reserve or name a larger window"
+            )
+
+    @property
+    def input(self) -> int:
+        """The input budget: what a request may hold (W14)."""
+        return self.window - self.output_reserve
+
+
+class Reserve(Struct, frozen=True, omit_defaults=True):
+    """How much of a window is kept for the answer: the given maximum, or a share of the window up to a cap."""
+
+    share: float = 0.35  # N10
+    cap: int = 64_000  # N10
+    given_cap: int | None = None
+
+    def __call__(self, window: int, max_output: int | None) -> int:
+        """Return the reserve in tokens, always leaving at least one token for input."""
+        if max_output is None:
+            reserve = min(self.cap, int(window * self.share))
+        else:
+            reserve = max_output if self.given_cap is None else min(max_output, self.given_cap)
+        return max(0, min(reserve, window - 1))
+
+
+class Share(Struct, frozen=True, omit_defaults=True, tag="share"):
+    """A share of the input budget or of the window, minus a constant; `inclusive` says whether reaching it counts."""
+
+    share: float
+    of_window: bool = False
+    minus: int = 0
+    inclusive: bool = False
+
+    def tokens(self, budget: Budget) -> int:
+        """Return the limit in tokens under a budget."""
+        return int((budget.window if self.of_window else budget.input) * self.share) - self.minus
+
+    def reached(self, tokens: int, budget: Budget) -> bool:
+        """Tell whether a size has reached the limit, on the inclusive or the exclusive reading of it."""
+        exact = (budget.window if self.of_window else budget.input) * self.share - self.minus
+        return tokens >= exact if self.inclusive else tokens > exact
+
+
+class Exactly(Struct, frozen=True, omit_defaults=True, tag="exactly"):
+    """A number of tokens, whatever the window (V01)."""
+
+    count: int
+    inclusive: bool = False
+
+    def tokens(self, budget: Budget) -> int:
+        """Return the limit in tokens."""
+        return self.count
+
+    def reached(self, tokens: int, budget: Budget) -> bool:
+        """Tell whether a size has reached the limit."""
+        return tokens >= self.count if self.inclusive else tokens > self.count
+
+
+class Never(Struct, frozen=True, tag="never"):
+    """No limit: a trigger that never fires (V01, zero or less)."""
+
+    def tokens(self, budget: Budget) -> int:
+        """Return the window, since nothing smaller is asked."""
+        return budget.window
+
+    def reached(self, tokens: int, budget: Budget) -> bool:
+        """Return False."""
+        return False
+
+
+Limit: TypeAlias = Share | Exactly | Never
+
+
+class Usage(Struct, frozen=True, omit_defaults=True):
+    """What the provider last reported, in tokens; cached input is contained in `prompt`.
+
+    `covers` is the number of leading messages that were in that call's prompt; None means all but the newest
+    assistant message and what follows it.
+    """
+
+    prompt: int
+    completion: int = 0
+    cached: int = 0
+    covers: int | None = None
+
+    def __post_init__(self) -> None:
+        if min(self.prompt, self.completion, self.cached, self.covers or 0) < 0:
+            raise BadBudget("a usage report holds a negative number of tokens; pass the provider's report unchanged")

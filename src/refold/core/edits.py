@@ -1,0 +1,130 @@
+"""The three edits a plan is made of, and the fold that turns a transcript and plans into a view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold.core.messages import Content, Message, MessageId, Part, Patch, Path, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["Edit", "Hide", "Insert", "Rewrite", "fold"]
+
+
+class Rewrite(Struct, frozen=True, omit_defaults=True, tag="rewrite"):
+    """The part of a message at a path becomes another part, or goes (`to=None`).
+
+    A path that ends one past the last entry of a list appends a part.
+    """
+
+    message: MessageId
+    at: Path
+    to: Part | None = None
+
+
+class Hide(Struct, frozen=True, omit_defaults=True, tag="hide"):
+    """Messages leave the view; they stay in the transcript."""
+
+    messages: tuple[MessageId, ...]
+
+
+class Insert(Struct, frozen=True, omit_defaults=True, tag="insert"):
+    """A message of ours joins the view before another one, or at the end as the plan knew it (`before=None`)."""
+
+    message: Message
+    before: MessageId | None = None
+
+
+Edit: TypeAlias = Rewrite | Hide | Insert
+
+
+def fold(
+    messages: Sequence[Message], edits: Iterable[Sequence[Edit]], tips: Iterable[MessageId | None] = ()
+) -> tuple[Message, ...]:
+    """Apply runs of edits, one run a plan, to messages in order; unknown ids are void.
+
+    `tips` gives for each run the message after which its end inserts go (None: the end of the list).
+    """
+    hidden: set[MessageId] = set()
+    patches: dict[MessageId, list[Patch]] = {}
+    before: dict[MessageId, list[Message]] = {}
+    after: dict[MessageId | None, list[Message]] = {}
+    tip_of = iter(tips)
+    for run in edits:
+        tip = next(tip_of, None)
+        for edit in run:
+            match edit:
+                case Rewrite(message=id, at=at, to=to):
+                    patches.setdefault(id, []).append(Patch(at, to))
+                case Hide(messages=ids):
+                    hidden.update(ids)
+                case Insert(message=message, before=None):
+                    after.setdefault(tip, []).append(message)
+                case Insert(message=message, before=anchor):
+                    assert anchor is not None
+                    before.setdefault(anchor, []).append(message)
+    if not (hidden or patches or before or after):
+        return tuple(messages)
+    out: list[Message] = []
+
+    def place(message: Message) -> None:
+        for extra in before.get(message.id, ()):
+            place(extra)
+        if message.id not in hidden:
+            changes = patches.get(message.id)
+            out.append(patched(message, changes) if changes else message)
+        for extra in after.get(message.id, ()):
+            place(extra)
+
+    for message in messages:
+        place(message)
+    for extra in after.get(None, ()):
+        place(extra)
+    return tuple(out)
+
+
+def patched(message: Message, changes: Sequence[Patch]) -> Message:
+    """Return the message with its parts changed; the native object is left for the format to write."""
+    parts = message.parts
+    for change in changes:
+        parts = _put(parts, change)
+    return replace(message, parts=parts, patches=(*message.patches, *changes))
+
+
+def _put(parts: tuple[Part, ...], change: Patch) -> tuple[Part, ...]:
+    at, to = change.at, change.to
+    out: list[Part] = []
+    found = False
+    for part in parts:
+        if part.at == at:
+            found = True
+            if to is not None:
+                out.append(_readdressed(to, at))
+        elif isinstance(part, ToolResult) and any(inner.at == at for inner in part.content):
+            found = True
+            out.append(replace(part, content=_put_content(part.content, change)))
+        else:
+            out.append(part)
+    if not found and to is not None:
+        out.append(replace(to, at=at))
+    return tuple(out)
+
+
+def _put_content(content: tuple[Content, ...], change: Patch) -> tuple[Content, ...]:
+    kept: list[Content] = []
+    for inner in content:
+        if inner.at != change.at:
+            kept.append(inner)
+        elif change.to is not None:
+            assert isinstance(change.to, Content), "a result holds words, pictures, files or unknown blocks"
+            kept.append(replace(change.to, at=change.at))
+    return tuple(kept)
+
+
+def _readdressed(part: Part, at: Path) -> Part:
+    """Give a replacement the address of what it replaces; a new result's content has no address of its own."""
+    return replace(part, at=at)

@@ -1,0 +1,87 @@
+"""The one generator that runs a policy over a view: it yields needs, is sent answers, and returns a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, TypeAlias
+
+from refold.core.needs import Answer, Need, Refused
+from refold.core.plan import Base, Plan, PlanId, Sizes, StepRecord, sealed
+from refold.core.policy import Policy, Step, When
+from refold.core.view import Cause, View
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.edits import Edit
+
+__all__ = ["Planning", "due", "planning"]
+
+Planning: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], Plan]
+
+
+def due(policy: Policy, view: View) -> bool:
+    """Tell whether a compaction should start: the trigger is reached, or someone demands it."""
+    return view.cause is not Cause.THRESHOLD or policy.trigger.reached(view.tokens, view.budget)
+
+
+def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[PlanId] = ()) -> Planning:
+    """Run a policy's steps over a view; yield what each needs, take the answers, return the plan.
+
+    A step whose edits would make the view larger although it should shrink it is not done.
+    """
+    start = view
+    started = due(policy, view)
+    records: list[StepRecord] = []
+    for step in policy.steps:
+        if not _runs(step, started, view):
+            continue
+        needs = step.stage.needs(view)
+        answers = (yield needs) if needs else ()
+        edits = step.stage.edits(view, answers)
+        after, refused = _after(step, view, edits)
+        refused = refused or "; ".join(answer.reason for answer in answers if isinstance(answer, Refused))
+        if edits or refused:
+            records.append(
+                StepRecord(
+                    step.name,
+                    type(step.stage).__name__,
+                    len(view.done),
+                    len(after.done),
+                    view.tokens,
+                    after.tokens,
+                    refused,
+                )
+            )
+        view = after
+    transcript = view.transcript
+    return sealed(
+        Plan(
+            policy=policy.name,
+            fingerprint=policy.fingerprint,
+            cause=start.cause,
+            base=Base(len(transcript), transcript.tip),
+            sizes=Sizes(start.tokens, view.tokens, view.room, view.budget.input, view.fixed.overhead),
+            edits=view.done,
+            steps=tuple(records),
+            format=format,
+            earlier=tuple(earlier),
+        )
+    )
+
+
+def _runs(step: Step, started: bool, view: View) -> bool:
+    match step.when:
+        case When.EVERY_CALL:
+            return True
+        case When.DUE:
+            return started
+        case When.OVER_GOAL:
+            return started and view.excess > 0
+
+
+def _after(step: Step, view: View, edits: tuple[Edit, ...]) -> tuple[View, str]:
+    after = view.after(edits)
+    if edits and not step.stage.grows and after.estimated >= view.estimated:
+        return view, "it would not have made the view smaller"
+    return after, ""

@@ -1,0 +1,59 @@
+"""How full the window is now: from estimates, from what the provider reported, or from both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.budget import Usage
+    from refold.core.messages import Message
+
+__all__ = ["Estimate", "Gauge", "HigherOf", "LastTotal", "ReportedPlusTail", "covered"]
+
+
+class Estimate(Struct, frozen=True, tag="estimate"):
+    """The counter's word alone (N01, L11)."""
+
+    def measure(self, overhead: int, sizes: Sequence[int], messages: Sequence[Message], usage: Usage | None) -> int:
+        """Return the tokens of the whole request."""
+        return overhead + sum(sizes)
+
+
+class HigherOf(Struct, frozen=True, tag="higher_of"):
+    """The larger of the estimate and the last reported input (W03)."""
+
+    def measure(self, overhead: int, sizes: Sequence[int], messages: Sequence[Message], usage: Usage | None) -> int:
+        """Return the tokens of the whole request."""
+        return max(overhead + sum(sizes), usage.prompt if usage else 0)
+
+
+class ReportedPlusTail(Struct, frozen=True, tag="reported_plus_tail"):
+    """The last reported input plus an estimate of what came since; an estimate of all before any report (O02)."""
+
+    def measure(self, overhead: int, sizes: Sequence[int], messages: Sequence[Message], usage: Usage | None) -> int:
+        """Return the tokens of the whole request."""
+        if usage is None or usage.prompt <= 0:
+            return overhead + sum(sizes)
+        return usage.prompt + sum(sizes[covered(messages, usage) :])
+
+
+class LastTotal(Struct, frozen=True, tag="last_total"):
+    """Prompt and completion of the last call, and nothing newer (V01); an estimate where no call was made."""
+
+    def measure(self, overhead: int, sizes: Sequence[int], messages: Sequence[Message], usage: Usage | None) -> int:
+        """Return the tokens of the whole request."""
+        return usage.prompt + usage.completion if usage else overhead + sum(sizes)
+
+
+Gauge: TypeAlias = Estimate | HigherOf | ReportedPlusTail | LastTotal
+
+
+def covered(messages: Sequence[Message], usage: Usage) -> int:
+    """Return how many leading messages a report counted."""
+    if usage.covers is not None:
+        return min(usage.covers, len(messages))
+    return next((place for place in range(len(messages) - 1, -1, -1) if messages[place].role == "assistant"), 0)

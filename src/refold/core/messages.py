@@ -1,0 +1,199 @@
+"""Messages and their parts: what every format is read into, and the only shape stages see.
+
+A part is addressed by its path in the provider's own object, so removing one part never moves the
+address of another. Values have no identity of their own; identity is the transcript's business.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NewType, TypeAlias
+
+from msgspec import Struct
+
+__all__ = [
+    "Content",
+    "File",
+    "Image",
+    "Message",
+    "MessageId",
+    "Note",
+    "Opaque",
+    "Part",
+    "Patch",
+    "Path",
+    "Reasoning",
+    "Role",
+    "Text",
+    "ToolCall",
+    "ToolResult",
+    "invented",
+    "text_of",
+    "texts",
+]
+
+MessageId = NewType("MessageId", str)
+Path: TypeAlias = tuple[str | int, ...]
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+
+
+class Text(Struct, frozen=True, omit_defaults=True, tag="text"):
+    """Words, of whoever the message's role says."""
+
+    text: str
+    at: Path = ()
+
+
+class Image(Struct, frozen=True, omit_defaults=True, tag="image"):
+    """A picture; width and height in pixels, 0 where the bytes do not tell."""
+
+    media_type: str = ""
+    bytes: int = 0
+    width: int = 0
+    height: int = 0
+    detail: str = ""
+    at: Path = ()
+
+
+class File(Struct, frozen=True, omit_defaults=True, tag="file"):
+    """A document, a recording or a film that travels with the message; `text` where it is plain text."""
+
+    kind: Literal["document", "audio", "video"] = "document"
+    media_type: str = ""
+    bytes: int = 0
+    name: str = ""
+    text: str = ""
+    at: Path = ()
+
+
+class Reasoning(Struct, frozen=True, omit_defaults=True, tag="reasoning"):
+    """Thinking of the model; sealed when a signature or encryption forbids changing it.
+
+    `size` is the number of characters of what cannot be read (encrypted or redacted content).
+    """
+
+    text: str = ""
+    sealed: bool = False
+    size: int = 0
+    at: Path = ()
+
+
+class ToolCall(Struct, frozen=True, omit_defaults=True, tag="call"):
+    """A tool the model asked for; `arguments` is JSON text, or free text for custom tools.
+
+    `kind` is "function", or the provider's own word for another sort of call ("custom", "local_shell", …).
+    A call with `server=True` is answered by the provider inside the same message.
+    `call_id` is empty where the provider gives none (some Gemini calls): then name and order pair it.
+    """
+
+    call_id: str
+    name: str
+    arguments: str = ""
+    kind: str = "function"
+    server: bool = False
+    at: Path = ()
+
+
+class Opaque(Struct, frozen=True, omit_defaults=True, tag="opaque"):
+    """Anything this release does not know: carried, counted by its characters, never edited."""
+
+    kind: str = ""
+    size: int = 0
+    at: Path = ()
+
+
+Content: TypeAlias = Text | Image | File | Opaque
+
+
+class ToolResult(Struct, frozen=True, omit_defaults=True, tag="result"):
+    """What a tool answered; `content` parts have paths of their own inside the same native object."""
+
+    call_id: str
+    content: tuple[Content, ...] = ()
+    name: str = ""
+    is_error: bool = False
+    kind: str = "function"
+    server: bool = False
+    at: Path = ()
+
+    @property
+    def text(self) -> str:
+        """All words of the result, lines of different blocks apart."""
+        if len(self.content) == 1 and isinstance(first := self.content[0], Text):
+            return first.text
+        return "\n".join(part.text for part in self.content if isinstance(part, Text))
+
+
+Part: TypeAlias = Text | Image | File | Reasoning | ToolCall | ToolResult | Opaque
+
+NoteKind: TypeAlias = Literal[
+    "summary", "outline", "digest", "marker", "nudge", "notice", "acknowledgement", "restored", "synthetic", "request"
+]
+
+
+class Note(Struct, frozen=True, omit_defaults=True):
+    """Why we made a message, beside it and never inside the native object (providers refuse unknown fields).
+
+    `read` and `modified` are the file lists that a summary carries on (O10, O11).
+    """
+
+    kind: NoteKind
+    read: tuple[str, ...] = ()
+    modified: tuple[str, ...] = ()
+
+
+class Patch(Struct, frozen=True, omit_defaults=True):
+    """One change to a message: the part at a path becomes another, or goes (None)."""
+
+    at: Path
+    to: Part | None = None
+
+
+class Message(Struct, frozen=True, omit_defaults=True):
+    """One entry of a conversation, read from `native`, which is never written to.
+
+    A message whose parts are all tool results has the role "tool" in every format. A message that
+    we made has a note and no native object. `patches` are the edits so far, in order.
+    """
+
+    id: MessageId
+    role: Role
+    parts: tuple[Part, ...] = ()
+    note: Note | None = None
+    native: Any = None
+    patches: tuple[Patch, ...] = ()
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls of this message that await a result from us, in order."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCall) and not part.server)
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        """The results of this message that answer an earlier message's call, in order."""
+        return tuple(part for part in self.parts if isinstance(part, ToolResult) and not part.server)
+
+
+def texts(message: Message) -> tuple[str, ...]:
+    """Return every readable text of a message: words, tool output and arguments, not reasoning."""
+    found: list[str] = []
+    for part in message.parts:
+        match part:
+            case Text(text=text):
+                found.append(text)
+            case ToolCall(arguments=arguments):
+                found.append(arguments)
+            case ToolResult():
+                found.append(part.text)
+            case _:
+                pass
+    return tuple(found)
+
+
+def text_of(message: Message) -> str:
+    """Return the words of a message alone: no tool traffic, no reasoning."""
+    return "\n".join(part.text for part in message.parts if isinstance(part, Text))
+
+
+def invented(id: MessageId, role: Role, text: str, note: Note) -> Message:
+    """Return a message of our own with one text."""
+    return Message(id, role, (Text(text),), note)

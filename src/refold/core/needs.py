@@ -1,0 +1,87 @@
+"""Everything a compaction can want from outside, as values; whoever reads these four knows there is nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
+
+from refold.core.messages import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Answer", "Archive", "CountExactly", "Given", "Need", "ReadFile", "Refused", "Summarize", "answer_with"]
+
+
+class Summarize(Struct, frozen=True, omit_defaults=True, tag="summarize"):
+    """A summary of messages, by a model or a function.
+
+    `text` is the transcript as fenced data, `prompt` the name of the prompt file, `instructions` the whole
+    instruction text (the user's focus included), `previous` an earlier summary that is to be updated and is not in
+    `text`, `max_tokens` the most the answer may have, `language` the language of the conversation.
+    """
+
+    messages: tuple[Message, ...]
+    text: str
+    prompt: str = ""
+    instructions: str = ""
+    previous: str | None = None
+    max_tokens: int | None = None
+    language: str = ""
+    label: str = "summary"
+
+
+class ReadFile(Struct, frozen=True, omit_defaults=True, tag="read_file"):
+    """A file's present content, cut to `max_tokens`."""
+
+    path: str
+    max_tokens: int
+
+
+class Archive(Struct, frozen=True, omit_defaults=True, tag="archive"):
+    """Messages to be written somewhere safe before they leave the view."""
+
+    messages: tuple[Message, ...]
+    label: str = "transcript"
+
+
+class CountExactly(Struct, frozen=True, omit_defaults=True, tag="count"):
+    """The provider's own count of what will be sent."""
+
+    messages: tuple[Message, ...]
+    max_tokens: int = 16  # V08
+
+
+Need: TypeAlias = Summarize | ReadFile | Archive | CountExactly
+
+
+class Given(Struct, frozen=True, omit_defaults=True, tag="given"):
+    """A need was met: the summary or file as text, the place of an archive, or a count."""
+
+    text: str = ""
+    count: int = 0
+    place: str = ""
+
+
+class Refused(Struct, frozen=True, omit_defaults=True, tag="refused"):
+    """A need was not met. `absent` means that nobody was asked, because nobody was given to ask."""
+
+    reason: str
+    kind: Literal["absent", "failed", "empty", "overflow", "rejected"] = "failed"
+
+    @property
+    def absent(self) -> bool:
+        """Tell whether there was nobody to ask, which is not a failure."""
+        return self.kind == "absent"
+
+
+Answer: TypeAlias = Given | Refused
+
+
+def answer_with(need: Need, given: Callable[[Need], Answer]) -> Answer:
+    """Ask, and turn an exception into a refusal; an outsider's failure never ends a compaction by itself."""
+    try:
+        return given(need)
+    except Exception as error:  # any failure of a caller's function is a refusal
+        return Refused(f"{type(error).__name__}: {error}")

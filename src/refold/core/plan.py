@@ -1,0 +1,152 @@
+"""A plan: what one run of a policy does, as a value that can be printed, stored, compared and applied again."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NewType
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold.core.edits import Edit, Hide, Insert, Rewrite
+from refold.core.messages import MessageId
+from refold.core.transcript import ROOT, Transcript
+from refold.core.view import Cause
+from refold.errors import StalePlan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Base", "Plan", "PlanId", "Sizes", "StepRecord", "Tag", "checked", "sealed", "tags"]
+
+PlanId = NewType("PlanId", str)
+
+
+class Base(Struct, frozen=True):
+    """The transcript a plan was made for: how many messages, and the id of the last."""
+
+    length: int
+    tip: MessageId
+
+
+class StepRecord(Struct, frozen=True, omit_defaults=True):
+    """What one step did: its edits as a range of the plan's, tokens before and after, and why it did nothing."""
+
+    label: str
+    stage: str
+    start: int
+    stop: int
+    before: int
+    after: int
+    refused: str = ""
+
+
+class Sizes(Struct, frozen=True, omit_defaults=True):
+    """Tokens of the whole request before and after, the goal, the input budget, and the part that is fixed."""
+
+    before: int
+    after: int
+    goal: int
+    limit: int
+    fixed: int = 0
+
+    @property
+    def saved(self) -> int:
+        """Tokens saved; never negative (N02)."""
+        return max(self.before - self.after, 0)
+
+
+class Plan(Struct, frozen=True, omit_defaults=True):
+    """The edits of one run, in order, on what transcript, by which policy, and why.
+
+    No clock and no randomness: planning twice gives equal plans with equal ids.
+    """
+
+    policy: str
+    fingerprint: str
+    cause: Cause
+    base: Base
+    sizes: Sizes
+    edits: tuple[Edit, ...] = ()
+    steps: tuple[StepRecord, ...] = ()
+    format: str = ""
+    earlier: tuple[PlanId, ...] = ()
+    id: PlanId = PlanId("")
+
+    @property
+    def stages_used(self) -> tuple[str, ...]:
+        """The labels of the steps that changed something, in order (N02)."""
+        return tuple(step.label for step in self.steps if step.stop > step.start)
+
+    @property
+    def empty(self) -> bool:
+        """Tell whether the plan changes nothing."""
+        return not self.edits
+
+
+class Tag(Struct, frozen=True, omit_defaults=True):
+    """How one message is marked by a plan (N07); a message may carry a group of its own, a parent, or both."""
+
+    condense_id: str | None = None
+    condense_parent: str | None = None
+    truncation_id: str | None = None
+    truncation_parent: str | None = None
+    is_truncation_marker: bool = False
+
+
+def sealed(plan: Plan) -> Plan:
+    """Return the plan with the id that its content gives."""
+    body = msgspec.json.encode(replace(plan, id=PlanId("")))
+    return replace(plan, id=PlanId("plan:" + blake2b(body, digest_size=10).hexdigest()))
+
+
+def checked(plan: Plan, transcript: Transcript, known: Sequence[MessageId] = ()) -> Plan:
+    """Return the plan if it may be applied to this transcript.
+
+    `known` are the messages that earlier plans inserted.
+
+    Raises:
+        StalePlan: the transcript is shorter, other, or lacks a message the plan names.
+    """
+    length = plan.base.length
+    tip = transcript.messages[length - 1].id if 0 < length <= len(transcript) else ROOT
+    if length > len(transcript) or tip != plan.base.tip:
+        raise StalePlan(
+            f"plan {plan.id} was made for {length:,} messages ending in {plan.base.tip}, and these are other messages: "
+            "make a new plan for them"
+        )
+    present = set(known)
+    for edit in plan.edits:
+        match edit:
+            case Insert(message=message, before=anchor):
+                named: tuple[MessageId, ...] = () if anchor is None else (anchor,)
+                present.add(message.id)
+            case Rewrite(message=id):
+                named = (id,)
+            case Hide(messages=ids):
+                named = ids
+        for id in named:
+            if id not in transcript.index and id not in present:
+                raise StalePlan(f"plan {plan.id} names message {id}, which is not here: make a new plan")
+    return plan
+
+
+def tags(plan: Plan) -> dict[MessageId, Tag]:
+    """Read off a plan how each message is condensed or truncated, in NeuroLink's words (N07)."""
+    found: dict[MessageId, Tag] = {}
+    for step in plan.steps:
+        edits = plan.edits[step.start : step.stop]
+        groups = [edit.message for edit in edits if isinstance(edit, Insert) and edit.message.note is not None]
+        if not groups:
+            continue
+        group = groups[0]
+        marker = group.note is not None and group.note.kind == "marker"
+        hidden = [id for edit in edits if isinstance(edit, Hide) for id in edit.messages]
+        if marker:
+            found[group.id] = Tag(truncation_id=group.id, is_truncation_marker=True)
+            found |= {id: replace(found.get(id, Tag()), truncation_parent=group.id) for id in hidden}
+        else:
+            found[group.id] = Tag(condense_id=group.id)
+            found |= {id: replace(found.get(id, Tag()), condense_parent=group.id) for id in hidden}
+    return found

@@ -1,0 +1,89 @@
+"""A policy is a short list of steps; a step is a stage, a pure function from view to edits, and when it runs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from hashlib import blake2b
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from msgspec import Struct
+
+from refold.core.budget import Limit, Reserve, Share
+from refold.core.counting import CharCounter
+from refold.core.gauge import Estimate, Gauge
+
+if TYPE_CHECKING:
+    from refold.core.edits import Edit
+    from refold.core.needs import Answer, Need
+    from refold.core.view import View
+
+__all__ = ["Policy", "Pure", "Stage", "Step", "When"]
+
+
+class When(StrEnum):
+    """When a step runs: before every call, once the trigger fired, or while the view is above the goal."""
+
+    EVERY_CALL = "every_call"
+    DUE = "due"
+    OVER_GOAL = "over_goal"
+
+
+class Stage(Protocol):
+    """One way to shorten a view. Both methods are pure and may be called more than once on one view."""
+
+    @property
+    def grows(self) -> bool:
+        """Whether the stage may make a view larger (a repair, a restored file); else such edits are dropped."""
+
+    def needs(self, view: View) -> tuple[Need, ...]:
+        """Return what the stage asks from outside; nothing for most."""
+
+    def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
+        """Return the changes; none means nothing worth doing."""
+
+
+class Pure(Struct, frozen=True):
+    """Base of the stages that ask for nothing and never make a view larger."""
+
+    grows: ClassVar[bool] = False
+
+    def needs(self, view: View) -> tuple[Need, ...]:
+        """Return no needs."""
+        return ()
+
+
+class Step(Struct, frozen=True):
+    """A stage, when it runs, and the word its own system has for it ("prune", "truncate")."""
+
+    stage: Stage
+    when: When = When.DUE
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        """The label, or the stage's name in small letters."""
+        return self.label or type(self.stage).__name__.lower()
+
+
+class Policy(Struct, frozen=True):
+    """How one system keeps a conversation inside its window; a value, compared and printed as one.
+
+    `counter=None` means exact counts by the model's tokenizer, which the caller's side supplies.
+    `after_overflow` is the policy used when a provider has refused the request for its size.
+    """
+
+    name: str
+    steps: tuple[Step, ...]
+    trigger: Limit = Share(0.8, inclusive=True)
+    goal: Limit = Share(0.5)
+    counter: CharCounter | None = None
+    gauge: Gauge = Estimate()
+    reserve: Reserve = Reserve()
+    after_overflow: Policy | None = None
+    renews_session: bool = False
+    summary: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of everything the policy is; two policies that act alike have the same."""
+        return blake2b(repr(self).encode(), digest_size=8).hexdigest()

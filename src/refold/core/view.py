@@ -1,0 +1,202 @@
+"""What the model would see now, and all that a stage is given."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import cached_property
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold.core.budget import Breakdown, Budget, Limit, Usage
+from refold.core.counting import Counter
+from refold.core.edits import Edit, Insert, fold
+from refold.core.messages import Message, MessageId, Note, Part, Role, Text, ToolCall, ToolResult
+from refold.core.transcript import Transcript, canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Cause", "Rule", "Traits", "View", "Violation"]
+
+
+class Cause(StrEnum):
+    """Why a run started."""
+
+    THRESHOLD = "threshold"
+    OVERFLOW = "overflow"
+    SILENT_OVERFLOW = "silent_overflow"
+    MANUAL = "manual"
+
+
+class Violation(Struct, frozen=True, omit_defaults=True):
+    """A breach of a provider's rule: which rule, what is wrong, at which messages (positions and ids)."""
+
+    rule: str
+    message: str
+    at: tuple[int, ...] = ()
+    ids: tuple[MessageId, ...] = ()
+    calls: tuple[str, ...] = ()
+
+
+class Rule(Protocol):
+    """What a provider demands of a list of messages, with both its faces."""
+
+    @property
+    def name(self) -> str:
+        """The rule's name in violations and documents."""
+
+    def cuts(self, messages: Sequence[Message]) -> set[int]:
+        """Return the positions, 0 to len(messages), where a range may begin or end."""
+
+    def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
+        """Return every breach, in order."""
+
+
+class Traits(Struct, frozen=True, omit_defaults=True):
+    """What a stage must know of a format to make messages for it.
+
+    `results_together`: results of one batch share one message (else each is its own).
+    `system_in_list`: a system message may stand in the list. `assistant_last`: an assistant's message may be last.
+    `alternates`: neighbours of one role are written as one message.
+    """
+
+    results_together: bool = False
+    system_in_list: bool = True
+    assistant_last: bool = True
+    alternates: bool = False
+
+
+class View(Struct, frozen=True, dict=True):
+    """What the model would see now: the fold of edits over a transcript, with its size and its limits.
+
+    `start` is the view as messages before this run (earlier plans folded in); `done` are the edits of this run.
+    `tokens` are on the measured scale: what the gauge said at the start minus what the counter says was saved since.
+    `estimates` is a shared memo of counts by message id, for messages no edit touched.
+    """
+
+    transcript: Transcript
+    start: tuple[Message, ...]
+    budget: Budget
+    goal: Limit
+    counter: Counter
+    rules: tuple[Rule, ...] = ()
+    traits: Traits = Traits()
+    fixed: Breakdown = Breakdown()
+    usage: Usage | None = None
+    measured: int = 0
+    cause: Cause = Cause.THRESHOLD
+    instructions: str = ""
+    done: tuple[Edit, ...] = ()
+    estimates: dict[MessageId, int] = {}
+    before: int | None = None
+
+    @cached_property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages of the view, in order."""
+        tip = self.start[-1].id if self.start else None
+        return fold(self.start, [self.done], [tip]) if self.done else self.start
+
+    @cached_property
+    def index(self) -> dict[MessageId, int]:
+        """Where each message of the view stands."""
+        return {message.id: place for place, message in enumerate(self.messages)}
+
+    @cached_property
+    def cuts(self) -> frozenset[int]:
+        """The positions where a range may begin or end under every rule."""
+        cuts = set(range(len(self.messages) + 1))
+        for rule in self.rules:
+            cuts &= rule.cuts(self.messages)
+        return frozenset(cuts)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The counter's word for each message of the view, in order."""
+        return tuple(map(self.size, self.messages))
+
+    @property
+    def estimated(self) -> int:
+        """The counter's word for the whole request."""
+        return self.fixed.overhead + self.counter.per_conversation + sum(self.sizes)
+
+    @cached_property
+    def tokens(self) -> int:
+        """The size of the whole request on the measured scale."""
+        if self.before is None:
+            return self.measured
+        return max(self.measured - self.before + self.estimated, 0)
+
+    @cached_property
+    def room(self) -> int:
+        """The goal in tokens of the whole request, never above the input budget."""
+        return min(self.goal.tokens(self.budget), self.budget.input)
+
+    @property
+    def excess(self) -> int:
+        """How many tokens are above the goal; zero or less when it is met."""
+        return self.tokens - self.room
+
+    @cached_property
+    def calls(self) -> dict[MessageId, dict[str, ToolCall]]:
+        """For each message with results: the call each of its results answers, by call id."""
+        return _answered(self.messages)
+
+    def call_of(self, message: Message, result: ToolResult) -> ToolCall | None:
+        """Return the call a result answers, or None where it has none."""
+        return self.calls.get(message.id, {}).get(result.call_id or result.name)
+
+    def size(self, message: Message) -> int:
+        """Return the counter's word for one message, counted once while no edit touches it."""
+        if message.patches or message.native is None:
+            return self.counter.message(message)
+        known = self.estimates.get(message.id)
+        if known is None:
+            known = self.estimates[message.id] = self.counter.message(message)
+        return known
+
+    def insert(
+        self, role: Role, parts: Sequence[Part] | str, note: Note, *, before: MessageId | None = None, salt: int = 0
+    ) -> Insert:
+        """Return an insert of a message of ours, before another one or at the end.
+
+        Its id follows from the transcript, the edits so far and its content; `salt` tells equal messages apart.
+        """
+        content: tuple[Part, ...] = (Text(parts),) if isinstance(parts, str) else tuple(parts)
+        seed = msgspec.json.encode(
+            (self.transcript.tip, self.measured, len(self.done), salt, role, note, content, before)
+        )
+        id = MessageId("made:" + blake2b(canonical(made), digest_size=10).hexdigest())
+        return Insert(Message(id, role, content, note), before)
+
+    def original(self, id: MessageId) -> Message | None:
+        """Return a message as it was said, whatever plans did to it (W07)."""
+        place = self.transcript.index.get(id)
+        return None if place is None else self.transcript.messages[place]
+
+    def after(self, edits: Sequence[Edit]) -> View:
+        """Return the view with more edits done."""
+        if not edits:
+            return self
+        before = self.estimated if self.before is None else self.before
+        return replace(self, done=(*self.done, *edits), before=before)
+
+
+def _answered(messages: Sequence[Message]) -> dict[MessageId, dict[str, ToolCall]]:
+    """Pair results to the newest earlier call of the same id, or of the same name where there are no ids."""
+    open_: dict[str, ToolCall] = {}
+    found: dict[MessageId, dict[str, ToolCall]] = {}
+    for message in messages:
+        for part in message.parts:
+            match part:
+                case ToolCall(call_id=call_id, name=name):
+                    open_[call_id or name] = part
+                case ToolResult(call_id=call_id, name=name):
+                    call = open_.get(call_id or name)
+                    if call is not None:
+                        found.setdefault(message.id, {})[call_id or name] = call
+                case _:
+                    pass
+    return found

@@ -1,0 +1,122 @@
+"""Everything refold raises on purpose, drawn as one tree.
+
+RefoldError
+├── UsageError               the caller asked for what cannot be done
+│   ├── UnknownFormat        no such format, or none that can be told from the messages
+│   ├── UnknownPolicy        no policy of that name
+│   ├── UnknownModel         a model was required to be known and is not
+│   ├── BadBudget            a window, goal or limit that cannot hold
+│   ├── BadMessages          the messages are not a list of the named format
+│   ├── UnreadableTranscript a file that is not a transcript, with the line
+│   ├── UnreadablePlan       not a plan, or one of a later version
+│   └── StalePlan            a plan made for another transcript
+├── OutsideError             someone else said no
+│   ├── SummaryRefused       no summary could be had
+│   └── ContextOverflow      a provider refused the request for its size
+├── BrokenConversation       provider rules that do not hold and that no step repairs
+└── CannotFit                every step ran and the view is still above the input budget
+
+A UsageError is the caller's mistake: nothing was changed, mend the call. An OutsideError is a
+refusal from outside: nothing was changed, the call may be repeated. BrokenConversation and
+CannotFit carry the plan as far as it got.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from refold.core.plan import Plan
+    from refold.core.view import Violation
+
+__all__ = [
+    "BadBudget",
+    "BadMessages",
+    "BrokenConversation",
+    "CannotFit",
+    "ContextOverflow",
+    "OutsideError",
+    "RefoldError",
+    "StalePlan",
+    "SummaryRefused",
+    "UnknownFormat",
+    "UnknownModel",
+    "UnknownPolicy",
+    "UnreadablePlan",
+    "UnreadableTranscript",
+    "UsageError",
+]
+
+
+class RefoldError(Exception):
+    """Anything refold raises on purpose."""
+
+
+class UsageError(RefoldError):
+    """The caller asked for what cannot be done; nothing was changed."""
+
+
+class UnknownFormat(UsageError):
+    """No format of that name, or none that can be told from the messages."""
+
+
+class UnknownPolicy(UsageError):
+    """No policy of that name."""
+
+
+class UnknownModel(UsageError):
+    """A model that no table knows, where a known one was required."""
+
+
+class BadBudget(UsageError):
+    """A window, reserve, goal or limit that cannot hold."""
+
+
+class BadMessages(UsageError):
+    """The messages are not what the named format calls a list of messages."""
+
+
+class UnreadableTranscript(UsageError):
+    """A file that is no transcript, or a damaged line in one."""
+
+
+class UnreadablePlan(UsageError):
+    """Not a plan, a damaged plan, or one written by a later version."""
+
+
+class StalePlan(UsageError):
+    """A plan that was made for another transcript."""
+
+
+class OutsideError(RefoldError):
+    """Someone outside this library said no; nothing was changed."""
+
+
+class SummaryRefused(OutsideError):
+    """No summary could be had, and the policy does not go on without one."""
+
+
+class ContextOverflow(OutsideError):
+    """A provider refused the request because it does not fit its context window."""
+
+
+class BrokenConversation(RefoldError):
+    """Provider rules that do not hold, and that no step of the policy repairs."""
+
+    def __init__(self, message: str, violations: tuple[Violation, ...] = ()) -> None:
+        super().__init__(message)
+        self.violations = violations
+
+
+class CannotFit(RefoldError):
+    """Every step ran and the view is still above the input budget.
+
+    `plan` is what could be done, `sizes` says what is left and cannot shrink, in tokens by cause.
+    """
+
+    def __init__(self, message: str, plan: Plan, sizes: Mapping[str, int]) -> None:
+        super().__init__(message)
+        self.plan = plan
+        self.sizes = dict(sizes)

@@ -1,0 +1,1 @@
+"""Answers to needs: the first place with input and output."""
