@@ -165,9 +165,7 @@ class View(Struct, frozen=True, dict=True):
         Its id follows from the transcript, the edits so far and its content; `salt` tells equal messages apart.
         """
         content: tuple[Part, ...] = (Text(parts),) if isinstance(parts, str) else tuple(parts)
-        seed = msgspec.json.encode(
-            (self.transcript.tip, self.measured, len(self.done), salt, role, note, content, before)
-        )
+        made = (self.transcript.tip, self.measured, len(self.done), salt, role, note, content, before)
         id = MessageId("made:" + blake2b(canonical(made), digest_size=10).hexdigest())
         return Insert(Message(id, role, content, note), before)
 
