@@ -1,0 +1,91 @@
+"""Which files a shell command plainly reads or writes; a command that is not plain names none."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from itertools import pairwise
+from posixpath import join, normpath
+
+__all__ = ["argv_of", "patched_files", "read_by", "written_by"]
+
+LONGEST = 2_000  # characters of a command that are looked at; a longer one is a program of its own
+PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.M)
+RANGE = re.compile(r"^(\d+)(?:,(\d+|\$))?p$")
+SHOWS = re.compile(r"\s*(?:cd \S+ && )?(?:cat|nl|head|sed) ")
+JOINERS = {"|", "||", "&&", ";", "&", "(", ")", "|&"}
+
+
+def argv_of(command: object) -> str:
+    """Return a command as one line of shell, whether it was given as text or as a list of words."""
+    match command:
+        case str():
+            return command
+        case [("bash" | "sh" | "zsh" | "/bin/bash" | "/bin/sh"), str(flag), str(script), *_] if flag.endswith("c"):
+            return script
+        case list():
+            return shlex.join(word for word in command if isinstance(word, str))
+        case _:
+            return ""
+
+
+def patched_files(text: str) -> tuple[str, ...]:
+    """Return the files that a patch in the `*** Update File:` notation touches."""
+    return tuple(dict.fromkeys(PATCHED.findall(text))) if "*** " in text else ()
+
+
+def read_by(command: str) -> tuple[str, int, int | None] | None:
+    """Return path, first line and the line after the last that `cat`, `head` or `sed -n` show; else None."""
+    folder, words = _plain(command) if SHOWS.match(command) else ("", [])
+    match words:
+        case ["cat", path] | ["cat", "-n", path] | ["nl", "-ba", path] | ["nl", path]:
+            found: tuple[str, int, int | None] | None = (path, 1, None)
+        case ["head", path]:
+            found = (path, 1, 11)
+        case ["head", "-n", count, path] if count.isdecimal():
+            found = (path, 1, int(count) + 1)
+        case ["sed", "-n", range_, path] if lines := RANGE.match(range_):
+            last = lines[2] or lines[1]
+            found = (path, int(lines[1]), None if last == "$" else int(last) + 1)
+        case _:
+            found = None
+    return None if found is None or _odd(found[0]) else (normpath(join(folder, found[0])), *found[1:])
+
+
+def written_by(command: str) -> tuple[str, ...]:
+    """Return the files that a patch, a redirection, `tee` or `sed -i` in a command writes."""
+    if patched := patched_files(command):
+        return patched
+    line = command.split("<<", 1)[0]
+    if len(line) > LONGEST or not any(mark in line for mark in (">", "tee ", "sed -i")):
+        return ()
+    words = _words(line)
+    folder = words[1] if len(words) > 2 and words[0] == "cd" and words[2] == "&&" else ""
+    paths = [after for mark, after in pairwise(words) if mark in (">", ">>", "tee")]
+    if words[-3:-2] == ["-i"] and "sed" in words:
+        paths.append(words[-1])
+    return tuple(normpath(join(folder, path)) for path in dict.fromkeys(paths) if not _odd(path))
+
+
+def _plain(command: str) -> tuple[str, list[str]]:
+    """Return the folder a command changes to first, and its words if it is one simple command."""
+    words = _words(command) if len(command) <= LONGEST else []
+    folder = ""
+    if len(words) > 3 and words[0] == "cd" and words[2] == "&&":
+        folder, words = words[1], words[3:]
+    plain = not any(word in JOINERS or word[0] in "<>" for word in words if word)
+    return folder, words if plain else []
+
+
+def _words(command: str) -> list[str]:
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    try:
+        return list(lexer)
+    except ValueError:  # an open quotation mark
+        return []
+
+
+def _odd(path: str) -> bool:
+    """Tell whether a word is no path that can be known here: a flag, a variable, a pattern, a device."""
+    return not path or path[0] in "-&" or any(mark in path for mark in "$*?`\n") or path.startswith("/dev/")
