@@ -1,1 +1,1 @@
-"""TODO"""
+"""What models and providers accept: windows, prices, refusals, tool output and files."""
