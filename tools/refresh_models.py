@@ -23,19 +23,10 @@ MODES = {"chat", "completion", "responses", None}
 SKIP_PROVIDERS = {None, "fal_ai", "replicate", "sagemaker"}
 # The maker's own endpoint settles a draw, and its prices are the prices.
 HOME = [
-    "openai",
-    "anthropic",
-    "google",
-    "xai",
-    "deepseek",
-    "mistral",
-    "moonshot",
-    "zai",
-    "qwen",
-    "minimax",
-    "cohere",
-    "meta",
+    *("openai", "anthropic", "google", "xai", "deepseek", "mistral"),
+    *("moonshot", "zai", "qwen", "minimax", "cohere", "meta"),
 ]
+REGIONAL = re.compile(r"us-gov|bedrock/[a-z]+-[a-z]+-\d/|azure/(?:eu|us)/|^(?:us|eu|apac|jp|au|ca)\.")
 # Hosts whose own windows are kept apart where they differ from the vote; others only vote.
 HOSTS = {*HOME, "azure", "bedrock", "vertex", "openrouter", "groq", "together", "fireworks", "cerebras", "ollama",
          "github-copilot", "sambanova", "databricks", "deepinfra"}  # fmt: skip

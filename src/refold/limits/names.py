@@ -31,44 +31,12 @@ PROVIDERS = {
     "z-ai": "zai",
     "zhipuai": "zai",
 }
-ROUTERS = frozenset(
-    [
-        "anthropic",
-        "azure",
-        "baseten",
-        "bedrock",
-        "cerebras",
-        "cohere",
-        "databricks",
-        "deepinfra",
-        "deepseek",
-        "fireworks",
-        "github-copilot",
-        "google",
-        "groq",
-        "huggingface",
-        "hyperbolic",
-        "lm-studio",
-        "minimax",
-        "mistral",
-        "moonshot",
-        "nebius",
-        "novita",
-        "ollama",
-        "openai",
-        "openrouter",
-        "perplexity",
-        "qwen",
-        "sambanova",
-        "together",
-        "vercel-ai-gateway",
-        "vertex",
-        "vllm",
-        "watsonx",
-        "xai",
-        "zai",
-    ]
-)
+ROUTERS = {
+    *("anthropic", "azure", "baseten", "bedrock", "cerebras", "cohere", "databricks", "deepinfra", "deepseek"),
+    *("fireworks", "github-copilot", "google", "groq", "huggingface", "hyperbolic", "lm-studio", "minimax", "mistral"),
+    *("moonshot", "nebius", "novita", "ollama", "openai", "openrouter", "perplexity", "qwen", "sambanova", "together"),
+    *("vercel-ai-gateway", "vertex", "vllm", "watsonx", "xai", "zai"),
+}
 # What Bedrock puts before a model's name.
 VENDORS = (
     "ai21|amazon|anthropic|cohere|deepseek|google|luma|meta|minimax|mistral|moonshot|moonshotai|nvidia|openai|qwen"
