@@ -14,6 +14,7 @@ import importlib.metadata
 import importlib.util
 import json
 import pathlib
+import re
 import sys
 from decimal import Decimal
 
