@@ -1,0 +1,158 @@
+"""What messages say about the work: decisions, what is done, what remains, commands, errors and values, as lines."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from refold.core.messages import text_of
+from refold.stages.facts import SHELLS, arguments_of, plain_name
+from refold.stages.outline import call_line, exit_code, first_error, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from refold.core.messages import Message, ToolCall, ToolResult
+    from refold.core.view import View
+
+__all__ = ["Outcome", "decisions", "openings", "outcomes", "todos", "values"]
+
+MOST = 400  # lines of one sort that are looked for
+SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+DECIDED = re.compile(
+    r"\b(?:decided?|decision|instead of|rather than|because|root cause|turns out|chose|going with|confirmed|"
+    r"the (?:problem|issue|bug|cause|fix|reason) (?:is|was)|found (?:that|the)|I(?:'ll| will) (?:use|keep|not)|"
+    r"we(?:'ll| will)? (?:use|keep|agreed)|agreed|deshalb|entschieden|weil|décidé|parce que|decidido|porque)\b|"
+    "決め|ため|原因|决定|因为",
+    re.I,
+)
+BOX = re.compile(r"^\s*(?:[-*]|\d+[.)]) \[([ xX~-])\] (.+)$", re.M)
+VALUE = re.compile(r"(?<![\w.])([A-Za-z_][\w.-]{2,40}) ?[=:] ?[`\"']?([\w@][\w./:@%+-]{1,80})")
+LISTS = ("todos", "todo_list", "plan", "items", "tasks")
+WORDS = ("content", "step", "title", "text", "task", "description")
+
+
+class Outcome(Struct, frozen=True):
+    """What came of a call: the call as one line, how it ended, and whether it failed and never went well since."""
+
+    call: str
+    ended: str
+    failed: bool
+    shell: bool
+    open: bool = False
+
+
+def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] = ()) -> tuple[Outcome, ...]:
+    """Return the outcome of each shell command and each failed call, newest first, the same call only once.
+
+    `later` are newer messages in which a failed call may have gone well.
+    """
+    went_well = {call_line(call) for call, result in _answered(view, later) if not _failed(call, result)}
+    found: dict[str, Outcome] = {}
+    for call, result in _answered(view, reversed(messages)):
+        shell = plain_name(call.name) in SHELLS
+        if not (shell or result.is_error) or len(found) >= MOST:
+            if not shell and went_well is not None and result.is_error is False:
+                went_well.add(call_line(call)) if len(went_well) < MOST else None
+            continue
+        line = call_line(call)
+        failed = _failed(call, result)
+        code = exit_code(result.text)
+        ended = f"exit code {code}" if code is not None else "error" if result.is_error else "no exit code given"
+        if failed and (wrong := first_error(result.text)):
+            ended = f"{ended}: {wrong}"
+        if line not in found:
+            found[line] = Outcome(line, ended, failed, shell, failed and line not in went_well)
+        if not failed:
+            went_well.add(line)
+    return tuple(found.values())
+
+
+def decisions(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return sentences of the assistant that give a decision or a reason, newest first."""
+    found: dict[str, None] = {}
+    for text in _assistant(reversed(messages)):
+        for sentence in reversed(SENTENCE.split(text)):
+            if 15 < len(sentence) <= 400 and DECIDED.search(sentence):
+                found[one_line(sentence, 400)] = None
+        if len(found) >= MOST:
+            break
+    return tuple(found)
+
+
+def openings(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return how the assistant's last words of each turn begin, and its other texts, both newest first."""
+    closing: dict[str, None] = {}
+    others: dict[str, None] = {}
+    closes = True
+    for message in reversed(messages):
+        if message.role == "user" and message.note is None:
+            closes = True
+        elif message.role == "assistant" and (line := one_line(text_of(message), 300)):
+            (closing if closes and not message.calls else others)[line] = None
+            closes = False
+        if len(others) >= MOST:
+            break
+    return tuple(closing), tuple(others)
+
+
+def todos(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Return what the newest list of tasks has as done and as remaining; None where there is no list."""
+    for message in reversed(messages):
+        for call in reversed(message.calls):
+            if items := _items(call):
+                done = tuple(text for text, state in items if state in ("completed", "done", "complete"))
+                rest = (f"{text} ({state})" if state == "in_progress" else text for text, state in items)
+                return done, tuple(line for line, (text, _) in zip(rest, items, strict=True) if text not in done)
+        boxes = BOX.findall(text_of(message)) if message.role == "assistant" else []
+        if boxes:
+            return (
+                tuple(one_line(text, 200) for mark, text in boxes if mark in "xX"),
+                tuple(one_line(text, 200) for mark, text in boxes if mark not in "xX"),
+            )
+    return None
+
+
+def values(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return `name = value` for values that users and the assistant name in words, newest first, one a name."""
+    found: dict[str, str] = {}
+    for message in reversed(messages):
+        if message.role in ("user", "assistant") and message.note is None:
+            for name, value in VALUE.findall(text_of(message)[:20_000]):
+                if any(char.isdigit() or char in "/._" for char in value):
+                    found.setdefault(name, value.rstrip(".:"))
+        if len(found) >= MOST:
+            break
+    return tuple(f"{name} = {value}" for name, value in found.items())
+
+
+def _answered(view: View, messages: Iterable[Message]) -> Iterator[tuple[ToolCall, ToolResult]]:
+    for message in messages:
+        for result in reversed(message.results):
+            call = view.call_of(message, result)
+            if call is not None:
+                yield call, result
+
+
+def _failed(call: ToolCall, result: ToolResult) -> bool:
+    return result.is_error or (plain_name(call.name) in SHELLS and bool(exit_code(result.text)))
+
+
+def _assistant(messages: Iterable[Message]) -> Iterator[str]:
+    return (text_of(message) for message in messages if message.role == "assistant")
+
+
+def _items(call: ToolCall) -> list[tuple[str, str]]:
+    if not any(f'"{key}"' in call.arguments for key in LISTS):
+        return []
+    arguments = arguments_of(call)
+    listed: Any = next((value for key in LISTS if isinstance(value := arguments.get(key), list)), [])
+    found: list[tuple[str, str]] = []
+    for item in listed:
+        if isinstance(item, dict):
+            words = next((value for key in WORDS if isinstance(value := item.get(key), str)), "")
+            if words:
+                found.append((one_line(words, 200), str(item.get("status", "")).lower()))
+    return found

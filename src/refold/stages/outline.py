@@ -1,0 +1,124 @@
+"""One line that says what a tool call was and what its output held, for the place where the output stood."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from refold.stages.facts import arguments_of, reads, writes
+
+if TYPE_CHECKING:
+    from refold.core.messages import ToolCall, ToolResult
+
+__all__ = ["CLEARED", "call_line", "content_line", "exit_code", "first_error", "one_line", "pointer"]
+
+CLEARED = "[output cleared]"
+LOOKED_AT = 6_000  # characters at the start of an output that are searched for what it is
+AT_END = 2_000  # and at its end, where commands say how they ended
+NAMES = 8  # definitions, keys or files named in a line
+
+CODE = re.compile(
+    r"^[ \t\d→:|]*(?:export |pub |async |static |public |private )*"
+    r"((?:class|def|fn|func|function|struct|interface|trait|enum|impl|type)\s+\w+)",
+    re.M,
+)
+KEYS = re.compile(r'"([A-Za-z_][\w.-]{0,40})"\s*:')
+TESTS = re.compile(r"\b\d+ (?:passed|failed|errors?|skipped|xfailed|warnings?)\b")
+HITS = re.compile(r"^([\w./@+-]+\.\w{1,8})[:\n]", re.M)
+ERROR = re.compile(
+    r"^.*(?:\b\w*(?:Error|Exception)\b[:(]|\b(?:error|fatal|panic(?:ked)?|FAILED|failed|Traceback|denied|not found|"
+    r"No such file|cannot|undefined)\b).*$",
+    re.M,
+)
+RAISED = re.compile(r"^(?:E\s+)?[\w.]*(?:Error|Exception)\b:.*$", re.M)
+EXIT = re.compile(
+    r"(?:exit(?:ed with)?(?: status| code)?|returncode|exit_code)[\"' ]*[:=]?[ >]*(-?\d{1,3})\b(?! ?(?:ms|s\b))", re.I
+)
+MARKS = re.compile(
+    r"```+|~~~+|</?(?:system|user|assistant|tool|human|instructions?|developer|summary)\b[^>]*>|<\|[^|>]{1,40}\|>|"
+    r"\[/?(?:INST|SYS|compaction summary|conversation summary|system|summary)[^\]]*\]",
+    re.I,
+)
+SPEAKERS = re.compile(r"^(?:system|user|assistant|human|developer)\s*:", re.I)
+SPACE = re.compile(r"\s+")
+
+
+def one_line(text: str, limit: int = 160) -> str:
+    """Return a text as one harmless line: no line breaks, fences, role tags or markers; cut at a space, if it must be.
+
+    Words that came from tools pass through here, so that they can be quoted without gaining authority.
+    """
+    line = SPACE.sub(" ", MARKS.sub(" ", text[: 8 * limit])).strip()
+    line = SPEAKERS.sub("", line).strip()
+    if len(line) <= limit:
+        return line
+    end = line.rfind(" ", limit // 2, limit)
+    return f"{line[: end if end > 0 else limit]} …"
+
+
+def pointer(call: ToolCall | None, result: ToolResult, text: str) -> str:
+    """Return what stands in place of an output: what was called, how much it was, what it held."""
+    what = content_line(text, error=result.is_error)
+    said = f": {what}" if what else ""
+    return f"{CLEARED} {call_line(call, result)}, {_size(text)}{said}"
+
+
+def call_line(call: ToolCall | None, result: ToolResult | None = None, limit: int = 120) -> str:
+    """Return a call as one line: the tool, and the file with its lines, the command or the first argument."""
+    if call is None:
+        return one_line((result.name if result else "") or "tool", 60)
+    ref = reads(call)
+    if ref is not None:
+        lines = "" if ref.whole else f" lines {ref.start}-{'end' if ref.stop is None else ref.stop - 1}"
+        return f"{call.name} {one_line(ref.path, limit)}{lines}"
+    written = writes(call)
+    if written:
+        return f"{call.name} {one_line(', '.join(written), limit)}"
+    arguments = arguments_of(call)
+    for key in ("command", "cmd", "pattern", "query", "url", "path"):
+        value = arguments.get(key)
+        if isinstance(value, list):
+            value = " ".join(word for word in value if isinstance(word, str))
+        if isinstance(value, str) and value:
+            return f"{call.name} `{one_line(value, limit).replace('`', chr(39))}`"
+    rest = next((value for value in arguments.values() if isinstance(value, str) and value), "")
+    return f"{call.name} {one_line(rest, 80)}".rstrip()
+
+
+def content_line(text: str, *, error: bool = False) -> str:
+    """Return in a few words what an output holds: how it ended, its first error, or what sort of content it is."""
+    code = exit_code(text)
+    head = text[:LOOKED_AT]
+    ended = f"exit code {code}" if code is not None else ""
+    counted = ", ".join(TESTS.findall(text[-AT_END:])[:4])
+    wrong = first_error(text) if error or code or "failed" in counted else ""
+    if wrong or counted:
+        return "; ".join(filter(None, (ended, counted, wrong)))
+    if names := [SPACE.sub(" ", name) for name in CODE.findall(head)[:NAMES]]:
+        return ", ".join(dict.fromkeys(names))
+    if head.lstrip()[:1] in ("{", "[") and (keys := dict.fromkeys(KEYS.findall(head))):
+        return f"JSON with {', '.join(list(keys)[:NAMES])}"
+    files = dict.fromkeys(HITS.findall(head))
+    if len(files) > 1:
+        return f"{len(files)} files: {', '.join(list(files)[:NAMES])}"
+    opening = next((line for line in head.split("\n") if line.strip(" \t{}[]()<>#*-=/")), "")
+    return "; ".join(filter(None, (ended, one_line(opening, 80))))
+
+
+def exit_code(text: str) -> int | None:
+    """Return the exit code that an output names at its start or end, or None."""
+    found = EXIT.search(text, 0, 400) or next(iter(EXIT.finditer(text[-300:])), None)
+    return int(found[1]) if found else None
+
+
+def first_error(text: str) -> str:
+    """Return the line of an output that says what went wrong, or nothing."""
+    for piece in (text[-AT_END:], text[:LOOKED_AT]):
+        if found := RAISED.search(piece) or ERROR.search(piece):
+            return one_line(found[0], 140)
+    return ""
+
+
+def _size(text: str) -> str:
+    lines = text.count("\n") + 1
+    return f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
