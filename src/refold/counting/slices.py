@@ -1,0 +1,79 @@
+"""Token counts of one text in one encoding: long texts in slices, repeated ones from a small memo."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["forget", "mended", "slices", "tokens"]
+
+SLICE = 32_768  # characters; at most 128 KB, a few milliseconds in the tokenizer, which holds the interpreter's lock
+LOOK_BACK = 1_024  # how far before the end of a slice a good cut is looked for
+KEY = 64  # a text this short is its own key in the memo
+REMEMBERED = 32_768  # counts kept; one is some 150 bytes, so the memo stays under 5 MB
+
+# No encoding joins a letter or digit with a space behind it, nor a line break with the word behind it.
+CUT = re.compile(r"(?<=\w)(?= \w)|(?<=\n)(?=[^\s])")
+
+_memo: dict[tuple[str, str | bytes], int] = {}
+
+
+def tokens(encoding: str, text: str) -> int:
+    """Return how many tokens a text is; what looks like a special token counts as ordinary text."""
+    if len(text) <= SLICE:
+        return _count(encoding, text)
+    return sum(_count(encoding, piece) for piece in slices(text))
+
+
+def slices(text: str) -> Iterator[str]:
+    """Yield a long text in pieces of at most 32,768 characters, cut where no token is torn if there is such a place."""
+    start = 0
+    while len(text) - start > SLICE:
+        end = start + SLICE
+        for found in CUT.finditer(text, end - LOOK_BACK, end):
+            end = found.start()
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def mended(text: str) -> str:
+    """Return the text with halves of surrogate pairs joined, and lone ones replaced by U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def forget() -> None:
+    """Empty the memo."""
+    _memo.clear()
+
+
+def _count(encoding: str, text: str) -> int:
+    if not text:
+        return 0
+    key = encoding, text if len(text) <= KEY else _digest(text)
+    if (known := _memo.get(key)) is not None:
+        return known
+    try:
+        found = len(_tokenizer(encoding).encode_ordinary(text))
+    except UnicodeEncodeError:
+        found = len(_tokenizer(encoding).encode_ordinary(mended(text)))
+    if len(_memo) >= REMEMBERED:
+        _memo.clear()
+    _memo[key] = found
+    return found
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+@cache
+def _tokenizer(encoding: str) -> Any:
+    from splintr import Tokenizer  # the vocabularies take 20 MB: only who counts pays for them
+
+    return Tokenizer.from_pretrained(encoding)
