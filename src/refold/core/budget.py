@@ -12,13 +12,18 @@ __all__ = ["Breakdown", "Budget", "Exactly", "Limit", "Never", "Reserve", "Share
 
 
 class Breakdown(Struct, frozen=True, omit_defaults=True):
-    """What a request is made of, in tokens (W01, N01). `system` is a system prompt kept apart from the messages."""
+    """What a request is made of, in tokens (W01, N01). `system` is a system prompt kept apart from the messages.
+
+    `kinds` and `roles` split `messages` by kind of part and by role, where that was asked for.
+    """
 
     system: int = 0
     tools: int = 0
     messages: int = 0
     prompt: int = 0
     files: int = 0
+    kinds: dict[str, int] = {}
+    roles: dict[str, int] = {}
 
     @property
     def overhead(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, TypeAlias
 
+from refold.core.budget import Never
 from refold.core.needs import Answer, Need, Refused
 from refold.core.plan import Base, Plan, PlanId, Sizes, StepRecord, sealed
 from refold.core.policy import Policy, Step, When
@@ -21,8 +22,16 @@ Planning: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], Plan]
 
 
 def due(policy: Policy, view: View) -> bool:
-    """Tell whether a compaction should start: the trigger is reached, or someone demands it."""
-    return view.cause is not Cause.THRESHOLD or policy.trigger.reached(view.tokens, view.budget)
+    """Tell whether a compaction should start: someone demands it, or the trigger or the input budget is reached.
+
+    A trigger above the input budget (V01's 200,000 on a small window) would never fire; a policy that is switched
+    off stays off.
+    """
+    if view.cause is not Cause.THRESHOLD:
+        return True
+    if isinstance(policy.trigger, Never):
+        return False
+    return policy.trigger.reached(view.tokens, view.budget) or view.tokens > view.budget.input
 
 
 def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[PlanId] = ()) -> Planning:

@@ -18,35 +18,33 @@ __all__ = ["Estimate", "Gauge", "HigherOf", "LastTotal", "ReportedPlusTail", "co
 class Estimate(Struct, frozen=True, tag="estimate"):
     """The counter's word alone (N01, L11)."""
 
-    def measure(self, overhead: int, sizes: Sequence[int], messages: Sequence[Message], usage: Usage | None) -> int:
-        """Return the tokens of the whole request."""
-        return overhead + sum(sizes)
+    def measure(self, estimated: int, since: int, usage: Usage | None) -> int:
+        """Return the tokens of the whole request, given the estimate of all and of what came since the report."""
+        return estimated
 
 
 class HigherOf(Struct, frozen=True, tag="higher_of"):
     """The larger of the estimate and the last reported input (W03)."""
 
-    def measure(self, overhead: int, sizes: Sequence[int], messages: Sequence[Message], usage: Usage | None) -> int:
-        """Return the tokens of the whole request."""
-        return max(overhead + sum(sizes), usage.prompt if usage else 0)
+    def measure(self, estimated: int, since: int, usage: Usage | None) -> int:
+        """Return the tokens of the whole request, given the estimate of all and of what came since the report."""
+        return max(estimated, usage.prompt if usage else 0)
 
 
 class ReportedPlusTail(Struct, frozen=True, tag="reported_plus_tail"):
     """The last reported input plus an estimate of what came since; an estimate of all before any report (O02)."""
 
-    def measure(self, overhead: int, sizes: Sequence[int], messages: Sequence[Message], usage: Usage | None) -> int:
-        """Return the tokens of the whole request."""
-        if usage is None or usage.prompt <= 0:
-            return overhead + sum(sizes)
-        return usage.prompt + sum(sizes[covered(messages, usage) :])
+    def measure(self, estimated: int, since: int, usage: Usage | None) -> int:
+        """Return the tokens of the whole request, given the estimate of all and of what came since the report."""
+        return usage.prompt + since if usage and usage.prompt > 0 else estimated
 
 
 class LastTotal(Struct, frozen=True, tag="last_total"):
     """Prompt and completion of the last call, and nothing newer (V01); an estimate where no call was made."""
 
-    def measure(self, overhead: int, sizes: Sequence[int], messages: Sequence[Message], usage: Usage | None) -> int:
-        """Return the tokens of the whole request."""
-        return usage.prompt + usage.completion if usage else overhead + sum(sizes)
+    def measure(self, estimated: int, since: int, usage: Usage | None) -> int:
+        """Return the tokens of the whole request, given the estimate of all and of what came since the report."""
+        return usage.prompt + usage.completion if usage else estimated
 
 
 Gauge: TypeAlias = Estimate | HigherOf | ReportedPlusTail | LastTotal

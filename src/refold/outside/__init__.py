@@ -1,1 +1,108 @@
-"""Answers to needs: the first place with input and output."""
+"""Answers to needs: the first place with input and output. Every default refuses, and says why."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from refold.core.needs import Answer, Archive, CountExactly, Given, Need, ReadFile, Refused, Summarize
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+__all__ = ["Outside"]
+
+
+class Outside(Struct, frozen=True):
+    """Who answers which need; a field left out refuses.
+
+    `summarize` gives a summary, `read_file` a file's content, `archive` writes messages away and returns the place,
+    `count` is the provider's own count. Each takes the need and returns a string (`count`: a number), or raises,
+    which is a refusal. `summarize` may be a coroutine function.
+    """
+
+    summarize: Callable[[Summarize], str | Awaitable[str]] | None = None
+    read_file: Callable[[ReadFile], str] | None = None
+    archive: Callable[[Archive], str] | None = None
+    count: Callable[[CountExactly], int] | None = None
+
+    def answer(self, need: Need) -> Answer:
+        """Answer one need, waiting for an asynchronous function to end."""
+        given = self._ask(need)
+        if isinstance(given, Refused):
+            return given
+        return _answer(need, _waited(given) if inspect.isawaitable(given) else given)
+
+    async def answer_async(self, need: Need) -> Answer:
+        """Answer one need from within an event loop."""
+        given = self._ask(need)
+        if isinstance(given, Refused):
+            return given
+        if inspect.isawaitable(given):
+            try:
+                given = await given
+            except Exception as error:  # any failure of a caller's function is a refusal
+                given = _refusal(error)
+        return _answer(need, given)
+
+    def _ask(self, need: Need) -> Any:
+        match need:
+            case Summarize():
+                function: Callable[[Any], Any] | None = self.summarize
+                missing = "no summarizer was given"
+            case ReadFile():
+                function, missing = self.read_file, "no reader of files was given"
+            case Archive():
+                function, missing = self.archive, "no archive was given"
+            case CountExactly():
+                function, missing = self.count, "no counter of the provider's was given"
+        if function is None:
+            return Refused(missing, "absent")
+        try:
+            return function(need)
+        except Exception as error:  # any failure of a caller's function is a refusal
+            return _refusal(error)
+
+
+def _refusal(error: Exception) -> Refused:
+    return Refused(f"{type(error).__name__}: {error}")
+
+
+def _answer(need: Need, given: Any) -> Answer:
+    match need, given:
+        case _, Refused() | Given():
+            return given  # type: ignore[no-any-return]
+        case CountExactly(), int():
+            return Given(count=given)
+        case Archive(), str():
+            return Given(place=given)
+        case ((Summarize() | ReadFile()), str()) if given.strip():
+            return Given(text=given)
+        case Summarize(), str() | None:
+            return Refused("the answer was empty", "empty")
+        case ReadFile(), str():
+            return Given(text=given)
+        case _:
+            return Refused(f"the answer was of type {type(given).__name__}, which is not what was asked for")
+
+
+def _waited(pending: Awaitable[str]) -> Any:
+    """Wait for a coroutine from synchronous code, beside a running event loop too."""
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    async def run() -> str:
+        return await pending
+
+    coroutine: Coroutine[Any, Any, str] = run()
+    try:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(coroutine)
+        with ThreadPoolExecutor(1) as worker:
+            return worker.submit(asyncio.run, coroutine).result()
+    except Exception as error:  # any failure of a caller's function is a refusal
+        return _refusal(error)

@@ -1,0 +1,74 @@
+"""The verbs that wait, for code inside an event loop: the same engine with an asynchronous driver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from refold.api import planned, started
+from refold.core.events import CompactionApplied, CompactionFailed, notify
+from refold.outside import Outside
+from refold.request import Options, request_for
+from refold.result import Result, must_recount, proven
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.engine import Planning
+    from refold.core.events import Observer
+    from refold.core.plan import Plan
+    from refold.request import Request
+
+__all__ = ["acompact", "aplan"]
+
+
+async def acompact(
+    messages: Sequence[Any],
+    *,
+    summarize: Any = None,
+    outside: Outside | None = None,
+    alternate: bool = False,
+    observers: Sequence[Observer] = (),
+    **options: Any,
+) -> Result:
+    """Do what `refold.compact` does, awaiting the summarizer; needs of one step are asked side by side.
+
+    Takes the arguments of `refold.compact` and raises what it raises.
+    """
+    request = request_for(messages, Options(**options))
+    watchers = tuple(observers)
+    started(request, watchers)
+    try:
+        made = await _drive(request, outside or Outside(summarize=summarize))
+        result = proven(request, made, messages, alternate=alternate)
+    except Exception as error:
+        notify(watchers, CompactionFailed(f"{type(error).__name__}: {error}"))
+        raise
+    if not made.empty:
+        notify(watchers, CompactionApplied(made))
+    return result
+
+
+async def aplan(
+    messages: Sequence[Any], *, summarize: Any = None, outside: Outside | None = None, **options: Any
+) -> Plan:
+    """Do what `refold.plan` does, awaiting the summarizer; takes the same arguments."""
+    return await _drive(request_for(messages, Options(**options)), outside or Outside(summarize=summarize))
+
+
+async def _drive(request: Request, outside: Outside) -> Plan:
+    made = await _driven(planned(request), outside)
+    if must_recount(request, made):
+        made = await _driven(planned(request.recounted()), outside)
+    return made
+
+
+async def _driven(run: Planning, outside: Outside) -> Plan:
+    import asyncio  # kept out of `import refold`
+
+    try:
+        needs = next(run)
+        while True:
+            needs = run.send(tuple(await asyncio.gather(*map(outside.answer_async, needs))))
+    except StopIteration as done:
+        made: Plan = done.value
+        return made

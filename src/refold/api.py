@@ -1,0 +1,283 @@
+"""The public verbs, synchronous: plan, compact, apply, rewind, check, violations, repair, count, window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from refold import formats, policies
+from refold.core.budget import Budget, Limit, Usage
+from refold.core.counting import Counter, count_all
+from refold.core.engine import Planning, due, planning
+from refold.core.events import CompactionApplied, CompactionFailed, CompactionStarted, Observer, notify
+from refold.core.plan import Plan, checked
+from refold.core.policy import Policy
+from refold.core.view import Cause, Violation
+from refold.outside import Outside
+from refold.request import Options, counter_for, format_for, inserted, request_for
+from refold.result import Check, Result, checked_result, folded, must_recount, proven, view_breakdown
+
+if TYPE_CHECKING:
+    from refold.limits.models import Window
+    from refold.meter import Meter
+    from refold.request import Request
+
+__all__ = ["apply", "check", "compact", "count", "plan", "repair", "rewind", "violations", "window"]
+
+
+def compact(
+    messages: Sequence[Any],
+    *,
+    format: str | None = None,
+    policy: str | Policy = "refold",
+    budget: Budget | int | None = None,
+    model: str | None = None,
+    window: int | None = None,
+    goal: int | float | Limit | None = None,
+    system: Any = None,
+    tools: Any = None,
+    usage: Usage | Mapping[str, Any] | None = None,
+    summarize: Any = None,
+    force: bool = False,
+    cause: Cause | str | None = None,
+    instructions: str | None = None,
+    max_output: int | None = None,
+    counter: Counter | str | None = None,
+    plans: Sequence[Plan] = (),
+    outside: Outside | None = None,
+    meter: Meter | None = None,
+    alternate: bool = False,
+    observers: Sequence[Observer] = (),
+) -> Result:
+    """Keep a conversation inside its budget; messages in the provider's own shape, in and out.
+
+    Untouched messages come out as the very same objects, the input is never changed, and nothing happens while
+    compaction is not due.
+
+    Args:
+        messages: the provider's list of messages (OpenAI chat or Responses, Anthropic, Gemini, Bedrock).
+        format: the list's format; told from the messages when left out.
+        policy: a policy's name, a path to a file with one, or a `Policy`.
+        budget: a `Budget`, or a number of tokens into which everything must fit (then the goal is that number too).
+        model: a model's id; its window and tokenizer are used.
+        window: the context window in tokens; wins over what is known of the model.
+        goal: where compaction may stop: tokens (int), a share of the input budget (float up to 1.0), or a limit.
+        system: the system prompt where the provider keeps it apart; counted, returned unchanged.
+        tools: tool definitions; counted.
+        usage: the provider's last usage report, or a `Usage`; it calibrates the measure.
+        summarize: any function, sync or async, from a request (`.text`, `.messages`, `.instructions`, `.previous`,
+            `.max_tokens`, `.language`) to a string; an exception is a refusal.
+        force: compact although it is not due.
+        cause: "threshold", "overflow", "silent_overflow" or "manual" (which `force` means).
+        instructions: what a summary should heed (L07).
+        max_output: tokens the answer may have.
+        counter: "exact" (the model's tokenizer), "policy" (the policy's own estimate), or a counter. By default a
+            budget in plain tokens is counted exactly and a window as the policy counts.
+        plans: plans already in force on these messages, oldest first.
+        outside: who answers the other needs (files, archive, the provider's count) and takes `summarize`'s place.
+        meter: a `Meter` that has seen these messages; what it has read and counted is not read again.
+        alternate: write neighbours of one role as one message, for servers whose chat template demands it.
+        observers: functions that are told when it starts, ends or fails.
+
+    Raises:
+        UsageError: arguments that cannot be, or messages that are not of the format.
+        CannotFit: every step ran and the whole is still above the input budget; `plan` and `sizes` say what is left.
+        BrokenConversation: provider rules that would not hold in the result.
+        SummaryRefused: the policy needs a summary and none could be had.
+    """
+    options = Options(
+        format=format, policy=policy, budget=budget, model=model, window=window, goal=goal, system=system, tools=tools,
+        usage=usage, cause=cause, force=force, instructions=instructions, max_output=max_output, counter=counter,
+        plans=plans,
+    )  # fmt: skip
+    request = _request(messages, options, meter)
+    watchers = tuple(observers)
+    started(request, watchers)
+    try:
+        made = drive(request, outside or Outside(summarize=summarize))
+        result = proven(request, made, messages, alternate=alternate)
+    except Exception as error:
+        notify(watchers, CompactionFailed(f"{type(error).__name__}: {error}"))
+        raise
+    if not made.empty:
+        notify(watchers, CompactionApplied(made))
+    return result
+
+
+def plan(
+    messages: Sequence[Any],
+    *,
+    format: str | None = None,
+    policy: str | Policy = "refold",
+    budget: Budget | int | None = None,
+    model: str | None = None,
+    window: int | None = None,
+    goal: int | float | Limit | None = None,
+    system: Any = None,
+    tools: Any = None,
+    usage: Usage | Mapping[str, Any] | None = None,
+    summarize: Any = None,
+    force: bool = False,
+    cause: Cause | str | None = None,
+    instructions: str | None = None,
+    max_output: int | None = None,
+    counter: Counter | str | None = None,
+    plans: Sequence[Plan] = (),
+    outside: Outside | None = None,
+    meter: Meter | None = None,
+) -> Plan:
+    """Return what a compaction would do, without doing it; the arguments are those of `compact`."""
+    options = Options(
+        format=format, policy=policy, budget=budget, model=model, window=window, goal=goal, system=system, tools=tools,
+        usage=usage, cause=cause, force=force, instructions=instructions, max_output=max_output, counter=counter,
+        plans=plans,
+    )  # fmt: skip
+    return drive(_request(messages, options, meter), outside or Outside(summarize=summarize))
+
+
+def apply(
+    plan: Plan,
+    messages: Sequence[Any],
+    *,
+    format: str | None = None,
+    system: Any = None,
+    plans: Sequence[Plan] = (),
+    alternate: bool = False,
+) -> Result:
+    """Put a plan on the messages it was made for, or on a longer list that begins with them.
+
+    `plans` are those already in force. `system` is returned unchanged.
+
+    Raises:
+        StalePlan: the plan was made for another conversation.
+    """
+    shape = format_for(messages, format or plan.format or None)
+    transcript = formats.read(shape, messages)
+    in_force: list[Plan] = []
+    for each in (*plans, plan):
+        checked(each, transcript, inserted(in_force))
+        in_force.append(each)
+    return checked_result(shape, transcript, messages, tuple(in_force), system, alternate=alternate)
+
+
+def rewind(
+    result: Result | Sequence[Any], plans: Sequence[Plan] = (), *, to: int = -1, format: str | None = None
+) -> list[Any]:
+    """Take plans back and return the native messages under those that stay.
+
+    `result` is a `Result`, or the original messages with the `plans` in force. `to` is how many plans stay, 0 for the
+    originals; negative counts from the end, so the default takes back the newest.
+    """
+    originals = result.originals if isinstance(result, Result) else result
+    in_force = result.plans if isinstance(result, Result) else tuple(plans)
+    shape = format_for(originals, result.format if isinstance(result, Result) else format)
+    kept = in_force[: to if to >= 0 else max(len(in_force) + to, 0)]
+    return formats.assemble(shape, folded(formats.read(shape, originals), kept))
+
+
+def check(
+    messages: Sequence[Any],
+    *,
+    format: str | None = None,
+    policy: str | Policy = "refold",
+    budget: Budget | int | None = None,
+    model: str | None = None,
+    window: int | None = None,
+    system: Any = None,
+    tools: Any = None,
+    usage: Usage | Mapping[str, Any] | None = None,
+    max_output: int | None = None,
+    counter: Counter | str | None = None,
+    plans: Sequence[Plan] = (),
+) -> Check:
+    """Measure a request against its budget: size, limit, whether compaction is due, and what it is made of (N01).
+
+    One call reads and counts everything; `Meter.check` does the same for a growing list at the price of what is new.
+    """
+    options = Options(
+        format=format, policy=policy, budget=budget, model=model, window=window, system=system, tools=tools,
+        usage=usage, max_output=max_output, counter=counter, plans=plans,
+    )  # fmt: skip
+    request = request_for(messages, options)
+    view = request.view
+    return Check(view.tokens, view.budget.input, due(request.policy, view), view_breakdown(view))
+
+
+def violations(messages: Sequence[Any], *, format: str | None = None) -> tuple[Violation, ...]:
+    """Return every provider rule the messages break, with positions; none for a valid conversation."""
+    shape = format_for(messages, format)
+    return formats.broken(shape, formats.read(shape, messages).messages)
+
+
+def repair(messages: Sequence[Any], *, format: str | None = None, system: Any = None) -> Result:
+    """Make a conversation valid for its provider: pair calls and results, drop empty content, mend arguments.
+
+    The result's plan says what was done; a valid conversation comes back as the same objects with an empty plan.
+
+    Raises:
+        BrokenConversation: a breach that no repair mends, with its positions.
+    """
+    options = Options(format=format, policy=policies.repairing(), budget=Budget(10**12), counter="policy", force=True)
+    request = request_for(messages, options)
+    return proven(request, drive(request, Outside()), messages, system=system)
+
+
+def count(
+    content: str | Sequence[Any],
+    *,
+    model: str | None = None,
+    format: str | None = None,
+    system: Any = None,
+    tools: Any = None,
+    counter: Counter | str = "exact",
+) -> int:
+    """Count the tokens of a text, or of messages with system prompt and tools, by the model's own tokenizer."""
+    scale = counter_for(counter, model)
+    if isinstance(content, str):
+        return scale.text(content)
+    shape = format_for(content, format)
+    apart = scale.text(formats.system_text(system)) if system else 0
+    schemas = scale.tools(formats.tools_text(tools)) if tools else 0
+    return apart + schemas + count_all(scale, formats.read(shape, content).messages)
+
+
+def window(model: str, provider: str | None = None, override: Any = None) -> Window:
+    """Return a model's window, input cap and output cap, where the figures are from, and whether they are assumed."""
+    from refold.limits import models
+
+    return models.window(model, provider, override)
+
+
+def drive(request: Request, outside: Outside) -> Plan:
+    """Plan, answering what is asked for; plan again by exact count where the policy's estimate was too low."""
+    made = _driven(planned(request), outside)
+    if must_recount(request, made):
+        made = _driven(planned(request.recounted()), outside)
+    return made
+
+
+def planned(request: Request) -> Planning:
+    """Return the planning of a request, not yet begun."""
+    earlier = [plan.id for plan in request.options.plans]
+    return planning(request.policy, request.view, format=request.format.name, earlier=earlier)
+
+
+def started(request: Request, watchers: tuple[Observer, ...]) -> None:
+    """Tell the watchers that a compaction begins, where one is due."""
+    view = request.view
+    if watchers and due(request.policy, view):
+        notify(watchers, CompactionStarted(len(view.messages), view.tokens, view.cause))
+
+
+def _driven(run: Planning, outside: Outside) -> Plan:
+    try:
+        needs = next(run)
+        while True:
+            needs = run.send(tuple(map(outside.answer, needs)))
+    except StopIteration as done:
+        made: Plan = done.value
+        return made
+
+
+def _request(messages: Sequence[Any], options: Options, meter: Meter | None) -> Request:
+    return request_for(messages, options) if meter is None else meter.request(messages, options)

@@ -1,0 +1,99 @@
+"""A meter counts each message of a growing conversation once, so a check costs what is new."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from refold import formats
+from refold.core.budget import Breakdown
+from refold.core.engine import due
+from refold.core.gauge import covered
+from refold.core.transcript import Transcript
+from refold.request import Options, Request, format_for, request_for, usage_for
+from refold.result import Check
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from refold.core.budget import Usage
+    from refold.core.messages import Message, MessageId
+
+__all__ = ["Meter"]
+
+
+class Meter:
+    """Measures a conversation before every call, at a cost that grows with what is new and not with its length.
+
+    Takes the arguments of `refold.check` that stay the same from call to call. Messages are known by identity: an
+    entry changed in place after it was seen is not counted again (append new entries; replaced ones are noticed).
+    Not for use by several threads at once.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self._options = Options(**options)
+        self._natives: list[Any] = []
+        self._transcript = Transcript()
+        self._estimates: dict[MessageId, int] = {}
+        self._sums: list[int] = [0]
+        self._request: Request | None = None
+
+    def check(self, messages: Sequence[Any], *, usage: Usage | Mapping[str, Any] | None = None) -> Check:
+        """Measure the request with these messages: what `refold.check` returns, without kinds and roles."""
+        request = self._seen(messages)
+        view = request.view
+        estimated = view.fixed.overhead + view.counter.per_conversation + self._sums[-1]
+        report = replace(self._options, usage=usage)
+        counted = usage_for(report)
+        since = self._sums[-1] - self._sums[covered(self._transcript.messages, counted)] if counted else 0
+        tokens = request.policy.gauge.measure(estimated, since, counted)
+        now = replace(view, measured=tokens, before=None)
+        parts = Breakdown(view.fixed.system, view.fixed.tools, self._sums[-1])
+        return Check(tokens, view.budget.input, due(request.policy, now), parts)
+
+    def request(self, messages: Sequence[Any], options: Options) -> Request:
+        """Resolve a request of `refold.compact` or `refold.plan` without reading or counting anything again."""
+        seen = self._seen(messages)
+        options = replace(options, format=seen.format.name, counter=options.counter or seen.view.counter)
+        same = options.counter is seen.view.counter
+        return request_for(messages, options, transcript=self._transcript, estimates=self._estimates if same else None)
+
+    def _seen(self, messages: Sequence[Any]) -> Request:
+        known = self._known(messages)
+        if known < len(self._natives):
+            self._forget(known)
+        if self._request is None:
+            self._request = request_for(
+                (), replace(self._options, format=format_for(messages, self._options.format).name)
+            )
+        if known < len(messages):
+            self._learn(messages, self._request)
+        return self._request
+
+    def _known(self, messages: Sequence[Any]) -> int:
+        """Return how many leading messages are the very objects seen before."""
+        natives = self._natives
+        if list(messages[: len(natives)]) == natives:  # compares by identity first, so this costs microseconds
+            return len(natives)
+        pairs = zip(messages, natives, strict=False)
+        return next(
+            (place for place, (new, old) in enumerate(pairs) if new is not old), min(len(messages), len(natives))
+        )
+
+    def _forget(self, known: int) -> None:
+        for message in self._transcript.messages[known:]:
+            self._estimates.pop(message.id, None)
+        self._transcript = Transcript(self._transcript.messages[:known])
+        del self._natives[known:], self._sums[known + 1 :]
+
+    def _learn(self, messages: Sequence[Any], request: Request) -> None:
+        start = len(self._natives)
+        self._transcript = formats.read(request.format, messages, self._transcript)
+        self._natives.extend(messages[start:])
+        for message in self._transcript.messages[start:]:
+            self._sums.append(self._sums[-1] + self._size(message, request))
+
+    def _size(self, message: Message, request: Request) -> int:
+        size = self._estimates[message.id] = request.view.counter.message(message)
+        return size

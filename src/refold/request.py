@@ -1,0 +1,225 @@
+"""What a caller asked for, resolved: format, transcript, budget, policy and counter, ready to plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold import formats, policies
+from refold.core.budget import Breakdown, Budget, Exactly, Limit, Share, Usage
+from refold.core.counting import Counter
+from refold.core.edits import Insert, fold
+from refold.core.gauge import covered
+from refold.core.plan import Plan, checked
+from refold.core.policy import Policy
+from refold.core.view import Cause, View
+from refold.errors import BadBudget, UsageError
+from refold.formats import Format
+
+if TYPE_CHECKING:
+    from refold.core.messages import MessageId
+    from refold.core.transcript import Transcript
+
+__all__ = ["Options", "Request", "counter_for", "format_for", "inserted", "request_for", "usage_for"]
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """A caller's arguments as given; `refold.compact` says what each means."""
+
+    format: str | None = None
+    policy: str | Policy = "refold"
+    budget: Budget | int | None = None
+    model: str | None = None
+    window: int | None = None
+    goal: int | float | Limit | None = None
+    system: Any = None
+    tools: Any = None
+    usage: Usage | Mapping[str, Any] | None = None
+    cause: Cause | str | None = None
+    force: bool = False
+    instructions: str | None = None
+    max_output: int | None = None
+    counter: Counter | str | None = None
+    plans: Sequence[Plan] = ()
+
+
+class Request(Struct, frozen=True):
+    """A request with every argument resolved; `view` is where a policy starts from."""
+
+    format: Format
+    policy: Policy
+    view: View
+    exact: Counter
+    options: Options
+
+    def recounted(self) -> Request:
+        """Return the same request measured with exact counts instead of the policy's own estimate."""
+        view = replace(self.view, counter=self.exact, estimates={}, usage=None)
+        return replace(self, view=measured(view, self.policy, self.options))
+
+
+def request_for(
+    messages: Sequence[Any],
+    options: Options,
+    *,
+    transcript: Transcript | None = None,
+    estimates: dict[MessageId, int] | None = None,
+) -> Request:
+    """Resolve a caller's arguments; `transcript` and `estimates` are what is already read and counted.
+
+    Raises:
+        UsageError: an argument that cannot be, named with its remedy.
+    """
+    shape = format_for(messages, options.format)
+    said = formats.read(shape, messages) if transcript is None else transcript
+    for number, plan in enumerate(options.plans):
+        checked(plan, said, inserted(options.plans[:number]))
+    cause = _cause(options)
+    policy = _policy(options, cause)
+    budget = budget_for(policy, options)
+    exact = counter_for("exact", options.model)
+    view = View(
+        transcript=said,
+        start=fold(said.messages, [plan.edits for plan in options.plans], [plan.base.tip for plan in options.plans]),
+        budget=budget,
+        goal=_goal(policy, options, budget),
+        counter=_counter(options, policy, exact),
+        rules=shape.rules,
+        traits=shape.traits,
+        usage=usage_for(options),
+        cause=cause,
+        instructions=options.instructions or "",
+        estimates={} if estimates is None else estimates,
+    )
+    view = measured(view, policy, options)
+    if view.fixed.overhead >= budget.input:
+        raise BadBudget(
+            f"system prompt and tools alone take {view.fixed.overhead:,} of {budget.input:,} tokens of input: "
+            "name a larger window or send fewer tools"
+        )
+    return Request(shape, policy, view, exact, options)
+
+
+def measured(view: View, policy: Policy, options: Options) -> View:
+    """Return the view with its fixed part counted and its size read off the policy's gauge."""
+    counter = view.counter
+    fixed = Breakdown(
+        system=counter.text(formats.system_text(options.system)) if options.system else 0,
+        tools=counter.tools(formats.tools_text(options.tools)) if options.tools else 0,
+    )
+    view = replace(view, fixed=fixed)
+    since = sum(view.sizes[covered(view.start, view.usage) :]) if view.usage else 0
+    return replace(view, measured=policy.gauge.measure(view.estimated, since, view.usage))
+
+
+def format_for(messages: Sequence[Any], format: str | None) -> Format:
+    """Return the named format, or the one the messages have."""
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+        raise UsageError(f"messages must be a list of the provider's messages, not {type(messages).__name__}")
+    return formats.find(format) if format is not None else formats.detect(messages)
+
+
+def budget_for(policy: Policy, options: Options) -> Budget:
+    """Return the budget of a request: given, or from a window, or from what is known of the model.
+
+    Raises:
+        BadBudget: none of the three was given, or a figure cannot hold.
+    """
+    if isinstance(options.budget, Budget):
+        return options.budget
+    if options.budget is not None:
+        return Budget(_whole("budget", options.budget))
+    if options.window is not None:
+        size = _whole("window", options.window)
+        return Budget(size, policy.reserve(size, options.max_output))
+    if options.model is None:
+        raise BadBudget("how much may the request hold? Give budget=, window= or model=")
+    from refold.limits import models
+
+    known = models.window(options.model)
+    given = options.max_output if options.max_output is not None else known.output_cap
+    beyond_input = known.window - known.input_cap if known.input_cap else 0
+    return Budget(known.window, max(policy.reserve(known.window, given), beyond_input))
+
+
+def counter_for(counter: Counter | str, model: str | None) -> Counter:
+    """Return the counter given, or the model's exact one by the name "exact"."""
+    if not isinstance(counter, str):
+        return counter
+    if counter != "exact":
+        raise UsageError(f'no counter is called "{counter}"; say "exact" or "policy", or pass a counter')
+    from refold.counting import counter_for as exact
+
+    return exact(model)
+
+
+def inserted(plans: Sequence[Plan]) -> tuple[MessageId, ...]:
+    """Return the ids of the messages that plans inserted."""
+    return tuple(edit.message.id for plan in plans for edit in plan.edits if isinstance(edit, Insert))
+
+
+def _cause(options: Options) -> Cause:
+    try:
+        if options.cause is not None:
+            return Cause(options.cause)
+    except ValueError:
+        raise UsageError(f'no cause is called "{options.cause}"; causes are {", ".join(Cause)}') from None
+    return Cause.MANUAL if options.force else Cause.THRESHOLD
+
+
+def _policy(options: Options, cause: Cause) -> Policy:
+    policy = policies.find(options.policy) if isinstance(options.policy, str) else options.policy
+    if cause in (Cause.OVERFLOW, Cause.SILENT_OVERFLOW) and policy.after_overflow is not None:
+        policy = policy.after_overflow
+    if isinstance(options.budget, int):  # "fit into this many tokens": due when it does not
+        policy = replace(policy, trigger=Exactly(options.budget))
+    return policy
+
+
+def _goal(policy: Policy, options: Options, budget: Budget) -> Limit:
+    match options.goal:
+        case None:
+            return Exactly(options.budget) if isinstance(options.budget, int) else policy.goal
+        case bool():
+            raise BadBudget("goal is a number of tokens or a share, not a truth value")
+        case int() as tokens if 0 < tokens <= budget.input:
+            return Exactly(tokens)
+        case int() as tokens:
+            raise BadBudget(f"a goal of {tokens:,} tokens does not lie within the input budget of {budget.input:,}")
+        case float() as share if 0 < share <= 1:
+            return Share(share)
+        case float() as share:
+            raise BadBudget(f"a goal of {share} is neither a share up to 1.0 nor a whole number of tokens")
+        case limit:
+            return limit
+
+
+def _counter(options: Options, policy: Policy, exact: Counter) -> Counter:
+    """Choose the scale: a budget in plain tokens is counted exactly, a share of a window as the policy counts."""
+    match options.counter:
+        case None if isinstance(options.budget, int):
+            return exact
+        case None | "policy":
+            return policy.counter or exact
+        case "exact":
+            return exact
+        case other:
+            return counter_for(other, options.model)
+
+
+def usage_for(options: Options) -> Usage | None:
+    """Return the usage report as given, or read from the provider's own shape."""
+    if options.usage is None or isinstance(options.usage, Usage):
+        return options.usage
+    from refold.counting.usage import reported
+
+    return reported(options.usage)
+
+
+def _whole(name: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= 10_000_000_000:
+        raise BadBudget(f"{name}={value!r} is not a number of tokens: give a positive whole number")
+    return value

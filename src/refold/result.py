@@ -1,0 +1,156 @@
+"""What the verbs return, and the proof that it fits and is valid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold import formats
+from refold.core.budget import Breakdown
+from refold.core.counting import count_all
+from refold.core.edits import fold
+from refold.core.engine import due
+from refold.core.messages import Message, MessageId
+from refold.core.plan import Plan, Sizes
+from refold.errors import BrokenConversation, CannotFit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.messages import Part
+    from refold.core.transcript import Transcript
+    from refold.core.view import View
+    from refold.formats import Format
+    from refold.request import Request
+
+__all__ = ["Check", "Result", "checked_result", "folded", "must_recount", "proven", "view_breakdown"]
+
+_EMPTY = Message(MessageId("empty"), "user")
+
+
+class Result(Struct, frozen=True):
+    """A compacted conversation: native messages and system prompt, the plan that made them, and its sizes.
+
+    `originals` are the messages it was made from and `plans` all plans in force, oldest first: together they are
+    everything `rewind` needs.
+    """
+
+    messages: list[Any]
+    system: Any
+    plan: Plan
+    sizes: Sizes
+    originals: list[Any]
+    plans: tuple[Plan, ...]
+    format: str
+
+
+class Check(Struct, frozen=True):
+    """How full the window is: tokens of the whole request, the input budget, whether compaction is due, and why."""
+
+    tokens: int
+    limit: int
+    due: bool
+    breakdown: Breakdown
+
+    @property
+    def ratio(self) -> float:
+        """The share of the input budget in use; above 1.0 it does not fit."""
+        return self.tokens / self.limit
+
+
+def proven(
+    request: Request, made: Plan, messages: Sequence[Any], *, alternate: bool = False, system: Any = None
+) -> Result:
+    """Return the result of a plan, after proving that it fits and is valid.
+
+    Raises:
+        CannotFit: still above the input budget.
+        BrokenConversation: a provider's rule would not hold that held before.
+    """
+    view = request.view
+    if made.sizes.after > made.sizes.limit and due(request.policy, view):
+        raise cannot_fit(made, view.after(made.edits))
+    plans = (*request.options.plans, made)
+    given = request.options.system if system is None else system
+    return checked_result(request.format, view.transcript, messages, plans, given, alternate=alternate)
+
+
+def checked_result(
+    shape: Format,
+    transcript: Transcript,
+    messages: Sequence[Any],
+    plans: tuple[Plan, ...],
+    system: Any,
+    *,
+    alternate: bool,
+) -> Result:
+    """Write the view under the plans and prove that it breaks no rule that held before.
+
+    Raises:
+        BrokenConversation: it would.
+    """
+    out = formats.assemble(shape, folded(transcript, plans), alternate=alternate)
+    newest = plans[-1]
+    if not newest.empty:
+        _refuse_fresh_breaches(shape, transcript, out)
+    return Result(out, system, newest, newest.sizes, list(messages), plans, shape.name)
+
+
+def folded(transcript: Transcript, plans: Sequence[Plan]) -> tuple[Message, ...]:
+    """Return the view of a transcript under plans."""
+    return fold(transcript.messages, [plan.edits for plan in plans], [plan.base.tip for plan in plans])
+
+
+def must_recount(request: Request, made: Plan) -> bool:
+    """Tell whether a plan that fits by the policy's estimate is too large by exact count."""
+    view = request.view
+    if made.empty or view.counter is request.exact or made.sizes.after > made.sizes.limit:
+        return False
+    return count_all(request.exact, view.after(made.edits).messages) + view.fixed.overhead > view.budget.input
+
+
+def cannot_fit(made: Plan, view: View) -> CannotFit:
+    """Return the error that says what is left and cannot shrink, in tokens."""
+    sizes = {"system": view.fixed.system, "tools": view.fixed.tools}
+    for message, size in zip(view.messages, view.sizes, strict=True):
+        sizes[f"{message.role} messages"] = sizes.get(f"{message.role} messages", 0) + size
+    largest, place = max(zip(view.sizes, range(len(view.sizes)), strict=True), default=(0, 0))
+    named = ", ".join(f"{name} {size:,}" for name, size in sizes.items() if size)
+    return CannotFit(
+        f"policy {made.policy} cannot bring the request under {made.sizes.limit:,} tokens; {made.sizes.after:,} are "
+        f"left ({named}; message {place} of the view alone has {largest:,}): "
+        "allow a larger budget, or shorten what is named",
+        made,
+        sizes | {"largest message": largest},
+    )
+
+
+def view_breakdown(view: View) -> Breakdown:
+    """Return what a view is made of, by system, tools, messages, kind of part and role, in the counter's tokens."""
+    kinds: dict[str, int] = {}
+    roles: dict[str, int] = {}
+    framing = view.counter.message(_EMPTY)
+    for message, size in zip(view.messages, view.sizes, strict=True):
+        roles[message.role] = roles.get(message.role, 0) + size
+        for part in message.parts:
+            kind = _kind(part)
+            alone = view.counter.message(replace(_EMPTY, parts=(part,))) - framing if len(message.parts) > 1 else size
+            kinds[kind] = kinds.get(kind, 0) + alone
+    return replace(view.fixed, messages=sum(view.sizes), kinds=kinds, roles=roles)
+
+
+def _kind(part: Part) -> str:
+    return str(part.__struct_config__.tag)
+
+
+def _refuse_fresh_breaches(shape: Format, transcript: Transcript, out: list[Any]) -> None:
+    broken = formats.broken(shape, formats.read(shape, out).messages)
+    if not broken:
+        return
+    known = {(breach.rule, breach.message) for breach in formats.broken(shape, transcript.messages)}
+    fresh = tuple(breach for breach in broken if (breach.rule, breach.message) not in known)
+    if fresh:
+        named = "; ".join(f"{breach.rule}: {breach.message}" for breach in fresh[:3])
+        raise BrokenConversation(f"{len(fresh)} rules of {shape.name} would not hold: {named}", fresh)
