@@ -1,0 +1,45 @@
+# Two commands on a fresh machine with Python 3.11 and make: `make demo` and `make test`. Each does all its set-up.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.PHONY: demo test lint types docs lock clean
+
+demo: $(VENV)/.ready
+	$(BIN)/refold demo
+
+test: $(VENV)/.ready-dev lint types
+	$(BIN)/python -m pytest -n $(WORKERS) -q
+
+lint: $(VENV)/.ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.ready-dev
+	$(BIN)/mypy
+
+# Writes the pages and pictures that are made from the code.
+docs: $(VENV)/.ready-dev
+	$(BIN)/python tools/write_docs.py
+
+lock: $(VENV)/.ready-dev
+	$(BIN)/python -m uv pip compile pyproject.toml --universal --generate-hashes --no-header --no-annotate \
+	    --no-emit-index-url -q -o requirements/run.txt
+	$(BIN)/python -m uv pip compile pyproject.toml --extra dev --universal --generate-hashes --no-header --no-annotate \
+	    --no-emit-index-url -q -o requirements/dev.txt
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: requirements/run.txt pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/run.txt
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e .
+	touch $@
+
+$(VENV)/.ready-dev: requirements/dev.txt $(VENV)/.ready
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	touch $@
