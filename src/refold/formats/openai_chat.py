@@ -1,0 +1,258 @@
+"""OpenAI chat completions: the list `messages`, with calls beside the content and one message a result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from refold.core.messages import (
+    Content,
+    File,
+    Image,
+    Message,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from refold.core.pixels import pixels_of_base64
+from refold.core.view import Traits
+from refold.formats.lens import EMPTY, Body, Lens, arguments_text, get, opaque, same, words
+from refold.rules.pairing import Pairing
+
+if TYPE_CHECKING:
+    from refold.core.messages import MessageId, Path
+
+__all__ = ["FORMAT", "OpenAIChat"]
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+_REASONING = ("reasoning_content", "reasoning")  # vendors' readable thinking, beside the content
+_SEALED = ("reasoning_details", "thinking_blocks")
+_OTHER = ("refusal", "audio")
+_BLOCKS = frozenset({"image_url", "input_audio", "file", "refusal"})
+_CONTENT: tuple[str | int, ...] = ("content",)
+
+
+class OpenAIChat(Lens):
+    """Chat completions. A refusal is Opaque: it is the model's word on a request and is not shortened."""
+
+    name = "openai-chat"
+    volatile = frozenset({"cache_control"})
+    rules = (Pairing(),)
+    traits = Traits()
+    body = Body(max_output=(("max_completion_tokens",), ("max_tokens",)))
+
+    def read(self, native: Any, id: MessageId) -> Message:
+        """Return the message that a native object holds."""
+        get_ = native.get
+        said = get_("role")
+        role = _ROLES.get(said, "user") if isinstance(said, str) else "user"
+        content = get_("content")
+        if role == "tool":
+            held = _content(content)
+            call_id, name = get_("tool_call_id"), get_("name")
+            result = ToolResult(
+                call_id if isinstance(call_id, str) else "",
+                tuple(held),  # type: ignore[arg-type] # results hold no calls
+                name if isinstance(name, str) else "",
+                get_("is_error") is True,
+            )
+            return Message(id, role, (result,), None, native)
+        if type(content) is str and len(native) == 2:
+            return Message(id, role, (Text(content, _CONTENT),) if content else (), None, native)
+        parts: list[Part] = _thinking(native) if role == "assistant" else []
+        parts.extend(_content(content))
+        if role == "assistant":
+            parts.extend(opaque(native[key], (key,), key) for key in _OTHER if native.get(key))
+            parts.extend(_calls(native))
+        return Message(id, role, tuple(parts), None, native)
+
+    def recognizes(self, native: Any) -> bool:
+        """Tell whether a native object can only be of this format."""
+        if "tool_calls" in native or "tool_call_id" in native or "function_call" in native:
+            return "type" not in native
+        if native.get("role") in ("tool", "function") and "content" in native:
+            return True
+        content = native.get("content")
+        return isinstance(content, list) and any(
+            isinstance(block, dict) and isinstance(kind := block.get("type"), str) and kind in _BLOCKS
+            for block in content
+        )
+
+    def render(self, part: Part, old: Any, at: Path) -> Any:
+        """Return a part as a native value, in place of an old one."""
+        match part:
+            case Text(text=text) | Reasoning(text=text) if isinstance(old, str) or at == _CONTENT or len(at) == 1:
+                return text if isinstance(part, Text) or isinstance(old, str) else old
+            case Text(text=text):
+                return _text_block(text, old)
+            case ToolCall():
+                return _function(part, old) if at == ("function_call",) else _call(part, old)
+            case ToolResult(call_id=call_id):
+                old = old if isinstance(old, dict) else {"role": "tool"}
+                key = {"tool_call_id": call_id} if call_id or "tool_call_id" in old else {"name": part.name}
+                return {**old, **key, "content": _result(part, old)}
+            case _ if old is not None:
+                return old
+            case _:
+                return _text_block(words((part,)), None)
+
+    def invent(self, message: Message) -> Any:
+        """Return a native object for a message that has none."""
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                who = {"role": "tool"} if part.call_id else {"role": "function"}
+                return self.render(part, who, ())
+        said = [part for part in message.parts if not isinstance(part, ToolCall | Reasoning)]
+        calls = [part for part in message.parts if isinstance(part, ToolCall)]
+        if not calls:
+            return {"role": message.role, "content": words(said)}
+        content = words(said) if said else None
+        if len(calls) == 1 and not calls[0].call_id:
+            return {"role": "assistant", "content": content, "function_call": _function(calls[0], None)}
+        return {"role": "assistant", "content": content, "tool_calls": [_call(call, None) for call in calls]}
+
+    def spread(self, message: Message) -> tuple[Message, ...]:
+        """Return one message a result."""
+        results = message.results
+        if len(results) + (len(message.parts) > len(results)) < 2:
+            return (message,)
+        rest = tuple(part for part in message.parts if part not in results)
+        made = tuple(Message(message.id, "tool", (result,), message.note) for result in results)
+        return (*made, Message(message.id, "user", rest, message.note)) if rest else made
+
+    def finish(self, native: Any, message: Message) -> Any:
+        """Return an edited object with content where nothing else is left."""
+        calls = native.get("tool_calls")
+        if calls == []:
+            native = {key: value for key, value in native.items() if key != "tool_calls"}
+        if native.get("content") or calls or any(native.get(key) for key in ("function_call", *_OTHER)):
+            return native if "content" in native else {**native, "content": None}
+        return {**native, "content": EMPTY}
+
+
+def _content(content: Any) -> list[Part]:
+    if isinstance(content, str):
+        return [Text(content, _CONTENT)] if content else []
+    if isinstance(content, list):
+        return [_block(block, ("content", place)) for place, block in enumerate(content)]
+    return [] if content is None else [opaque(content, _CONTENT)]
+
+
+def _block(block: Any, at: Path) -> Content:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return Text(text, at)
+        case {"type": "image_url", "image_url": {"url": str(url)} as image}:
+            return _image(url, image.get("detail"), at)
+        case {"type": "image_url", "image_url": str(link)}:
+            return _image(link, "", at)
+        case {"type": "input_audio", "input_audio": {"data": str(data)} as audio}:
+            return File("audio", f"audio/{audio.get('format', '')}", len(data) * 3 // 4, at=at)
+        case {"type": "file", "file": dict(file)}:
+            data, name = file.get("file_data"), file.get("filename")
+            size = len(data) * 3 // 4 if isinstance(data, str) else 0
+            return File("document", "", size, name if isinstance(name, str) else "", at=at)
+        case _:
+            return opaque(block, at)
+
+
+def _image(url: str, detail: Any, at: Path) -> Image:
+    detail = detail if isinstance(detail, str) else ""
+    if not url.startswith("data:"):
+        return Image("", 0, 0, 0, detail, at)
+    width, height = pixels_of_base64(url) or (0, 0)
+    start = url.find(",") + 1
+    return Image(url[5 : max(url.find(";"), 5)], (len(url) - start) * 3 // 4, width, height, detail, at)
+
+
+def _thinking(native: dict[str, Any]) -> list[Part]:
+    parts: list[Part] = []
+    for key in _REASONING:
+        thought = native.get(key)
+        if thought and isinstance(thought, str):
+            parts.append(Reasoning(thought, at=(key,)))
+    parts.extend(
+        Reasoning(sealed=True, size=opaque(native[key], ()).size, at=(key,)) for key in _SEALED if native.get(key)
+    )
+    return parts
+
+
+def _calls(native: dict[str, Any]) -> list[Part]:
+    parts: list[Part] = []
+    calls = native.get("tool_calls")
+    for place, call in enumerate(calls if isinstance(calls, list) else ()):
+        at: Path = ("tool_calls", place)
+        match call:
+            case {"function": {"name": str(name)} as function}:
+                call_id, arguments = call.get("id"), function.get("arguments", "")
+                kind = "function"
+            case {"type": "custom", "custom": {"name": str(name)} as custom}:
+                call_id, arguments = call.get("id"), custom.get("input", "")
+                kind = "custom"
+            case _:
+                parts.append(opaque(call, at))
+                continue
+        text = arguments_text(arguments)
+        parts.append(ToolCall(call_id if isinstance(call_id, str) else "", name, text, kind, False, at))
+    held: Any = native.get("function_call")
+    match held:
+        case {"name": str(name)} as function:
+            parts.append(ToolCall("", name, arguments_text(function.get("arguments", "")), at=("function_call",)))
+        case None:
+            pass
+        case other:
+            parts.append(opaque(other, ("function_call",)))
+    return parts
+
+
+def _text_block(text: str, old: Any) -> dict[str, Any]:
+    if isinstance(old, dict):
+        if old.get("type") == "text":
+            return {**old, "text": text}
+        if "cache_control" in old:
+            return {"type": "text", "text": text, "cache_control": old["cache_control"]}
+    return {"type": "text", "text": text}
+
+
+def _call(call: ToolCall, old: Any) -> dict[str, Any]:
+    base = old if isinstance(old, dict) else {}
+    if call.kind == "custom":
+        held = base.get("custom")
+        inner = {**(held if isinstance(held, dict) else {}), "name": call.name, "input": call.arguments}
+        return {**base, "id": call.call_id, "type": "custom", "custom": inner}
+    return {"id": call.call_id, "type": "function", **base, "function": _function(call, base.get("function"))} | {
+        "id": call.call_id
+    }
+
+
+def _function(call: ToolCall, old: Any) -> dict[str, Any]:
+    return {**(old if isinstance(old, dict) else {}), "name": call.name, "arguments": call.arguments}
+
+
+def _result(result: ToolResult, old: dict[str, Any]) -> Any:
+    """Return a result's content: a string when it is all words, blocks where pictures or unknown blocks stay."""
+    content = result.content
+    if not isinstance(old.get("content"), list):
+        return words(content)
+    kept: list[Any] = []
+    for part in content:
+        block = get(old, part.at) if part.at else None
+        if block is not None and same(part, _block(block, part.at)):
+            kept.append(block)
+        elif isinstance(part, Text):
+            kept.append(_text_block(part.text, block))
+        elif text := words((part,)):
+            kept.append(_text_block(text, None))
+    return kept or EMPTY
+
+
+FORMAT = OpenAIChat()

@@ -1,0 +1,317 @@
+"""Every call has exactly one result where the provider wants it, and every result its call."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+
+from refold.core.messages import Message, ToolCall, ToolResult
+from refold.core.view import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Asked", "Batch", "Found", "Ledger", "Pairing", "joined"]
+
+
+class Asked(NamedTuple):
+    """A call and the position of its message."""
+
+    place: int
+    call: ToolCall
+
+
+class Found(NamedTuple):
+    """A result and the position of its message."""
+
+    place: int
+    result: ToolResult
+
+
+class Batch(Struct):
+    """The calls of one answer of the model, and the messages from `start` up to `stop` that may hold their results."""
+
+    first: int
+    start: int
+    stop: int
+    calls: list[Asked] = []
+    pairs: list[tuple[Asked, Found]] = []
+    open: list[Asked] = []
+
+
+class Ledger(Struct):
+    """Who answers whom: batches in order, and the results that stand in the wrong place.
+
+    `late` are results of a call that was still open but whose place was earlier; `twice` are further results of a call
+    that has one (beside the one that counts); `orphans` have no call at all.
+    """
+
+    batches: list[Batch] = []
+    late: list[tuple[Asked, Found]] = []
+    twice: list[tuple[Found, Found]] = []
+    orphans: list[Found] = []
+    pending: list[Asked] = []
+
+
+def joined(first: Message, second: Message) -> bool:
+    """Tell whether neighbours of one speaker are written as one message where roles alternate: one was edited."""
+    return bool(first.native is None or second.native is None or first.patches or second.patches)
+
+
+class Pairing(Struct, frozen=True):
+    """Every call has one result right after its batch, in any order, and every result a call.
+
+    Pairs are made by id inside a batch, where there are no ids by name and order; an id may come again in a later
+    batch. `together`: the results stand in one message. `anywhere`: a result may stand in any later message, and must
+    be of the call's kind (OpenAI Responses). `server`: calls that the provider answers itself have their result in
+    the same message, or in a later one of the same batch. `pending`: calls at the very end may await their results.
+    """
+
+    together: bool = False
+    anywhere: bool = False
+    server: bool = False
+    pending: bool = True
+    name: str = "pairing"
+
+    def ledger(self, messages: Sequence[Message]) -> Ledger:
+        """Return who answers whom."""
+        return _by_id(messages) if self.anywhere else _by_batch(messages, self.together)
+
+    def open_calls(self, messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+        """Return the calls at the very end that still await their results."""
+        return tuple(asked.call for asked in self.ledger(messages).pending)
+
+    def cuts(self, messages: Sequence[Message]) -> set[int]:
+        """Return the positions that no pair of call and result spans."""
+        ledger = self.ledger(messages)
+        spans = [(asked.place, found.place) for batch in ledger.batches for asked, found in batch.pairs]
+        spans += [(asked.place, found.place) for asked, found in ledger.late]
+        spans += [(kept.place, found.place) for kept, found in ledger.twice if self._near(ledger, kept, found)]
+        if self.server:
+            spans += _server(messages)[0]
+        steps = [0] * (len(messages) + 2)
+        for start, stop in spans:
+            steps[start + 1] += 1
+            steps[stop + 1] -= 1
+        cuts: set[int] = set()
+        level = 0
+        for place in range(len(messages) + 1):
+            level += steps[place]
+            if not level:
+                cuts.add(place)
+        return cuts
+
+    def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
+        """Return calls without result, results without call, results twice or too late."""
+        ledger = self.ledger(messages)
+        waiting = {id(asked.call) for asked in ledger.pending} if self.pending else set()
+        late = {id(asked.call) for asked, _ in ledger.late}
+        found = [
+            _violation(messages, asked.place, f"call {_called(asked.call)} has no result", asked.call.call_id)
+            for batch in ledger.batches
+            for asked in batch.open
+            if id(asked.call) not in waiting and id(asked.call) not in late
+        ]
+        for asked, (place, result) in ledger.late:
+            text = f"the result of call {_called(asked.call)} at {asked.place} stands too late"
+            found.append(_violation(messages, place, text, result.call_id))
+        for _, (place, result) in ledger.twice:
+            found.append(_violation(messages, place, f"a second result for call {_called(result)}", result.call_id))
+        for place, result in ledger.orphans:
+            found.append(_violation(messages, place, f"result {_called(result)} has no call", result.call_id))
+        if self.server:
+            found += _server(messages)[1]
+        return tuple(sorted(found, key=lambda violation: violation.at))
+
+    @staticmethod
+    def _near(ledger: Ledger, kept: Found, found: Found) -> bool:
+        return found.place <= kept.place + 1 or any(
+            batch.start <= kept.place < batch.stop and found.place < batch.stop for batch in ledger.batches
+        )
+
+
+def _by_batch(messages: Sequence[Message], together: bool) -> Ledger:
+    ledger = Ledger()
+    strays: list[Found] = []
+    place = 0
+    while place < len(messages):
+        message = messages[place]
+        if message.role != "assistant" or not message.calls:
+            strays.extend(Found(place, result) for result in message.results)
+            place += 1
+            continue
+        batch = _batch(messages, place, together)
+        results = [Found(at, result) for at in range(batch.start, batch.stop) for result in messages[at].results]
+        strays.extend(_match(batch, results))
+        ledger.batches.append(batch)
+        place = batch.stop
+    _settle(ledger, strays)
+    if ledger.batches and ledger.batches[-1].stop == len(messages):
+        ledger.pending = ledger.batches[-1].open
+    return ledger
+
+
+def _batch(messages: Sequence[Message], first: int, together: bool) -> Batch:
+    calls = [Asked(first, call) for call in messages[first].calls]
+    start, end = first + 1, len(messages)
+    if together:
+        while start < end and messages[start].role == "assistant" and joined(messages[start - 1], messages[start]):
+            calls.extend(Asked(start, call) for call in messages[start].calls)
+            start += 1
+    stop = start
+    if not together:
+        while stop < end and messages[stop].role == "tool":
+            stop += 1
+    elif stop < end and messages[stop].role != "assistant":
+        stop += 1
+        while stop < end and messages[stop].role != "assistant" and joined(messages[stop - 1], messages[stop]):
+            stop += 1
+    return Batch(first, start, stop, calls)
+
+
+def _match(batch: Batch, results: list[Found]) -> list[Found]:
+    """Pair a batch with the results that stand where its results belong; return the results left over."""
+    by_id: dict[str, deque[int]] = {}
+    for number, found in enumerate(results):
+        if found.result.call_id:
+            by_id.setdefault(found.result.call_id, deque()).append(number)
+    used: set[int] = set()
+    open_: list[Asked] = []
+    for asked in batch.calls:
+        numbers = by_id.get(asked.call.call_id) if asked.call.call_id else None
+        if numbers:
+            number = numbers.popleft()
+            used.add(number)
+            batch.pairs.append((asked, results[number]))
+        else:
+            open_.append(asked)
+    by_name: dict[str, deque[int]] = {}
+    for number, found in enumerate(results):
+        if number not in used:
+            by_name.setdefault(found.result.name, deque()).append(number)
+    for asked in open_:
+        numbers = by_name.get(asked.call.name)
+        number = next((number for number in numbers or () if not _both_named(asked.call, results[number].result)), -1)
+        if numbers and number >= 0:
+            numbers.remove(number)
+            used.add(number)
+            batch.pairs.append((asked, results[number]))
+        else:
+            batch.open.append(asked)
+    return [found for number, found in enumerate(results) if number not in used]
+
+
+def _both_named(call: ToolCall, result: ToolResult) -> bool:
+    """Tell whether both carry an id, so that a name alone pairs nothing."""
+    return bool(call.call_id and result.call_id)
+
+
+def _settle(ledger: Ledger, strays: list[Found]) -> None:
+    """Say of results out of place whether they are late, second, or without any call."""
+    open_: dict[str, deque[Asked]] = {}
+    paired: dict[str, tuple[int, Found]] = {}
+    batches = iter(ledger.batches)
+    batch = next(batches, None)
+    for found in sorted(strays, key=lambda found: found.place):
+        while batch is not None and batch.first < found.place:
+            for asked in batch.open:
+                open_.setdefault(_key(asked.call), deque()).append(asked)
+            for asked, answer in batch.pairs:
+                paired[_key(asked.call)] = (asked.place, answer)
+            batch = next(batches, None)
+        key = _key(found.result)
+        if waiting := open_.get(key):
+            ledger.late.append((waiting.popleft(), found))
+        elif key in paired:
+            ledger.twice.append((paired[key][1], found))
+        else:
+            ledger.orphans.append(found)
+
+
+def _by_id(messages: Sequence[Message]) -> Ledger:
+    ledger = Ledger()
+    open_: dict[tuple[str, str], deque[tuple[Batch, Asked]]] = {}
+    paired: dict[tuple[str, str], Found] = {}
+    batch: Batch | None = None
+    quiet = 0  # position after the last message that ends all waiting: a user's, or words of the assistant
+    for place, message in enumerate(messages):
+        for call in message.calls:
+            if batch is None or batch.stop != place:
+                batch = Batch(place, place + 1, place + 1)
+                ledger.batches.append(batch)
+            batch.start = batch.stop = place + 1
+            asked = Asked(place, call)
+            batch.calls.append(asked)
+            open_.setdefault((_key(call), call.kind), deque()).append((batch, asked))
+        for result in message.results:
+            key, found = (_key(result), result.kind), Found(place, result)
+            if waiting := open_.get(key):
+                of, asked = waiting.popleft()
+                of.pairs.append((asked, found))
+                paired[key] = found
+            elif key in paired:
+                ledger.twice.append((paired[key], found))
+            else:
+                ledger.orphans.append(found)
+        if message.role in ("user", "system"):
+            quiet = place + 1
+    for waiting in open_.values():
+        for of, asked in waiting:
+            of.open.append(asked)
+    ledger.pending = [asked for of in ledger.batches for asked in of.open if asked.place >= quiet]
+    return ledger
+
+
+def _server(messages: Sequence[Message]) -> tuple[list[tuple[int, int]], list[Violation]]:
+    """Return the spans between calls that the provider answers and their results, and what is wrong with them.
+
+    A call may stay open while calls of ours in the same answer await results, and in the last message (a paused turn).
+    """
+    spans: list[tuple[int, int]] = []
+    wrong: list[Violation] = []
+    open_: dict[str, list[Asked]] = {}
+    for place, message in enumerate(messages):
+        if message.role != "assistant":
+            if message.role == "user" and open_:
+                wrong += _unanswered(messages, open_)
+                open_ = {}
+            continue
+        for part in message.parts:
+            if isinstance(part, ToolCall) and part.server:
+                open_.setdefault(_key(part), []).append(Asked(place, part))
+            elif isinstance(part, ToolResult) and part.server:
+                waiting = open_.get(_key(part))
+                if not waiting:
+                    wrong.append(
+                        _violation(messages, place, f"result {_called(part)} has no call beside it", part.call_id)
+                    )
+                    continue
+                spans.append((waiting.pop(0).place, place))
+                if not waiting:
+                    del open_[_key(part)]
+        if open_ and place + 1 < len(messages) and not message.calls and messages[place + 1].role != "assistant":
+            wrong += _unanswered(messages, open_)
+            open_ = {}
+    return spans, wrong
+
+
+def _unanswered(messages: Sequence[Message], open_: dict[str, list[Asked]]) -> list[Violation]:
+    return [
+        _violation(messages, asked.place, f"call {_called(asked.call)} has no result beside it", asked.call.call_id)
+        for waiting in open_.values()
+        for asked in waiting
+    ]
+
+
+def _key(part: ToolCall | ToolResult) -> str:
+    return part.call_id or part.name
+
+
+def _called(part: ToolCall | ToolResult) -> str:
+    return f"{part.call_id} ({part.name})" if part.call_id and part.name else part.call_id or part.name or "without id"
+
+
+def _violation(messages: Sequence[Message], place: int, text: str, call_id: str) -> Violation:
+    return Violation("pairing", text, (place,), (messages[place].id,), (call_id,) if call_id else ())
