@@ -1,0 +1,41 @@
+"""The tally of what a reader leaves aside, so that nothing is dropped without a word."""
+
+from __future__ import annotations
+
+__all__ = ["Aside", "spans"]
+
+SHOWN = 6  # ranges of line numbers in one note; a session can have thousands of lines of one kind
+
+
+def spans(numbers: list[int]) -> str:
+    """Return line numbers as ranges: `lines 3-5, 9`, the long tail cut to an ellipsis."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number <= ranges[-1][1] + 1:
+            ranges[-1][1] = max(number, ranges[-1][1])
+        else:
+            ranges.append([number, number])
+    shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges[:SHOWN])
+    word = "line" if len(set(numbers)) == 1 else "lines"
+    return f"{word} {shown}{', …' if len(ranges) > SHOWN else ''}"
+
+
+class Aside:
+    """Counts what is left aside by its reason, with line numbers where the file has lines."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, list[int]] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, reason: str, number: int = 0) -> None:
+        """Count one thing; `number` is its line, 0 where lines mean nothing."""
+        self._counts[reason] = self._counts.get(reason, 0) + 1
+        if number:
+            self._numbers.setdefault(reason, []).append(number)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return one note for each reason, in the order in which they were met."""
+        return tuple(
+            f"{count} × {reason}" + (f" ({spans(self._numbers[reason])})" if reason in self._numbers else "")
+            for reason, count in self._counts.items()
+        )

@@ -1,0 +1,141 @@
+"""Telling the format of messages and taking apart request and reply bodies, by their shape alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from refold.transcripts.recorded import Reported
+
+__all__ = ["body_of", "format_of", "reported"]
+
+_CHAT_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+_CHAT_ONLY = frozenset({"tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content"})
+_ANTHROPIC = frozenset(
+    {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "image", "document"}
+)
+_CHAT_BLOCKS = frozenset({"image_url", "input_audio", "file", "refusal"})
+_BEDROCK = frozenset(
+    {"text", "toolUse", "toolResult", "reasoningContent", "image", "document", "cachePoint", "guardContent", "video"}
+)
+_ITEM_ENDS = ("_call", "_output", "reasoning", "item_reference", "compaction", "mcp_list_tools")
+
+
+def format_of(messages: Iterable[Any]) -> str | None:
+    """Return the format of messages, or None where one of them is no message of any.
+
+    Every message must be possible in the format; the first telling one decides. Messages that could
+    be of several formats (texts only) are openai-chat.
+    """
+    told: str | None = None
+    some = False
+    for message in messages:
+        hint = _hint(message)
+        if hint is None:
+            return None
+        some = True
+        told = told or (hint or None)
+    return (told or "openai-chat") if some else None
+
+
+def _hint(message: Any) -> str | None:
+    """Return the format a message is surely of, "" where it could be of several, None where it is no message."""
+    if not isinstance(message, dict):
+        return None
+    role, kind, content = message.get("role"), message.get("type"), message.get("content")
+    if isinstance(message.get("parts"), list) and role in ("user", "model", "system", "function", None):
+        return "gemini" if role or kind is None else None
+    if isinstance(kind, str) and kind != "message" and role is None:
+        return "openai-responses" if kind.endswith(_ITEM_ENDS) else None
+    if role not in _CHAT_ROLES or ("content" not in message and not _CHAT_ONLY & message.keys()):
+        return None
+    if _CHAT_ONLY & message.keys() or role in ("tool", "function"):
+        return "openai-chat"
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    for block in blocks:
+        name = block.get("type")
+        if isinstance(name, str) and name.startswith(("input_", "output_")) and name != "input_audio":
+            return "openai-responses"
+        if name in _CHAT_BLOCKS:
+            return "openai-chat"
+        if name in _ANTHROPIC:
+            return "anthropic"
+        if name is None and block and block.keys() <= _BEDROCK:
+            return "bedrock"
+    return "openai-responses" if kind == "message" and role != "assistant" else ""
+
+
+def body_of(body: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what a request body says, as fields of a conversation: format, messages, system, tools, model."""
+    model, tools = body.get("model") or body.get("modelId"), body.get("tools")
+    if isinstance(body.get("contents"), list):
+        system = (
+            body.get("systemInstruction")
+            or body.get("system_instruction")
+            or (body.get("config") or {}).get("systemInstruction")
+        )
+        messages, format = body["contents"], "gemini"
+    elif isinstance(body.get("input"), list | str) and (
+        "instructions" in body or "model" in body or format_of(body["input"])
+    ):
+        given = body["input"]
+        messages = [{"role": "user", "content": given}] if isinstance(given, str) else given
+        system, format = body.get("instructions"), "openai-responses"
+    elif isinstance(body.get("messages"), list):
+        messages, system = body["messages"], body.get("system")
+        told = format_of(messages)
+        if told is None:
+            return None
+        format = told if told != "openai-chat" or not _is_anthropic(body) else "anthropic"
+        if "toolConfig" in body or "inferenceConfig" in body:
+            format, tools = "bedrock", (body.get("toolConfig") or {}).get("tools")
+    else:
+        return None
+    return {
+        "format": format,
+        "messages": messages,
+        "system": system,
+        "tools": tools if isinstance(tools, list) else None,
+        "model": model if isinstance(model, str) else None,
+    }
+
+
+def _is_anthropic(body: dict[str, Any]) -> bool:
+    """Whether a body of texts only is Anthropic's: by a system prompt of its own, or the shape of its tools."""
+    tools = body.get("tools")
+    shaped = isinstance(tools, list) and any(isinstance(tool, dict) and "input_schema" in tool for tool in tools)
+    return "system" in body or shaped or str(body.get("model", "")).startswith("claude") or "anthropic_version" in body
+
+
+def reported(covers: int, usage: Any) -> tuple[Reported, ...]:
+    """Return a provider's usage object as a report, whichever provider's it is; nothing where it is empty."""
+    if not isinstance(usage, dict):
+        return ()
+    prompt = (
+        usage.get("prompt_tokens")
+        or usage.get("input_tokens")
+        or usage.get("promptTokenCount")
+        or usage.get("inputTokens")
+        or 0
+    )
+    completion = (
+        usage.get("completion_tokens")
+        or usage.get("output_tokens")
+        or usage.get("candidatesTokenCount")
+        or usage.get("outputTokens")
+        or 0
+    )
+    details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
+    cached = (
+        usage.get("cache_read_input_tokens")
+        or details.get("cached_tokens")
+        or usage.get("cachedContentTokenCount")
+        or usage.get("cacheReadInputTokens")
+        or 0
+    )
+    written = usage.get("cache_creation_input_tokens") or usage.get("cacheWriteInputTokens") or 0
+    if (
+        "input_tokens" in usage and "total_tokens" not in usage
+    ):  # Anthropic's input excludes what the cache gave or took
+        prompt += cached + written
+    return (Reported(covers, prompt, completion, cached, written),) if prompt + completion else ()

@@ -1,0 +1,114 @@
+"""Reading a transcript of any kind: the kind is told by the content, never by the file's name."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import pkgutil
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from refold.errors import UnreadableTranscript
+from refold.transcripts import readers
+from refold.transcripts.recorded import Recorded
+from refold.transcripts.source import Document, load
+
+__all__ = ["detect", "kinds", "read"]
+
+Source = str | os.PathLike[str] | bytes
+_LAST = "plain"  # takes any list of messages, so every other kind is asked first
+
+
+class _Reader(Struct, frozen=True):
+    kind: str
+    matches: Callable[[Document], bool]
+    read: Callable[[Document], Iterable[Recorded]]
+
+
+@functools.cache
+def _readers() -> dict[str, _Reader]:
+    names = sorted(
+        (module.name for module in pkgutil.iter_modules(readers.__path__)), key=lambda name: (name == _LAST, name)
+    )
+    modules = {name.replace("_", "-"): importlib.import_module(f"{readers.__name__}.{name}") for name in names}
+    return {kind: _Reader(kind, module.matches, module.read) for kind, module in modules.items()}
+
+
+def kinds() -> tuple[str, ...]:
+    """Return the names of all kinds that can be read, sorted."""
+    return tuple(sorted(_readers()))
+
+
+def detect(source: Source) -> str:
+    """Return the kind of a transcript, told by its content; broken lines are passed over.
+
+    Raises UnreadableTranscript where there is no such file, or no kind matches.
+    """
+    return _reader(load(source, lenient=True), None).kind
+
+
+def read(source: Source, *, lenient: bool = False, kind: str | None = None) -> list[Recorded]:
+    """Read every conversation of a file: a path, or the file's bytes.
+
+    `lenient` skips broken lines and notes their numbers; otherwise the first of them is an error.
+    `kind` (one of `kinds()`) overrides detection. The main conversation comes first.
+
+    Raises UnreadableTranscript, which names the file, the line and the remedy.
+    """
+    if kind is not None and kind not in _readers():
+        raise UnreadableTranscript(f"there is no kind {kind!r}; known are {', '.join(kinds())}")
+    document = load(source, lenient=lenient)
+    reader = _reader(document, kind)
+    try:
+        found = [item for item in reader.read(document) if item.messages]
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise UnreadableTranscript(
+            f"{document.path}: looks like {reader.kind}, but a field is not what that kind has there "
+            f"({type(error).__name__}: {error}); name another kind if it is one"
+        ) from error
+    if not found:
+        raise UnreadableTranscript(
+            f"{document.path}: read as {reader.kind}, it holds no message ({_seen(document)}); "
+            "name another file or kind"
+        )
+    first = msgspec.structs.replace(found[0], notes=found[0].notes + document.notes)
+    return [msgspec.structs.replace(item, path=document.path) for item in (first, *found[1:])]
+
+
+def _reader(document: Document, kind: str | None) -> _Reader:
+    if kind is not None:
+        reader = _readers()[kind]
+        if reader.matches(document):
+            return reader
+        others = [other.kind for other in _readers().values() if other.matches(document)]
+        hint = f"it looks like {others[0]}" if others else f"it holds {_seen(document)}"
+        raise UnreadableTranscript(f"{document.path}: this is not {kind}: {hint}")
+    for reader in _readers().values():
+        if reader.matches(document):
+            return reader
+    raise UnreadableTranscript(
+        f"{document.path}: not a transcript of a known kind: it holds {_seen(document)}; known are {', '.join(kinds())}"
+    )
+
+
+def _seen(document: Document) -> str:
+    """Say what a file holds, for someone who must find out why it is no transcript."""
+    value: Any = document.value
+    if value is None:
+        keys = [item for item in document.values if isinstance(item, dict)]
+        first = f", the first with the keys {_keys(keys[0])}" if keys else ""
+        return f"{len(document.values)} values{first}"
+    if isinstance(value, dict):
+        return f"an object with the keys {_keys(value)}"
+    if isinstance(value, list):
+        inner = f", the first with the keys {_keys(value[0])}" if value and isinstance(value[0], dict) else ""
+        return f"a list of {len(value)}{inner}"
+    return f"one {type(value).__name__}"
+
+
+def _keys(value: dict[str, Any]) -> str:
+    return ", ".join(list(value)[:8]) + (", …" if len(value) > 8 else "") if value else "(none)"

@@ -1,0 +1,46 @@
+"""What a reader finds in a file: conversations, and what the provider reported about their size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+__all__ = ["Recorded", "Reported"]
+
+
+class Reported(Struct, frozen=True):
+    """One usage report of the provider, in tokens.
+
+    `covers` is how many leading messages were in the prompt of that call (the reply is not among
+    them); `prompt` is all input, what the cache gave or took included.
+    """
+
+    covers: int
+    prompt: int
+    completion: int
+    cache_read: int = 0
+    cache_write: int = 0
+
+
+class Recorded(Struct, frozen=True):
+    """One conversation found in a file, as the model saw it and ready to be sent.
+
+    `kind` is the reader's name and `format` the shape of `messages` (openai-chat, openai-responses,
+    anthropic, gemini, bedrock). `name` tells several conversations of one file apart. `notes` says
+    what was left aside and why. `boundaries` are the indexes of the messages from which on the
+    model no longer saw what came before, because the session had been compacted there.
+    """
+
+    kind: str
+    format: str
+    messages: list[Any]
+    system: Any = None
+    tools: list[Any] | None = None
+    model: str | None = None
+    window: int | None = None
+    usage: tuple[Reported, ...] = ()
+    name: str = ""
+    path: str = ""
+    notes: tuple[str, ...] = ()
+    boundaries: tuple[int, ...] = ()

@@ -1,0 +1,65 @@
+"""An Anthropic conversation put together piece by piece, with the results of parallel calls in one message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Talk", "blocks_of"]
+
+
+def blocks_of(content: Any) -> list[Any]:
+    """Return content as a list of blocks; a string becomes one text block, nothing becomes none."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return list(content) if isinstance(content, list) else []
+
+
+def _type(block: Any) -> Any:
+    return block.get("type") if isinstance(block, dict) else None
+
+
+class Talk:
+    """Messages in the making. Nothing that is handed in is changed: lists of content are our own."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, Any]] = []
+        self._asked: dict[str, int] = {}  # call id -> index of the assistant message that holds the call
+        self._answered: dict[str, int] = {}  # message id -> index, for answers that come in several lines
+
+    def assistant(self, content: Any, id: str | None = None) -> int:
+        """Add an answer, or a further piece of the answer with the same id; return its index."""
+        blocks = blocks_of(content)
+        at = self._answered.get(id, -1) if id else -1
+        if at < 0:
+            at = len(self.messages)
+            self.messages.append({"role": "assistant", "content": []})
+            if id:
+                self._answered[id] = at
+        self.messages[at]["content"].extend(blocks)
+        for block in blocks:
+            if _type(block) == "tool_use":
+                self._asked[block.get("id", "")] = at
+        return at
+
+    def user(self, content: Any) -> None:
+        """Add what the user's side sent; results join the message right after their call."""
+        calls = (
+            [block.get("tool_use_id") for block in content if _type(block) == "tool_result"]
+            if isinstance(content, list)
+            else []
+        )
+        asked = self._asked.get(calls[0]) if calls else None
+        after = len(self.messages) if asked is None else asked + 1
+        if after >= len(self.messages) or self.messages[after]["role"] != "user":
+            self.messages.append({"role": "user", "content": list(content) if isinstance(content, list) else content})
+            return
+        held = blocks_of(self.messages[after]["content"])
+        cut = next((i for i, block in enumerate(held) if _type(block) != "tool_result"), len(held))
+        results = [block for block in content if _type(block) == "tool_result"]
+        others = [block for block in content if _type(block) != "tool_result"]
+        self.messages[after]["content"] = held[:cut] + results + held[cut:] + others
+
+    def result(self, call_id: str, content: Any, *, is_error: bool = False) -> None:
+        """Add the result of one call."""
+        block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id, "content": content}
+        self.user([{**block, "is_error": True} if is_error else block])
