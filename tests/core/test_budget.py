@@ -1,0 +1,52 @@
+import pytest
+
+from refold.core.budget import Budget, Exactly, Never, Reserve, Share, Usage
+from refold.errors import BadBudget
+
+BUDGET = Budget(1_000, 200)
+
+
+def test_the_input_budget_is_the_window_less_the_reserve():
+    assert BUDGET.input == 800
+
+
+@pytest.mark.parametrize(("window", "reserve"), [(0, 0), (-1, 0), (10, 10), (10, -1)])
+def test_a_window_that_holds_nothing_is_refused(window, reserve):
+    with pytest.raises(BadBudget):
+        Budget(window, reserve)
+
+
+@pytest.mark.parametrize(
+    ("limit", "below", "at"),
+    [
+        (Share(0.5), 400, 401),
+        (Share(0.5, inclusive=True), 399, 400),
+        (Share(0.5, of_window=True), 500, 501),
+        (Share(1.0, minus=100), 700, 701),
+        (Exactly(300), 300, 301),
+        (Exactly(300, inclusive=True), 299, 300),
+    ],
+)
+def test_a_limit_is_reached_on_its_own_reading_of_the_border(limit, below, at):
+    assert not limit.reached(below, BUDGET)
+    assert limit.reached(at, BUDGET)
+
+
+def test_never_is_never_reached():
+    assert not Never().reached(10**9, BUDGET)
+
+
+def test_a_reserve_is_the_given_maximum_or_a_capped_share():
+    assert Reserve()(100_000, 5_000) == 5_000
+    assert Reserve()(100_000, None) == 35_000
+    assert Reserve()(1_000_000, None) == 64_000
+    assert Reserve(given_cap=20_000)(200_000, 64_000) == 20_000
+
+
+def test_a_reserve_leaves_room_for_input():
+    assert Reserve()(4_000, 4_000) == 3_999
+
+
+def test_a_negative_usage_report_is_refused():
+    with pytest.raises(BadBudget):
+        Usage(-1)
