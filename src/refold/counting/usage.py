@@ -1,72 +1,15 @@
-"""What a provider reports about a call, in one shape, and what that says about our own estimates."""
+"""What a provider's report says about our own estimates."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
-
 from msgspec import Struct
 
-from refold.core.budget import Usage
-from refold.errors import UsageError
-from refold.limits.names import provider_key
+from refold.limits.usage import Reported, reported
 
 __all__ = ["Calibration", "Reported", "calibrate", "reported"]
 
 LEAST, MOST = 0.5, 2.5  # beyond these a report covers something else than what was estimated
 FEW = 200  # a ratio of fewer tokens is mostly framing
-
-PROMPT: Final = ("prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens", "input", "prompt")
-ANSWER: Final = ("completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens", "output", "completion")
-READ: Final = (
-    *("cache_read_input_tokens", "cachedContentTokenCount", "cacheReadInputTokens", "cacheReadInputTokenCount"),
-    *("cached_input_tokens", "prompt_cache_hit_tokens", "cacheRead", "cache_read", "cached_tokens", "cached"),
-)
-WRITE: Final = (
-    *("cache_creation_input_tokens", "cacheWriteInputTokens", "cacheWriteInputTokenCount", "cacheWrite"),
-    "cache_write",
-)
-# In these a prompt figure leaves out what the cache gave or took.
-ADDED: Final = ("cacheReadInputTokens", "cacheWriteInputTokens", "cacheRead", "cacheWrite")
-
-
-class Reported(Struct, frozen=True):
-    """One report in tokens. `prompt` is all input, what the cache gave and took included."""
-
-    prompt: int
-    completion: int = 0
-    cached_read: int = 0
-    cache_write: int = 0
-
-    def usage(self, covers: int | None = None) -> Usage:
-        """Return it as the value that gauges take; `covers` is how many leading messages were in the prompt."""
-        return Usage(self.prompt, self.completion, self.cached_read, covers)
-
-
-def reported(usage: Mapping[str, object], provider: str | None = None) -> Reported:
-    """Return a report of OpenAI (chat, Responses), Anthropic, Gemini, Bedrock or LiteLLM in one shape.
-
-    OpenAI and Gemini contain cached tokens in the prompt figure, Anthropic and Bedrock leave them out; that is told
-    from the names of the fields. `usage`, `usageMetadata` and `token_usage` wrappers are opened. Where a client
-    summed several calls and gives the size of one beside it (`aggregated_calls`, `total_tokens`), that one is meant.
-    Raises UsageError for a figure that is negative or no number, and for a report without any.
-    """
-    for wrapper in ("usage", "usageMetadata", "usage_metadata", "token_usage"):
-        inner = usage.get(wrapper)
-        if isinstance(inner, Mapping):
-            return reported(inner, provider)
-    prompt, answer = _first(usage, PROMPT), _first(usage, ANSWER)
-    total = _figure(usage, "total_tokens")
-    if prompt is None and answer is None:
-        raise UsageError(f"no token figure in the usage report with the fields {sorted(map(str, usage))[:8]}")
-    read, write = _cached(usage)
-    completion = (answer or 0) + (_figure(usage, "thoughtsTokenCount") or 0)
-    size = (prompt or 0) + (_figure(usage, "toolUsePromptTokenCount") or 0)
-    if total != size + completion and _cache_apart(usage, provider):
-        size += read + write
-    if _figure(usage, "aggregated_calls") not in {None, 0, 1} and total is not None:
-        size = total
-    return Reported(size, completion, read, write)
 
 
 def calibrate(estimated: int, reported: int) -> float:
@@ -103,43 +46,3 @@ class Calibration(Struct, frozen=True):
         if self.last is None:
             return estimated
         return max(0, self.last[1] + round((estimated - self.last[0]) * self.ratio))
-
-
-def _cached(usage: Mapping[str, object]) -> tuple[int, int]:
-    read, write = _first(usage, READ), _first(usage, WRITE)
-    for name in ("prompt_tokens_details", "input_tokens_details", "input_token_details", "cache"):
-        details = usage.get(name)
-        if isinstance(details, Mapping):
-            found = _first(details, ("cached_tokens", "cache_read", "read"))
-            read = found if read is None else read
-            found = _first(details, ("cache_creation", "cache_creation_tokens", "cache_write_tokens", "write"))
-            write = found if write is None else write
-    return read or 0, write or 0
-
-
-def _cache_apart(usage: Mapping[str, object], provider: str | None) -> bool:
-    """Tell whether the prompt figure leaves the cache out."""
-    if any(name in usage for name in ADDED):
-        return True
-    if "prompt_tokens" in usage:  # OpenAI's name; LiteLLM adds the cache in and keeps Anthropic's fields beside it
-        return False
-    if provider_key(provider) in {"anthropic", "bedrock"}:
-        return True
-    if "cache_read_input_tokens" in usage or "cache_creation_input_tokens" in usage:
-        return "input_tokens_details" not in usage
-    return isinstance(usage.get("cache"), Mapping)
-
-
-def _first(usage: Mapping[str, object], names: tuple[str, ...]) -> int | None:
-    return next((found for name in names if (found := _figure(usage, name)) is not None), None)
-
-
-def _figure(usage: Mapping[str, object], name: str) -> int | None:
-    value = usage.get(name)
-    if value is None or isinstance(value, (Mapping, list)):
-        return None
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise UsageError(f"usage field {name!r} is {value!r}; a report holds whole numbers of tokens from 0 up")
-    return value

@@ -1,0 +1,142 @@
+"""What an error says, whatever it is: status, codes, words and figures out of exceptions, bodies and text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+from msgspec import Struct
+
+__all__ = ["Said", "said"]
+
+DEEPEST = 8  # levels of causes and nested bodies
+MOST = 200  # values looked at: an error may carry the whole request
+HEAD, TAIL = 6_000, 2_000  # characters kept of one text; the reason is at its beginning or its end
+JSON_LIMIT = 1_000_000  # a longer body is read as text
+
+CODES = ("code", "type", "error_type", "status", "reason", "__type", "Code", "error_code")
+STATUS = ("status_code", "status", "http_status", "statusCode", "code")
+WORDS = ("message", "Message", "error", "errors", "detail", "details", "msg", "body", "error_message", "errorMessage",
+         "description", "responseBody", "data", "response", "raw", "metadata", "cause", "Error", "args")  # fmt: skip
+ATTRIBUTES = ("message", "body", "response", "error", "code", "type", "status_code", "status", "http_status", "detail",
+              "text", "content")  # fmt: skip
+FIGURES = {"n_ctx": "limit", "n_prompt_tokens": "requested", "max_context_length": "limit"}
+
+
+class Said(Struct):
+    """The words of an error in the order met, its HTTP status, 0 when unknown, and figures given as fields."""
+
+    status: int = 0
+    words: list[str] = []
+    figures: dict[str, int] = {}
+
+    @property
+    def text(self) -> str:
+        """All words, each once, bounded."""
+        return clipped("\n".join(dict.fromkeys(self.words)))
+
+
+def said(error: object) -> Said:
+    """Read an exception with its causes, a response, a mapping, JSON or plain text; never raises, never fetches."""
+    found = Said()
+    seen: set[int] = set()
+    waiting: list[tuple[object, int]] = [(error, 0)]
+    while waiting and len(seen) < MOST:
+        value, depth = waiting.pop(0)
+        if value is None or id(value) in seen or depth > DEEPEST:
+            continue
+        seen.add(id(value))
+        waiting += [(inner, depth + 1) for inner in _read(value, found)]
+    return found
+
+
+def clipped(text: str) -> str:
+    """Return a text bounded to what patterns are run over."""
+    return text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
+
+
+def _read(value: object, found: Said) -> Iterator[object]:
+    match value:
+        case bool() | int() | float():
+            pass
+        case bytes() | bytearray():
+            yield bytes(value).decode("utf-8", "replace")
+        case str():
+            inner = _json(value)
+            if inner is None:
+                found.words.append(clipped(value))
+            else:
+                yield inner
+        case Mapping():
+            yield from _mapping(value, found)
+        case list() | tuple():
+            yield from value[:20]
+        case BaseException():
+            yield from _exception(value, found)
+        case _:
+            yield from _attributes(value, found)
+
+
+def _mapping(value: Mapping[object, object], found: Said) -> Iterator[object]:
+    for name in STATUS:
+        _status(value.get(name), found)
+    found.words += [code for name in CODES if isinstance(code := value.get(name), str)]
+    for name, meaning in FIGURES.items():
+        if isinstance(figure := value.get(name), int) and figure > 0:
+            found.figures.setdefault(meaning, figure)
+    metadata = value.get("ResponseMetadata")  # botocore
+    if isinstance(metadata, Mapping):
+        _status(metadata.get("HTTPStatusCode"), found)
+    yield from (value[name] for name in WORDS if name in value)
+
+
+def _exception(value: BaseException, found: Said) -> Iterator[object]:
+    found.words.append(type(value).__name__)
+    try:
+        found.words.append(clipped(str(value)))
+    except Exception:
+        found.words.append("")
+    yield from _attributes(value, found)
+    yield value.__cause__
+    yield value.__context__
+    if isinstance(value, BaseExceptionGroup):
+        yield from value.exceptions[:20]
+
+
+def _attributes(value: object, found: Said) -> Iterator[object]:
+    for name in STATUS:
+        _status(_attribute(value, name), found)
+    for name in ATTRIBUTES:
+        inner = _attribute(value, name)
+        if isinstance(inner, (str, bytes, Mapping, list, tuple)) or (name in {"response", "error", "body"} and inner):
+            yield inner
+
+
+def _attribute(value: object, name: str) -> object:
+    """Return an attribute, None when there is none or reading it fails (a streamed response not read yet)."""
+    try:
+        inner = getattr(value, name, None)
+    except Exception:
+        return None
+    return None if callable(inner) else inner
+
+
+def _status(value: object, found: Said) -> None:
+    if isinstance(value, str) and value.isdigit() and len(value) == 3:
+        value = int(value)
+    if not found.status and isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:
+        found.status = int(value)
+
+
+def _json(text: str) -> object:
+    """Return the value of a text that is JSON or ends with it ("Error code: 400 - {…}"), None for other text."""
+    start = min((at for sign in "{[" if (at := text.find(sign, 0, 200)) >= 0), default=-1)
+    if start < 0 or len(text) > JSON_LIMIT or text.rstrip()[-1:] not in {"}", "]"}:
+        return None
+    try:
+        inner: object = msgspec.json.decode(text[start:].encode("utf-8", "replace"))
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    if not start:
+        return inner
+    return (text[:start].strip(), inner) if isinstance(inner, Mapping) or text[start] == "{" else None
