@@ -44,7 +44,7 @@ def _hint(message: Any) -> str | None:
         return None
     role, kind, content = message.get("role"), message.get("type"), message.get("content")
     if isinstance(message.get("parts"), list) and role in ("user", "model", "system", "function", None):
-        return "gemini" if role or kind is None else None
+        return "gemini" if role or message.keys() == {"parts"} else None
     if isinstance(kind, str) and kind != "message" and role is None:
         return "openai-responses" if kind.endswith(_ITEM_ENDS) else None
     if role not in _CHAT_ROLES or ("content" not in message and not _CHAT_ONLY & message.keys()):

@@ -20,6 +20,7 @@ from refold.transcripts.source import Document, load
 __all__ = ["detect", "kinds", "read"]
 
 Source = str | os.PathLike[str] | bytes
+_MISSHAPEN = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 _LAST = "plain"  # takes any list of messages, so every other kind is asked first
 
 
@@ -65,7 +66,7 @@ def read(source: Source, *, lenient: bool = False, kind: str | None = None) -> l
     reader = _reader(document, kind)
     try:
         found = [item for item in reader.read(document) if item.messages]
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except _MISSHAPEN as error:
         raise UnreadableTranscript(
             f"{document.path}: looks like {reader.kind}, but a field is not what that kind has there "
             f"({type(error).__name__}: {error}); name another kind if it is one"
@@ -82,17 +83,25 @@ def read(source: Source, *, lenient: bool = False, kind: str | None = None) -> l
 def _reader(document: Document, kind: str | None) -> _Reader:
     if kind is not None:
         reader = _readers()[kind]
-        if reader.matches(document):
+        if _matches(reader, document):
             return reader
-        others = [other.kind for other in _readers().values() if other.matches(document)]
+        others = [other.kind for other in _readers().values() if _matches(other, document)]
         hint = f"it looks like {others[0]}" if others else f"it holds {_seen(document)}"
         raise UnreadableTranscript(f"{document.path}: this is not {kind}: {hint}")
     for reader in _readers().values():
-        if reader.matches(document):
+        if _matches(reader, document):
             return reader
     raise UnreadableTranscript(
         f"{document.path}: not a transcript of a known kind: it holds {_seen(document)}; known are {', '.join(kinds())}"
     )
+
+
+def _matches(reader: _Reader, document: Document) -> bool:
+    """Ask a reader; a file whose fields are not even of the expected types is not of its kind."""
+    try:
+        return reader.matches(document)
+    except _MISSHAPEN:
+        return False
 
 
 def _seen(document: Document) -> str:

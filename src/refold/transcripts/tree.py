@@ -14,7 +14,11 @@ Row: TypeAlias = tuple[int, dict[str, Any]]  # line number and line
 def speaks(row: dict[str, Any]) -> bool:
     """Whether a line holds a message."""
     message = row.get("message")
-    return row.get("type") in ("user", "assistant") and isinstance(message, dict) and "content" in message
+    return (
+        row.get("type") in ("user", "assistant")
+        and isinstance(message, dict)
+        and isinstance(message.get("content"), str | list)
+    )
 
 
 def once(rows: list[Row], aside: Aside) -> list[Row]:

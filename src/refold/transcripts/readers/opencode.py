@@ -56,6 +56,7 @@ class _Session:
         self.notes: list[str] = []
         self.boundaries: list[int] = []
         self.model: str | None = None
+        self._ids: dict[str, int] = {}
 
     def asked(self, row: dict[str, Any]) -> None:
         """Take in a user message."""
@@ -99,7 +100,7 @@ class _Session:
     def _step(self, parts: list[Any], tokens: Any) -> None:
         self._count(tokens)
         blocks: list[Any] = []
-        tools = [part for part in parts if part.get("type") == "tool"]
+        results: list[tuple[str, dict[str, Any]]] = []
         for part in parts:
             match part.get("type"):
                 case "text":
@@ -107,21 +108,25 @@ class _Session:
                 case "reasoning":
                     blocks.append(_thinking(part))
                 case "tool":
-                    state = part.get("state") or {}
+                    id, state = self._id(part["callID"]), part.get("state") or {}
                     blocks.append(
-                        {
-                            "type": "tool_use",
-                            "id": part["callID"],
-                            "name": part["tool"],
-                            "input": state.get("input") or {},
-                        }
+                        {"type": "tool_use", "id": id, "name": part["tool"], "input": state.get("input") or {}}
                     )
+                    results.append((id, state))
                 case kind:
                     self.aside.add(f"part of type {kind}")
         if blocks:
             self.talk.assistant(blocks)
-        for part in tools:
-            self._result(part["callID"], part.get("state") or {})
+        for id, state in results:
+            self._result(id, state)
+
+    def _id(self, id: str) -> str:
+        """Return an id that no earlier call has: call and result are one part here, so files get away with repeats."""
+        self._ids[id] = count = self._ids.get(id, 0) + 1
+        if count == 1:
+            return id
+        self.aside.add("call with the id of an earlier one, numbered to tell them apart")
+        return f"{id}_{count}"
 
     def _result(self, call_id: str, state: dict[str, Any]) -> None:
         if state.get("status") == "error":

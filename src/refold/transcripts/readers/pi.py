@@ -119,6 +119,8 @@ class _Session:
         if not blocks:
             self.aside.add(f"answer without content ({message.get('stopReason')})", number)
             return
+        if message.get("stopReason") in ("aborted", "error"):
+            self.aside.add(f"answer that was cut off ({message['stopReason']}), kept with its open calls", number)
         self.talk.assistant(blocks)
 
 
