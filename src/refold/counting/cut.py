@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from refold.limits.graphemes import whole_before
+
 if TYPE_CHECKING:
     from refold.core.counting import Counter
 
@@ -54,23 +56,4 @@ def _boundaries(text: str, size: int) -> tuple[str, ...]:
     if size < len(text) and text[size].isspace():
         word = size
     ends = [end for end in (sentence, word) if end]
-    return tuple(text[:end].rstrip() for end in (*ends, _whole(text, size), _whole(text, size * 9 // 10)))
-
-
-def _whole(text: str, size: int) -> int:
-    """Return a size that tears no character made of several code points."""
-    while 0 < size < len(text) and (_joins(text[size]) or text[size - 1] == "\u200d"):
-        size -= 1
-    return size
-
-
-def _joins(char: str) -> bool:
-    """Tell whether a code point belongs to the one before: joiners, marks, skin tones, halves of a pair."""
-    code = ord(char)
-    return (
-        char in "\u200d\ufe0e\ufe0f"
-        or 0x0300 <= code <= 0x036F
-        or 0x20D0 <= code <= 0x20FF
-        or 0x1F3FB <= code <= 0x1F3FF
-        or 0xDC00 <= code <= 0xDFFF
-    )
+    return tuple(text[:end].rstrip() for end in (*ends, whole_before(text, size), whole_before(text, size * 9 // 10)))

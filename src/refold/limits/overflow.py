@@ -15,7 +15,9 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from refold.errors import UsageError
 from refold.limits.said import Said, said
+from refold.limits.usage import reported
 
 __all__ = [
     "Kind",
