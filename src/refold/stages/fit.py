@@ -1,0 +1,128 @@
+"""Fit: bring a view to its goal with the least loss, say in a digest what left, and fill what room remains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from refold.core.messages import Message, Note, text_of
+from refold.core.policy import Pure
+from refold.stages.digest import digest_text, limit_of
+from refold.stages.draft import Draft
+from refold.stages.facts import files_of
+from refold.stages.pin import lost, pins
+from refold.stages.refill import refill
+from refold.stages.regions import Regions, regions
+from refold.stages.shrink import shrink
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from refold.core.edits import Edit, Insert
+    from refold.core.messages import MessageId
+    from refold.core.view import View
+
+__all__ = ["Fit", "unshrinkable"]
+
+ROUNDS = 5  # of shrinking and writing the digest, until both fit together
+
+
+class Fit(Pure, frozen=True):
+    """Old output becomes pointers, then old batches leave, then what is left is cut; users' words go last.
+
+    `newest` is the share of the goal that the newest text has verbatim while it can; `users` the share that users'
+    turns may have as messages of their own before the oldest move into the digest. A plan that would lose a pinned
+    sentence is not made.
+    """
+
+    newest: float = 0.4
+    users: float = 0.5
+
+    def edits(self, view: View, answers: tuple[object, ...] = ()) -> tuple[Edit, ...]:
+        """Return the edits that bring the view to its goal, or as near to it as it can be brought."""
+        if view.excess <= 0 or not view.messages:
+            return ()
+        draft = Draft(view)
+        areas = regions(view, int(view.room * self.newest))
+        draft.hide(place for place, message in enumerate(view.messages) if _is_digest(message))
+        digest = self._settled(draft, areas)
+        edits = (*draft.edits(), *((digest,) if digest else ()))
+        return () if edits and lost(view.after(edits), pins(view.transcript)) else edits
+
+    def _settled(self, draft: Draft, areas: Regions) -> Insert | None:
+        """Shrink and write the digest until both fit together, then fill up; return the digest."""
+        view = draft.view
+        reserve = limit_of(view)
+        digest: Insert | None = None
+        for _ in range(ROUNDS):
+            draft.add(0)
+            trail = shrink(draft, areas, view.room - reserve, int(view.room * self.users))
+            over = draft.total + reserve - view.room
+            digest = _digest(draft, max(reserve - max(over, 0), 0))
+            size = view.counter.message(digest.message) if digest else 0
+            draft.add(size)
+            if draft.total <= view.room:
+                refill(draft, trail, view.room)
+                return digest
+            if size <= reserve:
+                break
+            reserve = size
+        return digest
+
+
+def unshrinkable(view: View) -> dict[str, int]:
+    """Return what a view holds that no step makes smaller, in tokens by cause; causes of no size are left out."""
+    areas = regions(view, 0)
+    fixed = {
+        "system": view.fixed.system + _size(view, (m for m in view.messages if m.role == "system")),
+        "tools": view.fixed.tools,
+        "prompt": view.fixed.prompt,
+        "files": view.fixed.files,
+        "pins": sum(view.counter.text(pin.text) for pin in pins(view.transcript) if pin.role == "user"),
+        "newest turn": _size(view, (view.messages[place] for place in areas.fresh)),
+    }
+    said = sum(fixed.values())
+    return {cause: size for cause, size in {**fixed, "rest": max(view.estimated - said, 0)}.items() if size > 0}
+
+
+def _size(view: View, messages: Iterable[Message]) -> int:
+    return sum(map(view.size, messages))
+
+
+def _is_digest(message: Message) -> bool:
+    return message.note is not None and message.note.kind == "digest"
+
+
+def _digest(draft: Draft, limit: int) -> Insert | None:
+    """Return the insert of a digest of all that the draft does not show as it was said."""
+    view = draft.view
+    kept = [message for message in draft.shown() if not _is_digest(message)]
+    text = digest_text(view, _left(draft), kept=kept, limit=limit)
+    if not text:
+        return None
+    read, modified = files_of(view.transcript.messages)
+    return view.insert("user", text, Note("digest", read, modified), before=_anchor(view))
+
+
+def _left(draft: Draft) -> list[Message]:
+    """Return what is not shown as it was said: messages that left, and of changed ones the parts that changed."""
+    left: list[Message] = []
+    index = draft.view.index
+    for said in draft.view.transcript.messages:
+        place = index.get(said.id)
+        if place is None or draft.hidden[place]:
+            left.append(said)
+            continue
+        now = draft.messages[place]
+        if now is not said and now.parts != said.parts and said.role not in ("user", "system"):
+            standing = {part.at: part for part in now.parts}
+            left.append(replace(said, parts=tuple(part for part in said.parts if standing.get(part.at) != part)))
+    return left
+
+
+def _anchor(view: View) -> MessageId | None:
+    """Return the message that the digest stands before: the one after the first user's turn, else the first at all."""
+    said = [message for message in view.start if message.note is None and message.role != "system"]
+    first = next((place for place, message in enumerate(said) if message.role == "user" and text_of(message)), -1)
+    return said[first + 1].id if first + 1 < len(said) else None

@@ -1,0 +1,218 @@
+"""The moves of a fit, cheapest first: each takes a draft nearer to its size and stops when it is reached."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold.core.messages import File, Image, Patch, Reasoning, Text, ToolCall, ToolResult
+from refold.stages.outline import pointer
+from refold.stages.pin import pins_of
+from refold.stages.replacing import is_pointer, original_parts, picture_marker, replaced_by
+from refold.stages.shorten import shorten, shorten_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from refold.core.messages import Message
+    from refold.stages.draft import Draft
+    from refold.stages.regions import Regions
+
+__all__ = [
+    "Cleared",
+    "clear_results",
+    "cut_results",
+    "cut_texts",
+    "drop_reasoning",
+    "hide_segments",
+    "hide_users",
+    "original_result",
+    "results_in",
+    "shorten_calls",
+    "strip_pictures",
+]
+
+WORTH = 240  # characters from which an output is cleared
+ARGUMENT = 320  # characters left of a long argument
+
+
+class Cleared(Struct, frozen=True):
+    """An output that gave way to a pointer, and how it can be put back."""
+
+    place: int
+    result: ToolResult
+    patches: tuple[Patch, ...]
+    saved: int
+
+
+def results_in(draft: Draft, places: Iterable[int]) -> Iterator[tuple[int, ToolResult]]:
+    """Yield each output that still stands in visible messages, with its position."""
+    for place in places:
+        if not draft.hidden[place]:
+            message = draft.base[place]
+            done = draft.changes.get(place, {})
+            for result in message.results:
+                if result.at in done or any(inner.at in done for inner in result.content):
+                    continue
+                if not is_pointer(message, result):
+                    yield place, result
+
+
+def clear_results(draft: Draft, places: Iterable[int], target: int, *, errors: bool = False) -> list[Cleared]:
+    """Put pointers in place of outputs, oldest first, until the target is met; errors only when asked for."""
+    done: list[Cleared] = []
+    for place, result in results_in(draft, places):
+        if draft.total <= target:
+            break
+        if result.is_error is not errors or len(result.text) + 2_000 * _pictures(result) < WORTH:
+            continue
+        message = draft.base[place]
+        whole = original_parts(draft.view, message).get(result.at) if message.patches else result
+        said = whole if isinstance(whole, ToolResult) else result
+        text = pointer(draft.view.call_of(message, result), said, said.text)
+        patches = replaced_by(result, text)
+        saved = draft.change(place, patches)
+        if saved > 0:
+            done.append(Cleared(place, result, patches, saved))
+        else:
+            draft.undo(place, [patch.at for patch in patches])
+    return done
+
+
+def shorten_calls(draft: Draft, places: Iterable[int], target: int, chars: int = ARGUMENT) -> None:
+    """Cut long texts inside the arguments of calls, oldest first."""
+    for place in places:
+        if draft.total <= target:
+            return
+        if draft.hidden[place]:
+            continue
+        for part in draft.messages[place].parts:
+            if isinstance(part, ToolCall) and not part.server and len(part.arguments) > 2 * chars:
+                shorter = shorten_arguments(part.arguments, chars, free_text=part.kind == "custom")
+                if len(shorter) < len(part.arguments):
+                    draft.change(place, [Patch(part.at, replace(part, arguments=shorter))])
+
+
+def drop_reasoning(draft: Draft, places: Iterable[int], target: int, loop: int) -> None:
+    """Drop the reasoning of whole messages, oldest first; sealed reasoning at or after `loop` stays."""
+    for place in places:
+        if draft.total <= target:
+            return
+        parts = draft.messages[place].parts
+        thoughts = [part for part in parts if isinstance(part, Reasoning)]
+        sealed = any(part.sealed for part in thoughts)
+        if not draft.hidden[place] and thoughts and len(thoughts) < len(parts) and not (sealed and place >= loop):
+            draft.change(place, [Patch(part.at, None) for part in thoughts])
+
+
+def strip_pictures(draft: Draft, places: Iterable[int], target: int) -> None:
+    """Put markers in place of pictures and files in messages, oldest first."""
+    for place in places:
+        if draft.total <= target:
+            return
+        if draft.hidden[place]:
+            continue
+        for part in draft.messages[place].parts:
+            inner = part.content if isinstance(part, ToolResult) else (part,)
+            patches = [Patch(one.at, picture_marker(one)) for one in inner if isinstance(one, Image | File)]
+            if patches and draft.change(place, patches) <= 0:
+                draft.undo(place, [patch.at for patch in patches])
+
+
+def hide_segments(draft: Draft, regions: Regions, places: range, target: int) -> list[range]:
+    """Let whole batches leave, oldest first; users' turns, system messages and the newest batch stay."""
+    gone: list[range] = []
+    for segment in regions.segments:
+        if draft.total <= target:
+            break
+        inside = segment.start >= places.start and segment.stop <= places.stop
+        if inside and all(_may_leave(draft, place, regions) for place in segment):
+            draft.hide(segment)
+            gone.append(segment)
+    return gone
+
+
+def hide_users(draft: Draft, regions: Regions, target: int) -> list[int]:
+    """Let users' turns leave, oldest first, but the first and the newest; the digest quotes them."""
+    gone: list[int] = []
+    alone = {segment.start for segment in regions.segments if len(segment) == 1}
+    for place in regions.users[1:-1]:
+        if draft.total <= target:
+            break
+        if place in alone and not draft.hidden[place]:
+            draft.hide([place])
+            gone.append(place)
+    return gone
+
+
+def cut_results(draft: Draft, places: Iterable[int], target: int, least: int) -> None:
+    """Cut the largest outputs to whole lines of head and tail, all to one size, not below `least` tokens."""
+    if draft.total <= target:
+        return
+    found = [(place, result, draft.view.counter.text(result.text)) for place, result in results_in(draft, places)]
+    cap = max(_cap([size for _, _, size in found], draft.total - target), least)
+    for place, result, size in found:
+        if size > cap and draft.total > target:
+            said = original_result(draft, place, result)
+            text = shorten(said.text, cap, draft.view.counter.text)
+            patches = (
+                [Patch(inner.at, Text(text)) for inner in result.content if isinstance(inner, Text)]
+                if sum(isinstance(inner, Text) for inner in result.content) == 1 and result.content[0].at != result.at
+                else replaced_by(result, text)
+            )
+            draft.change(place, patches)
+
+
+def cut_texts(draft: Draft, places: Iterable[int], target: int, least: int) -> None:
+    """Cut the longest words of messages to one size, not below `least` tokens; pinned sentences of users stay whole."""
+    count = draft.view.counter.text
+    if draft.total <= target:
+        return
+    found = [
+        (place, part, count(part.text))
+        for place in places
+        if not draft.hidden[place]
+        for part in draft.messages[place].parts
+        if isinstance(part, Text)
+    ]
+    cap = max(_cap([size for _, _, size in found], draft.total - target), least)
+    for place, part, size in found:
+        if size > cap and draft.total > target:
+            message = draft.base[place]
+            said = original_parts(draft.view, message).get(part.at) if message.patches else None
+            text = said.text if isinstance(said, Text) else part.text
+            keep = pins_of(text) if message.role == "user" else ()
+            shorter = shorten(text, cap, count, keep=keep)
+            if len(shorter) < len(part.text):
+                draft.change(place, [Patch(part.at, Text(shorter))])
+
+
+def _cap(sizes: list[int], need: int) -> int:
+    """Return the size to which the largest must shrink so that together they save what is needed."""
+    ordered = sorted(sizes, reverse=True)
+    saved = 0
+    for number, size in enumerate(ordered, 1):
+        following = ordered[number] if number < len(ordered) else 0
+        if saved + number * (size - following) >= need:
+            return size - -(-(need - saved) // number)
+        saved += number * (size - following)
+    return 0
+
+
+def original_result(draft: Draft, place: int, result: ToolResult) -> ToolResult:
+    """Return an output as it was said, whatever earlier plans did to it."""
+    message: Message = draft.base[place]
+    said = original_parts(draft.view, message).get(result.at) if message.patches else None
+    return said if isinstance(said, ToolResult) else result
+
+
+def _may_leave(draft: Draft, place: int, regions: Regions) -> bool:
+    message = draft.base[place]
+    turn = message.role == "user" and message.note is None
+    return not (turn or message.role == "system" or place in regions.fresh)
+
+
+def _pictures(result: ToolResult) -> int:
+    return sum(isinstance(inner, Image | File) for inner in result.content)

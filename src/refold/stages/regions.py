@@ -1,0 +1,91 @@
+"""The regions of a view by age: what is protected, which messages leave together, which are the newest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold.core.messages import ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.messages import Message
+    from refold.core.view import View
+
+__all__ = ["Regions", "regions"]
+
+
+class Regions(Struct, frozen=True):
+    """Positions in a view.
+
+    `segments` are ranges that can leave whole, in order, covering the view; `tail` is where the protected newest part
+    begins, `users` are the turns' own messages, `fresh` is the newest turn's message with the results that no answer
+    has followed yet, and their calls.
+    """
+
+    segments: tuple[range, ...]
+    tail: int
+    users: tuple[int, ...]
+    fresh: frozenset[int]
+
+    @property
+    def newest_user(self) -> int:
+        """The position of the newest turn's message, or -1."""
+        return self.users[-1] if self.users else -1
+
+
+def regions(view: View, protected: int) -> Regions:
+    """Return the regions of a view whose newest part is protected up to a number of tokens."""
+    messages = view.messages
+    segments = _segments(view)
+    users = tuple(place for place, message in enumerate(messages) if message.role == "user" and message.note is None)
+    return Regions(segments, _tail(view, segments, protected), users, _fresh(messages, segments, users))
+
+
+def _segments(view: View) -> tuple[range, ...]:
+    """Cut at every place that the rules allow and that parts no call from its result."""
+    messages = view.messages
+    reach = list(range(len(messages)))  # for each message: the last one that answers a call of it
+    asked: dict[str, int] = {}
+    for place, message in enumerate(messages):
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                asked[part.call_id or part.name] = place
+        for result in message.results:
+            start = asked.get(result.call_id or result.name)
+            if start is not None:
+                reach[start] = place
+    found: list[range] = []
+    start = end = 0
+    for place in range(len(messages)):
+        end = max(end, reach[place])
+        if end <= place and (place + 1 in view.cuts or place + 1 == len(messages)):
+            found.append(range(start, place + 1))
+            start = place + 1
+    return tuple(found)
+
+
+def _tail(view: View, segments: Sequence[range], protected: int) -> int:
+    spent = 0
+    tail = len(view.messages)
+    for segment in reversed(segments):
+        spent += sum(view.sizes[place] for place in segment)
+        if spent > protected and tail < len(view.messages):
+            break
+        tail = segment.start
+    return tail
+
+
+def _fresh(messages: Sequence[Message], segments: Sequence[range], users: Sequence[int]) -> frozenset[int]:
+    last = segments[-1] if segments else range(0)
+    waiting = (
+        set(last) if len(messages) and messages[-1].role in ("tool", "assistant") and _works(messages, last) else ()
+    )
+    return frozenset({*users[-1:], *waiting})
+
+
+def _works(messages: Sequence[Message], places: range) -> bool:
+    """Tell whether these are a batch: calls, with or without results yet."""
+    return any(messages[place].calls or messages[place].results for place in places)

@@ -1,0 +1,47 @@
+"""The patches that put other words in place of an output, a picture, reasoning or arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from refold.core.messages import File, Image, Opaque, Patch, Text, ToolResult
+
+if TYPE_CHECKING:
+    from refold.core.messages import Message, Part, Path
+    from refold.core.view import View
+
+__all__ = ["is_pointer", "original_parts", "picture_marker", "replaced_by"]
+
+POINTER = "[output "
+
+
+def is_pointer(message: Message, result: ToolResult) -> bool:
+    """Tell whether an earlier plan has put a pointer in place of this output."""
+    return bool(message.patches) and result.text.startswith(POINTER)
+
+
+def replaced_by(result: ToolResult, text: str) -> tuple[Patch, ...]:
+    """Return the patches that leave a result with these words alone; blocks of unknown kind stay."""
+    known = [inner for inner in result.content if not isinstance(inner, Opaque)]
+    if not known or any(inner.at == result.at or not inner.at for inner in known):
+        rest = tuple(inner for inner in result.content if isinstance(inner, Opaque))
+        return (Patch(result.at, replace(result, content=(Text(text), *rest))),)
+    first = next((inner for inner in known if isinstance(inner, Text)), known[0])
+    dropped = (Patch(inner.at, None) for inner in known if inner is not first)
+    return (Patch(first.at, Text(text)), *dropped)
+
+
+def picture_marker(part: Image | File) -> Text:
+    """Return the words that stand in place of a picture or a file that was seen."""
+    if isinstance(part, File):
+        return Text(f"[{part.kind} seen earlier, left out: {part.name or part.media_type}]")
+    size = f" {part.width}x{part.height}" if part.width else ""
+    return Text(f"[image seen earlier, left out: {part.media_type or 'image'}{size}]")
+
+
+def original_parts(view: View, message: Message) -> dict[Path, Part]:
+    """Return the parts of a message as they were said, by path."""
+    said = view.original(message.id) or message
+    return {part.at: part for part in said.parts}

@@ -1,0 +1,124 @@
+"""Cutting one text or one call's arguments: whole lines from head and tail, what matters of the middle, a marker."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from refold.stages.outline import ERROR
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["shorten", "shorten_arguments"]
+
+ROUNDS = 7
+CLOSE = 0.96  # of the limit used is near enough
+HEAD, TAIL = 0.5, 0.35  # of the characters; the rest is for error lines of the middle
+LONG_LINE = 400  # characters from which a line may be cut inside, between words
+LONG_LIST = 24  # items from which a list in arguments is cut
+WORD_END = re.compile(r"[^\w./-]")
+
+
+def shorten(text: str, limit: int, count: Callable[[str], int], *, keep: Sequence[str] = ()) -> str:
+    """Return a text of at most `limit` tokens if that can be: head, tail, error lines, and a marker between.
+
+    Sentences in `keep` stand in the middle where they would be left out; with them the result may be above the limit.
+    """
+    size = count(text)
+    if size <= limit:
+        return text
+    chars = int(len(text) * max(limit, 0) / size)
+    best = _cut(text, 0, keep)
+    low, high = 0, len(text)
+    for _ in range(ROUNDS):
+        made = _cut(text, chars, keep)
+        size = count(made)
+        if size <= limit:
+            best, low = made, chars
+            if size >= CLOSE * limit:
+                break
+        else:
+            high = chars
+        aimed = int(chars * limit / max(size, 1) * 0.99)
+        chars = aimed if low < aimed < high else (low + high) // 2
+    return best
+
+
+def shorten_arguments(arguments: str, chars: int, *, free_text: bool = False) -> str:
+    """Return a call's arguments with each long text cut to about `chars` characters; JSON stays JSON.
+
+    Arguments that are neither JSON nor free text are left as they are.
+    """
+    try:
+        decoded = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return shorten(arguments, chars, len) if free_text else arguments
+    compact = (",", ":") if '": ' not in arguments[:400] else None
+    try:
+        return json.dumps(_smaller(decoded, chars), ensure_ascii=False, separators=compact)
+    except RecursionError:
+        return arguments
+
+
+def _smaller(value: Any, chars: int) -> Any:
+    match value:
+        case str():
+            return shorten(value, chars, len) if len(value) > chars + 60 else value
+        case dict():
+            return {key: _smaller(inner, chars) for key, inner in value.items()}
+        case list() if len(value) > LONG_LIST:
+            left = f"[… {len(value) - 12:,} items left out …]"
+            return [_smaller(inner, chars) for inner in (*value[:8], left, *value[-4:])]
+        case list():
+            return [_smaller(inner, chars) for inner in value]
+        case _:
+            return value
+
+
+def _cut(text: str, chars: int, keep: Sequence[str]) -> str:
+    lines = text.split("\n")
+    head, first = _taken(lines, int(chars * HEAD))
+    tail, last = _taken([line[::-1] for line in reversed(lines[first:])], int(chars * TAIL))
+    tail = [line[::-1] for line in reversed(tail)]
+    middle = lines[first : len(lines) - last]
+    shown = "\n".join([*head, *tail])
+    kept = [sentence for sentence in dict.fromkeys(keep) if sentence not in shown]
+    errors = _errors(middle, chars - int(chars * HEAD) - int(chars * TAIL))
+    left = len(middle) - len(errors)
+    if left > 1:
+        marker = f"[… {left:,} of {len(lines):,} lines left out …]"
+    else:
+        out = len(text) - len(shown) - sum(map(len, errors))
+        marker = f"[… {max(out, 0):,} of {len(text):,} characters left out …]"
+    return "\n".join([*head, marker, *kept, *errors, *tail])
+
+
+def _taken(lines: Sequence[str], chars: int) -> tuple[list[str], int]:
+    """Return lines up to a number of characters, and how many are whole; a very long line is cut between words."""
+    taken: list[str] = []
+    for line in lines:
+        if len(line) + 1 > chars:
+            if len(line) > LONG_LINE and chars > 20:
+                return [*taken, _words(line, chars)], len(taken)
+            break
+        taken.append(line)
+        chars -= len(line) + 1
+    return taken, len(taken)
+
+
+def _words(line: str, chars: int) -> str:
+    end = chars
+    while end > chars // 2 and not WORD_END.match(line[end]):
+        end -= 1
+    return line[: end if end > chars // 2 else chars]
+
+
+def _errors(middle: Sequence[str], chars: int) -> list[str]:
+    found: list[str] = []
+    for line in middle:
+        if len(line) < chars and len(line) <= LONG_LINE and line.strip() and ERROR.match(line):
+            found.append(line)
+            chars -= len(line) + 1
+    return found

@@ -1,0 +1,90 @@
+"""The order of loss: what gives way first, what last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold.stages.moves import (
+    Cleared,
+    clear_results,
+    cut_results,
+    cut_texts,
+    drop_reasoning,
+    hide_segments,
+    hide_users,
+    shorten_calls,
+    strip_pictures,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.stages.draft import Draft
+    from refold.stages.regions import Regions
+
+__all__ = ["Trail", "shrink"]
+
+ROOMY, TIGHT = 400, 48  # tokens to which one text is cut, at first and at last
+SHORT = 80  # characters of a long argument in the newest batch, at last
+
+
+class Trail(Struct):
+    """What a fit has done and can take back, each in the order it was done."""
+
+    cleared: list[Cleared] = []
+    segments: list[range] = []
+    users: list[int] = []
+
+
+def shrink(draft: Draft, areas: Regions, target: int, users: int) -> Trail:
+    """Make the draft smaller until it meets the target; `users` is what users' turns may have in tokens.
+
+    Old: output, arguments, reasoning, pictures, errors, whole batches. Then users beyond their share, the largest
+    of the newest part, the rest of it, older users' turns, the newest batch, and at the very last users' words.
+    """
+    trail = Trail()
+    every = range(len(draft.base))
+    old, newer = range(areas.tail), range(areas.tail, len(every))
+    calm = [place for place in newer if place not in areas.fresh]
+    _lighten(draft, old, target, trail, areas)
+    trail.segments += hide_segments(draft, areas, old, target)
+    _limit_users(draft, areas, target, users, trail)
+    cut_results(draft, newer, target, ROOMY)
+    shorten_calls(draft, newer, target)
+    cut_texts(draft, _assistants(draft, every), target, ROOMY)
+    _lighten(draft, calm, target, trail, areas)
+    trail.segments += hide_segments(draft, areas, every, target)
+    trail.users += hide_users(draft, areas, target)
+    fresh = sorted(areas.fresh)
+    drop_reasoning(draft, fresh, target, areas.newest_user)
+    cut_results(draft, fresh, target, TIGHT)
+    strip_pictures(draft, every, target)
+    shorten_calls(draft, fresh, target, SHORT)
+    cut_texts(draft, _assistants(draft, every), target, TIGHT)
+    cut_texts(draft, areas.users[:-1], target, TIGHT)
+    cut_texts(draft, areas.users[-1:], target, TIGHT)
+    return trail
+
+
+def _lighten(draft: Draft, places: Sequence[int], target: int, trail: Trail, areas: Regions) -> None:
+    trail.cleared += clear_results(draft, places, target)
+    shorten_calls(draft, places, target)
+    drop_reasoning(draft, places, target, areas.newest_user)
+    strip_pictures(draft, places, target)
+    trail.cleared += clear_results(draft, places, target, errors=True)
+
+
+def _limit_users(draft: Draft, areas: Regions, target: int, share: int, trail: Trail) -> None:
+    """Let users' turns beyond their share leave, oldest first, then cut the older ones that are left."""
+    older = areas.users[:-1]
+    beyond = draft.size([place for place in older if not draft.hidden[place]]) - share
+    if beyond > 0:
+        trail.users += hide_users(draft, areas, max(target, draft.total - beyond))
+        beyond = draft.size([place for place in older if not draft.hidden[place]]) - share
+        cut_texts(draft, older, max(target, draft.total - beyond), ROOMY)
+
+
+def _assistants(draft: Draft, places: Sequence[int]) -> list[int]:
+    return [place for place in places if draft.base[place].role == "assistant"]

@@ -1,0 +1,97 @@
+"""Supersede: an older output that a later one repeats, or that a change has made outdated, becomes a pointer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from refold.core.edits import Edit, Rewrite
+from refold.core.messages import Text, ToolCall, ToolResult
+from refold.core.policy import Pure
+from refold.stages.facts import FileRef, reads, writes
+from refold.stages.outline import call_line
+from refold.stages.replacing import is_pointer, replaced_by
+
+if TYPE_CHECKING:
+    from refold.core.messages import Message
+    from refold.core.view import View
+
+__all__ = ["Supersede"]
+
+
+Shown: TypeAlias = dict[str, list[tuple[FileRef, int]]]  # by path: what later reads show, and their characters
+SAME, CHANGED = 0.8, 0.3  # share of the older output that the later must have; less is a failed or a cut read
+
+
+class Supersede(Pure, frozen=True):
+    """Older reads that a later read contains, and older equal outputs of equal calls, give way to a pointer.
+
+    A read that a later change of the file has made outdated gives way as well, once the file is read again.
+    `least` is the number of characters from which an output is worth it.
+    """
+
+    least: int = 200
+
+    def edits(self, view: View, answers: tuple[object, ...] = ()) -> tuple[Edit, ...]:
+        """Return a rewrite for each output that a later one stands in for."""
+        seen: dict[tuple[str, str, str], None] = {}
+        later: Shown = {}
+        written: Shown = {}
+        edits: list[Edit] = []
+        for message in reversed(view.messages):
+            for result in reversed(message.results):
+                call = view.call_of(message, result)
+                if call is None or is_pointer(message, result):
+                    continue
+                plain = all(isinstance(inner, Text) for inner in result.content)
+                why = _why(call, result, seen, later, written)
+                if why and plain and len(result.text) >= self.least:
+                    edits += _rewrites(message, result, call, why)
+                    continue
+                _remember(call, result, seen, later, written)
+        return tuple(reversed(edits))
+
+
+def _why(
+    call: ToolCall,
+    result: ToolResult,
+    seen: dict[tuple[str, str, str], None],
+    later: Shown,
+    written: Shown,
+) -> str:
+    """Return why an output is not needed where it stands, or nothing."""
+    text = result.text
+    if text and (call.name, call.arguments, text) in seen:
+        return "repeated: the same call gave the same output again below"
+    ref = reads(call)
+    if ref is None or result.is_error or writes(call):
+        return ""
+    if any(newer.covers(ref) and size >= SAME * len(text) for newer, size in later.get(ref.path, ())):
+        return "repeated: the same lines are read again below"
+    if any(newer.covers(ref) and size >= CHANGED * len(text) for newer, size in written.get(ref.path, ())):
+        return "outdated: the file was changed after this and is read again below"
+    return ""
+
+
+def _remember(
+    call: ToolCall,
+    result: ToolResult,
+    seen: dict[tuple[str, str, str], None],
+    later: Shown,
+    written: Shown,
+) -> None:
+    """Note what this call shows to those that stand before it, going from the newest to the oldest."""
+    if result.text:
+        seen[call.name, call.arguments, result.text] = None
+    if result.is_error:
+        return
+    for path in writes(call):
+        written.setdefault(path, []).extend(later.pop(path, ()))
+    ref = reads(call)
+    if ref is not None:
+        later.setdefault(ref.path, []).append((ref, len(result.text)))
+
+
+def _rewrites(message: Message, result: ToolResult, call: ToolCall, why: str) -> list[Edit]:
+    lines = result.text.count("\n") + 1
+    text = f"[output {why}] {call_line(call, result)}, {lines:,} {'line' if lines == 1 else 'lines'}"
+    return [Rewrite(message.id, patch.at, patch.to) for patch in replaced_by(result, text)]
