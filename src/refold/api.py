@@ -241,11 +241,14 @@ def count(
     return apart + schemas + count_all(scale, formats.read(shape, content).messages)
 
 
-def window(model: str, provider: str | None = None, override: Any = None) -> Window:
-    """Return a model's window, input cap and output cap, where the figures are from, and whether they are assumed."""
+def window(model: str, provider: str | None = None, override: Any = None, *, allocated: int | None = None) -> Window:
+    """Return a model's window, input cap and output cap, where the figures are from, and whether they are assumed.
+
+    `override` is the user's own figure, which wins; `allocated` the window a local server has set aside, which caps.
+    """
     from refold.limits import models
 
-    return models.window(model, provider, override)
+    return models.window(model, provider, override, allocated=allocated)
 
 
 def drive(request: Request, outside: Outside) -> Plan:

@@ -1,0 +1,27 @@
+import importlib.util
+
+import pytest
+
+from tests.cases import adapter
+from tests.shared import SHARED
+
+FOLDER = SHARED / "cases"
+
+
+def reference():
+    spec = importlib.util.spec_from_file_location("case_reference", FOLDER / "ref.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+REFERENCE = reference() if FOLDER.is_dir() else None
+CASES = [case for case in REFERENCE.load() if case["op"] in adapter.OPS] if REFERENCE else []
+
+
+@pytest.mark.skipif(not CASES, reason="the folder of cases is not here")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_a_case_from_a_fault_report_passes_its_checks(case):
+    out, seen = adapter.run(case)
+    failed = [(check, why) for check, passed, why in REFERENCE.run_checks(case, out, seen) if passed is False]
+    assert not failed

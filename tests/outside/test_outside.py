@@ -1,0 +1,86 @@
+import asyncio
+
+from refold.core.needs import Archive, CountExactly, Given, ReadFile, Refused, Summarize
+from refold.outside import Outside
+from refold.testing import talk
+
+NEED = Summarize(talk("u: hello").messages, "text")
+
+
+def test_every_default_refuses_and_says_that_nobody_was_given():
+    for need in (NEED, ReadFile("a.py", 10), Archive(()), CountExactly(())):
+        answer = Outside().answer(need)
+        assert isinstance(answer, Refused)
+        assert answer.absent
+
+
+def test_a_function_is_given_the_request_and_its_answer_is_taken():
+    seen = []
+    outside = Outside(summarize=lambda need: seen.append(need) or "short")
+    assert outside.answer(NEED) == Given(text="short")
+    assert seen == [NEED]
+
+
+def test_an_exception_is_a_refusal_with_its_words():
+    def failing(need):
+        raise RuntimeError("no quota")
+
+    answer = Outside(summarize=failing).answer(NEED)
+    assert answer == Refused("RuntimeError: no quota")
+    assert not answer.absent
+
+
+def test_an_empty_summary_is_a_refusal():
+    for empty in ("", "  \n", None):
+        assert Outside(summarize=lambda need, empty=empty: empty).answer(NEED) == Refused(
+            "the answer was empty", "empty"
+        )
+
+
+def test_an_answer_of_another_type_is_a_refusal():
+    assert isinstance(Outside(summarize=lambda need: 7).answer(NEED), Refused)
+
+
+def test_an_empty_file_is_an_answer():
+    assert Outside(read_file=lambda need: "").answer(ReadFile("a.py", 10)) == Given(text="")
+
+
+def test_a_place_and_a_count_are_answers_of_their_own():
+    outside = Outside(archive=lambda need: "kept.jsonl", count=lambda need: 12)
+    assert outside.answer(Archive(())) == Given(place="kept.jsonl")
+    assert outside.answer(CountExactly(())) == Given(count=12)
+
+
+async def later(need):
+    await asyncio.sleep(0)
+    return "waited for"
+
+
+async def failing_later(need):
+    raise RuntimeError("no quota")
+
+
+def test_a_coroutine_is_waited_for_from_synchronous_code():
+    assert Outside(summarize=later).answer(NEED) == Given(text="waited for")
+    assert Outside(summarize=failing_later).answer(NEED) == Refused("RuntimeError: no quota")
+
+
+def test_a_coroutine_is_waited_for_beside_a_running_event_loop():
+    async def caller():
+        return Outside(summarize=later).answer(NEED)
+
+    assert asyncio.run(caller()) == Given(text="waited for")
+
+
+def test_an_event_loop_awaits_functions_of_both_kinds():
+    async def caller():
+        return [
+            await Outside(summarize=function).answer_async(NEED)
+            for function in (later, failing_later, lambda need: "plain")
+        ]
+
+    assert asyncio.run(caller()) == [
+        Given(text="waited for"),
+        Refused("RuntimeError: no quota"),
+        Given(text="plain"),
+    ]

@@ -1,0 +1,240 @@
+import asyncio
+import copy
+
+import pytest
+
+import refold
+from refold.core.messages import MessageId
+from refold.core.view import Cause
+from refold.errors import BadBudget, BadMessages, CannotFit, StalePlan, UnknownFormat, UnknownPolicy, UsageError
+
+SYSTEM = {"role": "system", "content": "You mend programs."}
+TOOL = {"type": "function", "function": {"name": "read_file", "description": "Reads a file", "parameters": {}}}
+
+
+def conversation(rounds=12, size=400):
+    messages = [SYSTEM, {"role": "user", "content": "Find why orders are paid twice. Never touch migrations/."}]
+    for number in range(rounds):
+        call = {
+            "id": f"call_{number}",
+            "type": "function",
+            "function": {"name": "read_file", "arguments": f'{{"path": "src/orders_{number}.py"}}'},
+        }
+        lines = "\n".join(
+            f"def handler_{number}_{line}(order): return order.total_{line}" for line in range(size // 10)
+        )
+        messages += [
+            {"role": "assistant", "content": f"Reading file {number}.", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"call_{number}", "content": lines},
+        ]
+    return [*messages, {"role": "user", "content": "What did you find?"}]
+
+
+MESSAGES = conversation()
+ALL = refold.count(MESSAGES, format="openai-chat")
+HALF = ALL // 2
+
+
+def test_nothing_happens_while_nothing_is_due():
+    result = refold.compact(MESSAGES, budget=10 * ALL)
+    assert result.plan.empty
+    assert all(new is old for new, old in zip(result.messages, MESSAGES, strict=True))
+
+
+def test_a_conversation_is_brought_into_a_number_of_tokens():
+    result = refold.compact(MESSAGES, budget=HALF)
+    assert refold.count(result.messages, format="openai-chat") <= HALF
+    assert refold.violations(result.messages, format="openai-chat") == ()
+    assert result.sizes.before > HALF >= result.sizes.after
+
+
+def test_untouched_messages_are_the_same_objects_and_the_input_is_not_changed():
+    before = copy.deepcopy(MESSAGES)
+    result = refold.compact(MESSAGES, budget=HALF)
+    known = {id(message) for message in MESSAGES}
+    assert result.messages[0] is SYSTEM
+    assert sum(id(message) in known for message in result.messages) > 2
+    assert before == MESSAGES
+
+
+def test_the_originals_come_back():
+    result = refold.compact(MESSAGES, budget=HALF)
+    back = refold.rewind(result)
+    assert all(new is old for new, old in zip(back, MESSAGES, strict=True))
+
+
+def test_a_plan_can_be_made_printed_kept_and_applied_with_the_same_result():
+    plan = refold.plan(MESSAGES, budget=HALF)
+    kept = refold.load_plan(refold.dump_plan(plan))
+    assert refold.apply(kept, MESSAGES).messages == refold.compact(MESSAGES, budget=HALF).messages
+
+
+def test_a_plan_still_applies_when_the_conversation_has_grown():
+    plan = refold.plan(MESSAGES, budget=HALF)
+    grown = [*MESSAGES, {"role": "assistant", "content": "Nothing yet."}]
+    out = refold.apply(plan, grown).messages
+    assert out[:-1] == refold.apply(plan, MESSAGES).messages
+    assert out[-1] is grown[-1]
+
+
+def test_a_plan_is_refused_for_another_conversation():
+    with pytest.raises(StalePlan):
+        refold.apply(refold.plan(MESSAGES, budget=HALF), conversation(3))
+
+
+def test_a_second_compaction_stands_on_the_first_and_each_is_taken_back_alone():
+    first = refold.compact(MESSAGES, budget=HALF)
+    grown = [*MESSAGES, *conversation(8)[2:]]
+    second = refold.compact(grown, budget=HALF, plans=first.plans)
+    assert refold.count(second.messages, format="openai-chat") <= HALF
+    assert refold.rewind(second) == refold.apply(first.plan, grown).messages
+    assert refold.rewind(second, to=0) == grown
+
+
+def test_force_compacts_although_it_is_not_due():
+    assert refold.plan(MESSAGES, budget=refold.Budget(ALL * 10), goal=HALF).empty
+    assert not refold.plan(MESSAGES, budget=refold.Budget(ALL * 10), goal=HALF, force=True).empty
+
+
+def test_a_goal_is_a_number_of_tokens_or_a_share_of_the_input():
+    budget = refold.Budget(ALL * 2)
+    for goal in (HALF, 0.25, refold.Exactly(HALF), refold.Share(0.25)):
+        plan = refold.plan(MESSAGES, budget=budget, goal=goal, force=True, counter="exact")
+        assert plan.sizes.after <= plan.sizes.goal
+        assert abs(plan.sizes.goal - HALF) <= 1
+
+
+def test_the_check_says_what_the_request_is_made_of():
+    check = refold.check(MESSAGES, budget=HALF, tools=[TOOL], system="Be brief.")
+    assert check.due
+    assert check.ratio > 1
+    parts = check.breakdown
+    assert check.tokens == parts.total + 3  # what frames a list of chat messages
+    assert parts.tools > 0
+    assert parts.system > 0
+    assert sum(parts.roles.values()) == parts.messages
+    assert {"text", "call", "result"} <= set(parts.kinds)
+
+
+def test_a_usage_report_calibrates_the_check():
+    covers = len(MESSAGES) - 1
+    check = refold.check(MESSAGES, budget=ALL * 2, usage=refold.Usage(ALL * 2, covers=covers))
+    assert check.tokens > ALL * 2
+    assert check.due
+
+
+def test_a_model_gives_window_and_tokenizer():
+    check = refold.check(MESSAGES, model="gpt-4.1")
+    assert check.limit <= 1_047_576
+    assert refold.window("gpt-4.1").window == 1_047_576
+
+
+def test_repair_of_a_valid_conversation_changes_nothing():
+    result = refold.repair(MESSAGES)
+    assert result.plan.empty
+    assert all(new is old for new, old in zip(result.messages, MESSAGES, strict=True))
+
+
+def test_repair_pairs_calls_and_results():
+    broken = [message for message in MESSAGES if message.get("tool_call_id") != "call_3"]
+    assert refold.violations(broken)
+    result = refold.repair(broken)
+    assert refold.violations(result.messages) == ()
+    assert refold.rewind(result) == broken
+
+
+def test_what_was_broken_before_is_not_held_against_a_compaction():
+    broken = [*MESSAGES[:2], {"role": "tool", "tool_call_id": "lost", "content": "orphan"}, *MESSAGES[2:]]
+    assert refold.compact(broken, budget=HALF).sizes.after <= HALF
+
+
+def test_what_cannot_shrink_is_named_in_a_typed_error():
+    with pytest.raises(CannotFit) as caught:
+        refold.compact([{"role": "system", "content": "word " * 4_000}, {"role": "user", "content": "hi"}], budget=500)
+    assert caught.value.sizes["system messages"] > 500
+    assert "system messages" in str(caught.value)
+    assert caught.value.plan.sizes.limit == 500
+
+
+def test_observers_are_told_and_cannot_break_a_compaction():
+    seen = []
+
+    def failing(event):
+        raise RuntimeError
+
+    refold.compact(MESSAGES, budget=HALF, observers=(failing, seen.append))
+    assert [type(event).__name__ for event in seen] == ["CompactionStarted", "CompactionApplied"]
+
+
+def test_an_overflow_uses_the_deeper_goal():
+    budget = refold.Budget(ALL)
+    usual = refold.plan(MESSAGES, budget=budget, force=True)
+    forced = refold.plan(MESSAGES, budget=budget, cause=Cause.OVERFLOW)
+    assert forced.sizes.goal < usual.sizes.goal
+    assert forced.cause == "overflow"
+
+
+def test_the_asynchronous_verbs_give_what_the_synchronous_ones_give():
+    async def both():
+        return await refold.acompact(MESSAGES, budget=HALF), await refold.aplan(MESSAGES, budget=HALF)
+
+    result, plan = asyncio.run(both())
+    assert result == refold.compact(MESSAGES, budget=HALF)
+    assert plan == result.plan
+
+
+def test_an_asynchronous_summarizer_is_awaited():
+    async def summarize(need):
+        return "GOAL: find double payments."
+
+    result = asyncio.run(refold.acompact(MESSAGES, budget=HALF, policy="opal", summarize=summarize))
+    assert any("find double payments" in str(message["content"]) for message in result.messages)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({}, BadBudget, "budget=, window= or model="),
+        ({"budget": 0}, BadBudget, "positive"),
+        ({"budget": -5}, BadBudget, "positive"),
+        ({"window": 10**12}, BadBudget, "positive"),
+        ({"budget": True}, BadBudget, "positive"),
+        ({"budget": 1_000, "goal": 2_000}, BadBudget, "input budget"),
+        ({"budget": 1_000, "goal": 1.5}, BadBudget, "share"),
+        ({"budget": 1_000, "policy": "nope"}, UnknownPolicy, "nope"),
+        ({"budget": 1_000, "format": "nope"}, UnknownFormat, "nope"),
+        ({"budget": 1_000, "counter": "nope"}, UsageError, "nope"),
+        ({"budget": 1_000, "cause": "nope"}, UsageError, "nope"),
+        ({"budget": 100, "system": "word " * 500}, BadBudget, "system prompt and tools"),
+        ({"budget": 1_000, "usage": {"prompt_tokens": -1}}, UsageError, "usage"),
+    ],
+)
+def test_an_argument_that_cannot_be_is_named_with_its_remedy(arguments, error, words):
+    with pytest.raises(error, match=words):
+        refold.compact(MESSAGES, **arguments)
+
+
+@pytest.mark.parametrize("messages", ["text", {"role": "user"}, 7, None])
+def test_what_is_no_list_is_refused(messages):
+    with pytest.raises(UsageError, match="list"):
+        refold.compact(messages, budget=100)
+
+
+def test_an_entry_that_is_no_message_is_named_by_its_position():
+    with pytest.raises(BadMessages, match="message 1"):
+        refold.compact([MESSAGES[1], "hello"], budget=100, format="openai-chat")
+
+
+def test_an_empty_conversation_is_left_alone():
+    assert refold.compact([], budget=100, format="openai-chat").messages == []
+
+
+def test_a_text_is_counted_by_the_models_own_tokenizer():
+    assert refold.count("hello world", model="gpt-4o") == 2
+    assert refold.count("hello \ud83d world") > 0
+
+
+def test_ids_do_not_depend_on_the_process():
+    plan = refold.plan(MESSAGES, budget=HALF)
+    assert plan.base.tip == refold.plan(copy.deepcopy(MESSAGES), budget=HALF).base.tip
+    assert plan.base.tip.startswith(MessageId("b2:"))
