@@ -103,6 +103,6 @@ def test_files_keep_their_order_and_a_modified_file_is_no_longer_listed_as_read(
 
 
 def test_the_lists_of_an_earlier_summary_come_first() -> None:
-    summary, *rest = talk("u: summary", 'a: | read(new.py) as c1 | write({"path": "old.py"}) as c2').messages
+    summary, *rest = talk("u: summary", 'a: look | read(new.py) as c1 | write({"path": "old.py"}) as c2').messages
     summary = replace(summary, note=Note("summary", read=("old.py", "kept.py"), modified=("was.py",)))
     assert files_of((summary, *rest)) == (("kept.py", "new.py"), ("was.py", "old.py"))

@@ -1,0 +1,37 @@
+"""Wolffish: pictures out, the largest results to head and tail, one summary of the originals at the end.
+
+Its protections hold in every step; the second and third truncation are our additions, for targets that shrink less
+than expected. After an overflow at least half of the present size must go, whatever the estimate says.
+"""
+
+from msgspec.structs import replace
+
+from refold.core.budget import Share
+from refold.core.counting import CharCounter
+from refold.core.gauge import HigherOf
+from refold.core.policy import Policy, Step, When
+from refold.stages.append_summary import AppendSummary
+from refold.stages.choose import LargestThenOldest
+from refold.stages.strip_images import StripImages
+from refold.stages.truncate import Truncate
+
+SUMMARY = AppendSummary("wolffish_summary", nudge="wolffish_nudge", notice="wolffish_notice")  # W09, W10
+
+POLICY = Policy(
+    name="wolffish",
+    summary="Cuts the largest old tool results to head and tail, and appends a summary of the originals.",
+    counter=CharCounter(1.5),  # W02
+    gauge=HigherOf(),  # W03
+    trigger=Share(0.75),  # W02
+    goal=Share(0.50),  # W02
+    steps=(
+        Step(StripImages(), When.DUE, "strip images"),
+        Step(Truncate(), When.DUE, "truncate"),
+        Step(Truncate(), When.OVER_GOAL, "truncate further"),
+        Step(SUMMARY, When.DUE, "summary"),
+        Step(Truncate(), When.OVER_GOAL, "truncate for the summary"),
+    ),
+)
+
+HALVED = Step(Truncate(LargestThenOldest(at_least=0.5)), When.DUE, "truncate")  # W04
+POLICY = replace(POLICY, after_overflow=replace(POLICY, steps=(POLICY.steps[0], HALVED, *POLICY.steps[2:])))

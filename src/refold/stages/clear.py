@@ -1,0 +1,78 @@
+"""Old tool results become a placeholder; the calls stay (N03, L02)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refold.core.edits import Rewrite
+from refold.core.messages import Message, MessageId
+from refold.core.policy import Pure
+from refold.stages.places import unseen, with_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from refold.core.edits import Edit
+    from refold.core.messages import ToolResult
+    from refold.core.needs import Answer
+    from refold.core.view import View
+
+__all__ = ["Clear"]
+
+_BARE = Message(MessageId("bare"), "tool")
+
+
+class Clear(Pure, frozen=True):
+    """Clear results, older than the protected newest ones, if enough tokens are saved.
+
+    `tools` names the tools whose results may be cleared (none: all but `never`). The newest `keep` results and the
+    newest `protect` tokens of them stay; so do results of `larger_than` tokens or fewer and those that the model
+    has not seen yet. `saving` is the least that all together must bring: what is cleared, less what the placeholders
+    cost if `net`.
+    """
+
+    placeholder: str
+    tools: frozenset[str] = frozenset()
+    never: frozenset[str] = frozenset()
+    keep: int = 0
+    protect: int = 0
+    larger_than: int = 0
+    saving: int = 0
+    net: bool = True
+
+    def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
+        """Return the placeholders, oldest first, or nothing where they would save too little."""
+        cost = view.counter.text(self.placeholder) if self.net else 0
+        chosen = [found for found in self._older(view) if found[2] > max(self.larger_than, cost)]
+        if not chosen or sum(size - cost for _, _, size in chosen) < self.saving:
+            return ()
+        return tuple(
+            Rewrite(message.id, result.at, with_text(result, self.placeholder))
+            for message, result, _ in reversed(chosen)
+        )
+
+    def _older(self, view: View) -> Iterator[tuple[Message, ToolResult, int]]:
+        """Yield results with their tokens, newest first, beyond what is protected."""
+        seen = unseen(view)
+        count = protected = 0
+        for place in range(len(view.messages) - 1, -1, -1):
+            message = view.messages[place]
+            for result in reversed(message.results):
+                if not self._may(view, message, result):
+                    continue
+                size = _tokens(view, result)
+                count, protected = count + 1, protected + size
+                if count > self.keep and protected > self.protect and place < seen and result.text != self.placeholder:
+                    yield message, result, size
+
+    def _may(self, view: View, message: Message, result: ToolResult) -> bool:
+        call = view.call_of(message, result)
+        if call is None:
+            return not self.tools
+        return (not self.tools or call.name in self.tools) and call.name not in self.never
+
+
+def _tokens(view: View, result: ToolResult) -> int:
+    """Return the tokens of a result alone, without what frames a message."""
+    counter = view.counter
+    return counter.message(Message(_BARE.id, "tool", (result,))) - counter.message(_BARE)

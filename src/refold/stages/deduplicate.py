@@ -1,0 +1,91 @@
+"""Of several reads of one file only the latest stays (N04)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold.core.edits import Rewrite
+from refold.core.messages import Message, ToolResult
+from refold.core.policy import Pure
+from refold.stages.facts import FileRef, reads, writes
+from refold.stages.places import with_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from refold.core.edits import Edit
+    from refold.core.needs import Answer
+    from refold.core.view import View
+
+__all__ = ["DeduplicateReads"]
+
+
+class Read(Struct, frozen=True):
+    """One successful read: where it stands, what it shows, and how many edits of the file came before it."""
+
+    message: Message
+    result: ToolResult
+    ref: FileRef
+    edits: int
+
+
+class DeduplicateReads(Pure, frozen=True):
+    """Replace a read by a reference if a later read shows all its lines.
+
+    Reads are known by tool and arguments, never by prose. A later read counts only if it succeeded, was not shortened
+    since, and shows at least half as much, or a quarter after an edit in between. Applied when at least `saving` of
+    all messages' tokens is saved.
+    """
+
+    placeholder: str = "[File {path} - refer to latest read below]"  # N04
+    saving: float = 0.30  # N04
+
+    def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
+        """Return the references, or nothing where they would save too little."""
+        found: list[Rewrite] = []
+        saved = 0
+        for read in _superseded(list(_reads(view))):
+            text = self.placeholder.format(path=read.ref.path)
+            gain = view.counter.text(read.result.text) - view.counter.text(text)
+            if gain > 0:
+                found.append(Rewrite(read.message.id, read.result.at, with_text(read.result, text)))
+                saved += gain
+        enough = saved >= self.saving * sum(view.sizes)
+        return tuple(reversed(found)) if found and enough else ()
+
+
+def _reads(view: View) -> Iterator[Read]:
+    """Yield every read that succeeded and still says what it said, in order."""
+    edited: dict[str, int] = {}
+    for message in view.messages:
+        rewritten = {patch.at for patch in message.patches}
+        for call in message.calls:
+            for path in writes(call):
+                edited[path] = edited.get(path, 0) + 1
+        for result in message.results:
+            call_of = view.call_of(message, result)
+            ref = reads(call_of) if call_of else None
+            touched = result.at in rewritten or any(inner.at in rewritten for inner in result.content)
+            if ref is not None and not result.is_error and not touched:
+                yield Read(message, result, ref, edited.get(ref.path, 0))
+
+
+def _superseded(found: list[Read]) -> Iterator[Read]:
+    """Yield the reads that a later one replaces, newest first."""
+    later: dict[str, list[Read]] = {}
+    for read in reversed(found):
+        kept = later.setdefault(read.ref.path, [])
+        if any(_replaces(newer, read) for newer in kept):
+            yield read
+        else:
+            kept.append(read)
+
+
+def _replaces(newer: Read, older: Read) -> bool:
+    """Tell whether a later read can stand for an earlier one; a short note that nothing changed cannot."""
+    if not newer.ref.covers(older.ref):
+        return False
+    share = 4 if newer.edits > older.edits else 2
+    return share * len(newer.result.text) >= len(older.result.text)

@@ -1,0 +1,141 @@
+"""Places in a view that every stage asks for: where ranges may start and stop, what is still open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from refold.core.messages import Note, Text, ToolResult
+from refold.core.view import Cause
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.edits import Edit
+    from refold.core.messages import Message, MessageId, Path
+    from refold.core.view import View
+
+__all__ = [
+    "SUMMARIES",
+    "anchor",
+    "carried",
+    "cut_after",
+    "cut_before",
+    "forced",
+    "last_request",
+    "leading",
+    "open_request",
+    "said",
+    "settled",
+    "unseen",
+]
+
+SUMMARIES = frozenset({"summary", "outline", "digest"})
+
+
+def leading(view: View) -> int:
+    """Return the number of system messages at the head that were said, not made by us: they are never touched."""
+    messages = view.messages
+    heads = (place for place, message in enumerate(messages) if message.role != "system" or message.note is not None)
+    return next(heads, len(messages))
+
+
+def cut_before(view: View, place: int, floor: int = 0) -> int | None:
+    """Return the last cut at or before a place and after `floor`, or None."""
+    return next((at for at in range(min(place, len(view.messages)), floor, -1) if at in view.cuts), None)
+
+
+def cut_after(view: View, place: int, floor: int = 0) -> int | None:
+    """Return the first cut at or after a place, after `floor` and before the end, or None."""
+    return next((at for at in range(max(place, floor + 1), len(view.messages)) if at in view.cuts), None)
+
+
+def forced(view: View) -> bool:
+    """Tell whether something other than a threshold demands a compaction."""
+    return view.cause is not Cause.THRESHOLD
+
+
+def unseen(view: View) -> int:
+    """Return the place after the newest assistant message: what stands there the model has not seen yet."""
+    messages = view.messages
+    return next((place + 1 for place in range(len(messages) - 1, -1, -1) if messages[place].role == "assistant"), 0)
+
+
+def last_request(view: View) -> Message | None:
+    """Return the newest message that a user wrote, or our copy of its words; other messages of ours are none."""
+    return next((message for message in reversed(view.messages) if _asks(message)), None)
+
+
+def open_request(view: View) -> Message | None:
+    """Return the last request if no assistant message has finished it with words and no calls."""
+    request = last_request(view)
+    newest = view.messages[-1]
+    done = newest.role == "assistant" and not newest.calls and newest.note is None
+    return None if done else request
+
+
+def carried(
+    view: View, gone: Sequence[Message], request: Message | None, before: MessageId | None
+) -> tuple[MessageId | None, tuple[Edit, ...]]:
+    """Return how a request among messages that go is kept: the id of what stays, or a copy of its words.
+
+    A request that shares its message with tool results cannot stay without their calls.
+    """
+    if request is None or all(message.id != request.id for message in gone):
+        return None, ()
+    if not request.results:
+        return request.id, ()
+    words = [replace(part, at=()) for part in request.parts if isinstance(part, Text)]
+    return None, (view.insert("user", words, Note("request"), before=before),)
+
+
+def _asks(message: Message) -> bool:
+    own = message.note is not None and message.note.kind != "request"
+    return message.role == "user" and not own and any(not isinstance(part, ToolResult) for part in message.parts)
+
+
+def settled(view: View) -> int:
+    """Return the place up to which every call has its result, so that what awaits one stays together."""
+    messages = view.messages
+    answered: set[str] = set()
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        answered |= {part.call_id or part.name for part in message.parts if isinstance(part, ToolResult)}
+        if message.calls:
+            waiting = any((call.call_id or call.name) not in answered for call in message.calls)
+            return (cut_before(view, place) or 0) if waiting else len(messages)
+    return len(messages)
+
+
+def anchor(view: View, start: int, stop: int) -> MessageId | None:
+    """Return where a message in place of a range goes: before its first message that was said, else before the next.
+
+    A message that we made is a bad anchor, for it goes when its plan is taken back.
+    """
+    said_here = (message.id for message in view.messages[start:stop] if message.note is None)
+    after = view.messages[stop].id if stop < len(view.messages) else None
+    return next(said_here, after)
+
+
+def said(view: View, messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return messages as they were said, whatever plans did to them, without those that we made (W07)."""
+    return tuple(view.original(message.id) or message for message in messages if message.note is None)
+
+
+def said_texts(view: View, message: Message) -> dict[Path, str]:
+    """Return every text of a message as it was said, by path, so that a second cut starts from the whole."""
+    original = view.original(message.id)
+    found: dict[Path, str] = {}
+    for part in original.parts if original else ():
+        if isinstance(part, Text):
+            found[part.at] = part.text
+        elif isinstance(part, ToolResult):
+            found |= {inner.at: inner.text for inner in part.content if isinstance(inner, Text)}
+    found.pop((), None)
+    return found
+
+
+def with_text(result: ToolResult, text: str) -> ToolResult:
+    """Return a result with one text as its whole content."""
+    return replace(result, content=(Text(text),))

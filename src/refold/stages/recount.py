@@ -1,0 +1,35 @@
+"""The size after compaction is counted exactly, by whoever will be sent the messages (V08)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from msgspec import Struct
+
+from refold.core.needs import CountExactly
+
+if TYPE_CHECKING:
+    from refold.core.edits import Edit
+    from refold.core.needs import Answer, Need
+    from refold.core.view import View
+
+__all__ = ["Recount"]
+
+
+class Recount(Struct, frozen=True):
+    """Ask for an exact count of the view, by a real call of `max_tokens` or by an endpoint that counts.
+
+    Changes nothing: the answer is for whoever gives it, to replace the usage that the old messages reported.
+    """
+
+    grows: ClassVar[bool] = False
+
+    max_tokens: int = 16  # V08
+
+    def needs(self, view: View) -> tuple[Need, ...]:
+        """Ask for the count, in a run that has changed something."""
+        return (CountExactly(view.messages, self.max_tokens),) if view.done else ()
+
+    def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
+        """Return nothing: a count is not an edit."""
+        return ()

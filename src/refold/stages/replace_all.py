@@ -1,0 +1,93 @@
+"""Everything but the system messages becomes a summary (L04, V05)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from msgspec import Struct
+
+from refold.core.edits import Hide
+from refold.core.messages import Note, Text, text_of
+from refold.stages.asking import ask, earlier
+from refold.stages.facts import files_of
+from refold.stages.places import anchor, carried, last_request, leading, open_request, said, settled
+from refold.stages.refusals import summary_or_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.edits import Edit
+    from refold.core.messages import Message, MessageId
+    from refold.core.needs import Answer, Need
+    from refold.core.view import View
+
+__all__ = ["ReplaceAll"]
+
+
+class ReplaceAll(Struct, frozen=True):
+    """Hide all but the system messages; a summary takes their place, never in the system prompt (L06).
+
+    With `request`, a template such as "Last request: {request}", the last words of the user go into the summary's
+    message (V05), or stay as a message where they came with pictures or files. Without it an `acknowledgement` by the
+    assistant follows if the format allows an assistant's message to be the last, and an unfinished request stays as it
+    is, last. A call that waits for its result stays too. Without anybody to ask, a digest made without a model is used.
+
+    Raises:
+        SummaryRefused: somebody was asked and gave no summary; nothing is changed.
+    """
+
+    grows: ClassVar[bool] = False
+
+    prompt: str
+    heading: str = ""
+    acknowledgement: str = ""
+    request: str = ""
+    max_tokens: int | None = None
+
+    def needs(self, view: View) -> tuple[Need, ...]:
+        """Ask for a summary of everything."""
+        gone = self._gone(view)
+        if not said(view, gone):
+            return ()
+        return (ask(view, gone, self.prompt, previous=earlier(gone, self.heading), max_tokens=self.max_tokens),)
+
+    def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
+        """Return the summary, what follows it, and all else hidden."""
+        gone = self._gone(view)
+        if not answers or not said(view, gone):
+            return ()
+        words, by_model = summary_or_digest(view, gone, answers[0])
+        request, quoted = self._request(view, gone)
+        place = self._place(view, gone, request)
+        stays, copies = carried(view, gone, request, place)
+        text = "\n\n".join(piece for piece in (self.heading, words, quoted) if piece)
+        note = Note("summary" if by_model else "digest", *files_of(gone))
+        made: list[Edit] = [view.insert("user", text, note, before=place)]
+        if self.acknowledgement and self._may_acknowledge(view, gone, request):
+            made.append(view.insert("assistant", self.acknowledgement, Note("acknowledgement"), before=place))
+        hidden = tuple(message.id for message in gone if message.id != stays)
+        return (*made, *copies, Hide(hidden))
+
+    def _gone(self, view: View) -> tuple[Message, ...]:
+        return view.messages[leading(view) : settled(view)]
+
+    def _request(self, view: View, gone: Sequence[Message]) -> tuple[Message | None, str]:
+        """Return the request that stays as a message, and the one that is quoted in the summary's."""
+        if not self.request:
+            return open_request(view), ""
+        request = last_request(view)
+        if request is None or request not in gone:
+            return None, ""
+        if not all(isinstance(part, Text) for part in request.parts) and not request.results:
+            return request, ""
+        return None, self.request.format(request=text_of(request))
+
+    def _place(self, view: View, gone: Sequence[Message], request: Message | None) -> MessageId | None:
+        start = leading(view)
+        if request is not None and request in gone and not request.results:
+            return request.id
+        return anchor(view, start, start + len(gone))
+
+    def _may_acknowledge(self, view: View, gone: Sequence[Message], request: Message | None) -> bool:
+        last = request is None or request not in gone
+        return view.traits.assistant_last or not last or settled(view) < len(view.messages)

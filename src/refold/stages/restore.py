@@ -1,0 +1,84 @@
+"""Files that were read lately come back into the view after everything was replaced (L05)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from msgspec import Struct
+
+from refold.core.edits import Insert
+from refold.core.messages import Note, ToolCall, ToolResult
+from refold.core.needs import Given, ReadFile
+from refold.stages.facts import reads
+from refold.stages.places import open_request
+
+if TYPE_CHECKING:
+    from refold.core.edits import Edit
+    from refold.core.messages import MessageId
+    from refold.core.needs import Answer, Need
+    from refold.core.view import View
+
+__all__ = ["Restore", "recently_read"]
+
+
+class Restore(Struct, frozen=True):
+    """Insert the present content of recently read files, newest first, each followed by an acknowledgement.
+
+    At most `files` of them, `each` tokens a file and `total` together, and never more than the goal has room for. Done
+    only in a run that has put a summary in place of the conversation. A file that cannot be read is passed over.
+    """
+
+    grows: ClassVar[bool] = True
+
+    files: int = 5  # L05
+    each: int = 5_000  # L05
+    total: int = 50_000  # L05
+    heading: str = "[Restored after compaction] {path}"
+    acknowledgement: str = "Noted, file content restored."  # L05
+
+    def needs(self, view: View) -> tuple[Need, ...]:
+        """Ask for the newest files that were read."""
+        if not any(isinstance(edit, Insert) for edit in view.done):
+            return ()
+        return tuple(ReadFile(path, self.each) for path in recently_read(view, self.files))
+
+    def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
+        """Return a pair of messages for each file that fits."""
+        room = min(self.total, -view.excess)
+        request = open_request(view)
+        before = request.id if request is not None else None
+        made: list[Insert] = []
+        for need, answer in zip(self.needs(view), answers, strict=True):
+            if not isinstance(answer, Given) or not answer.text or not isinstance(need, ReadFile):
+                continue
+            pair = self._pair(view, need.path, answer.text, before, len(made))
+            cost = sum(view.counter.message(edit.message) for edit in pair)
+            if view.counter.text(answer.text) <= self.each and cost <= room:
+                made.extend(pair)
+                room -= cost
+        if made and before is None and not view.traits.assistant_last:
+            made.pop()
+        return tuple(made)
+
+    def _pair(self, view: View, path: str, text: str, before: MessageId | None, salt: int) -> tuple[Insert, Insert]:
+        content = f"{self.heading.format(path=path)}\n\n{text}"
+        return (
+            view.insert("user", content, Note("restored", read=(path,)), before=before, salt=salt),
+            view.insert("assistant", self.acknowledgement, Note("acknowledgement"), before=before, salt=salt + 1),
+        )
+
+
+def recently_read(view: View, count: int) -> tuple[str, ...]:
+    """Return the files whose reading succeeded, each once, the last read first."""
+    failed: set[str] = set()
+    found: dict[str, None] = {}
+    for message in reversed(view.transcript.messages):
+        for part in reversed(message.parts):
+            match part:
+                case ToolResult(call_id=call_id, is_error=True):
+                    failed.add(call_id)
+                case ToolCall(call_id=call_id) if call_id not in failed and (ref := reads(part)):
+                    found[ref.path] = None
+        if len(found) >= count:
+            break
+    return tuple(found)[:count]

@@ -1,0 +1,77 @@
+"""The oldest messages leave, the first exchange stays, a marker says so (N06)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refold.core.edits import Hide
+from refold.core.messages import Note
+from refold.core.policy import Pure
+from refold.stages.places import SUMMARIES, anchor, carried, cut_after, last_request, leading, settled
+
+if TYPE_CHECKING:
+    from refold.core.edits import Edit
+    from refold.core.needs import Answer
+    from refold.core.view import View
+
+__all__ = ["Slide"]
+
+
+class Slide(Pure, frozen=True):
+    """Hide a share of the messages after the first `first`, an even number where cuts allow it.
+
+    Nothing is done in a list of `skip_at` messages or fewer. System messages, summaries that stand at the head, and
+    the last request are not counted and stay. With `to_goal` as many more go as the goal needs. With `idle` nothing
+    is done in a run that has already changed something and meets its goal: for a run that must not end unchanged.
+    """
+
+    marker: str
+    share: float = 0.5  # N06
+    first: int = 2  # N06
+    skip_at: int = 4  # N06
+    to_goal: bool = False
+    idle: bool = False
+
+    def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
+        """Return the oldest hidden and the marker in their place."""
+        if len(view.messages) - leading(view) <= self.skip_at or (self.idle and view.done and view.excess <= 0):
+            return ()
+        start = self._start(view)
+        stop = self._stop(view, start) if start is not None else None
+        if start is None or stop is None:
+            return ()
+        place = anchor(view, start, stop)
+        stays, copies = carried(view, view.messages[start:stop], last_request(view), place)
+        gone = tuple(message.id for message in view.messages[start:stop] if message.id != stays)
+        if not gone:
+            return ()
+        marker = view.insert("user", self.marker, Note("marker"), before=place)
+        return (marker, *copies, Hide(gone))
+
+    def _start(self, view: View) -> int | None:
+        start = leading(view)
+        while start < len(view.messages) and (note := view.messages[start].note) and note.kind in SUMMARIES:
+            start += 1
+        return cut_after(view, start + self.first, start)
+
+    def _stop(self, view: View, start: int) -> int | None:
+        """Return the cut nearest to the wanted share from below, an even number of messages away if there is one."""
+        count = int((len(view.messages) - start) * self.share)
+        wanted = start + count - count % 2
+        end = min(settled(view), len(view.messages) - 1)
+        cuts = [at for at in range(start + 1, end + 1) if at in view.cuts]
+        if not cuts:
+            return None
+        below = [at for at in cuts if at <= wanted]
+        even = [at for at in below if (at - start) % 2 == 0]
+        stop = even[-1] if even else below[-1] if below else cuts[0]
+        return self._further(view, start, stop, cuts) if self.to_goal else stop
+
+    def _further(self, view: View, start: int, stop: int, cuts: list[int]) -> int:
+        saved = sum(view.sizes[start:stop]) - view.counter.text(self.marker)
+        at = stop
+        for cut in cuts:
+            if cut > at and saved < view.excess:
+                saved += sum(view.sizes[at:cut])
+                at = cut
+        return at

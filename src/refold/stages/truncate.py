@@ -1,0 +1,79 @@
+"""Head, label and tail in place of a long text (W08)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from refold.core.edits import Rewrite
+from refold.core.messages import Reasoning, Text
+from refold.core.policy import Pure
+from refold.stages.choose import LargestThenOldest, Target
+from refold.stages.edges import shortened
+from refold.stages.places import last_request, said_texts
+
+if TYPE_CHECKING:
+    from refold.core.edits import Edit
+    from refold.core.messages import Path
+    from refold.core.needs import Answer
+    from refold.core.view import View
+    from refold.stages.choose import Targets
+
+__all__ = ["Truncate"]
+
+
+class Truncate(Pure, frozen=True):
+    """Shorten the chosen texts to a head and a tail, with a label between that states the sizes in characters.
+
+    A text cut before is cut again from the whole of it, so labels never nest. An assistant message also loses
+    its reasoning, except sealed reasoning of the running turn, which providers want back. Calls stay.
+    """
+
+    targets: Targets = LargestThenOldest()
+    head: float = 0.15  # W08
+    head_cap: int = 6_000  # W08
+    tail: float = 0.08  # W08
+    tail_cap: int = 3_000  # W08
+    slack: int = 200  # a text that would lose less than this stays whole
+    label: str = (
+        "[TRUNCATED — {original:,} chars original, {omitted:,} chars omitted, "
+        "showing first {head:,} + last {tail:,} chars]"  # W08
+    )
+
+    def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
+        """Return the shortened texts of all targets."""
+        request = last_request(view)
+        turn = view.index[request.id] if request else len(view.messages)
+        found: list[Edit] = []
+        for target in self.targets(view):
+            found.extend(self._shorter(view, target))
+            if target.result is None and target.message.role == "assistant":
+                found.extend(_unthought(target, running=view.index[target.message.id] > turn))
+        return tuple(found)
+
+    def _shorter(self, view: View, target: Target) -> list[Edit]:
+        said = said_texts(view, target.message)
+        found: list[Edit] = []
+        for part in target.words:
+            new = self._cut(said.get(part.at, part.text), len(part.text))
+            if new is None:
+                continue
+            if target.result is not None and not part.at:  # a result we wrote: its content has no address
+                result = replace(target.result, content=(Text(new),))
+                found.append(Rewrite(target.message.id, target.result.at, result))
+            else:
+                found.append(Rewrite(target.message.id, part.at, Text(new)))
+        return found
+
+    def _cut(self, whole: str, present: int) -> str | None:
+        head = min(int(present * self.head), self.head_cap)
+        tail = min(int(present * self.tail), self.tail_cap)
+        return None if present <= head + tail + self.slack else shortened(whole, head, tail, self.label)
+
+
+def _unthought(target: Target, *, running: bool) -> list[Edit]:
+    """Remove the reasoning of a message: all of it or, where a seal may be asked for, none."""
+    paths: list[Path] = [part.at for part in target.message.parts if isinstance(part, Reasoning)]
+    sealed = any(isinstance(part, Reasoning) and part.sealed for part in target.message.parts)
+    return [] if sealed and running else [Rewrite(target.message.id, path, None) for path in paths]

@@ -1,0 +1,115 @@
+"""The longest texts are cut to a common length that meets the goal: the last step, and an addition of ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold.core.edits import Rewrite
+from refold.core.messages import Text, ToolResult
+from refold.core.policy import Pure
+from refold.stages.edges import shortened
+from refold.stages.places import last_request, leading, said_texts, unseen, with_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from refold.core.edits import Edit
+    from refold.core.messages import Message
+    from refold.core.needs import Answer
+    from refold.core.view import View
+
+__all__ = ["TruncateToGoal"]
+
+TRIES = 12  # an estimate by length is off where a tokenizer is uneven: then a little shorter, a few times
+
+
+class Piece(Struct, frozen=True):
+    """One text that may be cut: in a message itself or in one of its results, with its size in tokens."""
+
+    message: Message
+    text: Text
+    result: ToolResult | None
+    tokens: int
+
+
+class TruncateToGoal(Pure, frozen=True):
+    """Cut the longest texts until the view meets its goal; nothing under `floor` characters is cut.
+
+    What costs least to lose goes first: old tool output and assistant words, then output that no model has seen yet,
+    then older requests, then the last request and our own messages. Arguments, reasoning, pictures and system
+    messages at the head are never cut.
+    """
+
+    floor: int = 400
+    label: str = "[Shortened: {omitted:,} of {original:,} characters are left out here]"
+
+    def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
+        """Return the cut texts, or nothing where the goal is met."""
+        if view.excess <= 0:
+            return ()
+        pieces: list[Piece] = []
+        for tier in self._tiers(view):
+            pieces.extend(tier)
+            if self._saved(pieces, self.floor) >= view.excess:
+                return self._fitting(view, pieces)
+        return self._cut(view, pieces, self.floor)
+
+    def _tiers(self, view: View) -> tuple[list[Piece], ...]:
+        tiers: tuple[list[Piece], ...] = ([], [], [], [])
+        request, seen = last_request(view), unseen(view)
+        for place in range(leading(view), len(view.messages)):
+            message = view.messages[place]
+            for piece in self._pieces(view, message):
+                if piece.result is not None:
+                    tier = 0 if place < seen and not piece.result.is_error else 1
+                elif message.note is not None or (request is not None and message.id == request.id):
+                    tier = 3
+                else:
+                    tier = 0 if message.role == "assistant" else 2
+                tiers[tier].append(piece)
+        return tiers
+
+    def _pieces(self, view: View, message: Message) -> Iterator[Piece]:
+        for part in message.parts:
+            if isinstance(part, Text) and len(part.text) > self.floor:
+                yield Piece(message, part, None, view.counter.text(part.text))
+            elif isinstance(part, ToolResult) and not part.server:
+                for inner in part.content:
+                    if isinstance(inner, Text) and len(inner.text) > self.floor:
+                        yield Piece(message, inner, part, view.counter.text(inner.text))
+
+    def _saved(self, pieces: Sequence[Piece], level: int) -> int:
+        """Estimate what cutting all texts longer than a level to that level saves."""
+        return sum(
+            int(piece.tokens * (1 - level / len(piece.text.text))) for piece in pieces if len(piece.text.text) > level
+        )
+
+    def _fitting(self, view: View, pieces: Sequence[Piece]) -> tuple[Edit, ...]:
+        """Find the greatest level that saves enough, then lower it until the counter agrees."""
+        low, high = self.floor, max(len(piece.text.text) for piece in pieces)
+        while high - low > 16:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._saved(pieces, middle) >= view.excess else (low, middle)
+        edits: tuple[Edit, ...] = ()
+        for _ in range(TRIES):
+            edits = self._cut(view, pieces, low)
+            if low <= self.floor or view.after(edits).excess <= 0:
+                break
+            low = max(int(low * 0.9), self.floor)
+        return edits
+
+    def _cut(self, view: View, pieces: Sequence[Piece], level: int) -> tuple[Edit, ...]:
+        found: list[Edit] = []
+        for piece in pieces:
+            if len(piece.text.text) <= level:
+                continue
+            whole = said_texts(view, piece.message).get(piece.text.at, piece.text.text)
+            room = max(level - len(self.label) - 16, 0)
+            new = shortened(whole, room - room // 3, room // 3, self.label)
+            if piece.result is not None and not piece.text.at:
+                found.append(Rewrite(piece.message.id, piece.result.at, with_text(piece.result, new)))
+            else:
+                found.append(Rewrite(piece.message.id, piece.text.at, Text(new)))
+        return tuple(found)
