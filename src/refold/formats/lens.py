@@ -30,7 +30,9 @@ __all__ = [
     "label",
     "opaque",
     "put",
-    "results_first",
+    "role_of",
+    "same",
+    "string",
     "tagged",
     "words",
 ]
@@ -102,9 +104,13 @@ class Lens:
         """Return an invented message as the messages it must be written as."""
         return (message,)
 
+    def identity(self, native: Native) -> bytes:
+        """Return the bytes that say which message this is."""
+        return canonical(native, self.volatile)
+
     def speaker(self, native: Native) -> str:
-        """Return who a native object speaks for, as the provider sees it."""
-        return str(native.get("role", ""))
+        """Return for whom a native object speaks; nothing where it is never joined with a neighbor."""
+        raise NotImplementedError
 
     def join(self, first: Native, second: Native) -> Native:
         """Return two native objects of one speaker as one."""
@@ -222,14 +228,10 @@ def tagged(message: Message) -> Message:
     return replace(message, role="user", parts=(Text(f"<system>\n{text}\n</system>"),))
 
 
-def results_first(blocks: list[Any], is_result: Callable[[Any], bool]) -> list[Any]:
-    """Return blocks with tool results before everything else, as they must stand; the order is kept otherwise."""
-    marks = [is_result(block) for block in blocks]
-    if True not in marks or True not in marks[marks.index(False) if False in marks else len(marks) :]:
-        return blocks
-    return [block for block, mark in zip(blocks, marks, strict=True) if mark] + [
-        block for block, mark in zip(blocks, marks, strict=True) if not mark
-    ]
+def string(held: dict[str, Any], key: str) -> str:
+    """Return the string at a key, or an empty one."""
+    value = held.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def role_of(role: Role, parts: Sequence[Part]) -> Role:

@@ -18,7 +18,7 @@ from refold.core.messages import (
 )
 from refold.core.pixels import pixels_of_base64
 from refold.core.view import Traits
-from refold.formats.lens import EMPTY, Body, Lens, arguments_text, get, opaque, same, words
+from refold.formats.lens import EMPTY, Body, Lens, arguments_text, get, opaque, same, string, words
 from refold.rules.pairing import Pairing
 
 if TYPE_CHECKING:
@@ -129,6 +129,22 @@ class OpenAIChat(Lens):
         made = tuple(Message(message.id, "tool", (result,), message.note) for result in results)
         return (*made, Message(message.id, "user", rest, message.note)) if rest else made
 
+    def speaker(self, native: Any) -> str:
+        """Return for whom a native object speaks: users and assistants alone can be joined."""
+        role = native.get("role")
+        return role if role in ("user", "assistant") and "function_call" not in native else ""
+
+    def join(self, first: Any, second: Any) -> Any:
+        """Return two native objects of one speaker as one: words as one string where both are strings."""
+        old, new = first.get("content"), second.get("content")
+        if isinstance(old, str) and isinstance(new, str):
+            content: Any = f"{old}\n\n{new}" if old and new else old or new
+        else:
+            content = [*_listed(old), *_listed(new)] or None
+        made = {**second, **first, "content": content}
+        calls = [*(first.get("tool_calls") or ()), *(second.get("tool_calls") or ())]
+        return {**made, "tool_calls": calls} if calls else made
+
     def finish(self, native: Any, message: Message) -> Any:
         """Return an edited object with content where nothing else is left."""
         calls = native.get("tool_calls")
@@ -151,22 +167,25 @@ def _block(block: Any, at: Path) -> Content:
     match block:
         case {"type": "text", "text": str(text)}:
             return Text(text, at)
-        case {"type": "image_url", "image_url": {"url": str(url)} as image}:
-            return _image(url, image.get("detail"), at)
+        case {"type": "image_url", "image_url": dict(image)}:
+            return _image(string(image, "url"), string(image, "detail"), at)
         case {"type": "image_url", "image_url": str(link)}:
             return _image(link, "", at)
         case {"type": "input_audio", "input_audio": {"data": str(data)} as audio}:
             return File("audio", f"audio/{audio.get('format', '')}", len(data) * 3 // 4, at=at)
         case {"type": "file", "file": dict(file)}:
-            data, name = file.get("file_data"), file.get("filename")
-            size = len(data) * 3 // 4 if isinstance(data, str) else 0
-            return File("document", "", size, name if isinstance(name, str) else "", at=at)
+            return File("document", "", len(string(file, "file_data")) * 3 // 4, string(file, "filename"), at=at)
         case _:
             return opaque(block, at)
 
 
-def _image(url: str, detail: Any, at: Path) -> Image:
-    detail = detail if isinstance(detail, str) else ""
+def _listed(content: Any) -> list[Any]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return content if isinstance(content, list) else []
+
+
+def _image(url: str, detail: str, at: Path) -> Image:
     if not url.startswith("data:"):
         return Image("", 0, 0, 0, detail, at)
     width, height = pixels_of_base64(url) or (0, 0)

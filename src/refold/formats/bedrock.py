@@ -1,0 +1,143 @@
+"""Amazon Bedrock Converse: blocks named by their one key, all results of a batch in the next user message."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from refold.core.messages import Content, File, Image, Part, Path, Reasoning, Text, ToolCall, ToolResult
+from refold.core.pixels import pixels, pixels_of_base64
+from refold.core.transcript import canonical
+from refold.core.view import Traits
+from refold.formats.blocks import Blocks
+from refold.formats.lens import Body, arguments_of, arguments_text, get, json_text, opaque, string
+from refold.rules.pairing import Pairing
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+__all__ = ["FORMAT", "Bedrock"]
+
+_KEYS = frozenset(
+    {"toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent", "image", "document", "video", "audio",
+     "citationsContent", "searchResult", "json"}
+)  # fmt: skip
+
+
+class Bedrock(Blocks):
+    """Converse API. A cache point is no part of what was said: it moves freely and is no content by itself."""
+
+    name = "bedrock"
+    volatile = frozenset({"cachePoint"})
+    idle = frozenset({"cachePoint"})
+    rules = (Pairing(together=True, server=True),)
+    traits = Traits(results_together=True, system_in_list=False, assistant_last=False, alternates=True)
+    body = Body(
+        system=(("system",),),
+        tools=(("toolConfig",),),
+        model=("modelId",),
+        max_output=(("inferenceConfig", "maxTokens"),),
+    )
+
+    def identity(self, native: Any) -> bytes:
+        """Return the bytes that say which message this is, cache points left out."""
+        content = native.get("content")
+        if isinstance(content, list) and any(isinstance(block, dict) and "cachePoint" in block for block in content):
+            kept = [block for block in content if not (isinstance(block, dict) and "cachePoint" in block)]
+            native = {**native, "content": kept}
+        return canonical(native)
+
+    def recognizes(self, native: Any) -> bool:
+        """Tell whether a native object can only be of this format."""
+        content = native.get("content")
+        return isinstance(content, list) and any(
+            isinstance(block, dict) and "type" not in block and (not _KEYS.isdisjoint(block) or "text" in block)
+            for block in content
+        )
+
+    def block(self, block: Any, at: Path) -> Part:
+        """Return the part that a block holds."""
+        match block:
+            case {"text": str(text)}:
+                return Text(text, at)
+            case {"toolUse": {"name": str(name)} as use}:
+                server = use.get("type") == "server_tool_use"
+                return ToolCall(
+                    string(use, "toolUseId"), name, arguments_text(use.get("input", {})), server=server, at=at
+                )
+            case {"toolResult": dict(result)}:
+                content = self.contents(result.get("content"), (*at, "toolResult", "content"))
+                failed, server = result.get("status") == "error", str(result.get("type", "")).endswith("_tool_result")
+                return ToolResult(string(result, "toolUseId"), content, "", failed, server=server, at=at)
+            case {"reasoningContent": dict(reasoning)}:
+                return _reasoning(reasoning, at)
+            case {"image": dict(image)}:
+                return _image(image, at)
+            case {"document": dict(file)}:
+                return _file("document", file, at)
+            case {"video": dict(file)}:
+                return _file("video", file, at)
+            case {"audio": dict(file)}:
+                return _file("audio", file, at)
+            case dict() if len(block) == 1:
+                return opaque(block, at, str(next(iter(block))))
+            case _:
+                return opaque(block, at)
+
+    def content(self, block: Any, at: Path) -> Content:
+        """Return what one block of a result's content holds; JSON is read as text."""
+        if isinstance(block, dict) and "json" in block:
+            return Text(json_text(block["json"]), at)
+        return super().content(block, at)
+
+    def text_block(self, text: str, old: Any) -> Any:
+        """Return words as a block, in place of an old one."""
+        return {**old, "text": text} if isinstance(old, dict) and "text" in old else {"text": text}
+
+    def call(self, call: ToolCall, old: Any) -> Any:
+        """Return a call as a block, in place of an old one."""
+        base = get(old, ("toolUse",)) or {}
+        held = base.get("input")
+        given = held if held is not None and arguments_text(held) == call.arguments else arguments_of(call.arguments)
+        return {**(old or {}), "toolUse": {**base, "toolUseId": call.call_id, "name": call.name, "input": given}}
+
+    def result(self, result: ToolResult, old: Any) -> Any:
+        """Return a result as a block, in place of an old one; the status stays."""
+        base = get(old, ("toolResult",)) or {}
+        root = len(result.at) + 2
+        content = self.result_blocks(result.content, base.get("content"), root)
+        made = {**base, "toolUseId": result.call_id, "content": content}
+        return {**(old or {}), "toolResult": {**made, "status": "error"} if result.is_error else made}
+
+    def holds_result(self, block: dict[str, Any]) -> bool:
+        """Tell whether a block is a result that stands before everything else."""
+        result = block.get("toolResult")
+        return isinstance(result, dict) and not str(result.get("type", "")).endswith("_tool_result")
+
+
+def _reasoning(reasoning: dict[str, Any], at: Path) -> Part:
+    held = reasoning.get("reasoningText")
+    if isinstance(held, dict):
+        signature = string(held, "signature")
+        return Reasoning(string(held, "text"), bool(signature), len(signature), at)
+    return Reasoning("", True, opaque(reasoning, at).size, at)
+
+
+def _image(image: dict[str, Any], at: Path) -> Part:
+    data = get(image, ("source", "bytes"))
+    size = pixels_of_base64(data) if isinstance(data, str) else pixels(data) if isinstance(data, bytes) else None
+    width, height = size or (0, 0)
+    return Image(f"image/{string(image, 'format')}", _length(data), width, height, "", at)
+
+
+def _file(kind: Literal["document", "audio", "video"], file: dict[str, Any], at: Path) -> Part:
+    text = get(file, ("source", "text"))
+    data = get(file, ("source", "bytes"))
+    said = text if isinstance(text, str) else ""
+    return File(kind, string(file, "format"), _length(data) or len(said), string(file, "name"), said, at)
+
+
+def _length(data: Any) -> int:
+    return len(data) * 3 // 4 if isinstance(data, str) else len(data) if isinstance(data, bytes) else 0
+
+
+FORMAT = Bedrock()

@@ -1,0 +1,131 @@
+"""Finding a format by name or by what messages look like, and reading a list of messages in it."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from os.path import dirname
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any, Protocol
+
+from refold.core.messages import Message
+from refold.core.transcript import Transcript, chain
+from refold.core.view import Violation
+from refold.errors import BadMessages, UnknownFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.messages import MessageId
+    from refold.core.view import Rule, Traits
+    from refold.formats.lens import Body
+
+__all__ = ["Format", "broken", "detect", "find", "names", "read"]
+
+_HELPERS = frozenset({"assembly", "blocks", "bodies", "finding", "lens"})
+
+
+class Format(Protocol):
+    """A lens on one provider's messages, with what the provider demands of a list of them.
+
+    `read` is total: it takes any dict. `write` returns `message.native` itself where nothing was edited. `volatile` are
+    keys that move between calls without changing what was said; they are no part of a message's identity.
+    """
+
+    name: str
+    rules: tuple[Rule, ...]
+    traits: Traits
+    volatile: frozenset[str]
+    body: Body
+
+    def read(self, native: Any, id: MessageId) -> Message:
+        """Return the message that a native object holds."""
+
+    def write(self, message: Message) -> Any:
+        """Return the native object of a message."""
+
+    def identity(self, native: Any) -> bytes:
+        """Return the bytes that say which message this is."""
+
+    def recognizes(self, native: Any) -> bool:
+        """Tell whether a native object can only be of this format."""
+
+    def spread(self, message: Message) -> tuple[Message, ...]:
+        """Return an invented message as the messages it must be written as."""
+
+    def speaker(self, native: Any) -> str:
+        """Return for whom a native object speaks; nothing where it is never joined with a neighbour."""
+
+    def join(self, first: Any, second: Any) -> Any:
+        """Return two native objects of one speaker as one."""
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the names of all formats, sorted."""
+    found = (module.name for module in iter_modules([dirname(__file__)]) if module.name not in _HELPERS)
+    return tuple(sorted(name.replace("_", "-") for name in found))
+
+
+@cache
+def find(name: str) -> Format:
+    """Return the format of a name.
+
+    Raises:
+        UnknownFormat: there is none; the message lists those there are.
+    """
+    if name not in names():
+        raise UnknownFormat(f"there is no format {name!r}: use one of {', '.join(names())}")
+    format: Format = import_module(f"refold.formats.{name.replace('-', '_')}").FORMAT
+    return format
+
+
+def detect(messages: Sequence[Any]) -> Format:
+    """Return the format that messages are in, told by their content; plain role and content is openai-chat.
+
+    Raises:
+        UnknownFormat: they look like none; the message says what was seen.
+    """
+    formats = [find(name) for name in names()]
+    strange: list[Any] = []
+    for native in messages:
+        for format in formats if isinstance(native, dict) else ():
+            if format.recognizes(native):
+                return format
+        if not (isinstance(native, dict) and isinstance(native.get("role"), str) and "content" in native):
+            strange.append(native)
+    if messages and not strange:
+        return find("openai-chat")
+    seen = _seen(strange[0]) if strange else "an empty list"
+    raise UnknownFormat(f"the format cannot be told from {seen}: name one of {', '.join(names())}")
+
+
+def read(format: Format, natives: Sequence[Any], known: Transcript = Transcript()) -> Transcript:  # noqa: B008 # a value
+    """Return the transcript of a whole list; `known` is what its first messages were read into before.
+
+    Raises:
+        BadMessages: an entry is not a dict, or has neither role nor type nor parts; its position is named.
+    """
+    messages = list(known.messages)
+    parent, identity, read_one = known.tip, format.identity, format.read
+    for place in range(len(messages), len(natives)):
+        native = natives[place]
+        if not isinstance(native, dict) or not ("role" in native or "type" in native or "parts" in native):
+            raise BadMessages(
+                f"message {place} is {_seen(native)}, which {format.name} does not have: pass messages as they are sent"
+            )
+        parent = chain(parent, identity(native))
+        messages.append(read_one(native, parent))
+    return Transcript(tuple(messages))
+
+
+def broken(format: Format, messages: Sequence[Message]) -> tuple[Violation, ...]:
+    """Return every breach of the format's rules, by position."""
+    found = [breach for rule in format.rules for breach in rule.broken(messages)]
+    return tuple(sorted(found, key=lambda breach: breach.at))
+
+
+def _seen(native: Any) -> str:
+    if isinstance(native, dict):
+        return f"an entry with the keys {', '.join(map(str, native))}" if native else "an entry without keys"
+    return f"an entry of type {type(native).__name__}"
