@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import shlex
 from itertools import pairwise
-from posixpath import join, normpath
 
 __all__ = ["argv_of", "patched_files", "read_by", "written_by"]
 
@@ -13,7 +11,10 @@ LONGEST = 2_000  # characters of a command that are looked at; a longer one is a
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.M)
 RANGE = re.compile(r"^(\d+)(?:,(\d+|\$))?p$")
 SHOWS = re.compile(r"\s*(?:cd \S+ && )?(?:cat|nl|head|sed) ")
-JOINERS = {"|", "||", "&&", ";", "&", "(", ")", "|&"}
+SAFE = re.compile(r"[\w@%+=:,./-]+")
+TOKEN = re.compile(r"(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.|[^\s'\"\\;&|<>()])+|&&|\|\||>>|[;&|<>()]", re.S)
+QUOTED = re.compile(r"'([^']*)'|\"((?:\\.|[^\"\\])*)\"|\\(.)", re.S)
+JOINERS = {"|", "||", "&&", ";", "&", "(", ")"}
 
 
 def argv_of(command: object) -> str:
@@ -24,7 +25,7 @@ def argv_of(command: object) -> str:
         case [("bash" | "sh" | "zsh" | "/bin/bash" | "/bin/sh"), str(flag), str(script), *_] if flag.endswith("c"):
             return script
         case list():
-            return shlex.join(word for word in command if isinstance(word, str))
+            return " ".join(word if SAFE.fullmatch(word) else _quoted(word) for word in map(str, command))
         case _:
             return ""
 
@@ -49,7 +50,7 @@ def read_by(command: str) -> tuple[str, int, int | None] | None:
             found = (path, int(lines[1]), None if last == "$" else int(last) + 1)
         case _:
             found = None
-    return None if found is None or _odd(found[0]) else (normpath(join(folder, found[0])), *found[1:])
+    return None if found is None or _odd(found[0]) else (_joined(folder, found[0]), *found[1:])
 
 
 def written_by(command: str) -> tuple[str, ...]:
@@ -64,7 +65,7 @@ def written_by(command: str) -> tuple[str, ...]:
     paths = [after for mark, after in pairwise(words) if mark in (">", ">>", "tee")]
     if words[-3:-2] == ["-i"] and "sed" in words:
         paths.append(words[-1])
-    return tuple(normpath(join(folder, path)) for path in dict.fromkeys(paths) if not _odd(path))
+    return tuple(_joined(folder, path) for path in dict.fromkeys(paths) if not _odd(path))
 
 
 def _plain(command: str) -> tuple[str, list[str]]:
@@ -78,12 +79,26 @@ def _plain(command: str) -> tuple[str, list[str]]:
 
 
 def _words(command: str) -> list[str]:
-    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    try:
-        return list(lexer)
-    except ValueError:  # an open quotation mark
+    """Return the words of a command without their quotes; none where a quotation is left open."""
+    bare = TOKEN.sub("", command)
+    if "'" in bare or '"' in bare or "\\" in bare:
         return []
+    return [QUOTED.sub(_unquoted, token) for token in TOKEN.findall(command)]
+
+
+def _unquoted(found: re.Match[str]) -> str:
+    if found[2] is not None:
+        return re.sub(r"\\(.)", r"\1", found[2], flags=re.S)
+    return found[1] if found[1] is not None else found[3]
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def _joined(folder: str, path: str) -> str:
+    path = path.removeprefix("./")
+    return f"{folder.rstrip('/')}/{path}" if folder and path[0] != "/" else path
 
 
 def _odd(path: str) -> bool:

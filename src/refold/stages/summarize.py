@@ -12,7 +12,7 @@ from refold.core.messages import Note, text_of
 from refold.stages.asking import ask, earlier, summary_in
 from refold.stages.edges import shortened
 from refold.stages.facts import files_of
-from refold.stages.places import anchor, leading, said, settled
+from refold.stages.places import anchor, carried, last_request, leading, said, settled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Summarize", "outline"]
 
-REQUEST = 4_000  # characters of the request of a split turn that stay word for word
+REQUEST = 4_000  # characters of the last request that stay word for word
 
 
 class Range(Struct, frozen=True):
@@ -42,7 +42,8 @@ class Summarize(Struct, frozen=True):
     An earlier summary in the range is updated by the prompt `update`, not summarized again. From `split_from` messages
     of a turn before the cut, that beginning gets a summary of its own by the prompt `split` (O05); 0 is never.
     `files` adds the lists of read and modified files. Without a summary, `otherwise` says what is done: nothing, or an
-    outline of what was there (O07).
+    outline of what was there (O07). The last request, where the range holds it, is quoted in the message, or stays a
+    message of its own with `keeps_request`.
     """
 
     grows: ClassVar[bool] = False
@@ -56,31 +57,43 @@ class Summarize(Struct, frozen=True):
     role: Role = "user"
     files: bool = False
     otherwise: Literal["nothing", "outline"] = "nothing"
+    keeps_request: bool = False
     max_tokens: int | None = None
 
     def needs(self, view: View) -> tuple[Need, ...]:
         """Ask for a summary of the range, and for one of the split turn's beginning."""
         found = self._range(view)
-        return tuple(self._ask(view, found, *span) for span in _spans(found)) if found else ()
+        if found is None:
+            return ()
+        history = view.messages[found.start : found.turn]
+        prefix = view.messages[found.turn : found.stop]
+        asked: list[Need] = []
+        if said(view, history):
+            previous = earlier(history, self.heading)
+            prompt = self.update if previous else self.prompt
+            asked.append(ask(view, history, prompt, previous=previous, max_tokens=self.max_tokens, label="history"))
+        if prefix:
+            asked.append(ask(view, prefix, self.split, max_tokens=self.max_tokens, label="turn prefix"))
+        return tuple(asked)
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the range hidden and one message in its place."""
         found = self._range(view)
-        if found is None:
+        words = [summary_in(answer) for answer in answers]
+        if found is None or (not all(words) and self.otherwise == "nothing"):
             return ()
         gone = view.messages[found.start : found.stop]
-        words = [summary_in(answer) for answer in answers]
-        if not all(words) and self.otherwise == "nothing":
-            return ()
         read, modified = files_of(_as_said(view, gone))
-        whole = all(words)
-        text = self._text(view, found, words) if whole else self._outlined(view, found, words)
+        text = "\n\n".join([self.heading, *self._body(view, found, words), *self._quoted(view, gone)])
         if self.files:
             text += _tagged("read-files", read) + _tagged("modified-files", modified)
-        kind: NoteKind = "summary" if whole else "outline"
+        kind: NoteKind = "summary" if all(words) else "outline"
         role: Role = "user" if self.role == "system" and not view.traits.system_in_list else self.role
-        message = view.insert(role, text, Note(kind, read, modified), before=anchor(view, found.start, found.stop))
-        return (message, Hide(tuple(message.id for message in gone)))
+        place = anchor(view, found.start, found.stop)
+        message = view.insert(role, text, Note(kind, read, modified), before=place)
+        request = last_request(view) if self.keeps_request else None
+        stays, copies = carried(view, gone, request, place)
+        return (message, *copies, Hide(tuple(message.id for message in gone if message.id != stays)))
 
     def _range(self, view: View) -> Range | None:
         start = leading(view)
@@ -97,31 +110,28 @@ class Summarize(Struct, frozen=True):
             turn = begins if stop - begins >= self.split_from else stop
         return Range(start, stop, turn)
 
-    def _ask(self, view: View, found: Range, start: int, stop: int) -> Need:
-        messages = view.messages[start:stop]
-        beginning = start == found.turn
-        previous = None if beginning and start > found.start else earlier(messages, self.heading)
-        prompt = self.split if beginning else self.update if previous else self.prompt
-        label = "turn prefix" if beginning else "history"
-        return ask(view, messages, prompt, previous=previous, max_tokens=self.max_tokens, label=label)
-
-    def _text(self, view: View, found: Range, words: Sequence[str]) -> str:
-        if found.turn == found.stop:
-            return f"{self.heading}\n\n{words[0]}"
-        request = text_of(view.messages[found.turn])
-        if len(request) > REQUEST:
-            request = shortened(request, REQUEST * 3 // 4, REQUEST // 4, "[{omitted:,} characters left out]")
-        history = f"## History Summary\n\n{words[0]}\n\n---\n\n" if len(words) > 1 else ""
-        return (
-            f"{self.heading}\n\n{history}## Turn Context (split turn)\n\n"
-            f"The request of this turn, word for word:\n\n{request}\n\n{words[-1]}"
-        )
-
-    def _outlined(self, view: View, found: Range, words: Sequence[str]) -> str:
-        """Return the outline, with whatever summary was had and the earlier summary that it replaces."""
+    def _body(self, view: View, found: Range, words: Sequence[str]) -> list[str]:
         gone = view.messages[found.start : found.stop]
-        kept = [word for word in (earlier(gone, self.heading), *words) if word]
-        return "\n\n".join([self.heading, outline(said(view, gone)), *kept])
+        before = earlier(gone, self.heading)
+        if not all(words):
+            return [outline(said(view, gone)), *([before] if before else []), *filter(None, words)]
+        if found.turn == found.stop:
+            return list(words)
+        history = words[0] if len(words) > 1 else before
+        return [
+            *([f"## History Summary\n\n{history}\n\n---"] if history else []),
+            f"## Turn Context (split turn)\n\n{words[-1]}",
+        ]
+
+    def _quoted(self, view: View, gone: Sequence[Message]) -> list[str]:
+        """Return the last request for the message, where it would be gone otherwise."""
+        request = last_request(view)
+        if self.keeps_request or request is None or all(message.id != request.id for message in gone):
+            return []
+        text = text_of(request)
+        if len(text) > REQUEST:
+            text = shortened(text, REQUEST * 3 // 4, REQUEST // 4, "[{omitted:,} characters left out]")
+        return [f"The last request of the user, word for word:\n\n{text}"]
 
 
 def outline(messages: Sequence[Message]) -> str:
@@ -129,11 +139,6 @@ def outline(messages: Sequence[Message]) -> str:
     roles = Counter(message.role for message in messages)
     counts = ", ".join(f"{count} {role}" for role, count in sorted(roles.items()))
     return f"[Compacted {len(messages)} messages: {counts}]"
-
-
-def _spans(found: Range) -> list[tuple[int, int]]:
-    spans = [(found.start, found.turn), (found.turn, found.stop)]
-    return [(start, stop) for start, stop in spans if stop > start]
 
 
 def _asks(message: Message) -> bool:

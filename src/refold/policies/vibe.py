@@ -1,0 +1,27 @@
+"""Vibe, also called OpenClaw: everything but the system message becomes a summary with the last request in it.
+
+The fourth step is our addition: it fits a last request that is larger than the goal.
+"""
+
+from refold.core.budget import Exactly, Share
+from refold.core.gauge import LastTotal
+from refold.core.policy import Policy, Step, When
+from refold.stages.recount import Recount
+from refold.stages.replace_all import ReplaceAll
+from refold.stages.truncate_to_goal import TruncateToGoal
+
+REPLACE = ReplaceAll("vibe_summary", request="Last request from user was: {request}")  # V05, V06
+
+POLICY = Policy(
+    name="vibe",
+    summary="Replaces everything but the system message by a seven-section summary that ends with the last request.",
+    gauge=LastTotal(),  # V01
+    trigger=Exactly(200_000, inclusive=True),  # V01
+    goal=Share(0.50),
+    renews_session=True,  # V09
+    steps=(
+        Step(REPLACE, When.DUE, "compact"),
+        Step(TruncateToGoal(), When.OVER_GOAL, "truncate to goal"),
+        Step(Recount(max_tokens=16), When.DUE, "recount"),  # V08
+    ),
+)
