@@ -45,9 +45,9 @@ def pixels_of_base64(text: str) -> Size | None:
 
 def _size(read: Reader) -> Size | None:
     head = read(0, 32)
-    if head.startswith(b"\x89PNG\r\n\x1a\n") and head[12:16] == b"IHDR":
+    if head.startswith(b"\x89PNG\r\n\x1a\n") and head[12:16] == b"IHDR" and len(head) >= 24:
         found = _big(head[16:20]), _big(head[20:24])
-    elif head[:6] in {b"GIF87a", b"GIF89a"}:
+    elif head[:6] in {b"GIF87a", b"GIF89a"} and len(head) >= 10:
         found = _little(head[6:8]), _little(head[8:10])
     elif head.startswith(b"RIFF") and head[8:12] == b"WEBP":
         found = _webp(head)
@@ -65,7 +65,7 @@ def _webp(head: bytes) -> Size:
         case b"VP8L" if head[20:21] == b"\x2f" and len(head) >= 25:  # two sizes less one, 14 bits each
             bits = _little(head[21:25])
             return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-        case b"VP8 " if head[23:26] == b"\x9d\x01\x2a":  # the upper two bits of each are a scale
+        case b"VP8 " if head[23:26] == b"\x9d\x01\x2a" and len(head) >= 30:  # the upper two bits of each are a scale
             return _little(head[26:28]) & 0x3FFF, _little(head[28:30]) & 0x3FFF
         case _:
             return 0, 0
