@@ -139,6 +139,8 @@ def priced(rows):
 def merged(rows):
     """Return window, input cap, output cap and prices of one model from all rows about it."""
     cap, output, total = vote(rows, "input"), vote(rows, "output"), vote(rows, "window")
+    if cap and round(total / cap, 6) in {1.024, 1.048576}:
+        total = cap  # the same number, once with round thousands and once with 1,024
     if cap < total <= (cap + output) * 1.02:
         window = total  # the input cap and the answer share the window: GPT-5 is 272,000 + 128,000 of 400,000
     elif cap:
