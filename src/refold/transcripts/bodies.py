@@ -7,7 +7,7 @@ from typing import Any
 
 from refold.transcripts.recorded import Reported
 
-__all__ = ["body_of", "format_of", "reported"]
+__all__ = ["body_of", "format_of", "is_message", "reported"]
 
 _CHAT_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _CHAT_ONLY = frozenset({"tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content"})
@@ -38,11 +38,18 @@ def format_of(messages: Iterable[Any]) -> str | None:
     return (told or "openai-chat") if some else None
 
 
+def is_message(value: Any) -> bool:
+    """Whether a value is a message of any format."""
+    return _hint(value) is not None
+
+
 def _hint(message: Any) -> str | None:
     """Return the format a message is surely of, "" where it could be of several, None where it is no message."""
     if not isinstance(message, dict):
         return None
     role, kind, content = message.get("role"), message.get("type"), message.get("content")
+    if not isinstance(role, str | None):
+        return None
     if isinstance(message.get("parts"), list) and role in ("user", "model", "system", "function", None):
         return "gemini" if role or message.keys() == {"parts"} else None
     if isinstance(kind, str) and kind != "message" and role is None:
@@ -54,7 +61,9 @@ def _hint(message: Any) -> str | None:
     blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
     for block in blocks:
         name = block.get("type")
-        if isinstance(name, str) and name.startswith(("input_", "output_")) and name != "input_audio":
+        if not isinstance(name, str | None):
+            continue
+        if name and name.startswith(("input_", "output_")) and name != "input_audio":
             return "openai-responses"
         if name in _CHAT_BLOCKS:
             return "openai-chat"
@@ -83,7 +92,7 @@ def body_of(body: dict[str, Any]) -> dict[str, Any] | None:
         system, format = body.get("instructions"), "openai-responses"
     elif isinstance(body.get("messages"), list):
         messages, system = body["messages"], body.get("system")
-        told = format_of(messages)
+        told = format_of(message for message in messages if is_message(message))
         if told is None:
             return None
         format = told if told != "openai-chat" or not _is_anthropic(body) else "anthropic"

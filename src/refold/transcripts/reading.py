@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import importlib
 import os
@@ -65,12 +66,13 @@ def read(source: Source, *, lenient: bool = False, kind: str | None = None) -> l
     document = load(source, lenient=lenient)
     reader = _reader(document, kind)
     try:
-        found = [item for item in reader.read(document) if item.messages]
+        found = [_sound(item, document) for item in reader.read(document) if item.messages]
     except _MISSHAPEN as error:
         raise UnreadableTranscript(
             f"{document.path}: looks like {reader.kind}, but a field is not what that kind has there "
             f"({type(error).__name__}: {error}); name another kind if it is one"
         ) from error
+    found = [item for item in found if item.messages]
     if not found:
         raise UnreadableTranscript(
             f"{document.path}: read as {reader.kind}, it holds no message ({_seen(document)}); "
@@ -93,6 +95,28 @@ def _reader(document: Document, kind: str | None) -> _Reader:
             return reader
     raise UnreadableTranscript(
         f"{document.path}: not a transcript of a known kind: it holds {_seen(document)}; known are {', '.join(kinds())}"
+    )
+
+
+def _sound(item: Recorded, document: Document) -> Recorded:
+    """Refuse a conversation in which something is no object, or leave that out where reading is lenient."""
+    wrong = [at for at, message in enumerate(item.messages) if not isinstance(message, dict)]
+    if not wrong:
+        return item
+    what = f"message {wrong[0] + 1} of {item.name} is a {type(item.messages[wrong[0]]).__name__}, not an object"
+    if not document.lenient:
+        raise UnreadableTranscript(f"{document.path}: {what}; mend or remove it, or read leniently to skip it")
+    messages = [message for message in item.messages if isinstance(message, dict)]
+    usage = tuple(
+        msgspec.structs.replace(report, covers=report.covers - bisect.bisect_left(wrong, report.covers))
+        for report in item.usage
+    )
+    return msgspec.structs.replace(
+        item,
+        messages=messages,
+        usage=usage,
+        boundaries=tuple(at - bisect.bisect_left(wrong, at) for at in item.boundaries),
+        notes=(*item.notes, f"{what}, skipped ({len(wrong)} in all)"),
     )
 
 

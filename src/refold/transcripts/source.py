@@ -34,6 +34,7 @@ class Document(Struct, frozen=True):
     values: list[Any]
     numbers: list[int]
     notes: tuple[str, ...] = ()
+    lenient: bool = False
 
     @property
     def value(self) -> Any:
@@ -72,7 +73,7 @@ def load(source: str | os.PathLike[str] | bytes, *, lenient: bool = False) -> Do
     skipped = Aside()
     for number in bad:
         skipped.add("line that is not JSON, skipped", number)
-    return Document(path, values, numbers, notes + skipped.notes())
+    return Document(path, values, numbers, notes + skipped.notes(), lenient)
 
 
 def _bytes(path: str) -> bytes:
@@ -122,7 +123,7 @@ def _values(path: str, text: str, lenient: bool) -> tuple[list[Any], list[int], 
             continue
         try:
             value = _decode(line)
-        except (msgspec.DecodeError, UnicodeError):
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             value, is_json = _line(line)
             if not is_json:
                 offset = sum(map(len, lines[: number - 1])) + number - 1

@@ -85,18 +85,19 @@ def main_chain(rows: list[Row]) -> set[int]:
         if rows[at][1].get("type") == "assistant" and speaks(rows[at][1])
     }
     kept = set(path)
+    beside: set[Any] = set()  # messages that belong to the path without being on it; what follows them belongs too
     calls: set[Any] = set()
     for at, (_, row) in enumerate(rows):
         if not speaks(row) or row.get("isSidechain"):
             continue
         message = row["message"]
-        if message.get("id") and message["id"] in answers:
-            kept.add(at)
         used = _ids(message["content"])
-        if at in kept:
-            calls |= used
-        elif row["type"] == "user" and used & calls:
+        same = bool(message.get("id")) and message["id"] in answers
+        if at not in kept and (same or row.get("parentUuid") in beside or (row["type"] == "user" and used & calls)):
             kept.add(at)
+            beside.add(row.get("uuid", ""))
+        if at in kept and row["type"] == "assistant":
+            calls |= used
     return kept
 
 

@@ -14,9 +14,11 @@ from refold.transcripts.talk import Talk
 def matches(document: Document) -> bool:
     """Tell by messages that are made of `info` and `parts`."""
     rows = _messages(document)
-    return bool(rows) and all(
-        isinstance(row, dict) and "info" in row and isinstance(row.get("parts"), list) for row in rows[:5]
-    )
+    return any(_is_message(row) for row in rows[:5])
+
+
+def _is_message(row: Any) -> bool:
+    return isinstance(row, dict) and isinstance(row.get("info"), dict) and isinstance(row.get("parts"), list)
 
 
 def _messages(document: Document) -> list[Any]:
@@ -30,7 +32,9 @@ def read(document: Document) -> Iterator[Recorded]:
     """Yield the one conversation of a session."""
     session = _Session()
     for row in _messages(document):
-        if row["info"].get("role") == "user":
+        if not _is_message(row):
+            session.aside.add("entry without info and parts")
+        elif row["info"].get("role") == "user":
             session.asked(row)
         else:
             session.answered(row["info"], row["parts"])

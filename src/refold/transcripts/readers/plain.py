@@ -7,18 +7,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from refold.errors import UnreadableTranscript
 from refold.transcripts.aside import Aside
-from refold.transcripts.bodies import body_of, format_of
+from refold.transcripts.bodies import body_of, format_of, is_message
 from refold.transcripts.recorded import Recorded
 from refold.transcripts.source import Document
 
 
 def matches(document: Document) -> bool:
-    """Tell by messages or bodies; nothing else has to be known about the file."""
-    if isinstance(document.value, dict):
-        return body_of(document.value) is not None or format_of([document.value]) is not None
-    rows = [row for _, row in document.lines[:50]]
-    return format_of(rows) is not None or any(isinstance(row, dict) and body_of(row) is not None for row in rows)
+    """Tell by a message or a body among the first rows; nothing else has to be known about the file."""
+    return any(isinstance(row, dict) and (is_message(row) or body_of(row)) for _, row in document.lines[:50])
 
 
 def read(document: Document) -> Iterator[Recorded]:
@@ -26,19 +24,28 @@ def read(document: Document) -> Iterator[Recorded]:
     aside = Aside()
     found: list[Recorded] = []
     messages: list[Any] = []
-    value = document.value
-    lines = document.lines if not isinstance(value, dict) else [(0, value)]
-    for count, (number, row) in enumerate(lines, 1):
-        body = body_of(row) if isinstance(row, dict) and format_of([row]) is None else None
+    for count, (number, row) in enumerate(document.lines, 1):
+        body = body_of(row) if isinstance(row, dict) and not is_message(row) else None
         if body is not None:
-            name = "main" if len(lines) == 1 else f"request {count}"
+            name = "main" if len(document.values) == 1 else f"request {count}"
             found.append(Recorded("plain", name=name, **body))
-        elif isinstance(row, dict) and format_of([row]) is not None:
+        elif is_message(row):
             messages.append(row)
+        elif not isinstance(row, dict) or "role" in row:
+            _damaged(document, f"line {number}" if number else f"entry {count}", row, aside)
         else:
-            what = f"object with the keys {', '.join(list(row)[:5])}" if isinstance(row, dict) else type(row).__name__
-            aside.add(f"{what}, no message", number)
+            aside.add(f"object with the keys {', '.join(list(row)[:5]) or '(none)'}, no message", number)
     if messages:
         found.insert(0, Recorded("plain", format_of(messages) or "openai-chat", messages, name="main"))
     for at, item in enumerate(found):
         yield item if at else replace(item, notes=item.notes + aside.notes())
+
+
+def _damaged(document: Document, place: str, row: Any, aside: Aside) -> None:
+    """Refuse what was meant to be a message and is none, or note it where reading is lenient."""
+    what = f"an object with the keys {', '.join(list(row)[:5])}" if isinstance(row, dict) else f"a {type(row).__name__}"
+    if not document.lenient:
+        raise UnreadableTranscript(
+            f"{document.path}: {place} is no message of any format but {what}; mend or remove it, or read leniently"
+        )
+    aside.add(f"{place} is no message but {what}, skipped")
