@@ -1,0 +1,97 @@
+"""`refold demo`: every policy on invented conversations, small and large, without a key or a file."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import rich_click as click
+
+from refold.cli import options
+
+if TYPE_CHECKING:
+    from refold.demo import Example
+
+WINDOWS = (32_000, 200_000)
+
+
+class Trial(NamedTuple):
+    """What one policy made of one conversation in one window; `refused` says why it made nothing."""
+
+    example: str
+    window: int
+    policy: str
+    before: int = 0
+    after: int = 0
+    kept: int = 0
+    cleared: int = 0
+    hidden: int = 0
+    valid: bool = False
+    of_goal: float = 0.0
+    seconds: float = 0.0
+    refused: str = ""
+
+
+@click.command("demo")
+@click.option("-p", "--policy", metavar="NAME", help="One policy instead of all.")
+@click.option(
+    "-w", "--window", "windows", type=options.Tokens(), multiple=True, help="Window; 32k and 200k by default."
+)
+@options.as_json
+def command(policy: str | None, windows: tuple[int, ...], as_json: bool) -> None:
+    """Run every policy over invented conversations at two windows, and show what each does."""
+    from refold import demo, policies
+    from refold.cli import show
+
+    names = (policies.find(policy).name,) if policy else policies.names()
+    runs = [(each, window, name) for each in demo.conversations() for window in windows or WINDOWS for name in names]
+    trials = [_tried(*run) for run in show.progress(runs, "Compacting")]
+    if as_json:
+        show.emit([trial._asdict() for trial in trials])
+        return
+    for example, window in dict.fromkeys((trial.example, trial.window) for trial in trials):
+        _print([trial for trial in trials if (trial.example, trial.window) == (example, window)])
+    show.line("\nOn a file of your own: refold plan FILE --window 200k")
+
+
+def _tried(example: Example, window: int, name: str) -> Trial:
+    from refold import formats
+    from refold.cli import outcome
+    from refold.errors import RefoldError
+    from refold.request import Options
+
+    wanted = Options(
+        format=example.format, policy=name, window=window, system=example.system, tools=example.tools, force=True
+    )
+    start = time.perf_counter()
+    try:
+        request, plan = outcome.planned(example.messages, wanted)
+    except RefoldError as error:
+        return Trial(example.name, window, name, refused=str(error))
+    seconds = time.perf_counter() - start
+    fates = [row.fate for row in outcome.rows(request, plan)]
+    out = formats.assemble(request.format, request.view.after(plan.edits).messages)
+    sizes = plan.sizes
+    return Trial(
+        example.name, window, name, sizes.before, sizes.after, fates.count(outcome.Fate.KEPT),
+        fates.count(outcome.Fate.CLEARED) + fates.count(outcome.Fate.SHORTENED), fates.count(outcome.Fate.HIDDEN),
+        not formats.broken(request.format, formats.read(request.format, out).messages),
+        sizes.after / sizes.goal, seconds,
+    )  # fmt: skip
+
+
+def _print(trials: list[Trial]) -> None:
+    from refold.cli import show
+
+    heads = ("policy", ">before", ">after", ">kept", ">cleared", ">hidden", ">valid", ">of goal", ">time", "#")
+    rows: list[tuple[Any, ...]] = []
+    for trial in trials:
+        if trial.refused:
+            rows.append((trial.policy, *[""] * 8, show.clean(trial.refused, 60)))
+            continue
+        rows.append(
+            (trial.policy, show.number(trial.before), show.number(trial.after), show.number(trial.kept),
+             show.number(trial.cleared), show.number(trial.hidden), "yes" if trial.valid else "no",
+             f"{trial.of_goal:.0%}", f"{trial.seconds * 1000:,.0f} ms", show.bar(trial.after, trial.before, 12))
+        )  # fmt: skip
+    show.table(heads, rows, title=f"{trials[0].example}, window {trials[0].window:,}")

@@ -1,0 +1,89 @@
+"""`refold diff`: before and after, side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from refold.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.cli.outcome import Row
+    from refold.core.messages import Message
+
+
+@click.command("diff")
+@click.argument("file")
+@click.option("--plan", "plan", metavar="PLAN", help="A plan made before, instead of making one now.")
+@options.reading
+@options.budgeted
+@click.option("--lines", type=click.IntRange(1), default=8, show_default=True, help="Lines shown of each message.")
+@click.option("--full", is_flag=True, help="All lines of each message.")
+@options.as_json
+def command(
+    file: str, plan: str | None, how: options.Reading, asked: options.Asked, lines: int, full: bool, as_json: bool
+) -> None:
+    """Show the messages that a compaction changes, before and after, side by side."""
+    from refold.cli import files, outcome, show
+    from refold.cli.apply import loaded, viewed
+    from refold.cli.plan import summarized
+
+    talk = files.only(file, how)
+    if plan is None:
+        request, made = outcome.planned(talk.recorded.messages, asked.of(talk.recorded))
+    else:
+        made = loaded(plan)
+        request = viewed(made, talk)
+    rows = outcome.rows(request, made)
+    if as_json:
+        show.emit([_plain(row) for row in rows if row.fate != "kept"])
+        return
+    summarized(made, talk.label)
+    if not made.empty:
+        _side_by_side(rows, 0 if full else lines)
+
+
+def _plain(row: Row) -> dict[str, object]:
+    from refold.cli.labels import said
+
+    return {
+        "position": row.position, "role": row.role, "fate": row.fate, "why": row.why,
+        "tokens_before": row.before, "tokens_after": row.after,
+        "before": said(row.old) if row.old else None, "after": said(row.new) if row.new else None,
+    }  # fmt: skip
+
+
+def _side_by_side(rows: Sequence[Row], lines: int) -> None:
+    from refold.cli import show
+    from refold.cli.plan import STYLES, runs
+
+    shown: list[tuple[str, str, str]] = []
+    styles: list[str] = []
+    for run in runs(rows, 1):
+        first, last = run[0], run[-1]
+        if first.fate == "kept" or len(run) > 1:
+            tokens = sum(row.before for row in run)
+            span = f"{first.position}" if first is last else f"{first.position}-{last.position}"
+            shown.append((span, f"{len(run):,} {first.fate}, {tokens:,} tokens", "" if first.fate == "hidden" else "="))
+        else:
+            place = "new" if first.position is None else str(first.position)
+            shown.append((place, _text(first.old, first, lines), _text(first.new, first, lines)))
+        styles.append(STYLES.get(first.fate, "dim"))
+    show.beside(("position", "before", "after"), shown, styles)
+
+
+def _text(message: Message | None, row: Row, lines: int) -> str:
+    from refold.cli import show
+    from refold.cli.labels import said
+
+    if message is None:
+        return "" if row.old is None else f"[{row.fate}: {row.why}]"
+    tokens = row.before if message is row.old else row.after
+    words = said(message).splitlines()
+    kept = words if not lines or len(words) <= lines else words[:lines]
+    rest = [f"… {len(words) - len(kept):,} more lines"] if len(kept) < len(words) else []
+    head = f"{row.role}, {tokens:,} tokens"
+    return "\n".join([head, *(show.clean(text, 2_000 if lines else 0) for text in kept), *rest])

@@ -1,0 +1,86 @@
+"""What a message is, in a few words: whose, which tool, which file, how it begins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refold.cli.show import clean
+from refold.core.messages import File, Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from refold.stages.facts import arguments_of, reads, writes
+
+if TYPE_CHECKING:
+    from refold.core.view import View
+
+__all__ = ["kind", "said", "target", "what"]
+
+SHORT = 72
+
+
+def what(message: Message, view: View, most: int = SHORT) -> str:
+    """Return what a message is: its note's kind, tool and target, or its first words."""
+    pieces: list[str] = []
+    words: list[str] = []
+    for part in message.parts:
+        match part:
+            case ToolCall():
+                pieces.append(_call(part))
+            case ToolResult():
+                call = view.call_of(message, part)
+                pieces.append(_call(call) if call else part.name or "result without call")
+                pieces.extend(["(error)"] if part.is_error else [])
+            case Text(text=text):
+                words.append(text[: most * 4])
+            case _:
+                pieces.append(said_of(part)[:most])
+    head = [f"{message.note.kind}:"] if message.note else []
+    return clean(" ".join([*head, ", ".join(pieces) if pieces else " ".join(words)]), most) or "(no content)"
+
+
+def target(call: ToolCall) -> str:
+    """Return what a call is about: the file it reads or writes, or its first argument in words."""
+    ref = reads(call)
+    if ref is not None:
+        return ref.path if ref.whole else f"{ref.path}:{ref.start}" + (f"-{ref.stop - 1}" if ref.stop else "-")
+    written = writes(call)
+    if written:
+        return ", ".join(written)
+    arguments = arguments_of(call)
+    return next((_first_line(value) for value in arguments.values() if isinstance(value, str) and value.strip()), "")
+
+
+def kind(part: Part) -> str:
+    """Return the kind of a part, as plans name it."""
+    return str(part.__struct_config__.tag)
+
+
+def said(message: Message) -> str:
+    """Return everything a message says, for reading."""
+    return "\n".join(map(said_of, message.parts))
+
+
+def said_of(part: Part) -> str:
+    """Return what one part says; a label in brackets for what cannot be read."""
+    match part:
+        case Text(text=text):
+            return text
+        case ToolCall(name=name, arguments=arguments):
+            return f"{name}({arguments})"
+        case ToolResult(content=content):
+            return "\n".join(map(said_of, content))
+        case Reasoning(text=text, size=size):
+            return f"[reasoning] {text}" if text else f"[reasoning, {size:,} characters sealed]"
+        case Image(media_type=media, width=width, height=height):
+            return " ".join(["[image", media, f"{width}x{height}" if width else ""]).strip() + "]"
+        case File(kind=sort, name=name, text=text):
+            return text or f"[{sort} {name}]"
+        case Opaque(kind=sort, size=size):
+            return f"[{sort or 'unknown'}, {size:,} characters]"
+
+
+def _call(call: ToolCall) -> str:
+    about = target(call)
+    return f"{call.name} {about}" if about else call.name
+
+
+def _first_line(text: str) -> str:
+    return text.strip().split("\n", 1)[0]

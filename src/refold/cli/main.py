@@ -1,0 +1,103 @@
+"""The `refold` command: finds the module of a command when it is asked for, and turns errors into one line."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from importlib import import_module
+from typing import Any, NoReturn
+
+import rich_click as click
+
+__all__ = ["cli", "main"]
+
+COMMANDS = ("stats", "plan", "diff", "compact", "apply", "check", "repair", "models", "policies", "demo")
+OK, BROKEN, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+class Refold(click.RichGroup):
+    """A group whose commands are modules of this package; a module is imported when its command is."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands, in the order of use."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of a name, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = import_module(f"refold.cli.{cmd_name}").command
+        return found
+
+    def main(self, *args: Any, **options: Any) -> NoReturn:
+        """Run a command line and leave with its exit code: 0 done, 1 broken or cannot fit, 2 usage, 130 Ctrl-C."""
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="replace")  # a narrow terminal shows "?" and is no reason to stop
+        sys.exit(_ran(lambda: super(Refold, self).main(*args, **(options | {"standalone_mode": False}))))
+
+
+def _ran(run: Any) -> int:
+    try:
+        code = run()
+    except click.Abort:
+        return _said("interrupted: no file was left half-written", INTERRUPTED)
+    except click.UsageError as error:
+        return _said(f"{_one_line(error.format_message())}{_help(error)}", USAGE)
+    except click.ClickException as error:
+        return _said(_one_line(error.format_message()), USAGE)
+    except OSError as error:
+        return _of_system(error)
+    except RecursionError:
+        return _said("the content is nested too deeply to be read: flatten it, or leave that message out", USAGE)
+    except Exception as error:
+        return _of_refold(error)
+    return code if isinstance(code, int) else OK
+
+
+def _of_refold(error: Exception) -> int:
+    """Say an error of the library in one line; anything else is a fault of ours and is raised on."""
+    from refold.errors import RefoldError, UsageError
+
+    if not isinstance(error, RefoldError):
+        raise error
+    return _said(_one_line(str(error)), USAGE if isinstance(error, UsageError) else BROKEN)
+
+
+def _of_system(error: OSError) -> int:
+    if error.errno == errno.EPIPE:  # whoever read our output has seen enough (`| head`)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    place = f"{error.filename}: " if error.filename else ""
+    return _said(f"{place}{error.strerror or error}: check the path, the space and the permissions", USAGE)
+
+
+def _help(error: click.UsageError) -> str:
+    return f": see {error.ctx.command_path} --help" if error.ctx else ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).rstrip(".")
+
+
+def _said(what: str, code: int) -> int:
+    click.echo(f"refold: {what}", err=True)
+    return code
+
+
+@click.group(cls=Refold, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="refold", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Keep an agent's conversation inside the context window.
+
+    FILE is a session file of any agent, a request body, or a list of messages: a file, a folder, a pattern, or `-`
+    for standard input. Look first (`stats`, `plan`, `diff`), then write (`compact`).
+
+    Exit codes: 0 done, 1 the conversation is broken or cannot fit, 2 wrong input, 130 interrupted.
+    """
+
+
+def main() -> NoReturn:
+    """Run the command line of this process."""
+    cli.main(prog_name="refold")

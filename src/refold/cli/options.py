@@ -1,0 +1,205 @@
+"""Options that several commands share, and the numbers they take."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+
+import rich_click as click
+
+if TYPE_CHECKING:
+    from refold.request import Options
+    from refold.transcripts import Recorded
+
+__all__ = ["Asked", "Reading", "Tokens", "as_json", "budgeted", "files", "output", "reading", "sized"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+MOST = 100_000_000  # the largest window that refold.limits takes
+UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
+
+
+class Asked(NamedTuple):
+    """What the user said about policy and budget."""
+
+    policy: str = "refold"
+    window: int | None = None
+    model: str | None = None
+    budget: int | None = None
+    goal: int | float | None = None
+    max_output: int | None = None
+    counter: str | None = None
+    force: bool = False
+    instructions: str | None = None
+
+    @property
+    def sized(self) -> bool:
+        """Tell whether the user said how much may be in a request."""
+        return not (self.window is None and self.model is None and self.budget is None)
+
+    def of(self, found: Recorded) -> Options:
+        """Return the arguments for one conversation; window and model of the file hold where none were given.
+
+        Raises:
+            UnknownModel: no table knows the model, and no window was given.
+            BadBudget: neither the user nor the file says how much a request may hold.
+        """
+        from refold.request import Options
+
+        window, model = self.window, self.model
+        if not self.sized:
+            window, model = found.window, found.model
+        if window is None and self.budget is None:
+            _known(model, in_file=self.model is None)
+        return Options(
+            format=found.format, policy=self.policy, budget=self.budget, model=model or found.model, window=window,
+            goal=self.goal, system=found.system, tools=found.tools, usage=_last_report(found), force=self.force,
+            instructions=self.instructions, max_output=self.max_output, counter=self.counter,
+        )  # fmt: skip
+
+
+class Reading(NamedTuple):
+    """What the user said about how files are to be read."""
+
+    kind: str | None = None
+    format: str | None = None
+    lenient: bool = False
+    select: str | None = None
+
+
+class Tokens(click.ParamType[int]):
+    """A number of tokens: 200000, 200_000, 200k, 1m."""
+
+    name = "tokens"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number."""
+        number = _tokens(str(value))
+        if number is None or not 0 < number <= MOST:
+            self.fail(f"{value} is no number of tokens: give 1 to {MOST:,}, as in 200000 or 200k", param, ctx)
+        return number
+
+
+class Goal(click.ParamType[int | float]):
+    """A number of tokens, or a share of the input budget: 60k, 0.5, 50%."""
+
+    name = "tokens|share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number of tokens, or the share as a float."""
+        text = str(value).strip()
+        try:
+            share = float(text[:-1]) / 100 if text.endswith("%") else float(text) if "." in text else None
+        except ValueError:
+            share = None
+        if share is not None and 0 < share <= 1:
+            return share
+        number = None if share is not None else _tokens(text)
+        if number is None or not 0 < number <= MOST:
+            self.fail(f"{value} is no goal: give tokens as in 60k, or a share as in 0.5 or 50%", param, ctx)
+        return number
+
+
+def files(function: Callable[P, R]) -> Callable[P, R]:
+    """Add the files to read."""
+    return click.argument("files", nargs=-1, required=True, metavar="FILE...")(function)
+
+
+def as_json(function: Callable[P, R]) -> Callable[P, R]:
+    """Add `--json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")(function)
+
+
+def output(function: Callable[P, R]) -> Callable[P, R]:
+    """Add `-o OUT`."""
+    return click.option(
+        "-o", "--output", "out", default="-", metavar="OUT",
+        help="Where to write: a file (one message a line when it ends in .jsonl), `-`, or a folder for several files.",
+    )(function)  # fmt: skip
+
+
+def reading(function: Callable[..., R]) -> Callable[..., R]:
+    """Add the options on reading; the command gets them as one `how`."""
+
+    @click.option("--kind", metavar="KIND", help="Kind of session file; told from the content by default.")
+    @click.option("--format", "shape", metavar="FORMAT", help="Format of the messages; told from them by default.")
+    @click.option("--lenient", is_flag=True, help="Skip damaged lines, and say which.")
+    @click.option(
+        "--select", metavar="NAME|N|all", help="Which conversation, where a file holds several; the first by default."
+    )
+    @functools.wraps(function)
+    def read(kind: str | None, shape: str | None, lenient: bool, select: str | None, *args: Any, **rest: Any) -> R:
+        how = Reading(kind=kind, format=shape, lenient=lenient, select=select)
+        return function(*args, how=how, **rest)
+
+    return read
+
+
+def sized(function: Callable[..., R]) -> Callable[..., R]:
+    """Add the options on policy and size of a request, not on a run; the command gets them as one `asked`."""
+    return _gathered(function, (*_POLICY, *_SIZE))
+
+
+def budgeted(function: Callable[..., R]) -> Callable[..., R]:
+    """Add the options on policy and budget; the command gets them as one `asked`."""
+    return _gathered(function, (*_POLICY, *_SIZE, *_RUN))
+
+
+_POLICY = (
+    click.option("-p", "--policy", default="refold", show_default=True, help="Policy by name, or a file with one."),
+)
+_SIZE = (
+    click.option("-w", "--window", type=Tokens(), help="Context window in tokens."),
+    click.option("-m", "--model", metavar="ID", help="Model, whose window and tokenizer are used."),
+    click.option("--budget", type=Tokens(), help="Tokens into which everything must fit, counted exactly."),
+    click.option("--max-output", type=Tokens(), help="Tokens the answer may have."),
+    click.option("--counter", type=click.Choice(["exact", "policy"]), help="Who counts."),
+)
+_RUN = (
+    click.option("--goal", type=Goal(), help="Where compaction may stop."),
+    click.option("--force", is_flag=True, help="Compact although it is not due."),
+    click.option("--instructions", metavar="TEXT", help="What a summary should heed."),
+)
+
+
+def _gathered(function: Callable[..., R], options: tuple[Any, ...]) -> Callable[..., R]:
+    @functools.wraps(function)
+    def gather(*args: Any, **given: Any) -> R:
+        mine = {name: given.pop(name) for name in Asked._fields if name in given}
+        return function(*args, asked=Asked(**mine), **given)
+
+    for option in reversed(options):
+        gather = option(gather)
+    return gather
+
+
+def _tokens(text: str) -> int | None:
+    match = re.fullmatch(r"(-?\d+(?:[_,]\d{3})*|-?\d+\.\d+)\s*([km]?)", text.strip().lower())
+    if not match or ("." in match[1] and not match[2]):
+        return None
+    return int(float(re.sub(r"[_,]", "", match[1])) * UNITS[match[2]])
+
+
+def _known(model: str | None, *, in_file: bool) -> None:
+    from refold.errors import BadBudget, UnknownModel
+    from refold.limits import models
+
+    if model is None:
+        raise BadBudget("how much may a request hold? Give --window, --model or --budget")
+    if models.window(model).source == "default":
+        named = (
+            f"the file names the model {model}, which no table knows" if in_file else f"no table knows model {model}"
+        )
+        raise UnknownModel(f"{named}: give --window, or look for its name with `refold models {model}`")
+
+
+def _last_report(found: Recorded) -> Any:
+    """Return the provider's last report; after a compaction of the session's own it no longer covers the messages."""
+    from refold.core.budget import Usage
+
+    if not found.usage or found.boundaries:
+        return None
+    last = found.usage[-1]
+    return Usage(last.prompt, last.completion, last.cache_read, last.covers)

@@ -1,0 +1,100 @@
+"""`refold plan`: what would happen, without doing it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from refold.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.cli.outcome import Row
+    from refold.core.plan import Plan
+
+STYLES = {"cleared": "yellow", "shortened": "yellow", "hidden": "red", "inserted": "green", "changed": "yellow"}
+LONG = 3  # a run of messages with one fate and more than this many is one line
+
+
+@click.command("plan")
+@click.argument("file")
+@options.reading
+@options.budgeted
+@click.option("--all", "every", is_flag=True, help="Every message on a line of its own.")
+@options.as_json
+def command(file: str, how: options.Reading, asked: options.Asked, every: bool, as_json: bool) -> None:
+    """Show what a compaction would do to each message, and why, without doing it."""
+    from refold.cli import files, outcome, show
+    from refold.core.wire import dump_plan
+
+    talk = files.only(file, how)
+    with show.working("Planning"):
+        request, made = outcome.planned(talk.recorded.messages, asked.of(talk.recorded))
+    if as_json:
+        click.echo(dump_plan(made))
+        return
+    summarized(made, talk.label)
+    if not made.empty:
+        messages(outcome.rows(request, made), every=every)
+
+
+def summarized(made: Plan, label: str) -> None:
+    """Print what a plan comes to: sizes, and what each step did."""
+    from refold.cli import show
+
+    sizes = made.sizes
+    total = f"{sizes.before:,} -> {sizes.after:,} tokens"
+    room = f"input budget {sizes.limit:,}, goal {sizes.goal:,}"
+    show.lines(
+        [
+            ("file", show.clean(label)),
+            ("policy", f"{made.policy} ({made.cause})"),
+            ("tokens", total if not made.empty else f"{sizes.before:,}: nothing to do"),
+            ("room", f"{room}, of which {sizes.fixed:,} fixed" if sizes.fixed else room),
+        ]
+    )
+    heads = ("step", ">changes", ">tokens before", ">after", "*remark")
+    rows = [
+        (step.label, show.number(step.stop - step.start), show.number(step.before), show.number(step.after),
+         show.clean(step.refused))
+        for step in made.steps
+    ]  # fmt: skip
+    if rows:
+        show.table(heads, rows, title=" ")
+
+
+def messages(rows: Sequence[Row], *, every: bool) -> None:
+    """Print a line a message; long runs of one fate are one line."""
+    from refold.cli import show
+
+    heads = (">position", "role", ">tokens", ">after", "fate", "why", "*what")
+    lines: list[tuple[str, ...]] = []
+    styles: list[str] = []
+    for run in runs(rows, 0 if every else LONG):
+        first = run[0]
+        before, after = sum(row.before for row in run), sum(row.after for row in run)
+        span = _place(first) if len(run) == 1 else f"{_place(first)}-{_place(run[-1])}"
+        role = first.role if len(run) == 1 else ""
+        about = first.what if len(run) == 1 else f"{len(run):,} messages"
+        lines.append((span, role, show.number(before), show.number(after), first.fate, first.why, about))
+        styles.append(STYLES.get(first.fate, "dim"))
+    show.table(heads, lines, title=" ", styles=styles)
+
+
+def runs(rows: Sequence[Row], long: int) -> list[list[Row]]:
+    """Return rows in runs: neighbours kept or hidden for one reason together, where they are more than `long`."""
+    found: list[list[Row]] = []
+    for row in rows:
+        last = found[-1][-1] if found else None
+        alike = last is not None and row.fate in ("kept", "hidden") and (last.fate, last.why) == (row.fate, row.why)
+        if long and alike:
+            found[-1].append(row)
+        else:
+            found.append([row])
+    return [part for run in found for part in ([run] if len(run) > long else [[row] for row in run])]
+
+
+def _place(row: Row) -> str:
+    return "new" if row.position is None else str(row.position)

@@ -1,0 +1,189 @@
+"""Printing: tables, bars and notes, in colour on a terminal and as plain aligned text elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+import rich_click as click
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+    from rich.table import Table
+
+__all__ = [
+    "bar",
+    "beside",
+    "clean",
+    "emit",
+    "line",
+    "lines",
+    "note",
+    "number",
+    "progress",
+    "share",
+    "table",
+    "working",
+]
+
+T = TypeVar("T")
+PAGE = 160  # two texts side by side have to be broken somewhere
+WIDE = 100_000  # plain output is never cut: whoever reads it is a program, or scrolls
+
+
+def terminal(*, err: bool = False) -> Console:
+    """Return the console of standard output or standard error; it knows whether it is a terminal and how wide."""
+    from rich.console import Console
+
+    return Console(stderr=err, highlight=False, markup=False, emoji=False)
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", styles: Sequence[str] = ()) -> None:
+    """Print rows under heads; `styles` colours whole rows.
+
+    A head that begins with `>` stands over numbers, with `*` over the text that takes the room left over, with `#`
+    over a bar.
+    """
+    from rich import box
+
+    if terminal().is_terminal:
+        console, look = terminal(), {"box": box.SIMPLE_HEAD, "header_style": "bold"}
+    else:
+        console, look, styles = _plain(WIDE), {"box": None, "padding": (0, 2, 0, 0)}, ()
+    if title:
+        line(f"\n{title}" if title.strip() else "", style="bold")
+    _print(console, _table(heads, rows, styles, **look))
+
+
+def beside(heads: tuple[str, str, str], rows: Sequence[tuple[str, str, str]], styles: Sequence[str]) -> None:
+    """Print a narrow column and two broad ones of equal width, side by side; texts wrap."""
+    from rich import box
+
+    console = terminal()
+    if not console.is_terminal:
+        console = _plain(PAGE)
+    marked = (f">{heads[0]}", f"*{heads[1]}", f"*{heads[2]}")
+    _print(console, _table(marked, rows, styles, box=box.SIMPLE_HEAD, show_lines=True, expand=True))
+
+
+def lines(pairs: Sequence[tuple[str, str]]) -> None:
+    """Print names and what they are, aligned."""
+    width = max(map(len, dict(pairs)), default=0)
+    for name, value in pairs:
+        line(f"{name:{width}}  {value}")
+
+
+def line(text: str, style: str = "") -> None:
+    """Print one line on standard output."""
+    console = terminal()
+    if console.is_terminal:
+        console.print(text, style=style, soft_wrap=True)
+    else:
+        click.echo(text)
+
+
+def note(text: str) -> None:
+    """Say something beside the output, on standard error."""
+    console = terminal(err=True)
+    if console.is_terminal:
+        console.print(clean(text), style="dim", soft_wrap=True)
+    else:
+        click.echo(clean(text), err=True)
+
+
+def emit(value: Any) -> None:
+    """Print a value as JSON, laid out for eyes on a terminal and in one line elsewhere."""
+    encoded = msgspec.json.encode(msgspec.to_builtins(value, enc_hook=str))
+    click.echo(msgspec.json.format(encoded, indent=2 if sys.stdout.isatty() else -1))
+
+
+def progress(items: Sequence[T], doing: str) -> Iterator[T]:
+    """Yield items, with a bar on standard error while a terminal watches."""
+    console = terminal(err=True)
+    if len(items) < 2 or not console.is_terminal:
+        yield from items
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*shown, console=console, transient=True) as bars:
+        task = bars.add_task(doing, total=len(items))
+        for item in items:
+            yield item
+            bars.advance(task)
+
+
+@contextmanager
+def working(doing: str) -> Iterator[None]:
+    """Show on standard error that work goes on, while a terminal watches."""
+    console = terminal(err=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(clean(doing)):
+        yield
+
+
+def bar(part: int, whole: int, width: int = 24) -> str:
+    """Return a bar whose length is a share of the width; anything above nothing shows."""
+    eighths = round(width * 8 * part / whole) if whole else 0
+    eighths = max(eighths, 1) if part else 0
+    if not terminal().is_terminal:
+        return "#" * max(eighths // 8, 1 if part else 0)
+    full, rest = divmod(min(eighths, width * 8), 8)
+    return "█" * full + " ▏▎▍▌▋▊▉"[rest].strip()
+
+
+def number(value: int) -> str:
+    """Return a number with its thousands apart."""
+    return f"{value:,}"
+
+
+def share(part: int, whole: int) -> str:
+    """Return a part of a whole in percent."""
+    return f"{100 * part / whole:.1f}%" if whole else ""
+
+
+def clean(text: str, most: int = 0) -> str:
+    """Return text safe for one line of a terminal: no control characters, no lone surrogates, cut to `most`."""
+    head = text[: most * 4] if most else text
+    words = " ".join(head.split())
+    safe = "".join("�" if unicodedata.category(char) in ("Cc", "Cs") else char for char in words)
+    return f"{safe[: most - 1]}…" if most and len(safe) > most else safe
+
+
+def _plain(width: int) -> Console:
+    from rich.console import Console
+
+    return Console(width=width, color_system=None, force_terminal=False, highlight=False, markup=False, emoji=False)
+
+
+def _print(console: Console, made: Table) -> None:
+    """Print a table without the blanks that fill its last column."""
+    with console.capture() as captured:
+        console.print(made)
+    for text in captured.get().splitlines():
+        click.echo(text.rstrip())
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str], **look: Any) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(pad_edge=False, **look)
+    for head in heads:
+        grows = head.startswith("*")
+        made.add_column(
+            head.lstrip(">*#"), justify="right" if head.startswith(">") else "left", no_wrap=not grows,
+            overflow="fold" if grows else "ellipsis", ratio=1 if grows else None,
+            style="cyan" if head.startswith("#") else "",
+        )  # fmt: skip
+    for place, row in enumerate(rows):
+        made.add_row(*map(Text, row), style=styles[place] if place < len(styles) else "")
+    return made
