@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec import Struct
 
 from refold.core.edits import Hide
-from refold.core.messages import Note, Text, text_of
+from refold.core.messages import Note, Text, ToolResult, text_of
 from refold.stages.asking import ask, earlier
 from refold.stages.facts import files_of
 from refold.stages.places import anchor, carried, last_request, leading, open_request, said, settled
@@ -28,9 +28,10 @@ class ReplaceAll(Struct, frozen=True):
     """Hide all but the system messages; a summary takes their place, never in the system prompt (L06).
 
     With `request`, a template such as "Last request: {request}", the last words of the user go into the summary's
-    message (V05), or stay as a message where they came with pictures or files. Without it an `acknowledgement` by the
-    assistant follows if the format allows an assistant's message to be the last, and an unfinished request stays as it
-    is, last. A call that waits for its result stays too. Without anybody to ask, a digest made without a model is used.
+    message (V05), or stay as a message where they came with pictures or files or would not fit. Without it an
+    `acknowledgement` by the assistant follows if the format allows an assistant's message to be the last, and an
+    unfinished request stays as it is, last. A call that waits for its result stays too. Without anybody to ask, a
+    digest made without a model is used.
 
     Raises:
         SummaryRefused: somebody was asked and gave no summary; nothing is changed.
@@ -57,10 +58,11 @@ class ReplaceAll(Struct, frozen=True):
         if not answers or not said(view, gone):
             return ()
         words, by_model = summary_or_digest(view, gone, answers[0])
-        request, quoted = self._request(view, gone)
+        opening = f"{self.heading}\n\n{words}" if self.heading else words
+        request, quoted = self._request(view, gone, opening)
         place = self._place(view, gone, request)
         stays, copies = carried(view, gone, request, place)
-        text = "\n\n".join(piece for piece in (self.heading, words, quoted) if piece)
+        text = f"{opening}\n\n{quoted}" if quoted else opening
         note = Note("summary" if by_model else "digest", *files_of(gone))
         made: list[Edit] = [view.insert("user", text, note, before=place)]
         if self.acknowledgement and self._may_acknowledge(view, gone, request):
@@ -71,16 +73,18 @@ class ReplaceAll(Struct, frozen=True):
     def _gone(self, view: View) -> tuple[Message, ...]:
         return view.messages[leading(view) : settled(view)]
 
-    def _request(self, view: View, gone: Sequence[Message]) -> tuple[Message | None, str]:
+    def _request(self, view: View, gone: Sequence[Message], opening: str) -> tuple[Message | None, str]:
         """Return the request that stays as a message, and the one that is quoted in the summary's."""
         if not self.request:
             return open_request(view), ""
         request = last_request(view)
         if request is None or request not in gone:
             return None, ""
-        if not all(isinstance(part, Text) for part in request.parts) and not request.results:
-            return request, ""
-        return None, self.request.format(request=text_of(request))
+        quoted = self.request.format(request=text_of(request))
+        room = view.room - view.fixed.overhead - sum(view.sizes[: leading(view)])
+        fits = view.counter.text(f"{opening}\n\n{quoted}") < room
+        words = all(isinstance(part, Text | ToolResult) for part in request.parts)
+        return (None, quoted) if words and fits else (request, "")
 
     def _place(self, view: View, gone: Sequence[Message], request: Message | None) -> MessageId | None:
         start = leading(view)
