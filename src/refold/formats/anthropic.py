@@ -9,7 +9,12 @@ from refold.core.pixels import pixels_of_base64
 from refold.core.view import Traits
 from refold.formats.blocks import Blocks
 from refold.formats.lens import Body, arguments_of, arguments_text, get, opaque, string, words
+from refold.rules.content import Filled
+from refold.rules.ids import UniqueIds
+from refold.rules.opening import Opening
+from refold.rules.order import Order
 from refold.rules.pairing import Pairing
+from refold.rules.reasoning import SealedReasoning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +29,14 @@ class Anthropic(Blocks):
 
     name = "anthropic"
     volatile = frozenset({"cache_control"})
-    rules = (Pairing(together=True, server=True),)
+    rules = (
+        Pairing(together=True, server=True, first=True),
+        Order(system_in_list=False),
+        Opening(),
+        SealedReasoning(),
+        Filled(),
+        UniqueIds(),
+    )
     traits = Traits(results_together=True, system_in_list=False, assistant_last=False, alternates=True)
     body = Body(system=(("system",),), max_output=(("max_tokens",),))
 
@@ -33,7 +45,7 @@ class Anthropic(Blocks):
         content = native.get("content")
         for block in content if isinstance(content, list) else ():
             kind = block.get("type") if isinstance(block, dict) else None
-            if isinstance(kind, str) and (kind in _OURS or kind.endswith("_tool_result") or "cache_control" in block):
+            if isinstance(kind, str) and (kind in _OURS or kind.endswith("_tool_result")):
                 return True
             if kind in ("image", "document") and "source" in block:
                 return True
@@ -81,6 +93,10 @@ class Anthropic(Blocks):
     def holds_result(self, block: dict[str, Any]) -> bool:
         """Tell whether a block is a result that stands before everything else."""
         return block.get("type") == "tool_result"
+
+    def thinks(self, block: Any) -> bool:
+        """Tell whether a block is reasoning that must open its message."""
+        return get(block, ("type",)) in ("thinking", "redacted_thinking")
 
 
 def _read_text(block: dict[str, Any], at: Path) -> Part | None:

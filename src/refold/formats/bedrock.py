@@ -10,7 +10,12 @@ from refold.core.transcript import canonical
 from refold.core.view import Traits
 from refold.formats.blocks import Blocks
 from refold.formats.lens import Body, arguments_of, arguments_text, get, json_text, opaque, string
+from refold.rules.content import Filled
+from refold.rules.ids import UniqueIds
+from refold.rules.opening import Opening
+from refold.rules.order import Order
 from refold.rules.pairing import Pairing
+from refold.rules.reasoning import SealedReasoning
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -29,7 +34,14 @@ class Bedrock(Blocks):
     name = "bedrock"
     volatile = frozenset({"cachePoint"})
     idle = frozenset({"cachePoint"})
-    rules = (Pairing(together=True, server=True),)
+    rules = (
+        Pairing(together=True, server=True),
+        Order(alternate=True, system_in_list=False),
+        Opening(),
+        SealedReasoning(),
+        Filled(),
+        UniqueIds(),
+    )
     traits = Traits(results_together=True, system_in_list=False, assistant_last=False, alternates=True)
     body = Body(
         system=(("system",),),
@@ -112,6 +124,10 @@ class Bedrock(Blocks):
         """Tell whether a block is a result that stands before everything else."""
         result = block.get("toolResult")
         return isinstance(result, dict) and not str(result.get("type", "")).endswith("_tool_result")
+
+    def thinks(self, block: Any) -> bool:
+        """Tell whether a block is reasoning that must open its message."""
+        return isinstance(block, dict) and "reasoningContent" in block
 
 
 def _reasoning(reasoning: dict[str, Any], at: Path) -> Part:

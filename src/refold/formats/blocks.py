@@ -42,6 +42,10 @@ class Blocks(Lens):
         """Tell whether a block is a result that stands before everything else."""
         raise NotImplementedError
 
+    def thinks(self, block: Any) -> bool:
+        """Tell whether a block is reasoning that must open its message."""
+        return False
+
     def read(self, native: Any, id: MessageId) -> Message:
         """Return the message that a native object holds."""
         said, content, key = native.get("role"), native.get(self.key), self.key
@@ -95,7 +99,11 @@ class Blocks(Lens):
 
     def join(self, first: Any, second: Any) -> Any:
         """Return two native objects of one speaker as one."""
-        return {**first, self.key: self.ordered([*self._blocks(first), *self._blocks(second)])}
+        old, new = self._blocks(first), self._blocks(second)
+        if not (old and self.thinks(old[0])):  # where reasoning comes first, it does so in the joined message too
+            count = next((place for place, block in enumerate(new) if not self.thinks(block)), len(new))
+            old, new = [*new[:count], *old], new[count:]
+        return {**first, self.key: self.ordered([*old, *new])}
 
     def ordered(self, blocks: list[Any]) -> list[Any]:
         """Return blocks with results first, as they must stand; the order is kept otherwise."""

@@ -95,7 +95,7 @@ def detect(messages: Sequence[Any]) -> Format:
         if not (isinstance(native, dict) and isinstance(native.get("role"), str) and "content" in native):
             strange.append(native)
     if messages and not strange:
-        return find("openai-chat")
+        return find("anthropic" if _cached(messages) else "openai-chat")
     seen = _seen(strange[0]) if strange else "an empty list"
     raise UnknownFormat(f"the format cannot be told from {seen}: name one of {', '.join(names())}")
 
@@ -123,6 +123,16 @@ def broken(format: Format, messages: Sequence[Message]) -> tuple[Violation, ...]
     """Return every breach of the format's rules, by position."""
     found = [breach for rule in format.rules for breach in rule.broken(messages)]
     return tuple(sorted(found, key=lambda breach: breach.at))
+
+
+def _cached(messages: Sequence[Any]) -> bool:
+    """Tell whether blocks bear cache marks and no system message is in the list, as only Anthropic's are."""
+    return not any(native["role"] in ("system", "developer") for native in messages) and any(
+        isinstance(block, dict) and "cache_control" in block
+        for native in messages
+        if isinstance(content := native["content"], list)
+        for block in content
+    )
 
 
 def _seen(native: Any) -> str:

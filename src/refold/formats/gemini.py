@@ -9,7 +9,12 @@ from refold.core.pixels import pixels_of_base64
 from refold.core.view import Traits
 from refold.formats.blocks import Blocks
 from refold.formats.lens import Body, arguments_of, arguments_text, get, json_text, opaque, role_of, string, words
+from refold.rules.content import Filled
+from refold.rules.ids import UniqueIds
+from refold.rules.opening import Opening
+from refold.rules.order import Order
 from refold.rules.pairing import Pairing
+from refold.rules.reasoning import SealedReasoning
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -31,7 +36,14 @@ class Gemini(Blocks):
     name = "gemini"
     key = "parts"
     model = "model"
-    rules = (Pairing(together=True),)
+    rules = (
+        Pairing(together=True),
+        Order(system_in_list=False),
+        Opening(),
+        SealedReasoning(first=False),
+        Filled(),
+        UniqueIds(optional=True),
+    )
     traits = Traits(results_together=True, system_in_list=False, assistant_last=False, alternates=True)
     body = Body(
         messages=("contents",),

@@ -19,6 +19,9 @@ from refold.core.messages import (
 from refold.core.pixels import pixels_of_base64
 from refold.core.view import Traits
 from refold.formats.lens import EMPTY, Body, Lens, arguments_text, get, opaque, same, string, words
+from refold.rules.arguments import JsonArguments
+from refold.rules.content import Filled
+from refold.rules.ids import UniqueIds
 from refold.rules.pairing import Pairing
 
 if TYPE_CHECKING:
@@ -46,7 +49,7 @@ class OpenAIChat(Lens):
 
     name = "openai-chat"
     volatile = frozenset({"cache_control"})
-    rules = (Pairing(),)
+    rules = (Pairing(), Filled(beside_calls=True, reasoning_alone=False), UniqueIds(optional=True), JsonArguments())
     traits = Traits()
     body = Body(max_output=(("max_completion_tokens",), ("max_tokens",)))
 

@@ -33,7 +33,11 @@ from refold.formats.lens import (
     string,
     words,
 )
+from refold.rules.arguments import JsonArguments
+from refold.rules.content import Filled
+from refold.rules.ids import UniqueIds
 from refold.rules.pairing import Pairing
+from refold.rules.reasoning import ReasoningBeforeItem
 
 if TYPE_CHECKING:
     from refold.core.messages import MessageId
@@ -55,7 +59,7 @@ class OpenAIResponses(Lens):
     """Responses API. Items of unknown types and references are Opaque; a refusal is Opaque and stays as it is."""
 
     name = "openai-responses"
-    rules = (Pairing(anywhere=True),)
+    rules = (Pairing(anywhere=True), ReasoningBeforeItem(), Filled(), UniqueIds(), JsonArguments())
     traits = Traits()
     body = Body(messages=("input",), system=(("instructions",),), max_output=(("max_output_tokens",),))
 

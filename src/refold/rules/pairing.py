@@ -13,7 +13,7 @@ from refold.core.view import Violation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Asked", "Batch", "Found", "Ledger", "Pairing", "joined"]
+__all__ = ["Asked", "Batch", "Found", "Ledger", "Pairing", "joined", "server_pairs"]
 
 
 class Asked(NamedTuple):
@@ -66,12 +66,14 @@ class Pairing(Struct, frozen=True):
     Pairs are made by id inside a batch, where there are no ids by name and order; an id may come again in a later
     batch. `together`: the results stand in one message. `anywhere`: a result may stand in any later message, and must
     be of the call's kind (OpenAI Responses). `server`: calls that the provider answers itself have their result in
-    the same message, or in a later one of the same batch. `pending`: calls at the very end may await their results.
+    the same message, or in a later one of the same batch. `first`: results
+    stand before everything else in their message. `pending`: calls at the very end may await their results.
     """
 
     together: bool = False
     anywhere: bool = False
     server: bool = False
+    first: bool = False
     pending: bool = True
     name: str = "pairing"
 
@@ -90,7 +92,7 @@ class Pairing(Struct, frozen=True):
         spans += [(asked.place, found.place) for asked, found in ledger.late]
         spans += [(kept.place, found.place) for kept, found in ledger.twice if self._near(ledger, kept, found)]
         if self.server:
-            spans += _server(messages)[0]
+            spans += server_pairs(messages)[0]
         steps = [0] * (len(messages) + 2)
         for start, stop in spans:
             steps[start + 1] += 1
@@ -115,14 +117,23 @@ class Pairing(Struct, frozen=True):
             if id(asked.call) not in waiting and id(asked.call) not in late
         ]
         for asked, (place, result) in ledger.late:
-            text = f"the result of call {_called(asked.call)} at {asked.place} stands too late"
+            text = f"the result of call {_called(asked.call)} stands too late"
             found.append(_violation(messages, place, text, result.call_id))
         for _, (place, result) in ledger.twice:
             found.append(_violation(messages, place, f"a second result for call {_called(result)}", result.call_id))
         for place, result in ledger.orphans:
             found.append(_violation(messages, place, f"result {_called(result)} has no call", result.call_id))
         if self.server:
-            found += _server(messages)[1]
+            for spot in server_pairs(messages)[1]:
+                part = spot.call if isinstance(spot, Asked) else spot.result
+                text = f"{'call' if isinstance(spot, Asked) else 'result'} {_called(part)} has no partner beside it"
+                found.append(_violation(messages, spot.place, text, part.call_id))
+        if self.first:
+            found += [
+                _violation(messages, place, "results do not come first in their message", "")
+                for place, message in enumerate(messages)
+                if _buried(message)
+            ]
         return tuple(sorted(found, key=lambda violation: violation.at))
 
     @staticmethod
@@ -148,8 +159,9 @@ def _by_batch(messages: Sequence[Message], together: bool) -> Ledger:
         ledger.batches.append(batch)
         place = batch.stop
     _settle(ledger, strays)
-    if ledger.batches and ledger.batches[-1].stop == len(messages):
-        ledger.pending = ledger.batches[-1].open
+    last = ledger.batches[-1] if ledger.batches else None
+    if last and last.stop == len(messages) and all(message.role == "tool" for message in messages[last.start :]):
+        ledger.pending = last.open
     return ledger
 
 
@@ -264,45 +276,42 @@ def _by_id(messages: Sequence[Message]) -> Ledger:
     return ledger
 
 
-def _server(messages: Sequence[Message]) -> tuple[list[tuple[int, int]], list[Violation]]:
-    """Return the spans between calls that the provider answers and their results, and what is wrong with them.
+def server_pairs(messages: Sequence[Message]) -> tuple[list[tuple[int, int]], list[Asked | Found]]:
+    """Return the spans between calls that the provider answers and their results, and the halves that stand alone.
 
     A call may stay open while calls of ours in the same answer await results, and in the last message (a paused turn).
     """
     spans: list[tuple[int, int]] = []
-    wrong: list[Violation] = []
+    alone: list[Asked | Found] = []
     open_: dict[str, list[Asked]] = {}
     for place, message in enumerate(messages):
-        if message.role != "assistant":
-            if message.role == "user" and open_:
-                wrong += _unanswered(messages, open_)
-                open_ = {}
-            continue
-        for part in message.parts:
-            if isinstance(part, ToolCall) and part.server:
-                open_.setdefault(_key(part), []).append(Asked(place, part))
-            elif isinstance(part, ToolResult) and part.server:
-                waiting = open_.get(_key(part))
-                if not waiting:
-                    wrong.append(
-                        _violation(messages, place, f"result {_called(part)} has no call beside it", part.call_id)
-                    )
-                    continue
-                spans.append((waiting.pop(0).place, place))
-                if not waiting:
-                    del open_[_key(part)]
-        if open_ and place + 1 < len(messages) and not message.calls and messages[place + 1].role != "assistant":
-            wrong += _unanswered(messages, open_)
+        if message.role == "assistant":
+            for part in message.parts:
+                if isinstance(part, ToolCall) and part.server:
+                    open_.setdefault(_key(part), []).append(Asked(place, part))
+                elif isinstance(part, ToolResult) and part.server:
+                    if waiting := open_.get(_key(part)):
+                        spans.append((waiting.pop(0).place, place))
+                    else:
+                        alone.append(Found(place, part))
+        if any(open_.values()) and place + 1 < len(messages) and _ends_answer(messages, place):
+            alone.extend(asked for waiting in open_.values() for asked in waiting)
             open_ = {}
-    return spans, wrong
+    return spans, alone
 
 
-def _unanswered(messages: Sequence[Message], open_: dict[str, list[Asked]]) -> list[Violation]:
-    return [
-        _violation(messages, asked.place, f"call {_called(asked.call)} has no result beside it", asked.call.call_id)
-        for waiting in open_.values()
-        for asked in waiting
-    ]
+def _ends_answer(messages: Sequence[Message], place: int) -> bool:
+    """Tell whether what the model says after this message belongs to another answer."""
+    message, after = messages[place], messages[place + 1]
+    return message.role == "user" or (message.role == "assistant" and not message.calls and after.role != "assistant")
+
+
+def _buried(message: Message) -> bool:
+    """Tell whether results stand behind something else; edited messages are put in order when they are written."""
+    if message.role != "user" or message.native is None or message.patches:
+        return False
+    kinds = [isinstance(part, ToolResult) for part in message.parts]
+    return not all(kinds[: sum(kinds)])
 
 
 def _key(part: ToolCall | ToolResult) -> str:

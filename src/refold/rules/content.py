@@ -1,0 +1,66 @@
+"""No message without content, and no blank words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold.core.messages import Message, Reasoning, Text
+from refold.core.view import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Filled"]
+
+
+class Filled(Struct, frozen=True):
+    """Every message has content, and no words are blank.
+
+    `beside_calls`: blank words beside calls are accepted (OpenAI chat). `reasoning_alone`: reasoning by itself is
+    content (a Responses item, a message of thinking blocks).
+    """
+
+    beside_calls: bool = False
+    reasoning_alone: bool = True
+    name: str = "content"
+
+    def cuts(self, messages: Sequence[Message]) -> set[int]:
+        """Return every position."""
+        return set(range(len(messages) + 1))
+
+    def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
+        """Return messages without content or with blank words."""
+        found: list[Violation] = []
+        for place, message in enumerate(messages):
+            if self.is_empty(message):
+                text = f"the {message.role} message has no content"
+            elif self.blanks(message):
+                text = f"the {message.role} message has blank words"
+            else:
+                continue
+            found.append(Violation(self.name, text, (place,), (message.id,)))
+        return tuple(found)
+
+    def is_empty(self, message: Message) -> bool:
+        """Tell whether nothing in a message counts as content."""
+        for part in message.parts:
+            match part:
+                case Text(text=text):
+                    if text and not text.isspace():
+                        return False
+                case Reasoning():
+                    if self.reasoning_alone:
+                        return False
+                case _:
+                    return False
+        return True
+
+    def blanks(self, message: Message) -> tuple[Text, ...]:
+        """Return the blank words of a message that the provider would refuse."""
+        if self.beside_calls and message.calls:
+            return ()
+        return tuple(
+            part for part in message.parts if isinstance(part, Text) and (not part.text or part.text.isspace())
+        )

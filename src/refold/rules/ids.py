@@ -1,0 +1,49 @@
+"""Call ids are there, and no two calls of one answer share one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold.core.messages import Message
+from refold.core.view import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["UniqueIds"]
+
+
+class UniqueIds(Struct, frozen=True):
+    """Every call has an id, unique within its message; the same id in a later batch is another call.
+
+    `optional`: calls may have no id at all and are paired by name and order (Gemini, OpenAI's old function calls).
+    """
+
+    optional: bool = False
+    name: str = "ids"
+
+    def cuts(self, messages: Sequence[Message]) -> set[int]:
+        """Return every position."""
+        return set(range(len(messages) + 1))
+
+    def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
+        """Return messages with two calls of one id, or with calls that have none."""
+        found: list[Violation] = []
+        for place, message in enumerate(messages):
+            if message.role != "assistant":
+                continue
+            calls = message.calls
+            if not calls:
+                continue
+            ids = [call.call_id for call in calls]
+            if not self.optional and not all(ids):
+                found.append(Violation(self.name, "a call without id", (place,), (message.id,)))
+            found.extend(
+                Violation(self.name, f"two calls with the id {id}", (place,), (message.id,), (id,))
+                for id, times in Counter(filter(None, ids)).items()
+                if times > 1
+            )
+        return tuple(found)

@@ -1,0 +1,44 @@
+"""Who may speak first and last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold.core.messages import Message
+from refold.core.view import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Opening"]
+
+
+class Opening(Struct, frozen=True):
+    """The first speaker after system messages is the user, and a message of ours for the assistant is never the last.
+
+    A conversation that rests after the assistant's own answer is whole: the user's next message will follow it.
+    """
+
+    user_first: bool = True
+    assistant_last: bool = False
+    name: str = "opening"
+
+    def cuts(self, messages: Sequence[Message]) -> set[int]:
+        """Return every position: what a range leaves is preceded by the user's message that stands for the range."""
+        return set(range(len(messages) + 1))
+
+    def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
+        """Return an assistant's message that comes first, and one of ours that comes last."""
+        found: list[Violation] = []
+        place = next((place for place, message in enumerate(messages) if message.role != "system"), None)
+        if place is not None and self.user_first and messages[place].role == "assistant":
+            found.append(self._violation("the first message is the assistant's", place, messages[place]))
+        last = messages[-1] if messages else None
+        if last is not None and not self.assistant_last and last.role == "assistant" and last.note is not None:
+            found.append(self._violation("the last message is one of ours for the assistant", len(messages) - 1, last))
+        return tuple(found)
+
+    def _violation(self, text: str, place: int, message: Message) -> Violation:
+        return Violation(self.name, text, (place,), (message.id,))

@@ -1,0 +1,50 @@
+"""Who speaks after whom: speakers that must alternate, and where a system message may stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold.core.messages import Message
+from refold.core.view import Violation
+from refold.rules.pairing import joined
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Order"]
+
+
+class Order(Struct, frozen=True):
+    """Speakers alternate where `alternate` says so (Bedrock), and a system message stands where it may.
+
+    Neighbors of which one was edited are written as one message, so they break nothing. `system_in_list=False`: the
+    provider takes a system prompt beside the list only (Anthropic, Gemini, Bedrock).
+    """
+
+    alternate: bool = False
+    system_in_list: bool = True
+    name: str = "order"
+
+    def cuts(self, messages: Sequence[Message]) -> set[int]:
+        """Return every position: neighbors that a cut makes are joined when they are written."""
+        return set(range(len(messages) + 1))
+
+    def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
+        """Return messages whose speaker spoke just before, and system messages in the list."""
+        found: list[Violation] = []
+        for place, message in enumerate(messages):
+            if not self.system_in_list and message.role == "system" and message.native is not None:
+                found.append(self._violation("a system message stands in the list", place, message))
+            elif self.alternate and place and _same_speaker(messages[place - 1], message):
+                who = "assistant" if message.role == "assistant" else "user"
+                found.append(self._violation(f"two {who} messages in a row", place, message))
+        return tuple(found)
+
+    def _violation(self, text: str, place: int, message: Message) -> Violation:
+        return Violation(self.name, text, (place,), (message.id,))
+
+
+def _same_speaker(first: Message, second: Message) -> bool:
+    return (first.role == "assistant") == (second.role == "assistant") and not joined(first, second)

@@ -1,0 +1,94 @@
+"""Signed reasoning goes or stays whole, and with what it belongs to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold.core.messages import Message, Reasoning
+from refold.core.view import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.messages import Path
+
+__all__ = ["ReasoningBeforeItem", "SealedReasoning"]
+
+
+class SealedReasoning(Struct, frozen=True):
+    """Reasoning with a signature is not changed, leaves a message whole or not at all, and opens its message.
+
+    Within a tool loop (the answers and results between two user messages) that reasoning opened, a range may begin or
+    end only before an answer with reasoning of its own: one without would stand where the provider expects it.
+    `first=False`: a signature vouches for one part and may stand anywhere (Gemini).
+    """
+
+    first: bool = True
+    name: str = "reasoning"
+
+    def cuts(self, messages: Sequence[Message]) -> set[int]:
+        """Return the positions that do not part an answer from the reasoning that opened its tool loop."""
+        cuts = set(range(len(messages) + 1))
+        if not self.first:
+            return cuts
+        opened = False
+        for place, message in enumerate(messages):
+            if message.role in ("user", "system"):
+                opened = False
+            elif message.role == "assistant":
+                thinks = _opens(message)
+                if opened and not thinks:
+                    cuts.discard(place)
+                opened = opened or thinks
+        return cuts
+
+    def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
+        """Return messages whose reasoning was changed, halved, or does not come first."""
+        found: list[Violation] = []
+        for place, message in enumerate(messages):
+            if message.role != "assistant":
+                continue
+            sealed = [part.at for part in message.parts if isinstance(part, Reasoning) and part.sealed]
+            if self.first and sealed and not _opens(message):
+                found.append(Violation(self.name, "reasoning does not come first", (place,), (message.id,)))
+            if message.patches and sealed and _touched(message, sealed):
+                text = "signed reasoning, or what it vouches for, was changed"
+                found.append(Violation(self.name, text, (place,), (message.id,)))
+        return tuple(found)
+
+
+class ReasoningBeforeItem(Struct, frozen=True):
+    """A reasoning item stands directly before the item it led to, and neither goes alone (OpenAI Responses)."""
+
+    name: str = "reasoning"
+
+    def cuts(self, messages: Sequence[Message]) -> set[int]:
+        """Return the positions that do not part reasoning from what follows it."""
+        return {place for place in range(len(messages) + 1) if not place or not _only_reasoning(messages[place - 1])}
+
+    def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
+        """Return reasoning that no item of the assistant follows."""
+        found: list[Violation] = []
+        for place, message in enumerate(messages):
+            after = messages[place + 1] if place + 1 < len(messages) else None
+            if _only_reasoning(message) and (after is None or after.role != "assistant" or after.native is None):
+                found.append(Violation(self.name, "reasoning without the item it led to", (place,), (message.id,)))
+        return tuple(found)
+
+
+def _opens(message: Message) -> bool:
+    return bool(message.parts) and isinstance(message.parts[0], Reasoning)
+
+
+def _only_reasoning(message: Message) -> bool:
+    return len(message.parts) == 1 and isinstance(message.parts[0], Reasoning)
+
+
+def _touched(message: Message, sealed: list[Path]) -> bool:
+    """Tell whether a patch lies at, inside or around sealed reasoning, or took a sibling of it away."""
+    for patch in message.patches:
+        if any(at[: len(patch.at)] == patch.at or patch.at[: len(at)] == at for at in sealed):
+            return True
+    return False
