@@ -40,7 +40,11 @@ def test_a_byte_order_mark_is_tolerated():
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [(b'{"a": "\\ud800"}', "\ud800"), (b'{"a": ' + b"9" * 30 + b"}", int("9" * 30)), (b'{"a": Infinity}', float("inf"))],
+    [
+        (b'{"a": "\\ud800"}', "\ud800"),
+        (b'{"a": ' + b"9" * 30 + b"}", int("9" * 30)),
+        (b'{"a": Infinity}', float("inf")),
+    ],
 )
 def test_what_only_the_lax_decoder_takes_is_read(text, value):
     assert load(text).value == {"a": value}

@@ -43,7 +43,9 @@ def test_an_answer_in_several_lines_is_one_message_and_parallel_results_are_one_
             said("user", [result("c1")], "r1", "a2", toolUseResult={"stdout": "ok"}),
             said("assistant", [use("c2")], "a3", "a2", id="m1", usage=usage(5, 90, 5, 70)),
             said("user", [result("c2", "two")], "r2", "a3"),
-            said("assistant", [{"type": "text", "text": "done"}], "a4", "r2", id="m2", model="claude-x", usage=usage(200)),
+            said(
+                "assistant", [{"type": "text", "text": "done"}], "a4", "r2", id="m2", model="claude-x", usage=usage(200)
+            ),
         )
     )
     assert (item.kind, item.format, item.name, item.model) == ("claude-code", "anthropic", "main", "claude-x")
@@ -140,7 +142,10 @@ def test_messages_nested_in_progress_lines_are_a_conversation_and_counted():
             progress(said("user", "task", "p1")),
             progress(said("assistant", [use("c1")], "p2", id="x1", usage=usage(7))),
             {"type": "progress", "data": {"type": "bash_progress"}},
-            {"type": "progress", "data": {"type": "agent_progress", "agentId": "z", "message": said("assistant", "hm", "q")}},
+            {
+                "type": "progress",
+                "data": {"type": "agent_progress", "agentId": "z", "message": said("assistant", "hm", "q")},
+            },
         )
     )
     assert main.notes == (
@@ -190,7 +195,9 @@ def test_a_call_that_was_open_when_the_session_was_cut_stays_open():
 
 
 def test_lines_without_a_tree_are_taken_in_order():
-    rows = [{"type": role, "message": {"role": role, "content": str(n)}} for n, role in enumerate(("user", "assistant"))]
+    rows = [
+        {"type": role, "message": {"role": role, "content": str(n)}} for n, role in enumerate(("user", "assistant"))
+    ]
     assert [message["role"] for message in read(lines(*rows))[0].messages] == ["user", "assistant"]
     assert read(json.dumps({"loglines": rows}).encode())[0].messages == read(lines(*rows))[0].messages
 
@@ -198,7 +205,10 @@ def test_lines_without_a_tree_are_taken_in_order():
 def test_a_client_trace_is_unwrapped():
     rows = [
         {"seq": 1, "content": {"role": "user", "content": {"type": "text", "text": "hi"}}},
-        {"seq": 2, "content": {"role": "agent", "content": {"type": "output", "data": said("assistant", "yo", "a1", id="m")}}},
+        {
+            "seq": 2,
+            "content": {"role": "agent", "content": {"type": "output", "data": said("assistant", "yo", "a1", id="m")}},
+        },
     ]
     (item,) = read(json.dumps(rows).encode())
     assert [message["role"] for message in item.messages] == ["user", "assistant"]

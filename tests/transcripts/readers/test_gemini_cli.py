@@ -55,6 +55,8 @@ def test_a_session_a_line_an_item_is_the_same():
 def test_lists_of_parts_go_through():
     user = {"type": "user", "content": [{"text": "a"}, "b", {"inlineData": {"mimeType": "image/png", "data": "QQ=="}}]}
     call = {"id": "f", "name": "n", "args": None, "result": "plain"}
-    (item,) = read(json.dumps({**HEADER, "messages": [user, {"type": "gemini", "content": [], "toolCalls": [call]}]}).encode())
+    (item,) = read(
+        json.dumps({**HEADER, "messages": [user, {"type": "gemini", "content": [], "toolCalls": [call]}]}).encode()
+    )
     assert item.messages[0]["parts"] == [user["content"][0], {"text": "b"}, user["content"][2]]
     assert item.messages[2]["parts"][0]["functionResponse"]["response"] == {"output": "plain"}

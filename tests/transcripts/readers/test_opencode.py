@@ -55,7 +55,14 @@ def test_an_answer_of_several_steps_is_several_messages_with_a_report_each():
     (item,) = read(
         session(
             user(text("go")),
-            answer({"type": "step-start"}, tool("c1", status="completed", output="1"), step, {"type": "step-start"}, text("done"), step),
+            answer(
+                {"type": "step-start"},
+                tool("c1", status="completed", output="1"),
+                step,
+                {"type": "step-start"},
+                text("done"),
+                step,
+            ),
         )
     )
     assert [message["role"] for message in item.messages] == ["user", "assistant", "user", "assistant"]
@@ -97,7 +104,9 @@ def test_repeated_call_ids_are_told_apart():
 def test_a_summary_is_a_boundary_and_pictures_of_a_tool_are_kept():
     picture = {"type": "file", "mime": "image/png", "url": "data:image/png;base64,QQ=="}
     (item,) = read(
-        session(user(text("go")), answer(text("sum"), summary=True), answer(tool("c", output="p", attachments=[picture])))
+        session(
+            user(text("go")), answer(text("sum"), summary=True), answer(tool("c", output="p", attachments=[picture]))
+        )
     )
     assert item.boundaries == (1,)
     assert [block["type"] for block in item.messages[-1]["content"][0]["content"]] == ["text", "image"]
