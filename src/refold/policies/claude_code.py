@@ -8,6 +8,8 @@ from refold.core.counting import CharCounter
 from refold.core.policy import Policy, Step, When
 from refold.stages.archive import Archive
 from refold.stages.clear import Clear
+from refold.stages.close_calls import CloseCalls
+from refold.stages.mend import Mend
 from refold.stages.replace_all import ReplaceAll
 from refold.stages.restore import Restore
 from refold.stages.truncate_to_goal import TruncateToGoal
@@ -34,5 +36,7 @@ POLICY = Policy(
         Step(REPLACE, When.DUE, "auto-compact"),
         Step(Restore(files=5, each=5_000, total=50_000), When.DUE, "restore"),  # L05
         Step(TruncateToGoal(), When.OVER_GOAL, "truncate to goal"),
+        Step(CloseCalls(), When.DUE, "repair"),
+        Step(Mend(), When.DUE, "mend"),
     ),
 )

@@ -13,7 +13,9 @@ from refold.core.counting import CharCounter
 from refold.core.policy import Policy, Step, When
 from refold.stages.choose import KeepRatio
 from refold.stages.clear import Clear
+from refold.stages.close_calls import CloseCalls
 from refold.stages.deduplicate import DeduplicateReads
+from refold.stages.mend import Mend
 from refold.stages.slide import Slide
 from refold.stages.summarize import Summarize
 from refold.stages.truncate_to_goal import TruncateToGoal
@@ -42,6 +44,8 @@ POLICY = Policy(
         Step(Slide(MARKER, share=0.5), When.OVER_GOAL, "truncate"),  # N06
         Step(TruncateToGoal(), When.OVER_GOAL, "truncate to goal"),
         Step(Slide(MARKER, share=0, skip_at=2, to_goal=True), When.OVER_GOAL, "truncate further"),
+        Step(CloseCalls(), When.DUE, "repair"),  # N16
+        Step(Mend(), When.DUE, "mend"),
     ),
 )
 

@@ -10,6 +10,8 @@ from refold.core.counting import CharCounter
 from refold.core.gauge import ReportedPlusTail
 from refold.core.policy import Policy, Step, When
 from refold.stages.choose import KeepTokens
+from refold.stages.close_calls import CloseCalls
+from refold.stages.mend import Mend
 from refold.stages.slide import Slide
 from refold.stages.summarize import Summarize
 from refold.stages.truncate_to_goal import TruncateToGoal
@@ -26,6 +28,8 @@ SUMMARIZE = Summarize(
 FIT = (
     Step(TruncateToGoal(), When.OVER_GOAL, "truncate to goal"),
     Step(Slide("[Older messages were left out to make room]", 0, skip_at=2, to_goal=True), When.OVER_GOAL, "slide"),
+    Step(CloseCalls(), When.DUE, "repair"),
+    Step(Mend(), When.DUE, "mend"),
 )
 
 POLICY = Policy(

@@ -6,6 +6,8 @@ The fourth step is our addition: it fits a last request that is larger than the 
 from refold.core.budget import Exactly, Share
 from refold.core.gauge import LastTotal
 from refold.core.policy import Policy, Step, When
+from refold.stages.close_calls import CloseCalls
+from refold.stages.mend import Mend
 from refold.stages.recount import Recount
 from refold.stages.replace_all import ReplaceAll
 from refold.stages.truncate_to_goal import TruncateToGoal
@@ -20,8 +22,10 @@ POLICY = Policy(
     goal=Share(0.50),
     renews_session=True,  # V09
     steps=(
+        Step(CloseCalls("Tool no response", pending=False, acknowledge="Understood."), When.DUE, "clean"),  # V07
         Step(REPLACE, When.DUE, "compact"),
         Step(TruncateToGoal(), When.OVER_GOAL, "truncate to goal"),
+        Step(Mend(), When.DUE, "mend"),
         Step(Recount(max_tokens=16), When.DUE, "recount"),  # V08
     ),
 )

@@ -12,6 +12,8 @@ from refold.core.gauge import HigherOf
 from refold.core.policy import Policy, Step, When
 from refold.stages.append_summary import AppendSummary
 from refold.stages.choose import LargestThenOldest
+from refold.stages.close_calls import CloseCalls
+from refold.stages.mend import Mend
 from refold.stages.strip_images import StripImages
 from refold.stages.truncate import Truncate
 
@@ -30,6 +32,8 @@ POLICY = Policy(
         Step(Truncate(), When.OVER_GOAL, "truncate further"),
         Step(SUMMARY, When.DUE, "summary"),
         Step(Truncate(), When.OVER_GOAL, "truncate for the summary"),
+        Step(CloseCalls(), When.DUE, "repair"),
+        Step(Mend(), When.DUE, "mend"),
     ),
 )
 
