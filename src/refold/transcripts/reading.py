@@ -66,19 +66,22 @@ def read(source: Source, *, lenient: bool = False, kind: str | None = None) -> l
     document = load(source, lenient=lenient)
     reader = _reader(document, kind)
     try:
-        found = [_sound(item, document) for item in reader.read(document) if item.messages]
+        every = [_sound(item, document) for item in reader.read(document)]
     except _MISSHAPEN as error:
         raise UnreadableTranscript(
             f"{document.path}: looks like {reader.kind}, but a field is not what that kind has there "
             f"({type(error).__name__}: {error}); name another kind if it is one"
         ) from error
-    found = [item for item in found if item.messages]
+    found = [item for item in every if item.messages]
     if not found:
         raise UnreadableTranscript(
             f"{document.path}: read as {reader.kind}, it holds no message ({_seen(document)}); "
             "name another file or kind"
         )
-    first = msgspec.structs.replace(found[0], notes=found[0].notes + document.notes)
+    empty = tuple(
+        note for item in every if not item.messages for note in (f"{item.name}: no message in it", *item.notes)
+    )
+    first = msgspec.structs.replace(found[0], notes=found[0].notes + empty + document.notes)
     return [msgspec.structs.replace(item, path=document.path) for item in (first, *found[1:])]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-__all__ = ["Answer", "answer_of", "answers", "sse"]
+__all__ = ["Answer", "answer_of", "answers", "sse", "whole"]
 
 _CLOSING = ("response.completed", "response.incomplete", "response.failed")
 
@@ -182,7 +182,11 @@ def _gemini(run: list[dict[str, Any]]) -> Answer:
 def answer_of(body: Any) -> Answer | None:
     """Return the answer in a whole reply body, of whichever provider; a string is taken for events."""
     if isinstance(body, str):
-        return next(answers(sse(body)), None) or (answer_of(_object(body)) if body.lstrip().startswith("{") else None)
+        return next(answers(sse(body)), None) or _answer_in(whole(body))
+    return _answer_in(body)
+
+
+def _answer_in(body: Any) -> Answer | None:
     if not isinstance(body, dict):
         return None
     model, usage = body.get("model"), body.get("usage")
@@ -200,8 +204,11 @@ def answer_of(body: Any) -> Answer | None:
     return None
 
 
-def _object(text: str) -> Any:
+def whole(body: Any) -> Any:
+    """Return a body that was recorded as text as the value it is, anything else as it is."""
+    if not isinstance(body, str) or not body.lstrip().startswith(("{", "[")):
+        return body
     try:
-        return json.loads(text)
+        return json.loads(body)
     except ValueError:
-        return None
+        return body

@@ -262,3 +262,10 @@ def test_displayed_dialogues_are_read_without_inventing_calls():
         "1 × answer of a call alone, which the display leaves out",
         "1 × result whose call the display leaves out, given as user text",
     )
+
+
+def test_an_evaluation_without_a_history_does_not_hide_the_others():
+    pairs = [[action("run", thought="t", command="ls"), observation("run", "a")]]
+    (item,) = read(lines({"instance_id": "i1", "history": None, "error": "x"}, {"instance_id": "i2", "history": pairs}))
+    assert (item.kind, item.name) == ("openhands", "i2")
+    assert item.notes == ("i1: no message in it",)

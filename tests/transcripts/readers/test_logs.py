@@ -252,3 +252,23 @@ def test_arguments_cut_off_in_mid_stream_are_kept_as_they_came():
     (answer,) = answers(ANTHROPIC[:10])
     assert answer.messages[0]["content"][2]["input"] == {"": '{"a"'}
     assert sse('data: {"a": 1}\ndata: {"cut\n: comment\n') == [{"a": 1}]
+
+
+def test_a_litellm_call_of_the_responses_api():
+    item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "ok"}]}
+    usage = {"input_tokens": 7, "output_tokens": 1, "total_tokens": 8}
+    call = {
+        "input": [{"role": "user", "content": "go"}],
+        "instructions": "s",
+        "response": {"output": [item], "usage": usage},
+    }
+    (found,) = read(raw(call))
+    assert (found.kind, found.format, found.system) == ("litellm", "openai-responses", "s")
+    assert found.messages == [call["input"][0], item]
+    assert [(u.covers, u.prompt) for u in found.usage] == [(1, 7)]
+
+
+def test_a_recorded_body_may_be_text():
+    body = json.dumps({"messages": [{"role": "user", "content": "go"}]})
+    (item,) = read(raw([{"method": "POST", "path": "/chat", "body": body, "response": stream(*CHUNKS)}]))
+    assert [message["role"] for message in item.messages] == ["user", "assistant"]

@@ -358,3 +358,69 @@ def test_dumped_langchain_objects_and_the_older_form_are_the_same_messages():
     older = [{"type": "human", "data": {"content": "go"}}]
     for value in (dumped, older):
         assert read(raw(value))[0].messages == [{"role": "user", "content": "go"}]
+
+
+def test_a_copilot_cli_session():
+    (item,) = read(
+        lines(
+            {"type": "session.start", "data": {"sessionId": "s", "selectedModel": "m"}},
+            {"type": "user.message", "data": {"content": "go", "transformedContent": "<date/>go"}},
+            {
+                "type": "assistant.message",
+                "data": {
+                    "content": "",
+                    "reasoningText": "hm",
+                    "toolRequests": [
+                        {"toolCallId": "c1", "name": "view", "arguments": {"p": 1}},
+                        {"toolCallId": "c2", "name": "bash", "arguments": "{}"},
+                    ],
+                },
+            },
+            {"type": "tool.execution_start", "data": {"toolCallId": "c1"}},
+            {"type": "tool.execution_complete", "data": {"toolCallId": "c1", "result": {"content": "text"}}},
+            {"type": "tool.execution_complete", "data": {"toolCallId": "c2", "error": {"message": "no"}}},
+            {"type": "session.compaction_complete", "data": {}},
+            {"type": "assistant.message", "data": {"content": "done"}},
+        )
+    )
+    calls = [
+        {"id": "c1", "type": "function", "function": {"name": "view", "arguments": '{"p": 1}'}},
+        {"id": "c2", "type": "function", "function": {"name": "bash", "arguments": "{}"}},
+    ]
+    assert (item.kind, item.model, item.boundaries) == ("copilot-cli", "m", (4,))
+    assert item.messages == [
+        {"role": "user", "content": "<date/>go"},
+        {"role": "assistant", "content": None, "tool_calls": calls, "reasoning_content": "hm"},
+        {"role": "tool", "tool_call_id": "c1", "content": "text"},
+        {"role": "tool", "tool_call_id": "c2", "content": "no"},
+        {"role": "assistant", "content": "done"},
+    ]
+    assert "1 × line of type tool.execution_start (line 4)" in item.notes
+
+
+def test_a_copilot_session_of_changes_is_the_session_after_the_last_of_them():
+    (item,) = read(
+        lines(
+            {"kind": 0, "v": {"responderUsername": "GitHub Copilot", "requests": []}},
+            {
+                "kind": 2,
+                "k": ["requests"],
+                "v": [{"message": {"text": "go"}, "response": [{"value": "a"}], "draft": 1}],
+            },
+            {"kind": 1, "k": ["requests", 0, "message", "text"], "v": "go on"},
+            {"kind": 2, "k": ["requests", 0, "response"], "v": [{"value": "b"}], "i": 0},
+            {"kind": 3, "k": ["requests", 0, "draft"]},
+        )
+    )
+    assert item.messages == [{"role": "user", "content": "go on"}, {"role": "assistant", "content": "b"}]
+
+
+def test_an_older_letta_file_is_one_agent_with_its_tools():
+    agent = {
+        "name": "old", "agent_type": "memgpt_agent", "llm_config": {"model": "m", "context_window": 32},
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
+        "tools": [{"id": "t", "json_schema": {"name": "post"}}],
+    }  # fmt: skip
+    (item,) = read(raw(agent))
+    assert (item.kind, item.name, item.window) == ("letta", "old", 32)
+    assert item.tools == [{"type": "function", "function": {"name": "post"}}]

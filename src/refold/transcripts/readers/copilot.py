@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -15,12 +16,31 @@ _CTOR_TEXT = 2  # node type of a piece of text in a rendered prompt; others only
 
 def matches(document: Document) -> bool:
     """Tell by requests with the name of who answers them."""
-    value = document.value
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("requests"), list)
-        and ("responderUsername" in value or "requesterUsername" in value)
-    )
+    value = document.objects[0][1] if document.objects else {}
+    value = value["v"] if value.get("kind") == 0 and isinstance(value.get("v"), dict) else value
+    return isinstance(value.get("requests"), list) and ("responderUsername" in value or "requesterUsername" in value)
+
+
+def _session(document: Document) -> dict[str, Any]:
+    """Return the session: the one value, or in newer files the first line with every later change made to it."""
+    first = document.objects[0][1]
+    if "requests" in first:
+        return first
+    session: Any = copy.deepcopy(first["v"])
+    for _, change in document.objects[1:]:
+        *path, last = change["k"]
+        place = session
+        for key in path:
+            place = place[key]
+        match change["kind"]:
+            case 1:
+                place[last] = change.get("v")
+            case 2:
+                held = place.setdefault(last, []) if isinstance(place, dict) else place[last]
+                held[change.get("i", len(held)) :] = change.get("v") or []
+            case 3:
+                place.pop(last)
+    return dict(session)
 
 
 def read(document: Document) -> Iterator[Recorded]:
@@ -28,7 +48,7 @@ def read(document: Document) -> Iterator[Recorded]:
     aside = Aside()
     messages: list[Any] = []
     model: str | None = None
-    for request in document.value["requests"]:
+    for request in _session(document)["requests"]:
         told = (request.get("result") or {}).get("metadata") or {}
         model = str(request["modelId"]).removeprefix("copilot/") if request.get("modelId") else model
         messages.append({"role": "user", "content": _asked(request, told)})

@@ -11,7 +11,7 @@ from refold.transcripts.aside import Aside
 from refold.transcripts.bodies import body_of, reported
 from refold.transcripts.recorded import Recorded
 from refold.transcripts.source import Document
-from refold.transcripts.streams import Answer, answer_of
+from refold.transcripts.streams import Answer, answer_of, whole
 
 
 def matches(document: Document) -> bool:
@@ -25,7 +25,7 @@ def read(document: Document) -> Iterator[Recorded]:
     aside = Aside()
     found: list[Recorded] = []
     for _, row in document.objects:
-        body, answer = row.get("body"), answer_of(row["response"])
+        body, answer = whole(row.get("body")), answer_of(row["response"])
         sent = body_of(body) if isinstance(body, dict) else None
         if answer is None and sent is None:
             aside.add(f"exchange with {row['method']} {row['path']}, no call of a model")

@@ -14,18 +14,23 @@ _ROLES = ("system", "user", "assistant", "tool")
 
 def matches(document: Document) -> bool:
     """Tell by agents that hold messages and a model's settings."""
-    value = document.value
-    agents = value.get("agents") if isinstance(value, dict) else None
-    return isinstance(agents, list) and any(
-        isinstance(agent, dict) and "messages" in agent and "llm_config" in agent for agent in agents
+    return any(
+        isinstance(agent, dict) and {"messages", "llm_config"} <= agent.keys() for agent in _agents(document.value)
     )
+
+
+def _agents(value: Any) -> list[Any]:
+    """Return the agents of a file; older files are one agent with its tools inside."""
+    if not isinstance(value, dict):
+        return []
+    return list(value["agents"]) if isinstance(value.get("agents"), list) else [value]
 
 
 def read(document: Document) -> Iterator[Recorded]:
     """Yield one conversation an agent; messages it no longer has in context are part of what was said."""
     value = document.value
     tools = {tool.get("id"): tool for tool in value.get("tools") or [] if isinstance(tool, dict)}
-    for count, agent in enumerate(value["agents"], 1):
+    for count, agent in enumerate(_agents(value), 1):
         aside = Aside()
         for key in ("blocks", "files", "sources", "groups") if count == 1 else ():
             for _ in value.get(key) or []:
@@ -41,7 +46,9 @@ def read(document: Document) -> Iterator[Recorded]:
                 aside.add("message the agent no longer had in context, kept")
         config = agent.get("llm_config") or {}
         schemas = [
-            tools[id]["json_schema"] for id in agent.get("tool_ids") or [] if (tools.get(id) or {}).get("json_schema")
+            tools[id]["json_schema"]
+            for id in agent.get("tool_ids") or (tools if agent is value else [])
+            if (tools.get(id) or {}).get("json_schema")
         ]
         yield Recorded(
             "letta",

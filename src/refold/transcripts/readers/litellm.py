@@ -19,7 +19,12 @@ def matches(document: Document) -> bool:
 
 
 def _is_call(row: dict[str, Any]) -> bool:
-    return isinstance(row.get("messages"), list) and isinstance(row.get("response"), dict) and "request" not in row
+    return isinstance(_sent(row), list) and isinstance(row.get("response"), dict) and "request" not in row
+
+
+def _sent(row: dict[str, Any]) -> Any:
+    """Return the messages of a chat call, or the input of a call of the Responses API."""
+    return row["messages"] if isinstance(row.get("messages"), list) else row.get("input")
 
 
 def read(document: Document) -> Iterator[Recorded]:
@@ -33,7 +38,7 @@ def read(document: Document) -> Iterator[Recorded]:
             continue
         raw = row.get("raw_messages")
         if not isinstance(raw, list):
-            yield _call(name, row, row["messages"], row["response"])
+            yield _call(name, row, _sent(row), row["response"])
             continue
         # the usage is that of the text that was sent, so it stands with that conversation alone
         yield _call(
@@ -49,7 +54,8 @@ def _call(name: str, row: dict[str, Any], messages: list[Any], response: Any) ->
     tools = next(
         (row[key]["tools"] for key in _SETTINGS if isinstance(row.get(key), dict) and row[key].get("tools")), None
     )
-    body = body_of({**row, "messages": messages, "tools": row.get("tools") or tools})
+    field = "messages" if isinstance(row.get("messages"), list) else "input"
+    body = body_of({**row, field: messages, "tools": row.get("tools") or tools})
     if body is None:
         raise ValueError("`messages` holds something that is no message")
     answer = answer_of(response)

@@ -42,8 +42,8 @@ _TEXTS = (
 def matches(document: Document) -> bool:
     """Tell by events: a source with an action or an observation; evaluation output holds them as `history`."""
     rows = [row for _, row in document.objects[:20]]
-    if rows and isinstance(rows[0].get("history"), list):
-        return "instance_id" in rows[0] or any(_is_event(event) for event in _flat(rows[0]["history"])[:5])
+    for history in (row["history"] for row in rows if isinstance(row.get("history"), list)):
+        return any(_is_event(event) for event in _flat(history)[:5])
     return any(_is_event(row) for row in rows)
 
 
@@ -61,7 +61,7 @@ def _flat(history: list[Any]) -> list[Any]:
 def read(document: Document) -> Iterator[Recorded]:
     """Yield the one conversation of a session, or one an instance of evaluation output."""
     rows = document.objects
-    if rows and isinstance(rows[0][1].get("history"), list):
+    if any(isinstance(row.get("history"), list) for _, row in rows):
         for number, row in rows:
             yield _session(
                 str(row.get("instance_id", f"line {number}")), [(0, event) for event in _flat(row.get("history") or [])]

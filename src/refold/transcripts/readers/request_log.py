@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +11,7 @@ from refold.transcripts.aside import Aside
 from refold.transcripts.bodies import body_of, reported
 from refold.transcripts.recorded import Recorded
 from refold.transcripts.source import Document
-from refold.transcripts.streams import answer_of
+from refold.transcripts.streams import answer_of, whole
 
 Row = tuple[int, Any]
 
@@ -36,17 +35,8 @@ def _request(row: Any) -> dict[str, Any] | None:
     if not isinstance(request, dict):
         return None
     posted = request.get("postData")
-    body = _body(request.get("body", posted.get("text") if isinstance(posted, dict) else request))
+    body = whole(request.get("body", posted.get("text") if isinstance(posted, dict) else request))
     return body_of(body) if isinstance(body, dict) else None
-
-
-def _body(body: Any) -> Any:
-    if not isinstance(body, str):
-        return body
-    try:
-        return json.loads(body)
-    except ValueError:
-        return body
 
 
 def _response(row: dict[str, Any]) -> Any:
@@ -57,7 +47,7 @@ def _response(row: dict[str, Any]) -> Any:
     told = (
         response.get("body") or response.get("body_raw") or (content.get("text") if isinstance(content, dict) else None)
     )
-    return _body(told) if told else response
+    return whole(told) if told else response
 
 
 def read(document: Document) -> Iterator[Recorded]:
