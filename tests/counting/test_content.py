@@ -15,6 +15,7 @@ SAMPLES = {
     "log": "2026-01-02 10:11:12,345 INFO worker started\n2026-01-02 10:11:13,001 WARN slow disk on node\n" * 4,
     "base64": base64.b64encode(NOISE).decode(),
     "cjk": "请重新运行所有测试，然后告诉我结果。如果有失败，请查看日志。" * 4,
+    "latin": "Bitte führe alle Tests noch einmal aus, prüfe das Protokoll und berichte über die Ergebnisse. " * 4,
     "other": "Запустите все тесты снова и сообщите о результатах. " * 4,
 }
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from refold.core.counting import Counter, count_all
 from refold.core.messages import File, Image, Message, MessageId, Opaque, Reasoning, Text, ToolCall, ToolResult
 from refold.counting import ExactCounter, counter_for
+from refold.errors import UnknownModel
 
 FAMILIES = {
     "gpt-4o": ("gpt-4o", "o200k_base", True),
@@ -89,6 +90,14 @@ def test_a_message_counts_calls_arguments_results_and_reasoning() -> None:
     assert counter.message(message(Reasoning(size=4_000))) == bare + 1_000
 
 
+def test_thinking_costs_the_larger_of_what_is_readable_and_what_is_sealed() -> None:
+    counter = counter_for("claude-opus-4-7")
+    words = "alpha beta gamma delta " * 50
+    bare = counter.message(message())
+    assert counter.message(message(Reasoning(words, sealed=True, size=300))) == bare + counter.text(words)
+    assert counter.message(message(Reasoning("short", sealed=True, size=7_250))) == bare + 2_000
+
+
 def test_a_picture_costs_its_pixels_and_not_its_base64() -> None:
     counter = counter_for("claude-opus-4-6")
     picture = Image("image/png", bytes=900_000, width=1_092, height=1_092)
@@ -113,6 +122,11 @@ def test_a_counter_is_a_value() -> None:
     assert hash(counter) == hash(counter_for("anthropic/claude-opus-4.7"))
     checked: Counter = counter
     assert checked.text("") == 0
+
+
+def test_a_vocabulary_that_is_not_there_is_named() -> None:
+    with pytest.raises(UnknownModel, match="no-such"):
+        ExactCounter("no-such").text("hello")
 
 
 def test_scale_multiplies_every_text() -> None:

@@ -7,14 +7,14 @@ from typing import Literal, TypeAlias
 
 __all__ = ["Kind", "kind_of"]
 
-Kind: TypeAlias = Literal["prose", "code", "json", "log", "base64", "cjk", "other"]
+Kind: TypeAlias = Literal["prose", "latin", "code", "json", "log", "base64", "cjk", "other"]
 
 SAMPLE = 768  # characters looked at in each of three places
 SHORT = 24  # below this a text has no sort
 
-CJK = re.compile(
-    "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
-)
+# Chinese and Japanese; Korean and the scripts of other languages are "other", accented ones "latin".
+CJK = re.compile("[\u2e80-\u312f\u3190-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
+ACCENTED = re.compile("[\u00c0-\u024f]")
 ASCII = re.compile("[\x00-\x7f]")
 RUN = re.compile(r"[A-Za-z0-9+/=_-]{60,}")  # long runs without a space, as base64 has
 STAMPED = re.compile(
@@ -45,7 +45,7 @@ def kind_of(text: str) -> Kind:
         return "log"
     if _count(MARKS, sample) > 0.05 * size or (lines >= 4 and 3 * _count(INDENTED, sample) > lines):
         return "code"
-    return "prose"
+    return "latin" if _count(ACCENTED, sample) > 0.008 * size else "prose"
 
 
 def _sample(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from math import ceil
 
@@ -18,24 +18,29 @@ from refold.limits.names import provider_key, split
 
 __all__ = ["ExactCounter", "counter_for"]
 
-SEALED = 4  # characters of encrypted reasoning a token: base64 of packed text
 UNKNOWN = 3  # characters a token of parts this release cannot read: most are JSON
 
 
 class Framing(Struct, frozen=True):
-    """Tokens around the words: per message, conversation, call and result, and once where there are tools."""
+    """Tokens around the words: per message, conversation, call and result, and once where there are tools.
+
+    A token of encrypted thinking is `seal_chars` characters of base64, after `seal_frame` that hold none.
+    """
 
     per_message: int = 3
     per_conversation: int = 3
     per_call: int = 8
     per_result: int = 4
     per_tools: int = 12
+    seal_chars: float = 4.0
+    seal_frame: int = 0
 
 
 class Factors(Struct, frozen=True):
     """Tokens of a model per token of the vocabulary used in its place, by sort of text."""
 
     prose: float = 1.0
+    latin: float = 1.0
     code: float = 1.0
     json: float = 1.0
     log: float = 1.0
@@ -80,6 +85,10 @@ class ExactCounter(Struct, frozen=True):
         """Count one message with everything in it: calls, arguments, reasoning, pictures."""
         return self.framing.per_message + sum(map(self._part, message.parts))
 
+    def _sealed(self, size: int) -> int:
+        """Return the tokens behind a seal: what is readable beside it may be all of the thinking, or its summary."""
+        return ceil(max(0, size - self.framing.seal_frame) / self.framing.seal_chars * self.scale)
+
     def _part(self, part: Part) -> int:
         match part:
             case Text(text=text):
@@ -89,7 +98,7 @@ class ExactCounter(Struct, frozen=True):
             case ToolCall(name=name, arguments=arguments):
                 return self.framing.per_call + self.text(name) + self.text(arguments)
             case Reasoning(text=text, size=size):
-                return self.text(text) + ceil(size / SEALED)
+                return max(self.text(text), self._sealed(size))
             case Image():
                 return image_tokens(part, self.images)
             case File(text=text):
@@ -115,7 +124,7 @@ class _Table(Struct, frozen=True, forbid_unknown_fields=True):
     families: tuple[_Family, ...]
 
 
-@cache
+@lru_cache(512)  # a server is asked for whatever names its clients invent
 def counter_for(model: str | None, provider: str | None = None) -> ExactCounter:
     """Return the counter of a model, by its family in `encodings.json`; o200k for one that no row knows.
 

@@ -7,6 +7,8 @@ from functools import cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from refold.errors import UnknownModel
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -76,4 +78,7 @@ def _digest(text: str) -> bytes:
 def _tokenizer(encoding: str) -> Any:
     from splintr import Tokenizer  # the vocabularies take 20 MB: only who counts pays for them
 
-    return Tokenizer.from_pretrained(encoding)
+    try:
+        return Tokenizer.from_pretrained(encoding)
+    except ValueError as error:
+        raise UnknownModel(f"no vocabulary {encoding!r}; `counter_for(model)` knows those there are") from error
