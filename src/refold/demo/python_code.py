@@ -124,7 +124,7 @@ def service(entity: Entity, dice: Dice) -> str:
     constants = [f"{noun.upper()}_{dice.pick(('LIMIT', 'MINUTES', 'SIZE'))}" for noun in dice.some(shop().nouns, 4)]
     named = "\n".join(f"{constant} = {dice.between(3, 96) * 5}" for constant in constants)
     methods = "\n".join(_method(entity, verb, constants, dice.fork(verb)) for verb in entity.verbs)
-    return f'''"""What can be done with a {entity.name.replace("_", " ")}: {entity.purpose}."""
+    return f'''"""What can be done with {entity.table}: {entity.purpose}."""
 
 from __future__ import annotations
 

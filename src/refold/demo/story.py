@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Story", "agent"]
 
-ROUNDS = 8  # of looking around, in each task
+ROUNDS = 7  # of looking around, in each task
 REPEATED = ("rfd_Qm4Xv81TzA", "req_7c41e09ab2d8", "ord_5HnT20bWkE", "rsv_8hQ2LmZp0c")  # come back much later
 
 
@@ -163,15 +163,18 @@ class Story:
             calls = [tools.read(space, path)]
             self._say("reading", near, *calls, lead=f"Now the messages in {path}.", think=dice.below(3))
             for _ in range(dice.between(2, 4)):
-                pair = tools.small_change(space, path, dice)
-                if pair is not None:
+                if (pair := tools.small_change(space, path, dice)) is not None:
                     self._say("editing", near, tools.edit(space, path, *pair), think=dice.below(2))
             broken = dice.pick(space.tests(f"tests/services/test_{near.name}"))
             report = outputs.test_run(space, [broken[0]], [broken[1]], task, dice)
             self._say("testing", near, tools.bash(f"python -m pytest -v {broken[0]}", report, 1), think=2)
-            self._say(
-                "found", near, tools.read(space, broken[0]), lead=f"{broken[1]} pins the old text. It has to follow."
-            )
+            lead = f"{broken[1]} pins the old text. It has to follow."
+            self._say("found", near, tools.read(space, broken[0]), lead=lead)
+            old = tools.head_of(space.files[broken[0]], broken[1])
+            new = f"{old}  # new words since OD-{task.ticket}"
+            self._recorder.assistant("", self._thoughts(near, 1), (tools.edit(space, broken[0], old, new),))
+            report = outputs.test_run(space, [broken[0]], [], task, dice)
+            self._say("testing", near, tools.bash(f"python -m pytest -v {broken[0]}", report))
         self._say("editing", entity, tools.todo(plan, 4), think=1)
 
     def _finish(self, task: Task, entity: Entity, plan: Sequence[str], *, last: bool) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from refold.demo.dice import Dice
     from refold.demo.workspace import Workspace
 
-__all__ = ["bash", "edit", "glob", "grep", "read", "small_change", "stale_edit", "todo", "write"]
+__all__ = ["bash", "edit", "glob", "grep", "head_of", "read", "small_change", "stale_edit", "todo", "write"]
 
 
 def read(workspace: Workspace, path: str, offset: int = 1, limit: int | None = None) -> Call:
@@ -70,6 +70,12 @@ def todo(items: Sequence[str], done: int) -> Call:
     states = ["completed"] * done + ["in_progress"] + ["pending"] * len(items)
     todos = [{"content": item, "status": state} for item, state in zip(items, states, strict=False)]
     return Call("TodoWrite", {"todos": todos}, f"{min(done, len(items))} of {len(items)} done")
+
+
+def head_of(text: str, name: str) -> str:
+    """Return the first two lines of a function."""
+    start = text.index(f"def {name}(")
+    return "\n".join(text[start:].split("\n", 2)[:2])
 
 
 _CHANGES = (
