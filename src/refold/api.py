@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from refold import formats, policies
+from refold import formats
 from refold.core.budget import Budget, Limit, Usage
 from refold.core.counting import Counter, count_all
 from refold.core.engine import Planning, due, planning
 from refold.core.events import CompactionApplied, CompactionFailed, CompactionStarted, Observer, notify
 from refold.core.plan import Plan, checked
-from refold.core.policy import Policy
+from refold.core.policy import Policy, Step
 from refold.core.view import Cause, Violation
 from refold.outside import Outside
 from refold.request import Options, counter_for, format_for, inserted, request_for
 from refold.result import Check, Result, checked_result, folded, must_recount, proven, view_breakdown
+from refold.stages.close_calls import CloseCalls
+from refold.stages.mend import Mend
 
 if TYPE_CHECKING:
     from refold.limits.models import Window
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     from refold.request import Request
 
 __all__ = ["apply", "check", "compact", "count", "plan", "repair", "rewind", "violations", "window"]
+
+
+_PAIRS = CloseCalls(result="[No result was recorded]", call="[Call of {tool} was not recorded]")
+_REPAIR = Policy("repair", (Step(_PAIRS), Step(Mend()), Step(_PAIRS)))
 
 
 def compact(
@@ -217,7 +223,7 @@ def repair(messages: Sequence[Any], *, format: str | None = None, system: Any = 
     Raises:
         BrokenConversation: a breach that no repair mends, with its positions.
     """
-    options = Options(format=format, policy=policies.repairing(), budget=Budget(10**12), counter="policy", force=True)
+    options = Options(format=format, policy=_REPAIR, budget=Budget(10**12), counter="policy", force=True)
     request = request_for(messages, options)
     return proven(request, drive(request, Outside()), messages, system=system)
 

@@ -216,7 +216,8 @@ def usage_for(options: Options) -> Usage | None:
         return options.usage
     from refold.counting.usage import reported
 
-    return reported(options.usage)
+    report = reported(options.usage)
+    return Usage(report.prompt, report.completion, report.cached_read)
 
 
 def _whole(name: str, value: object) -> int:

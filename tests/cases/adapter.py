@@ -4,9 +4,10 @@ import copy
 import json
 
 import refold
+from refold.core.needs import Refused
 from refold.core.policy import Policy, Step
 from refold.stages.clear import Clear
-from refold.stages.deduplicate import Deduplicate
+from refold.stages.deduplicate import DeduplicateReads
 
 OPS = {"compact", "truncate", "prune", "dedupe", "repair", "auto", "estimate", "model_window", "classify_error"}
 CALLS = ("summarizer_", "removed_messages_covered", "summary_rejected")
@@ -18,6 +19,7 @@ class Stub:
     def __init__(self, spec):
         spec = spec or {"text": "Work in progress."}
         self.outcomes = spec.get("outcomes") or [{"text": text} for text in spec.get("texts", [spec.get("text")])]
+        self.finish = spec.get("finish")
         self.calls = []
         self.given = []
 
@@ -35,6 +37,8 @@ class Stub:
         outcome = self.outcomes[min(len(self.calls), len(self.outcomes)) - 1]
         if "raise" in outcome:
             raise RuntimeError(outcome["raise"]["message"])
+        if self.finish == "length":
+            return Refused("the answer was cut off at the output limit", "rejected")
         self.given.append(need)
         return outcome["text"]
 
@@ -73,6 +77,7 @@ def _compact(case, summarize=True):
         "summarizer_fence_not_broken": bool(stub.calls)
         and all(_fence_holds(call["messages"][0]["content"]) for call in stub.calls),
         "exception": None,
+        "count": lambda messages: refold.count(messages, format=case["format"]),
     }
 
 
@@ -91,7 +96,7 @@ def _prune(case):
 
 
 def _dedupe(case):
-    return _stage(case, Deduplicate("[File {path} - refer to latest read below]", saving=0.0))
+    return _stage(case, DeduplicateReads("[File {path} - refer to latest read below]", saving=0.0))
 
 
 def _repair(case):

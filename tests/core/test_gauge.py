@@ -23,3 +23,9 @@ def test_a_report_covers_all_before_the_newest_answer_unless_it_says_more():
     assert covered(messages, Usage(1, covers=5)) == 5
     assert covered(messages, Usage(1, covers=99)) == 5
     assert covered(talk("u: a").messages, Usage(1)) == 0
+
+
+def test_a_report_far_below_the_estimate_is_not_believed_where_that_is_asked_for():
+    assert ReportedPlusTail(doubt=0.6).measure(1_000, 20, USAGE) == 1_000
+    assert ReportedPlusTail(doubt=0.6).measure(800, 20, USAGE) == 520
+    assert ReportedPlusTail().measure(10_000, 20, USAGE) == 520

@@ -32,11 +32,20 @@ class HigherOf(Struct, frozen=True, tag="higher_of"):
 
 
 class ReportedPlusTail(Struct, frozen=True, tag="reported_plus_tail"):
-    """The last reported input plus an estimate of what came since; an estimate of all before any report (O02)."""
+    """The last reported input plus an estimate of what came since; an estimate of all before any report (O02).
+
+    `doubt`: a report below this share of the estimate is not believed; some local servers cut a prompt that is too
+    long without a word and report what was left of it.
+    """
+
+    doubt: float = 0.0
 
     def measure(self, estimated: int, since: int, usage: Usage | None) -> int:
         """Return the tokens of the whole request, given the estimate of all and of what came since the report."""
-        return usage.prompt + since if usage and usage.prompt > 0 else estimated
+        if usage is None or usage.prompt <= 0:
+            return estimated
+        reported = usage.prompt + since
+        return reported if reported >= estimated * self.doubt else estimated
 
 
 class LastTotal(Struct, frozen=True, tag="last_total"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from refold.core.needs import Answer, Archive, CountExactly, Given, Need, ReadFile, Refused, Summarize
+from refold.outside.splitting import asking
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -20,7 +21,8 @@ class Outside(Struct, frozen=True):
 
     `summarize` gives a summary, `read_file` a file's content, `archive` writes messages away and returns the place,
     `count` is the provider's own count. Each takes the need and returns a string (`count`: a number), or raises,
-    which is a refusal. `summarize` may be a coroutine function.
+    which is a refusal. `summarize` may be a coroutine function, and may return `Refused` with a kind; a request that
+    it refuses for its size is asked again in parts (W09).
     """
 
     summarize: Callable[[Summarize], str | Awaitable[str]] | None = None
@@ -30,16 +32,36 @@ class Outside(Struct, frozen=True):
 
     def answer(self, need: Need) -> Answer:
         """Answer one need, waiting for an asynchronous function to end."""
-        given = self._ask(need)
-        if isinstance(given, Refused):
-            return given
-        return _answer(need, _waited(given) if inspect.isawaitable(given) else given)
+        if not isinstance(need, Summarize):
+            return self._once(need)
+        rounds = asking(need)
+        try:
+            request = next(rounds)
+            while True:
+                request = rounds.send(self._once(request))
+        except StopIteration as done:
+            summary: Answer = done.value
+            return summary
 
     async def answer_async(self, need: Need) -> Answer:
         """Answer one need from within an event loop."""
+        if not isinstance(need, Summarize):
+            return await self._once_async(need)
+        rounds = asking(need)
+        try:
+            request = next(rounds)
+            while True:
+                request = rounds.send(await self._once_async(request))
+        except StopIteration as done:
+            summary: Answer = done.value
+            return summary
+
+    def _once(self, need: Need) -> Answer:
         given = self._ask(need)
-        if isinstance(given, Refused):
-            return given
+        return _answer(need, _waited(given) if inspect.isawaitable(given) else given)
+
+    async def _once_async(self, need: Need) -> Answer:
+        given = self._ask(need)
         if inspect.isawaitable(given):
             try:
                 given = await given
@@ -67,7 +89,9 @@ class Outside(Struct, frozen=True):
 
 
 def _refusal(error: Exception) -> Refused:
-    return Refused(f"{type(error).__name__}: {error}")
+    from refold.limits.overflow import is_overflow  # its table is read only when something failed
+
+    return Refused(f"{type(error).__name__}: {error}", "overflow" if is_overflow(error) else "failed")
 
 
 def _answer(need: Need, given: Any) -> Answer:
