@@ -24,7 +24,8 @@ from refold.core.counting import CharCounter
 from refold.core.messages import Image, MessageId
 from refold.counting import Calibration, ExactCounter, counter_for
 from refold.counting.images import image_tokens
-from refold.counting.slices import forget, tokens
+from refold.counting.memo import forget
+from refold.counting.slices import tokens
 from refold.errors import RefoldError
 from refold.formats import find
 from refold.transcripts import Recorded, read

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.counting.slices import SLICE, forget, mended, slices, tokens
+from refold.counting.memo import forget
+from refold.counting.slices import SLICE, mended, slices, tokens
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 

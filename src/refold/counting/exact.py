@@ -13,6 +13,7 @@ from msgspec import Struct
 from refold.core.messages import File, Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from refold.counting.content import kind_of
 from refold.counting.images import file_tokens, image_tokens
+from refold.counting.memo import remembered
 from refold.counting.slices import tokens
 from refold.limits.names import provider_key, split
 
@@ -74,7 +75,7 @@ class ExactCounter(Struct, frozen=True):
         count = tokens(self.encoding, text)
         if self.factors is None and self.scale == 1.0:
             return count
-        factor: float = getattr(self.factors, kind_of(text)) if self.factors else 1.0
+        factor: float = getattr(self.factors, remembered("kind", text, kind_of)) if self.factors else 1.0
         return ceil(count * factor * self.scale)
 
     def tools(self, schema: str) -> int:

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from refold.counting.memo import remembered
 from refold.errors import UnknownModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["forget", "mended", "slices", "tokens"]
+__all__ = ["mended", "slices", "tokens"]
 
 SLICE = 32_768  # characters; at most 128 KB, a few milliseconds in the tokenizer, which holds the interpreter's lock
 LOOK_BACK = 1_024  # how far before the end of a slice a good cut is looked for
-KEY = 64  # a text this short is its own key in the memo
-REMEMBERED = 32_768  # counts kept; one is some 150 bytes, so the memo stays under 5 MB
 
 # No encoding joins a letter or digit with a space behind it, nor a line break with the word behind it.
 CUT = re.compile(r"(?<=\w)(?= \w)|(?<=\n)(?=[^\s])")
-
-_memo: dict[tuple[str, str | bytes], int] = {}
 
 
 def tokens(encoding: str, text: str) -> int:
@@ -49,29 +45,14 @@ def mended(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def forget() -> None:
-    """Empty the memo."""
-    _memo.clear()
-
-
 def _count(encoding: str, text: str) -> int:
-    if not text:
-        return 0
-    key = encoding, text if len(text) <= KEY else _digest(text)
-    if (known := _memo.get(key)) is not None:
-        return known
-    try:
-        found = len(_tokenizer(encoding).encode_ordinary(text))
-    except UnicodeEncodeError:
-        found = len(_tokenizer(encoding).encode_ordinary(mended(text)))
-    if len(_memo) >= REMEMBERED:
-        _memo.clear()
-    _memo[key] = found
-    return found
+    def encoded(text: str) -> int:
+        try:
+            return len(_tokenizer(encoding).encode_ordinary(text))
+        except UnicodeEncodeError:
+            return len(_tokenizer(encoding).encode_ordinary(mended(text)))
 
-
-def _digest(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return remembered(encoding, text, encoded) if text else 0
 
 
 @cache

@@ -1,0 +1,40 @@
+"""Remembers what was found out about texts, by their digest: bounded, and never holding a long text itself."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["forget", "remembered"]
+
+Found = TypeVar("Found")
+
+KEY = 64  # a text this short is its own key
+REMEMBERED = 32_768  # values kept; one is some 200 bytes, so the memo stays under 7 MB
+
+_memo: dict[tuple[str, str | bytes], Any] = {}
+
+
+def remembered(what: str, text: str, work: Callable[[str], Found]) -> Found:
+    """Return what `work` finds for a text, from the memo when it was asked before; `what` names the question."""
+    key = what, text if len(text) <= KEY else _digest(text)
+    known: Found | None = _memo.get(key)
+    if known is not None:
+        return known
+    found = work(text)
+    if len(_memo) >= REMEMBERED:
+        _memo.clear()
+    _memo[key] = found
+    return found
+
+
+def forget() -> None:
+    """Empty the memo."""
+    _memo.clear()
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
