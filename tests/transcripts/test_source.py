@@ -100,7 +100,7 @@ def test_an_empty_file_is_refused(raw):
 
 
 def test_a_file_without_any_json_is_refused_even_leniently():
-    with pytest.raises(UnreadableTranscript, match="no line of 2 is JSON"):
+    with pytest.raises(UnreadableTranscript, match=r"<bytes>:1:1: broken JSON"):
         load(b"hello\nworld\n", lenient=True)
 
 
@@ -123,3 +123,12 @@ def test_the_path_is_kept_as_it_was_given(tmp_path):
     path.write_bytes(b"[1]")
     assert load(path).path == str(path)
     assert load(str(path)).values == [[1]]
+
+
+def test_what_a_broken_list_still_holds_is_saved_leniently():
+    raw = b'[\n  {"a": 1},\n  {"b": oops},\n  {"c": 3}\n]\n'
+    with pytest.raises(UnreadableTranscript, match=r"<bytes>:3:9: broken JSON"):
+        load(raw)
+    document = load(raw, lenient=True)
+    assert document.lines == [(2, {"a": 1}), (4, {"c": 3})]
+    assert document.notes == ("3 × line that is not JSON, skipped (lines 1, 3, 5)",)

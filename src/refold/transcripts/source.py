@@ -66,10 +66,8 @@ def load(source: str | os.PathLike[str] | bytes, *, lenient: bool = False) -> Do
     if not text.strip():
         raise UnreadableTranscript(f"{path}: the file is empty ({len(raw)} bytes); there is no conversation in it")
     values, numbers, bad = _values(path, text, lenient)
-    if not values:
-        raise UnreadableTranscript(
-            f"{path}: no line of {len(bad)} is JSON; a transcript is JSON or JSON lines, so name another file"
-        )
+    if not values:  # nothing could be saved: say where it first broke
+        _values(path, text, lenient=False)
     skipped = Aside()
     for number in bad:
         skipped.add("line that is not JSON, skipped", number)
@@ -169,7 +167,7 @@ def _scattered(
             values.append(value)
             numbers.append(number)
             number += text.count("\n", at, stop)
-            at = stop
+            at = stop + (lenient and text.startswith(",", stop))  # what a broken list still holds
         elif stop >= 0 and not lenient:
             _refuse(path, number, text[at:end], None)
         else:
