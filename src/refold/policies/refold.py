@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from refold.core.budget import Share
+from refold.core.gauge import ReportedPlusTail
 from refold.core.policy import Policy, Step, When
 from refold.stages.fit import Fit
 from refold.stages.supersede import Supersede
@@ -12,6 +13,7 @@ POLICY = Policy(
     summary="The default: fits any goal that can be fitted, without a model, and says where the rest is.",
     trigger=Share(0.8, inclusive=True),
     goal=Share(0.5),
+    gauge=ReportedPlusTail(doubt=0.6),
     steps=(
         Step(Supersede(), When.OVER_GOAL),
         Step(Fit(), When.OVER_GOAL),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from refold.core.edits import Edit, Hide, Rewrite, patched
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
 __all__ = ["Draft"]
 
 
+class Same(Enum):
+    """Says that a part is as the view has it."""
+
+    SAME = "same"
+
+
+SAME = Same.SAME
+
+
 class Draft:
     """The messages of a view with changes on trial; `total` is the size of the whole request, on the view's scale."""
 
@@ -28,6 +38,7 @@ class Draft:
         self.changes: dict[int, dict[Path, Part | None]] = {}
         self.total = view.tokens
         self.extra = 0
+        self.dropped: frozenset[int] = frozenset()
 
     def change(self, place: int, patches: Iterable[Patch]) -> int:
         """Change parts of a message, in place of earlier changes to the same parts; return the tokens saved."""
@@ -42,6 +53,21 @@ class Draft:
             changes.pop(path, None)
         return self._recounted(place)
 
+    def changed(self, place: int, patches: Iterable[Patch]) -> dict[Path, Part | Same | None]:
+        """Return what this run has made of the parts that patches name: for `restore`."""
+        changes = self.changes.get(place, {})
+        return {patch.at: changes.get(patch.at, SAME) for patch in patches}
+
+    def restore(self, place: int, before: dict[Path, Part | Same | None]) -> int:
+        """Make parts again what `changed` said; return the tokens saved, which is negative."""
+        changes = self.changes.setdefault(place, {})
+        for path, part in before.items():
+            if isinstance(part, Same):
+                changes.pop(path, None)
+            else:
+                changes[path] = part
+        return self._recounted(place)
+
     def hide(self, places: Iterable[int]) -> None:
         """Let messages leave the view."""
         for place in places:
@@ -49,10 +75,15 @@ class Draft:
                 self.hidden[place] = True
                 self.total -= self.sizes[place]
 
+    def drop(self, places: Iterable[int]) -> None:
+        """Let messages leave for good."""
+        self.dropped |= frozenset(places)
+        self.hide(self.dropped)
+
     def show(self, places: Iterable[int]) -> None:
-        """Let hidden messages return."""
+        """Let hidden messages return, but for those dropped."""
         for place in places:
-            if self.hidden[place]:
+            if self.hidden[place] and place not in self.dropped:
                 self.hidden[place] = False
                 self.total += self.sizes[place]
 

@@ -60,9 +60,9 @@ def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] =
         line = call_line(call)
         failed = _failed(call, result)
         code = exit_code(result.text)
-        ended = f"exit code {code}" if code is not None else "error" if result.is_error else "no exit code given"
+        ended = f"exit code {code}" if code is not None else "error" if result.is_error else ""
         if failed and (wrong := first_error(result.text)):
-            ended = f"{ended}: {wrong}"
+            ended = f"{ended}: {wrong}" if ended else wrong
         if line not in found:
             found[line] = Outcome(line, ended, failed, shell, failed and line not in went_well)
         if not failed:

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from refold.core.messages import Message, Note, text_of
 from refold.core.policy import Pure
-from refold.stages.digest import digest_text, limit_of
+from refold.stages.digest import Files, digest_text, limit_of
 from refold.stages.draft import Draft
 from refold.stages.facts import files_of
 from refold.stages.pin import lost, pins
 from refold.stages.refill import refill
 from refold.stages.regions import Regions, regions
-from refold.stages.shrink import shrink
+from refold.stages.shrink import Trail, shrink
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,7 +36,7 @@ class Fit(Pure, frozen=True):
     sentence is not made.
     """
 
-    newest: float = 0.4
+    newest: float = 0.5
     users: float = 0.5
 
     def edits(self, view: View, answers: tuple[object, ...] = ()) -> tuple[Edit, ...]:
@@ -45,21 +45,25 @@ class Fit(Pure, frozen=True):
             return ()
         draft = Draft(view)
         areas = regions(view, int(view.room * self.newest))
-        draft.hide(place for place, message in enumerate(view.messages) if _is_digest(message))
+        draft.drop(place for place, message in enumerate(view.messages) if _is_digest(message))
         digest = self._settled(draft, areas)
-        edits = (*draft.edits(), *((digest,) if digest else ()))
-        return () if edits and lost(view.after(edits), pins(view.transcript)) else edits
+        made = (digest,) if digest else ()
+        if lost(view, [*draft.shown(), *(insert.message for insert in made)]):
+            return ()
+        return (*draft.edits(), *made)
 
     def _settled(self, draft: Draft, areas: Regions) -> Insert | None:
         """Shrink and write the digest until both fit together, then fill up; return the digest."""
         view = draft.view
         reserve = limit_of(view)
+        files = files_of(view.transcript.messages)
         digest: Insert | None = None
+        trail = Trail()
         for _ in range(ROUNDS):
             draft.add(0)
-            trail = shrink(draft, areas, view.room - reserve, int(view.room * self.users))
+            shrink(draft, areas, view.room - reserve, int(view.room * self.users), trail)
             over = draft.total + reserve - view.room
-            digest = _digest(draft, max(reserve - max(over, 0), 0))
+            digest = _digest(draft, files, max(reserve - max(over, 0), 0))
             size = view.counter.message(digest.message) if digest else 0
             draft.add(size)
             if draft.total <= view.room:
@@ -94,15 +98,14 @@ def _is_digest(message: Message) -> bool:
     return message.note is not None and message.note.kind == "digest"
 
 
-def _digest(draft: Draft, limit: int) -> Insert | None:
+def _digest(draft: Draft, files: Files, limit: int) -> Insert | None:
     """Return the insert of a digest of all that the draft does not show as it was said."""
     view = draft.view
     kept = [message for message in draft.shown() if not _is_digest(message)]
-    text = digest_text(view, _left(draft), kept=kept, limit=limit)
+    text = digest_text(view, _left(draft), kept=kept, limit=limit, files=files)
     if not text:
         return None
-    read, modified = files_of(view.transcript.messages)
-    return view.insert("user", text, Note("digest", read, modified), before=_anchor(view))
+    return view.insert("user", text, Note("digest", *files), before=_anchor(view))
 
 
 def _left(draft: Draft) -> list[Message]:

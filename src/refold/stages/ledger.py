@@ -29,8 +29,11 @@ NAMED = re.compile(
 WEIGHTS = {"path": 1.5, "dotted": 1.2, "name": 1.0, "number": 0.6}  # of a reference, by its kind
 OUTPUT_CHARS = 400_000  # of the newest output that are looked through
 EACH_OUTPUT = 20_000  # characters at the start of one output
-KEPT_CHARS = 1_000_000  # of the newest kept text that are looked through
+KEPT_CHARS = 400_000  # of the newest kept text that are looked through
 SAID_ELSEWHERE = "messages"
+SEVERAL = 4  # identifiers that are worth a line of their own
+OWN, SEEN, LATE = 2.0, 0.5, 1.5  # what counts: uses by the assistant or the user, showings by tools, how lately
+LENGTH = 60  # characters that halve the worth of an identifier, since room is short
 
 
 class Atom(Struct, frozen=True):
@@ -76,18 +79,21 @@ def ledger(view: View, left: Sequence[Message], kept: Iterable[str] = (), limit:
         if kind is None:
             continue
         weight = WEIGHTS[kind.lastgroup or "name"]
-        score = weight * (2.0 * min(used[raw], 4) + 0.5 * min(seen[raw], 4) + 1.5 * (place + 1) / len(left))
+        score = OWN * min(used[raw], 4) + SEEN * min(seen[raw], 4) + LATE * (place + 1) / len(left)
+        score *= weight / (1 + len(word) / LENGTH)
         if word not in atoms or atoms[word].score < score:
             atoms[word] = Atom(word, source, score)
     return tuple(sorted(atoms.values(), key=lambda atom: (-atom.score, atom.text))[:limit])
 
 
 def grouped(atoms: Iterable[Atom]) -> tuple[str, ...]:
-    """Return one line a source, with its identifiers in the order given."""
+    """Return one line a source that has several identifiers, and one for all the others, best first."""
     lines: dict[str, list[str]] = {}
     for atom in atoms:
         lines.setdefault(atom.source, []).append(atom.text)
-    return tuple(f"{source}: {', '.join(words)}" for source, words in lines.items())
+    several = [f"{source}: {', '.join(words)}" for source, words in lines.items() if len(words) >= SEVERAL]
+    single = [word for words in lines.values() if len(words) < SEVERAL for word in words]
+    return (*several, f"elsewhere: {', '.join(single)}") if single else tuple(several)
 
 
 def _said(view: View, message: Message) -> Iterable[tuple[str, str, bool]]:
@@ -99,7 +105,7 @@ def _said(view: View, message: Message) -> Iterable[tuple[str, str, bool]]:
             case ToolCall(arguments=arguments):
                 yield part.name, arguments.replace("\\n", " ").replace('\\"', '"'), True
             case ToolResult():
-                yield call_line(view.call_of(message, part), part, limit=80), part.text, False
+                yield call_line(view.call_of(message, part), part, limit=60), part.text, False
             case Reasoning():
                 pass
             case _:

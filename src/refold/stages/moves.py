@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from refold.core.messages import File, Image, Patch, Reasoning, Text, ToolCall, ToolResult
 from refold.stages.outline import pointer
 from refold.stages.pin import pins_of
-from refold.stages.replacing import is_pointer, original_parts, picture_marker, replaced_by
+from refold.stages.replacing import is_pointer, original_parts, picture_marker, replaced_by, with_words
 from refold.stages.shorten import shorten, shorten_arguments
 
 if TYPE_CHECKING:
@@ -48,16 +48,11 @@ class Cleared(Struct, frozen=True):
 
 
 def results_in(draft: Draft, places: Iterable[int]) -> Iterator[tuple[int, ToolResult]]:
-    """Yield each output that still stands in visible messages, with its position."""
+    """Yield each output of visible messages that is more than a pointer, as it is now, with its position."""
     for place in places:
         if not draft.hidden[place]:
-            message = draft.base[place]
-            done = draft.changes.get(place, {})
-            for result in message.results:
-                if result.at in done or any(inner.at in done for inner in result.content):
-                    continue
-                if not is_pointer(message, result):
-                    yield place, result
+            message = draft.messages[place]
+            yield from ((place, result) for result in message.results if not is_pointer(message, result))
 
 
 def clear_results(draft: Draft, places: Iterable[int], target: int, *, errors: bool = False) -> list[Cleared]:
@@ -68,16 +63,14 @@ def clear_results(draft: Draft, places: Iterable[int], target: int, *, errors: b
             break
         if result.is_error is not errors or len(result.text) + 2_000 * _pictures(result) < WORTH:
             continue
-        message = draft.base[place]
-        whole = original_parts(draft.view, message).get(result.at) if message.patches else result
-        said = whole if isinstance(whole, ToolResult) else result
-        text = pointer(draft.view.call_of(message, result), said, said.text)
-        patches = replaced_by(result, text)
+        said = original_result(draft, place, result)
+        patches = replaced_by(result, pointer(draft.view.call_of(draft.base[place], result), said, said.text))
+        before = draft.changed(place, patches)
         saved = draft.change(place, patches)
         if saved > 0:
             done.append(Cleared(place, result, patches, saved))
         else:
-            draft.undo(place, [patch.at for patch in patches])
+            draft.restore(place, before)
     return done
 
 
@@ -117,8 +110,9 @@ def strip_pictures(draft: Draft, places: Iterable[int], target: int) -> None:
         for part in draft.messages[place].parts:
             inner = part.content if isinstance(part, ToolResult) else (part,)
             patches = [Patch(one.at, picture_marker(one)) for one in inner if isinstance(one, Image | File)]
+            before = draft.changed(place, patches)
             if patches and draft.change(place, patches) <= 0:
-                draft.undo(place, [patch.at for patch in patches])
+                draft.restore(place, before)
 
 
 def hide_segments(draft: Draft, regions: Regions, places: range, target: int) -> list[range]:
@@ -147,22 +141,20 @@ def hide_users(draft: Draft, regions: Regions, target: int) -> list[int]:
     return gone
 
 
-def cut_results(draft: Draft, places: Iterable[int], target: int, least: int) -> None:
+def cut_results(draft: Draft, places: Iterable[int], target: int, least: int) -> list[Cleared]:
     """Cut the largest outputs to whole lines of head and tail, all to one size, not below `least` tokens."""
+    done: list[Cleared] = []
     if draft.total <= target:
-        return
+        return done
     found = [(place, result, draft.view.counter.text(result.text)) for place, result in results_in(draft, places)]
     cap = max(_cap([size for _, _, size in found], draft.total - target), least)
     for place, result, size in found:
         if size > cap and draft.total > target:
             said = original_result(draft, place, result)
             text = shorten(said.text, cap, draft.view.counter.text)
-            patches = (
-                [Patch(inner.at, Text(text)) for inner in result.content if isinstance(inner, Text)]
-                if sum(isinstance(inner, Text) for inner in result.content) == 1 and result.content[0].at != result.at
-                else replaced_by(result, text)
-            )
-            draft.change(place, patches)
+            patches = with_words(result, text)
+            done.append(Cleared(place, result, patches, draft.change(place, patches)))
+    return done
 
 
 def cut_texts(draft: Draft, places: Iterable[int], target: int, least: int) -> None:
@@ -180,7 +172,7 @@ def cut_texts(draft: Draft, places: Iterable[int], target: int, least: int) -> N
     cap = max(_cap([size for _, _, size in found], draft.total - target), least)
     for place, part, size in found:
         if size > cap and draft.total > target:
-            message = draft.base[place]
+            message = draft.messages[place]
             said = original_parts(draft.view, message).get(part.at) if message.patches else None
             text = said.text if isinstance(said, Text) else part.text
             keep = pins_of(text) if message.role == "user" else ()
@@ -203,7 +195,7 @@ def _cap(sizes: list[int], need: int) -> int:
 
 def original_result(draft: Draft, place: int, result: ToolResult) -> ToolResult:
     """Return an output as it was said, whatever earlier plans did to it."""
-    message: Message = draft.base[place]
+    message: Message = draft.messages[place]
     said = original_parts(draft.view, message).get(result.at) if message.patches else None
     return said if isinstance(said, ToolResult) else result
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["CLEARED", "call_line", "content_line", "exit_code", "first_error", "one_line", "pointer"]
 
 CLEARED = "[output cleared]"
-LOOKED_AT = 6_000  # characters at the start of an output that are searched for what it is
-AT_END = 2_000  # and at its end, where commands say how they ended
+LOOKED_AT = 2_000  # characters at the start of an output that are searched for what it is
+AT_END = 1_000  # and at its end, where commands say how they ended
 NAMES = 8  # definitions, keys or files named in a line
 
 CODE = re.compile(

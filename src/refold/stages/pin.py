@@ -6,6 +6,7 @@ Only what a user or a system message says can become a pin; words of a tool or o
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from msgspec import Struct
 from refold.core.messages import Message, MessageId, Role, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from refold.core.transcript import Transcript
     from refold.core.view import View
@@ -22,27 +23,31 @@ __all__ = ["Pin", "lost", "pins", "pins_of", "said_in"]
 
 LONGEST = 600  # characters; a longer sentence is split at its clauses, a longer clause is no prose
 
-# Words that forbid, oblige or limit; matched in text of users and systems only, so that a false hit costs a line.
+# Words that forbid, oblige or limit; looked for in words of users and systems only, so that a false hit costs a line.
 ENGLISH = (
-    r"never|must(?:n['’]?t)?|only|don['’]?t|do not|does not|not to|no longer|always|avoid|cannot|can['’]?t|may not|"
-    r"shall|should(?:n['’]?t)?|won['’]?t|not allowed|forbidden|prohibited|required?|requires|ensure|make sure|"
-    r"without|unless|except|at (?:most|least)|no more than|no less than|not more than|up to|within|exactly|"
-    r"from now on|read[- ]only|before you|ask me|tell me|in doubt|instead of|rather than|prefer|stick to|"
-    r"leave \w+ (?:alone|as|untouched)|keep|stay|every(?:where)?|remember|important"
+    "never must mustn't only don't dont always avoid cannot can't shall should shouldn't won't forbidden prohibited "
+    "require requires required ensure without unless except exactly within read-only prefer keep stay every "
+    "everywhere remember important"
 )
 GERMAN = (
-    r"nie(?:mals)?|muss|müssen|musst|nicht|nur|immer|kein(?:e|en|er|em|es)?|darf(?:st)?|dürfen|vermeide[n]?|ohne|"
-    r"höchstens|mindestens|soll(?:st|en|te)?|ausschließlich|verboten|bitte|stets"
+    "nie niemals muss müssen musst nicht nur immer kein keine keinen keiner keinem darf darfst dürfen vermeide "
+    "vermeiden ohne höchstens mindestens soll sollst sollen sollte ausschließlich verboten bitte stets"
 )
 FRENCH = (
-    r"jamais|ne [\w'’]+ pas|n['’]\w+ pas|ne pas|doit|doivent|devez|dois|toujours|seulement|uniquement|évite[rz]?|sans|"
-    r"interdit[e]?s?|au (?:plus|moins)|obligatoire(?:ment)?|il faut"
+    "jamais doit doivent devez dois toujours seulement uniquement évite éviter évitez sans interdit interdite "
+    "obligatoire obligatoirement"
 )
-SPANISH = (
-    r"nunca|jamás|debe[ns]?|debes|siempre|solo|sólo|solamente|únicamente|evita[r]?|sin|no (?:uses?|hagas|toques?|"
-    r"borres?|cambies?|modifiques?|debes?|puedes?|escribas?|elimines?)|prohibid[oa]s?|como (?:máximo|mínimo)|hay que"
-)
-WORDS = re.compile(rf"\b(?:{ENGLISH}|{GERMAN}|{FRENCH}|{SPANISH})\b", re.I)
+SPANISH = "nunca jamás debe deben debes siempre solo sólo solamente únicamente evita evitar prohibido prohibida"
+WORDS = frozenset(f"{ENGLISH} {GERMAN} {FRENCH} {SPANISH}".split())
+PHRASES = (
+    "do not ", "does not ", " not to ", "no longer ", "may not ", "not allowed", "make sure", "at most", "at least",
+    "no more than", "no less than", "not more than", " up to ", "from now on", "before you", "ask me", "tell me",
+    "in doubt", "instead of", "rather than", "stick to", "leave it", "leave the", "read only",
+    " ne pas ", "au plus", "au moins", "il faut", " n'", "no uses", "no hagas", "no toques", "no borres", "no cambies",
+    "no modifiques", "no puedes", "no escribas", "no elimines", "como máximo", "como mínimo", "hay que",
+)  # fmt: skip
+NE_PAS = re.compile(r"\bne \w+ pas\b")
+WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 CJK = re.compile(
     "しない|するな|ない(?:で|こと)|べき|必ず|決して|絶対|禁止|のみ|だけ|常に|避け|いけません|なければ|ください|"
     "不要|不得|不能|不可|不许|不准|禁止|必须|必須|只能|只有|仅|总是|永远|絕不|绝不|切勿|请勿|避免|务必|始终|一定"
@@ -60,6 +65,7 @@ class Pin(Struct, frozen=True):
     role: Role
 
 
+@lru_cache(maxsize=4_096)
 def pins_of(text: str) -> tuple[str, ...]:
     """Return the sentences of a text that forbid, oblige or limit, as they stand."""
     found: dict[str, None] = {}
@@ -67,9 +73,19 @@ def pins_of(text: str) -> tuple[str, ...]:
         pieces = [sentence] if len(sentence) <= LONGEST else CLAUSES.split(sentence)
         for piece in pieces:
             piece = piece.strip()
-            if 3 < len(piece) <= LONGEST and (WORDS.search(piece) or CJK.search(piece)):
+            if 3 < len(piece) <= LONGEST and _limits(piece):
                 found[piece] = None
     return tuple(found)
+
+
+def _limits(sentence: str) -> bool:
+    """Tell whether a sentence holds a word or phrase that forbids, obliges or limits, in one of seven languages."""
+    if not sentence.isascii() and CJK.search(sentence):
+        return True
+    small = f" {sentence.lower().replace('’', chr(39))} "
+    if not WORDS.isdisjoint(WORD.findall(small)):
+        return True
+    return any(phrase in small for phrase in PHRASES) or NE_PAS.search(small) is not None
 
 
 def pins(transcript: Transcript) -> tuple[Pin, ...]:
@@ -89,7 +105,7 @@ def said_in(messages: Iterable[Message]) -> str:
     return "\n".join(text_of(message) for message in messages if message.role in ("user", "system"))
 
 
-def lost(view: View, wanted: Iterable[Pin] | None = None) -> tuple[Pin, ...]:
-    """Return the pins that the view no longer holds word for word; `wanted` are all of the transcript's by default."""
-    said = said_in(view.messages)
-    return tuple(pin for pin in (pins(view.transcript) if wanted is None else wanted) if pin.text not in said)
+def lost(view: View, messages: Sequence[Message] | None = None) -> tuple[Pin, ...]:
+    """Return the pins of the view's transcript that its messages, or the messages given, do not hold word for word."""
+    said = said_in(view.messages if messages is None else messages)
+    return tuple(pin for pin in pins(view.transcript) if pin.text not in said)

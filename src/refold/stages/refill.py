@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from refold.core.messages import Patch, Text
 from refold.stages.moves import Cleared, original_result
-from refold.stages.replacing import replaced_by
+from refold.stages.replacing import with_words
 from refold.stages.shorten import shorten
 
 if TYPE_CHECKING:
@@ -27,35 +27,44 @@ def refill(draft: Draft, trail: Trail, room: int) -> None:
         if draft.total + draft.sizes[place] <= room:
             draft.show([place])
     for segment in reversed(trail.segments):
-        if draft.total + draft.size(segment) > room:
-            break
-        draft.show(segment)
+        if draft.total + draft.size(segment) <= room:
+            draft.show(segment)
     tries = TRIES
     for cleared in reversed(trail.cleared):
         if draft.total >= enough or not tries:
             break
         if draft.hidden[cleared.place]:
             continue
-        if draft.total + cleared.saved <= room:
-            draft.undo(cleared.place, [patch.at for patch in cleared.patches])
-        else:
+        if draft.total + cleared.saved > room or not _put_back(draft, cleared, room):
             tries -= 1
             _put_part(draft, cleared, room)
     if draft.total < enough:
         _part_of_segment(draft, trail, room)
 
 
+def _put_back(draft: Draft, cleared: Cleared, room: int) -> bool:
+    """Show an output as it was before this run, if it fits; tell whether it does."""
+    before = draft.changed(cleared.place, cleared.patches)
+    draft.undo(cleared.place, before)
+    if draft.total > room:
+        draft.restore(cleared.place, before)
+    return draft.total <= room and draft.changed(cleared.place, cleared.patches) != before
+
+
 def _put_part(draft: Draft, cleared: Cleared, room: int) -> None:
     """Show as many whole lines of a cleared output as there is room for."""
     count = draft.view.counter.text
     said = original_result(draft, cleared.place, cleared.result)
-    pointer = next((patch.to.text for patch in cleared.patches if isinstance(patch.to, Text)), "")
-    limit = room - draft.total + count(pointer) - 2
+    before = draft.changed(cleared.place, cleared.patches)
+    if not any(isinstance(part, Text) for part in before.values()):
+        return
+    words = next((part.text for part in before.values() if isinstance(part, Text)), "")
+    limit = room - draft.total + count(words) - 2
     if limit < WORTH:
         return
-    draft.change(cleared.place, replaced_by(cleared.result, shorten(said.text, limit, count)))
+    draft.change(cleared.place, with_words(cleared.result, shorten(said.text, limit, count)))
     if draft.total > room:
-        draft.change(cleared.place, cleared.patches)
+        draft.restore(cleared.place, before)
 
 
 def _part_of_segment(draft: Draft, trail: Trail, room: int) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, Part, Path
     from refold.core.view import View
 
-__all__ = ["is_pointer", "original_parts", "picture_marker", "replaced_by"]
+__all__ = ["is_pointer", "original_parts", "picture_marker", "replaced_by", "with_words"]
 
 POINTER = "[output "
 
@@ -31,6 +31,14 @@ def replaced_by(result: ToolResult, text: str) -> tuple[Patch, ...]:
     first = next((inner for inner in known if isinstance(inner, Text)), known[0])
     dropped = (Patch(inner.at, None) for inner in known if inner is not first)
     return (Patch(first.at, Text(text)), *dropped)
+
+
+def with_words(result: ToolResult, text: str) -> tuple[Patch, ...]:
+    """Return the patches that change the words of a result, and leave its pictures where its words are one block."""
+    words = [inner for inner in result.content if isinstance(inner, Text)]
+    if len(words) == 1 and words[0].at and words[0].at != result.at:
+        return (Patch(words[0].at, Text(text)),)
+    return replaced_by(result, text)
 
 
 def picture_marker(part: Image | File) -> Text:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from refold.stages.outline import ERROR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 __all__ = ["shorten", "shorten_arguments"]
 
 ROUNDS = 7
 CLOSE = 0.96  # of the limit used is near enough
+NEAR = 20  # a step of less than this part of the text changes nothing that matters
 HEAD, TAIL = 0.5, 0.35  # of the characters; the rest is for error lines of the middle
 LONG_LINE = 400  # characters from which a line may be cut inside, between words
 LONG_LIST = 24  # items from which a list in arguments is cut
@@ -29,11 +30,12 @@ def shorten(text: str, limit: int, count: Callable[[str], int], *, keep: Sequenc
     size = count(text)
     if size <= limit:
         return text
+    lines = text.split("\n")
     chars = int(len(text) * max(limit, 0) / size)
-    best = _cut(text, 0, keep)
+    best = _cut(lines, 0, keep)
     low, high = 0, len(text)
     for _ in range(ROUNDS):
-        made = _cut(text, chars, keep)
+        made = _cut(lines, chars, keep)
         size = count(made)
         if size <= limit:
             best, low = made, chars
@@ -42,7 +44,10 @@ def shorten(text: str, limit: int, count: Callable[[str], int], *, keep: Sequenc
         else:
             high = chars
         aimed = int(chars * limit / max(size, 1) * 0.99)
-        chars = aimed if low < aimed < high else (low + high) // 2
+        following = aimed if low < aimed < high else (low + high) // 2
+        if size <= limit and abs(following - chars) * NEAR < chars:
+            break
+        chars = following
     return best
 
 
@@ -77,10 +82,10 @@ def _smaller(value: Any, chars: int) -> Any:
             return value
 
 
-def _cut(text: str, chars: int, keep: Sequence[str]) -> str:
-    lines = text.split("\n")
+def _cut(lines: Sequence[str], chars: int, keep: Sequence[str]) -> str:
     head, first = _taken(lines, int(chars * HEAD))
-    tail, last = _taken([line[::-1] for line in reversed(lines[first:])], int(chars * TAIL))
+    back = (lines[place][::-1] for place in range(len(lines) - 1, first - 1, -1))
+    tail, last = _taken(back, int(chars * TAIL))
     tail = [line[::-1] for line in reversed(tail)]
     middle = lines[first : len(lines) - last]
     shown = "\n".join([*head, *tail])
@@ -90,12 +95,13 @@ def _cut(text: str, chars: int, keep: Sequence[str]) -> str:
     if left > 1:
         marker = f"[… {left:,} of {len(lines):,} lines left out …]"
     else:
-        out = len(text) - len(shown) - sum(map(len, errors))
-        marker = f"[… {max(out, 0):,} of {len(text):,} characters left out …]"
+        whole = sum(map(len, lines)) + len(lines) - 1
+        out = whole - len(shown) - sum(map(len, errors))
+        marker = f"[… {max(out, 0):,} of {whole:,} characters left out …]"
     return "\n".join([*head, marker, *kept, *errors, *tail])
 
 
-def _taken(lines: Sequence[str], chars: int) -> tuple[list[str], int]:
+def _taken(lines: Iterable[str], chars: int) -> tuple[list[str], int]:
     """Return lines up to a number of characters, and how many are whole; a very long line is cut between words."""
     taken: list[str] = []
     for line in lines:

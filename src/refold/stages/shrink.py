@@ -38,20 +38,21 @@ class Trail(Struct):
     users: list[int] = []
 
 
-def shrink(draft: Draft, areas: Regions, target: int, users: int) -> Trail:
+def shrink(draft: Draft, areas: Regions, target: int, users: int, trail: Trail) -> None:
     """Make the draft smaller until it meets the target; `users` is what users' turns may have in tokens.
+
+    `trail` takes down what was done.
 
     Old: output, arguments, reasoning, pictures, errors, whole batches. Then users beyond their share, the largest
     of the newest part, the rest of it, older users' turns, the newest batch, and at the very last users' words.
     """
-    trail = Trail()
     every = range(len(draft.base))
     old, newer = range(areas.tail), range(areas.tail, len(every))
     calm = [place for place in newer if place not in areas.fresh]
     _lighten(draft, old, target, trail, areas)
     trail.segments += hide_segments(draft, areas, old, target)
     _limit_users(draft, areas, target, users, trail)
-    cut_results(draft, newer, target, ROOMY)
+    trail.cleared += cut_results(draft, newer, target, ROOMY)
     shorten_calls(draft, newer, target)
     cut_texts(draft, _assistants(draft, every), target, ROOMY)
     _lighten(draft, calm, target, trail, areas)
@@ -59,13 +60,12 @@ def shrink(draft: Draft, areas: Regions, target: int, users: int) -> Trail:
     trail.users += hide_users(draft, areas, target)
     fresh = sorted(areas.fresh)
     drop_reasoning(draft, fresh, target, areas.newest_user)
-    cut_results(draft, fresh, target, TIGHT)
+    trail.cleared += cut_results(draft, fresh, target, TIGHT)
     strip_pictures(draft, every, target)
     shorten_calls(draft, fresh, target, SHORT)
     cut_texts(draft, _assistants(draft, every), target, TIGHT)
     cut_texts(draft, areas.users[:-1], target, TIGHT)
     cut_texts(draft, areas.users[-1:], target, TIGHT)
-    return trail
 
 
 def _lighten(draft: Draft, places: Sequence[int], target: int, trail: Trail, areas: Regions) -> None:
