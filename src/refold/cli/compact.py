@@ -60,7 +60,7 @@ def each(
     failed = 0
     for talk in reading.conversations(files, how, doing):
         try:
-            with show.working(f"{doing} {talk.label}"):
+            with show.working(f"{doing} {talk.label}", alone=len(named) == 1):
                 result = work(talk)
         except (BrokenConversation, CannotFit, OutsideError) as error:
             if len(named) == 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import rich_click as click
 
@@ -16,9 +16,13 @@ WINDOWS = (32_000, 200_000)
 
 
 class Trial(NamedTuple):
-    """What one policy made of one conversation in one window; `refused` says why it made nothing."""
+    """What one policy made of one conversation in one window; `refused` says why it made nothing.
+
+    `before` and `after` are exact counts, `of_goal` is the share of the goal as the policy itself counts.
+    """
 
     example: str
+    messages: int
     window: int
     policy: str
     before: int = 0
@@ -27,6 +31,7 @@ class Trial(NamedTuple):
     cleared: int = 0
     hidden: int = 0
     valid: bool = False
+    fits: bool = False
     of_goal: float = 0.0
     seconds: float = 0.0
     refused: str = ""
@@ -51,47 +56,56 @@ def command(policy: str | None, windows: tuple[int, ...], as_json: bool) -> None
         return
     for example, window in dict.fromkeys((trial.example, trial.window) for trial in trials):
         _print([trial for trial in trials if (trial.example, trial.window) == (example, window)])
-    show.line("\nOn a file of your own: refold plan FILE --window 200k")
+    show.line("\nCounts are exact; triggers and goals are by each policy's own count.")
+    show.line("On a file of your own: refold plan FILE --window 200k")
 
 
 def _tried(example: Example, window: int, name: str) -> Trial:
     from refold import formats
     from refold.cli import outcome
+    from refold.core.counting import count_all
     from refold.errors import RefoldError
     from refold.request import Options
 
-    wanted = Options(
-        format=example.format, policy=name, window=window, system=example.system, tools=example.tools, force=True
-    )
+    wanted = Options(format=example.format, policy=name, window=window, system=example.system, tools=example.tools)
+    size = len(example.messages)
     start = time.perf_counter()
     try:
         request, plan = outcome.planned(example.messages, wanted)
     except RefoldError as error:
-        return Trial(example.name, window, name, refused=str(error))
+        return Trial(example.name, size, window, name, refused=str(error))
     seconds = time.perf_counter() - start
+    before, after = request.view, request.view.after(plan.edits)
     fates = [row.fate for row in outcome.rows(request, plan)]
-    out = formats.assemble(request.format, request.view.after(plan.edits).messages)
-    sizes = plan.sizes
+    out = formats.assemble(request.format, after.messages)
     return Trial(
-        example.name, window, name, sizes.before, sizes.after, fates.count(outcome.Fate.KEPT),
+        example.name, size, window, name, count_all(request.exact, before.messages),
+        count_all(request.exact, after.messages), fates.count(outcome.Fate.KEPT),
         fates.count(outcome.Fate.CLEARED) + fates.count(outcome.Fate.SHORTENED), fates.count(outcome.Fate.HIDDEN),
         not formats.broken(request.format, formats.read(request.format, out).messages),
-        sizes.after / sizes.goal, seconds,
+        plan.sizes.after <= plan.sizes.limit, plan.sizes.after / plan.sizes.goal, seconds,
     )  # fmt: skip
 
 
 def _print(trials: list[Trial]) -> None:
     from refold.cli import show
 
-    heads = ("policy", ">before", ">after", ">kept", ">cleared", ">hidden", ">valid", ">of goal", ">time", "#")
-    rows: list[tuple[Any, ...]] = []
+    heads = ("policy", ">after", ">kept", ">cleared", ">hidden", ">valid", ">fits", ">of goal", ">time", "#")
+    rows: list[tuple[str, ...]] = []
     for trial in trials:
         if trial.refused:
             rows.append((trial.policy, *[""] * 8, show.clean(trial.refused, 60)))
             continue
         rows.append(
-            (trial.policy, show.number(trial.before), show.number(trial.after), show.number(trial.kept),
-             show.number(trial.cleared), show.number(trial.hidden), "yes" if trial.valid else "no",
-             f"{trial.of_goal:.0%}", f"{trial.seconds * 1000:,.0f} ms", show.bar(trial.after, trial.before, 12))
+            (trial.policy, show.number(trial.after), show.number(trial.kept), show.number(trial.cleared),
+             show.number(trial.hidden), _yes(trial.valid), _yes(trial.fits), f"{trial.of_goal:.0%}",
+             f"{trial.seconds * 1000:,.0f} ms", show.bar(trial.after, trial.before))
         )  # fmt: skip
-    show.table(heads, rows, title=f"{trials[0].example}, window {trials[0].window:,}")
+    first = trials[0]
+    before = max(trial.before for trial in trials)
+    title = f"{first.example}: {first.messages:,} messages of {before:,} tokens, window {first.window:,}"
+    show.table(heads, rows, title=title)
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from refold.cli.outcome import Row
-    from refold.core.messages import Message
+
+CONTEXT = 2  # lines alike before the first that differs
+LINE = 240  # characters shown of a line
 
 
 @click.command("diff")
@@ -70,20 +72,30 @@ def _side_by_side(rows: Sequence[Row], lines: int) -> None:
             shown.append((span, f"{len(run):,} {first.fate}, {tokens:,} tokens", "" if first.fate == "hidden" else "="))
         else:
             place = "new" if first.position is None else str(first.position)
-            shown.append((place, _text(first.old, first, lines), _text(first.new, first, lines)))
+            shown.append((place, *_texts(first, lines)))
         styles.append(STYLES.get(first.fate, "dim"))
     show.beside(("position", "before", "after"), shown, styles)
 
 
-def _text(message: Message | None, row: Row, lines: int) -> str:
-    from refold.cli import show
+def _texts(row: Row, most: int) -> tuple[str, str]:
+    """Return both sides of a row, from shortly before the first line that differs, at most so many lines (0: all)."""
     from refold.cli.labels import said
 
-    if message is None:
-        return "" if row.old is None else f"[{row.fate}: {row.why}]"
-    tokens = row.before if message is row.old else row.after
-    words = said(message).splitlines()
-    kept = words if not lines or len(words) <= lines else words[:lines]
-    rest = [f"… {len(words) - len(kept):,} more lines"] if len(kept) < len(words) else []
-    head = f"{row.role}, {tokens:,} tokens"
-    return "\n".join([head, *(show.clean(text, 2_000 if lines else 0) for text in kept), *rest])
+    old = said(row.old).splitlines() if row.old else []
+    new = said(row.new).splitlines() if row.new else []
+    alike = next((place for place, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), 0)
+    start = max(alike - CONTEXT, 0) if most else 0
+    absent = "" if row.old is None else f"{row.fate}: {row.why}"
+    return (
+        _side(row, old, row.before, start, most) if row.old else "",
+        _side(row, new, row.after, start, most) if row.new else absent,
+    )
+
+
+def _side(row: Row, words: Sequence[str], tokens: int, start: int, most: int) -> str:
+    from refold.cli import show
+
+    stop = start + most if most else len(words)
+    head = [f"{row.role}, {tokens:,} tokens", *([f"… {start:,} lines alike"] if start else [])]
+    rest = [f"… {len(words) - stop:,} more lines"] if len(words) > stop else []
+    return "\n".join([*head, *(show.clean(text, LINE if most else 0) for text in words[start:stop]), *rest])

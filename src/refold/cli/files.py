@@ -67,7 +67,7 @@ def conversations(names: Sequence[str], how: Reading, doing: str = "Reading") ->
     some = False
     for each in show.progress(named, doing):
         try:
-            found = read(each.path, how, notes=len(named) == 1)
+            found = read(each.path, how, alone=len(named) == 1)
         except UnreadableTranscript as error:
             if not each.within:
                 raise
@@ -93,8 +93,8 @@ def only(name: str, how: Reading) -> Conversation:
     return read(named[0].path, how)[0]
 
 
-def read(path: str, how: Reading, *, notes: bool = True) -> list[Conversation]:
-    """Return the selected conversations of one file: one, unless all are asked for; `notes` says what was left aside.
+def read(path: str, how: Reading, *, alone: bool = True) -> list[Conversation]:
+    """Return the selected conversations of one file; one that is read `alone` gets notes and a spinner.
 
     Raises:
         UnreadableTranscript: no transcript, or none of that kind or selection.
@@ -103,14 +103,14 @@ def read(path: str, how: Reading, *, notes: bool = True) -> list[Conversation]:
     shown = "standard input" if path == STDIN else path
     source = sys.stdin.buffer.read() if path == STDIN else path
     try:
-        with show.working(f"Reading {shown}"):
+        with show.working(f"Reading {shown}", alone=alone):
             found = transcripts.read(source, lenient=how.lenient, kind=how.kind)
     except UnreadableTranscript as error:
         said = str(error).replace("<bytes>", shown).replace("read leniently", "read with --lenient")
         raise UnreadableTranscript(said) from None
-    for note in found[0].notes if notes else ():
+    for note in found[0].notes if alone else ():
         show.note(f"{shown}: {note}")
-    if notes and how.select is None and len(found) > 1:
+    if alone and how.select is None and len(found) > 1:
         show.note(f"{shown}: holds {len(found)} conversations, this is the first: --select 2, or --select all")
     chosen = _selected(found, how.select, shown)
     return [

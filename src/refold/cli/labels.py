@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from refold.cli.show import clean
@@ -64,7 +65,9 @@ def said_of(part: Part) -> str:
         case Text(text=text):
             return text
         case ToolCall(name=name, arguments=arguments):
-            return f"{name}({arguments})"
+            given = arguments_of(part)
+            lines = [f"{key}: {_value(value)}" for key, value in given.items()]
+            return "\n".join([name, *lines]) if lines else f"{name} {arguments}"
         case ToolResult(content=content):
             return "\n".join(map(said_of, content))
         case Reasoning(text=text, size=size):
@@ -80,6 +83,10 @@ def said_of(part: Part) -> str:
 def _call(call: ToolCall) -> str:
     about = target(call)
     return f"{call.name} {about}" if about else call.name
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def _first_line(text: str) -> str:

@@ -35,15 +35,16 @@ def command(model: str | None, provider: str | None, limit: int, as_json: bool) 
         return
     window, prices = models.window(model, provider), models.prices(model, provider)
     found = models.find(model, ALL)
-    if window.assumed and not found:
+    guess = window.source == "default"
+    if guess and not found:
         raise UnknownModel(f"no table knows model {model}: look for a part of its name, as in `refold models claude`")
     if as_json:
         show.emit({"model": model, "window": window, "prices": prices, "matching": found[:limit]})
         return
-    if not window.assumed or not found:
+    if not guess:
         _one(model, window, prices)
     others = [each for each in found if each.model != model]
-    if others and (window.assumed or len(others) > 1):
+    if others:
         _matching(others, limit)
 
 

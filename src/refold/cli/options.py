@@ -33,6 +33,7 @@ class Asked(NamedTuple):
     counter: str | None = None
     force: bool = False
     instructions: str | None = None
+    reported: bool = False
 
     @property
     def sized(self) -> bool:
@@ -55,7 +56,8 @@ class Asked(NamedTuple):
             _known(model, in_file=self.model is None)
         return Options(
             format=found.format, policy=self.policy, budget=self.budget, model=model or found.model, window=window,
-            goal=self.goal, system=found.system, tools=found.tools, usage=_last_report(found), force=self.force,
+            goal=self.goal, system=found.system, tools=found.tools, force=self.force,
+            usage=_last_report(found) if self.reported else None,
             instructions=self.instructions, max_output=self.max_output, counter=self.counter,
         )  # fmt: skip
 
@@ -155,7 +157,10 @@ _SIZE = (
     click.option("-m", "--model", metavar="ID", help="Model, whose window and tokenizer are used."),
     click.option("--budget", type=Tokens(), help="Tokens into which everything must fit, counted exactly."),
     click.option("--max-output", type=Tokens(), help="Tokens the answer may have."),
-    click.option("--counter", type=click.Choice(["exact", "policy"]), help="Who counts."),
+    click.option("--counter", type=click.Choice(["exact", "policy"]), help="The model's tokenizer, or the policy."),
+    click.option(
+        "--reported", is_flag=True, help="Measure by the provider's last report in the file, where it holds one."
+    ),
 )
 _RUN = (
     click.option("--goal", type=Goal(), help="Where compaction may stop."),

@@ -69,7 +69,7 @@ def messages(rows: Sequence[Row], *, every: bool) -> None:
     """Print a line a message; long runs of one fate are one line."""
     from refold.cli import show
 
-    heads = (">position", "role", ">tokens", ">after", "fate", "why", "*what")
+    heads = (">position", "role", ">tokens", ">after", "fate", "why", "~what")
     lines: list[tuple[str, ...]] = []
     styles: list[str] = []
     for run in runs(rows, 0 if every else LONG):

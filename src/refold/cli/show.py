@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 __all__ = [
     "bar",
@@ -47,17 +48,19 @@ def terminal(*, err: bool = False) -> Console:
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", styles: Sequence[str] = ()) -> None:
     """Print rows under heads; `styles` colours whole rows.
 
-    A head that begins with `>` stands over numbers, with `*` over the text that takes the room left over, with `#`
-    over a bar.
+    A head that begins with `>` stands over numbers, with `#` over a bar, with `*` over text that takes the room left
+    over and wraps, with `~` over such text that is cut.
     """
     from rich import box
 
     if terminal().is_terminal:
-        console, look = terminal(), {"box": box.SIMPLE_HEAD, "header_style": "bold"}
+        console, look = terminal(), {"box": box.SIMPLE_HEAD, "header_style": "bold", "padding": (0, 1, 0, 0)}
     else:
         console, look, styles = _plain(WIDE), {"box": None, "padding": (0, 2, 0, 0)}, ()
-    if title:
-        line(f"\n{title}" if title.strip() else "", style="bold")
+    if title.strip():
+        line(f"\n{title}", style="bold")
+    elif title and not terminal().is_terminal:
+        line("")
     _print(console, _table(heads, rows, styles, **look))
 
 
@@ -74,9 +77,8 @@ def beside(heads: tuple[str, str, str], rows: Sequence[tuple[str, str, str]], st
 
 def lines(pairs: Sequence[tuple[str, str]]) -> None:
     """Print names and what they are, aligned."""
-    width = max(map(len, dict(pairs)), default=0)
-    for name, value in pairs:
-        line(f"{name:{width}}  {value}")
+    console = terminal() if terminal().is_terminal else _plain(WIDE)
+    _print(console, _table(("", "*"), pairs, (), box=None, padding=(0, 2, 0, 0), show_header=False))
 
 
 def line(text: str, style: str = "") -> None:
@@ -120,21 +122,23 @@ def progress(items: Sequence[T], doing: str) -> Iterator[T]:
 
 
 @contextmanager
-def working(doing: str) -> Iterator[None]:
-    """Show on standard error that work goes on, while a terminal watches."""
+def working(doing: str, *, alone: bool = True) -> Iterator[None]:
+    """Show on standard error that work goes on, while a terminal watches and no bar of `progress` says so already."""
     console = terminal(err=True)
-    if not console.is_terminal:
+    if not console.is_terminal or not alone:
         yield
         return
     with console.status(clean(doing)):
         yield
 
 
-def bar(part: int, whole: int, width: int = 24) -> str:
-    """Return a bar whose length is a share of the width; anything above nothing shows."""
+def bar(part: int, whole: int) -> str:
+    """Return a bar as long as a part is of a whole; anything above nothing shows."""
+    console = terminal()
+    width = max(8, min(24, console.width // 7))
     eighths = round(width * 8 * part / whole) if whole else 0
     eighths = max(eighths, 1) if part else 0
-    if not terminal().is_terminal:
+    if not console.is_terminal:
         return "#" * max(eighths // 8, 1 if part else 0)
     full, rest = divmod(min(eighths, width * 8), 8)
     return "█" * full + " ▏▎▍▌▋▊▉"[rest].strip()
@@ -174,16 +178,28 @@ def _print(console: Console, made: Table) -> None:
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str], **look: Any) -> Table:
     from rich.table import Table
-    from rich.text import Text
 
     made = Table(pad_edge=False, **look)
     for head in heads:
-        grows = head.startswith("*")
+        mark = head[:1]
         made.add_column(
-            head.lstrip(">*#"), justify="right" if head.startswith(">") else "left", no_wrap=not grows,
-            overflow="fold" if grows else "ellipsis", ratio=1 if grows else None,
-            style="cyan" if head.startswith("#") else "",
+            head.lstrip(">*#~"), justify="right" if mark == ">" else "left", no_wrap=mark not in ("*", "~", "#"),
+            overflow="fold" if mark == "*" else "ellipsis", ratio=1 if mark in ("*", "~") else None,
+            style="cyan" if mark == "#" else "",
         )  # fmt: skip
     for place, row in enumerate(rows):
-        made.add_row(*map(Text, row), style=styles[place] if place < len(styles) else "")
+        cells = [_cell(cell, head[:1]) for head, cell in zip(heads, row, strict=True)]
+        made.add_row(*cells, style=styles[place] if place < len(styles) else "")
     return made
+
+
+def _cell(text: str, mark: str) -> Text:
+    from rich.text import Text
+
+    match mark:
+        case "~":
+            return Text(text, no_wrap=True, overflow="ellipsis")
+        case "#":
+            return Text(text, no_wrap=True, overflow="crop")
+        case _:
+            return Text(text)

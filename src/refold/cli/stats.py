@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @options.files
 @options.reading
 @click.option("-m", "--model", metavar="ID", help="Model whose tokenizer counts; the file's own by default.")
-@click.option("--counter", type=click.Choice(["exact", "policy"]), help="Who counts.")
+@click.option("--counter", type=click.Choice(["exact", "policy"]), help="The model's tokenizer, or the policy.")
 @click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="Rows of each table.")
 @options.as_json
 def command(
@@ -62,10 +62,10 @@ def _one(tally: Tally, top: int) -> None:
         ("By turn", tally.turns, "messages"),
     ):
         _bars(title, shares, counted, tally.total, top)
-    heads = (">position", "role", ">tokens", ">share", "#", "*what")
+    heads = (">position", "role", ">tokens", ">share", "#", "~what")
     rows = [
         (str(item.position), item.role, show.number(item.tokens), show.share(item.tokens, tally.total),
-         show.bar(item.tokens, tally.total), item.what)
+         show.bar(item.tokens, tally.largest[0].tokens), item.what)
         for item in tally.largest
     ]  # fmt: skip
     show.table(heads, rows, title="Largest messages")
@@ -76,8 +76,9 @@ def _bars(title: str, shares: Sequence[Share], counted: str, total: int, top: in
 
     if not shares:
         return
+    most = max(each.tokens for each in shares)
     rows = [
-        (show.number(each.tokens), show.share(each.tokens, total), show.bar(each.tokens, total),
+        (show.number(each.tokens), show.share(each.tokens, total), show.bar(each.tokens, most),
          show.number(each.count), show.clean(each.name))
         for each in shares[:top]
     ]  # fmt: skip
@@ -85,9 +86,10 @@ def _bars(title: str, shares: Sequence[Share], counted: str, total: int, top: in
     if rest:
         tokens = sum(each.tokens for each in rest)
         count = sum(each.count for each in rest)
-        rows.append((show.number(tokens), show.share(tokens, total), show.bar(tokens, total), show.number(count),
+        rows.append((show.number(tokens), show.share(tokens, total), "", show.number(count),
                      f"{len(rest):,} more"))  # fmt: skip
-    heads = (">tokens", ">share", "#", f">{counted}", f"*{title}")
+    mark = "~" if counted == "messages" else "*"  # turns are told by their first words, files need their whole path
+    heads = (">tokens", ">share", "#", f">{counted}", f"{mark}{title}")
     show.table(heads, rows, title=" ")
 
 
