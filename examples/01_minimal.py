@@ -15,6 +15,5 @@ print(f"steps that did something: {', '.join(result.plan.stages_used)}")
 
 untouched = {id(message) for message in body["messages"]}
 same = sum(id(message) in untouched for message in result.messages)
-print(
-    f"{same} messages are the very objects that went in; provider rules broken: {len(refold.violations(result.messages))}"
-)
+broken = refold.violations(result.messages)
+print(f"{same} messages are the very objects that went in; provider rules broken: {len(broken)}")

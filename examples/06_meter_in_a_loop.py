@@ -24,9 +24,7 @@ for call in range(1, 41):
     said = said + exchange
     sent = sent + exchange
 
-print(
-    f"{len(plans)} compactions; the model would now see {meter.check(sent).tokens:,} tokens, {len(said)} messages were said"
-)
+print(f"{len(plans)} compactions; the model would see {meter.check(sent).tokens:,} tokens of {len(said)} messages")
 
 last = refold.compact(said, format="openai-chat", window=WINDOW)
 print(f"one compaction of everything: {last.sizes.before:,} -> {last.sizes.after:,} tokens")
