@@ -1,0 +1,193 @@
+import re
+from pathlib import Path
+
+import pytest
+import rich_click as click
+
+import refold
+from refold import errors, formats, policies, transcripts
+from refold.cli.main import cli
+from refold.core import events, needs, view
+from refold.limits import overflow
+from tools import write_docs
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md")])
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.S | re.M)
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
+
+
+def page(name):
+    return (DOCS / name).read_text("utf-8")
+
+
+def unnamed(names, text):
+    """Those of the names that do not stand in the text as code."""
+    return [name for name in names if not re.search(rf"`[^`\n]*\b{re.escape(name)}\b[^`\n]*`", text)]
+
+
+def commands():
+    top = click.Context(cli, info_name="refold")
+    return {name: cli.get_command(top, name) for name in cli.list_commands(top)}
+
+
+def test_nothing_that_is_made_from_the_code_is_out_of_date():
+    stale = [str(path.relative_to(ROOT)) for path, _ in write_docs.outdated()]
+    assert not stale, "run python tools/write_docs.py"
+
+
+def test_the_check_fails_when_a_page_is_out_of_date(monkeypatch, capsys):
+    monkeypatch.setattr(write_docs, "outdated", lambda: [(ROOT / "README.md", b"something else")])
+    assert write_docs.main(["--check"]) == 1
+    assert "README.md" in capsys.readouterr().out
+    assert (ROOT / "README.md").read_bytes() != b"something else"
+
+
+def test_every_policy_has_a_page_a_picture_and_a_row_in_the_readme():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for name in policies.names():
+        text = page(f"policies/{name}.md")
+        assert f"# {name}" in text
+        assert "<!-- generated:policy -->" in text
+        assert f"pictures/{name}-repair.svg" in text
+        assert f"docs/policies/{name}.md" in readme
+    assert {path.stem for path in (DOCS / "policies").glob("*.md")} == set(policies.names())
+
+
+def test_every_policy_page_names_the_steps_of_its_policy_in_words():
+    for name in policies.names():
+        text = page(f"policies/{name}.md")
+        assert not [step.name for step in policies.find(name).steps if f"| {step.name} |" not in text]
+
+
+def test_every_stage_has_a_section():
+    text = page("stages.md")
+    used = {type(step.stage).__name__ for name in policies.names() for step in policies.find(name).steps}
+    assert not [name for name in used if f"### {name}\n" not in text]
+
+
+def test_every_option_of_a_stage_is_in_the_table_of_stages():
+    sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^###? |\Z)", page("stages.md"), re.S | re.M))
+    for name in policies.names():
+        for step in policies.find(name).steps:
+            kind = type(step.stage)
+            assert not unnamed(kind.__struct_fields__, sections[kind.__name__])
+
+
+@pytest.mark.parametrize("name", list(commands()))
+def test_every_command_and_every_option_is_in_the_page_of_the_command_line(name):
+    text = page("cli.md")
+    assert f"## {name}\n" in text
+    section = text.partition(f"## {name}\n")[2].partition("\n## ")[0]
+    options = [opt for each in commands()[name].params if isinstance(each, click.Option) for opt in each.opts]
+    assert not [option for option in options if option not in section]
+
+
+def test_every_error_is_in_the_page_of_errors():
+    text = page("errors.md")
+    told = text.partition("| error | what to do |")[2]
+    assert not unnamed(errors.__all__, text)
+    leaves = [name for name in errors.__all__ if not getattr(errors, name).__subclasses__()]
+    assert not unnamed(leaves, told)
+
+
+def test_every_format_is_in_the_page_of_formats_and_has_a_column():
+    text = page("formats.md")
+    columns = next(line for line in text.splitlines() if line.startswith("| part | openai-chat"))
+    assert not unnamed(formats.names(), text)
+    assert not [name for name in formats.names() if name not in columns]
+
+
+def test_every_rule_of_a_format_is_in_the_page_of_formats():
+    rules = {rule.name for name in formats.names() for rule in formats.find(name).rules}
+    assert not unnamed(rules, page("formats.md"))
+
+
+def test_every_event_every_need_and_every_cause_is_told():
+    assert not unnamed([event.__name__ for event in events.Event.__args__], page("library.md"))
+    assert not unnamed([need.__name__ for need in needs.Need.__args__], page("concepts.md"))
+    assert not unnamed(list(view.Cause), page("concepts.md"))
+
+
+def test_every_kind_of_transcript_is_told():
+    assert not unnamed(transcripts.kinds(), page("transcripts.md"))
+
+
+def test_every_kind_of_refusal_and_every_remedy_is_told():
+    assert not unnamed([*overflow.Kind.__args__, *overflow.Remedy.__args__], page("refusals.md"))
+
+
+def test_every_public_name_is_in_the_page_of_the_library():
+    assert not unnamed(refold.__all__, page("library.md"))
+
+
+def test_every_argument_of_compact_is_in_the_page_of_the_library():
+    names = [name for name in refold.compact.__annotations__ if name != "return"]
+    assert not unnamed(names, page("library.md").partition("## Arguments of `compact`")[2])
+
+
+def test_every_page_is_reached_from_the_readme():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    named = {path for path, _ in LINK.findall(readme)}
+    assert not [str(path) for path in DOCS.rglob("*.md") if str(path.relative_to(ROOT)) not in named]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_leads_somewhere(path):
+    for target, anchor in LINK.findall(path.read_text("utf-8")):
+        there = (path.parent / target).resolve() if target else path
+        assert there.exists(), target
+        if anchor:
+            heads = re.findall(r"^#+ (.*)$", there.read_text("utf-8"), re.M)
+            slugs = {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+            assert anchor in slugs, f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_python_of_a_page_runs(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "session.jsonl").write_text(
+        '{"role": "user", "content": "Hello"}\n{"role": "assistant", "content": "Hi"}\n'
+    )
+    space = {"__name__": "page"}
+    for block in BLOCK.findall(path.read_text("utf-8")):
+        exec(compile(block, str(path), "exec"), space)
+
+
+def test_the_loop_of_the_library_page_compacts_once_and_keeps_its_beginning():
+    space = {"__name__": "page"}
+    loop = next(block for block in BLOCK.findall(page("library.md")) if "before_call" in block)
+    exec(compile(loop, "library.md", "exec"), space)
+    originals, plans = [], []
+    for number in range(60):
+        originals += [{"role": "user", "content": f"Part {number}: " + "some words of text " * 1_500}]
+        originals += [{"role": "assistant", "content": f"Noted part {number}."}]
+        sent = space["before_call"](originals, plans)
+        assert refold.count(sent) < 200_000
+    assert plans
+    assert refold.rewind(originals, plans, to=0) == originals
+
+
+def test_the_command_lines_of_the_readme_name_commands_and_options_there_are():
+    shell = "".join(re.findall(r"^```sh\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.S | re.M))
+    lines = re.findall(r"^refold (\w+)(.*)$", shell, re.M)
+    assert len(lines) >= 5
+    for name, rest in lines:
+        known = {opt for each in commands()[name].params for opt in each.opts}
+        assert set(re.findall(r"(?<= )--?[a-z-]+", rest.partition("#")[0])) <= known
+
+
+def test_the_pages_say_what_is_here_and_nothing_of_how_it_came_about():
+    words = re.compile(r"\b(design\.md|seed-origins|aesthetics\.md|/work/|shared folder)\b", re.I)
+    assert not [path.name for path in PAGES if words.search(path.read_text("utf-8"))]
+
+
+def test_a_picture_has_a_title_and_a_description_and_follows_light_and_dark():
+    pictures = sorted((DOCS / "pictures").glob("*.svg"))
+    assert len(pictures) == 1 + 2 * len(policies.names())
+    for path in pictures:
+        text = path.read_text("utf-8")
+        assert re.search(r"<title[^>]*>[^<]+</title>\n<desc[^>]*>[^<]+</desc>", text)
+        assert "prefers-color-scheme:dark" in text
+        assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
