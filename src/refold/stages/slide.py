@@ -60,7 +60,7 @@ class Slide(Pure, frozen=True):
         wanted = start + count - count % 2
         end = min(settled(view), len(view.messages) - 1)
         cuts = [at for at in range(start + 1, end + 1) if at in view.cuts]
-        if not cuts:
+        if not cuts or (wanted == start and not self.to_goal):
             return None
         below = [at for at in cuts if at <= wanted]
         even = [at for at in below if (at - start) % 2 == 0]

@@ -1,0 +1,226 @@
+"""learn-claude-code v5 (seed 003): one test a row of its behaviour, with the document's own numbers."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from refold.core.budget import Budget
+from refold.core.counting import CharCounter
+from refold.core.engine import due
+from refold.core.messages import Text, text_of
+from refold.core.needs import Archive, Given, ReadFile, Refused, Summarize
+from refold.core.transcript import Transcript
+from refold.core.view import Cause, Traits
+from refold.errors import SummaryRefused
+from refold.policies import find
+from refold.rules.pairing import Pairing
+from refold.stages.restore import Restore, recently_read
+from refold.testing import talk, view_of
+from tests.conformance.drive import Asked, absent, after, drive, shown
+
+POLICY = find("claude-code")
+MICRO = POLICY.steps[0].stage
+CLEARED = "[Old tool result content cleared]"
+
+
+def calls(*sizes, name="bash", request="u: go"):
+    lines = [request]
+    for number, size in enumerate(sizes):
+        lines += [f"a: look | {name}(f{number}.py) as c{number}", f"t: c{number} = {'x' * size}"]
+    return talk(*lines, "a: done")
+
+
+def cleared(transcript):
+    view = view_of(transcript, window=10**6, goal=POLICY.goal)
+    return [text == CLEARED for text in shown(view.after(MICRO.edits(view, ())))[2:-1:2]]
+
+
+@pytest.mark.parametrize(
+    ("window", "max_output", "threshold"),
+    [(200_000, 16_384, 170_616), (200_000, 20_000, 167_000), (200_000, 64_000, 167_000), (200_000, None, 167_000)],
+)
+def test_l01_threshold_is_window_less_reserve_up_to_20_000_less_13_000(window, max_output, threshold):
+    budget = Budget(window, POLICY.reserve(window, max_output))
+    assert POLICY.trigger.tokens(budget) == threshold
+    assert not POLICY.trigger.reached(threshold, budget)
+    assert POLICY.trigger.reached(threshold + 1, budget)
+
+
+def test_l02_the_last_3_results_are_kept_on_every_call():
+    assert POLICY.steps[0].when == "every_call"
+    assert cleared(calls(20_000, 20_000, 20_000, 20_000, 20_000)) == [True, True, False, False, False]
+    assert cleared(calls(90_000, 90_000, 90_000)) == [False, False, False]
+
+
+@pytest.mark.parametrize(("size", "expected"), [(1_000, False), (1_001, True)])
+def test_l02_only_results_above_1_000_tokens_are_cleared(size, expected):
+    assert cleared(calls(size, 30_000, 1, 1, 1))[:2] == [expected, True]
+
+
+@pytest.mark.parametrize(("size", "expected"), [(9_999, False), (10_000, True)])
+def test_l02_nothing_is_cleared_unless_20_000_are_saved(size, expected):
+    assert cleared(calls(10_000, size, 1, 1, 1))[:2] == [expected, expected]
+
+
+@pytest.mark.parametrize(
+    "name", ["bash", "read_file", "write_file", "edit_file", "glob", "grep", "list_dir", "notebook_edit"]
+)
+def test_l02_the_8_named_tools_are_cleared(name):
+    assert cleared(calls(30_000, 1, 1, 1, name=name))[0]
+
+
+def test_l02_results_of_other_tools_are_neither_cleared_nor_counted():
+    assert cleared(calls(30_000, 1, 1, 1, name="browser")) == [False] * 4
+    mixed = talk(
+        "u: go",
+        "a: l | bash(x) as c1",
+        "t: c1 = " + "x" * 30_000,
+        *[line for n in range(2, 6) for line in (f"a: l | browser(x) as c{n}", f"t: c{n} = y")],
+        "a: done",
+    )
+    assert not any(cleared(mixed))  # the one bash result is among the last 3 of its kind
+
+
+def test_l02_the_call_structure_stays():
+    view = view_of(calls(30_000, 1, 1, 1), window=10**6, goal=POLICY.goal, rules=(Pairing(),))
+    seen = view.after(MICRO.edits(view, ()))
+    assert Pairing().broken(seen.messages) == ()
+    assert [call.call_id for message in seen.messages for call in message.calls] == ["c0", "c1", "c2", "c3"]
+
+
+def test_l03_auto_compact_runs_only_when_the_total_exceeds_the_threshold():
+    view = view_of(calls(100, 100), window=33_000, reserve=10_000, goal=POLICY.goal, cause=Cause.THRESHOLD)
+    at = replace(view, measured=10_000)
+    above = replace(view, measured=10_001)
+    assert not due(POLICY, at)
+    assert due(POLICY, above)
+    assert drive(POLICY, at, Asked("short")).empty
+    assert "auto-compact" in drive(POLICY, above, Asked("short")).stages_used
+
+
+def test_l04_the_transcript_is_archived_first_then_everything_becomes_summary_and_acknowledgement():
+    view = view_of(calls(3_000, 3_000), goal=POLICY.goal)
+    asked = Asked("what happened")
+    seen = after(POLICY, view, asked)
+    assert isinstance(asked.needs[0], Archive)
+    assert asked.needs[0].messages == view.transcript.messages
+    assert isinstance(asked.needs[1], Summarize)
+    assert asked.needs[1].max_tokens == 2_000
+    assert [message.role for message in seen.messages] == ["user", "assistant"]
+    assert shown(seen)[0] == "[Conversation compressed]\n\nwhat happened"
+    assert shown(seen)[1].startswith("Understood.")
+
+
+def test_l04_an_unfinished_request_stays_and_is_last():
+    transcript = Transcript(calls(3_000, 3_000, request="u: fix the bug").messages[:-1])
+    view = view_of(transcript, goal=POLICY.goal)
+    seen = after(POLICY, view, Asked("so far"))
+    assert [message.role for message in seen.messages] == ["user", "assistant", "user"]
+    assert seen.messages[-1] is view.messages[0]
+
+
+def test_l04_the_acknowledgement_is_left_out_where_an_assistant_may_not_be_last():
+    view = view_of(calls(3_000), goal=POLICY.goal, traits=Traits(assistant_last=False))
+    assert [message.role for message in after(POLICY, view, Asked("short")).messages] == ["user"]
+
+
+def test_l04_without_anybody_to_ask_a_digest_is_used_and_a_failure_changes_nothing():
+    view = view_of(calls(30_000, 30_000), window=200_000, goal=POLICY.goal)
+    first = after(POLICY, view, absent).messages[0]
+    assert first.note is not None
+    assert first.note.kind == "digest"
+    with pytest.raises(SummaryRefused):
+        drive(POLICY, view, Asked(None))
+
+
+def test_l04_nothing_but_a_system_message_is_left_alone():
+    assert drive(POLICY, view_of(talk("s: be brief"), goal=POLICY.goal), Asked("short")).empty
+
+
+def read_many(count, size=100):
+    return calls(*[size] * count, name="read_file")
+
+
+def test_l05_up_to_5_recently_read_files_come_back_each_with_an_acknowledgement():
+    view = view_of(read_many(7, 3_000), window=200_000, goal=POLICY.goal)
+    asked = Asked("short", files={f"f{n}.py": f"content of {n}" for n in range(7)})
+    seen = after(POLICY, view, asked)
+    files = [need for need in asked.needs if isinstance(need, ReadFile)]
+    assert [need.path for need in files] == ["f6.py", "f5.py", "f4.py", "f3.py", "f2.py"]
+    assert {need.max_tokens for need in files} == {5_000}
+    texts = shown(seen)
+    assert len(texts) == 2 + 5 * 2
+    assert "content of 6" in texts[2]
+    assert "f6.py" in texts[2]
+    assert texts[3::2] == ["Noted, file content restored."] * 5
+    assert [message.role for message in seen.messages] == ["user", "assistant"] * 6
+
+
+@pytest.mark.parametrize(("size", "restored"), [(5_000, True), (5_001, False)])
+def test_l05_a_file_may_have_5_000_tokens(size, restored):
+    view = view_of(read_many(1, 9_000), window=200_000, goal=POLICY.goal)
+    seen = after(POLICY, view, Asked("short", files={"f0.py": "y" * size}))
+    assert any("y" * size in text for text in shown(seen)) is restored
+
+
+def test_l05_all_files_together_may_have_50_000_tokens():
+    stage = Restore()
+    assert (stage.files, stage.each, stage.total) == (5, 5_000, 50_000)
+    view = view_of(read_many(4, 9_000), window=10**6, goal=POLICY.goal)
+    done = view.after(POLICY.steps[2].stage.edits(view, (Given("short"),)))
+    tight = Restore(total=2_500)
+    answers = tuple(Given("y" * 1_000) for _ in tight.needs(done))
+    assert len(tight.edits(done, answers)) == 2 * 2
+
+
+def test_l05_a_file_read_twice_counts_once_and_a_failed_read_does_not():
+    transcript = talk(
+        "u: go",
+        "a: l | read_file(a.py) as c1 | read_file(b.py) as c2",
+        "t: c1 = x | c2 = y",
+        "a: l | read_file(a.py) as c3 | read_file(gone.py) as c4",
+        "t: c3 = x",
+        "t! c4 = no such file",
+    )
+    assert recently_read(view_of(transcript), 5) == ("a.py", "b.py")
+
+
+def test_l05_without_a_reader_nothing_is_restored():
+    view = view_of(read_many(3, 3_000), goal=POLICY.goal)
+    assert len(after(POLICY, view, Asked("short")).messages) == 2
+
+
+def test_l06_the_summary_is_in_the_history_and_the_system_prompt_untouched():
+    transcript = Transcript((*talk("s: be brief").messages, *calls(3_000).messages))
+    view = view_of(transcript, goal=POLICY.goal)
+    seen = after(POLICY, view, Asked("short"))
+    assert seen.messages[0] is view.messages[0]
+    assert seen.messages[1].role == "user"
+
+
+def test_l07_the_person_s_words_shape_the_summary():
+    asked = Asked("short")
+    view = view_of(calls(3_000), goal=POLICY.goal, instructions="Keep every SQL statement.")
+    seen = after(POLICY, view, asked)
+    assert "Keep every SQL statement." in asked.summaries[0].instructions
+    assert "Keep every SQL statement." not in asked.summaries[0].text
+    assert [message.role for message in seen.messages] == ["user", "assistant"]
+    plain = Asked("short")
+    drive(POLICY, replace(view, instructions=""), plain)
+    assert plain.summaries[0].instructions in asked.summaries[0].instructions
+
+
+def test_l11_a_token_is_four_characters_rounded_down():
+    assert POLICY.counter == CharCounter(4, floor=True)
+    assert POLICY.counter is not None
+    assert [POLICY.counter.text("x" * size) for size in (3, 4, 7, 8)] == [0, 1, 1, 2]
+
+
+def test_l04_a_call_that_waits_for_its_result_stays():
+    transcript = talk("u: go", "a: l | bash(x) as c1", "t: c1 = " + "x" * 3_000, "a: l | bash(y) as c2")
+    view = view_of(transcript, goal=POLICY.goal, rules=(Pairing(),))
+    seen = after(POLICY, view, lambda need: Given("short") if isinstance(need, Summarize) else Refused("no", "absent"))
+    assert seen.messages[-1] is view.messages[-1]
+    assert any(text_of(message) == "go" for message in seen.messages)
+    assert all(isinstance(part, Text) for message in seen.messages[:-1] for part in message.parts)

@@ -1,0 +1,499 @@
+"""NeuroLink (seed 001): one test a row of its behaviour, with the document's own numbers."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+import refold
+from refold.core.budget import Budget, Reserve, Share
+from refold.core.counting import CharCounter, count_all
+from refold.core.engine import due
+from refold.core.messages import Image, Message, Note, Text, ToolCall, ToolResult
+from refold.core.plan import tags
+from refold.core.transcript import Transcript
+from refold.core.view import Cause, Traits
+from refold.counting.cut import cut_to_tokens
+from refold.limits.files import Attached, file_budget, fit_files, how_to_read
+from refold.limits.models import neurolink_window, output_reserve
+from refold.limits.providers import provider_factor, provider_factors
+from refold.limits.tool_output import truncate_output
+from refold.policies import find
+from refold.rules.pairing import Pairing
+from refold.stages.choose import KeepRatio
+from refold.stages.clear import Clear
+from refold.stages.close_calls import CloseCalls
+from refold.stages.deduplicate import DeduplicateReads
+from refold.stages.slide import Slide
+from refold.testing import talk, view_of
+from tests.conformance.drive import CHARACTERS, Asked, after, drive, shown, stage_edits
+
+POLICY = find("neurolink")
+PRUNE, DEDUPLICATE, SUMMARIZE, SLIDE = (step.stage for step in POLICY.steps[:4])
+CLEARED = "[Tool result cleared]"
+TRUNCATED = "[Earlier conversation history was truncated to fit within context limits]"
+
+
+def reads(*sizes, name="bash"):
+    lines = ["u: go"]
+    for number, size in enumerate(sizes):
+        lines += [f"a: look | {name}(f{number}) as c{number}", f"t: c{number} = {'x' * size}"]
+    return talk(*lines, "a: done")
+
+
+def pairs(count, size=100):
+    return talk(*[line for n in range(count) for line in (f"u: {n} " + "q" * size, f"a: {n} " + "r" * size)])
+
+
+def test_n01_everything_is_in_a_breakdown_and_checked_before_every_call():
+    messages = [{"role": "user", "content": "y" * 400}]
+    tools = [{"type": "function", "function": {"name": "read", "parameters": {}}}]
+    check = refold.check(
+        messages, format="openai-chat", policy="neurolink", window=10_000, system="s" * 400, tools=tools
+    )
+    parts = check.breakdown
+    assert parts.system == 115  # 400 / 4 * 1.15
+    assert parts.messages == 115 + 4 + 24 or parts.messages == 115 + 4
+    assert parts.tools > 0
+    assert check.tokens >= parts.system + parts.messages + parts.tools
+    assert check.limit == 6_500  # 10,000 less 35 %
+    assert not check.due
+
+
+def test_n01_a_compaction_is_due_from_080_on():
+    assert POLICY.trigger == Share(0.80, inclusive=True)
+    assert not POLICY.trigger.reached(799, Budget(1_000))
+    assert POLICY.trigger.reached(800, Budget(1_000))
+
+
+@pytest.mark.parametrize(("size", "expected"), [(799, False), (800, True)])
+def test_n01_the_trigger_counts_the_whole_request(size, expected):
+    view = view_of(
+        talk("u: " + "x" * (size - 300)), window=1_000, goal=POLICY.goal, cause=Cause.THRESHOLD, system=200, tools=100
+    )
+    assert due(POLICY, view) is expected
+
+
+def test_n02_four_stages_in_order_each_only_if_the_one_before_did_not_suffice():
+    labels = [step.name for step in POLICY.steps[:4]]
+    assert labels == ["prune", "deduplicate", "summarize", "truncate"]
+    work = reads(30_000, 30_000, 1_000, 1_000, 1_000, 1_000)
+    transcript = Transcript((*talk("u: " + "p" * 60_000, "a: ok").messages, *work.messages))
+    view = view_of(transcript, window=1_000_000, goal=100_000, rules=(Pairing(),))
+    plan = drive(POLICY, view, Asked("short"))
+    assert plan.stages_used == ("prune",)
+    assert plan.sizes.before == view.tokens
+    assert plan.sizes.after <= 100_000
+    assert plan.sizes.saved == plan.sizes.before - plan.sizes.after
+    tight = replace(view, goal=refold.Exactly(50_000))
+    assert drive(POLICY, tight, Asked("short")).stages_used == ("prune", "summarize")
+    failing = drive(POLICY, tight, Asked(None))
+    assert failing.stages_used[:2] == ("prune", "truncate")
+    assert "summarize" not in failing.stages_used
+
+
+def test_n03_the_newest_40_000_tokens_of_tool_output_are_protected():
+    assert Clear(CLEARED, never=frozenset({"skill"}), protect=40_000, saving=20_000) == PRUNE
+    view = view_of(reads(30_000, 25_000, 15_000), window=10**6, goal=1)
+    once = view.after(PRUNE.edits(view, ()))
+    assert [text == CLEARED for text in shown(once)[2::2][:3]] == [True, False, False]  # 25,000 + 15,000 is protected
+    view = view_of(reads(30_000, 25_001, 15_000), window=10**6, goal=1)
+    once = view.after(PRUNE.edits(view, ()))
+    assert [text == CLEARED for text in shown(once)[2::2][:3]] == [True, True, False]
+
+
+@pytest.mark.parametrize(("size", "expected"), [(20_000 + len(CLEARED) - 1, False), (20_000 + len(CLEARED), True)])
+def test_n03_nothing_is_cleared_unless_20_000_tokens_are_saved(size, expected):
+    view = view_of(reads(size, 40_000), window=10**6, goal=1)
+    edits = PRUNE.edits(view, ())
+    assert bool(edits) is expected
+    assert view.tokens - view.after(edits).tokens == (20_000 if expected else 0)
+
+
+def test_n03_protected_tools_are_never_cleared():
+    view = view_of(reads(50_000, 50_000, 40_000, name="skill"), window=10**6, goal=1)
+    assert PRUNE.edits(view, ()) == ()
+
+
+def test_n03_the_call_stays():
+    view = view_of(reads(50_000, 40_000), window=10**6, goal=1)
+    once = view.after(PRUNE.edits(view, ()))
+    assert [call.name for message in once.messages for call in message.calls] == ["bash", "bash"]
+
+
+def file_reads(*, gone="x" * 500, name="read_file", pad=0):
+    return talk(
+        "u: go" + "p" * pad,
+        f"a: look | {name}(a.py) as c1",
+        f"t: c1 = {gone}",
+        f"a: again | {name}(a.py) as c2",
+        "t: c2 = " + "x" * 500,
+        f"a: other | {name}(b.py) as c3",
+        "t: c3 = other",
+    )
+
+
+def test_n04_only_the_latest_read_of_a_path_stays():
+    view = view_of(file_reads(), goal=1)
+    texts = shown(view.after(DEDUPLICATE.edits(view, ())))
+    assert texts[2] == "[File a.py - refer to latest read below]"
+    assert texts[4] == "x" * 500
+    assert texts[6] == "other"
+
+
+def test_n04_it_is_applied_only_at_30_percent_savings_or_more():
+    view = view_of(file_reads(), goal=1)
+    saved = 500 - len("[File a.py - refer to latest read below]")
+    enough = int(saved / 0.30) - sum(view.sizes)
+    assert DEDUPLICATE.edits(view_of(file_reads(pad=enough), goal=1), ())
+    assert DEDUPLICATE.edits(view_of(file_reads(pad=enough + 4), goal=1), ()) == ()
+
+
+def test_n04_prose_that_sounds_like_a_read_is_none():
+    view = view_of(talk("u: read the docs", "a: read the docs " + "x" * 900, "u: more", "a: read the docs ok"), goal=1)
+    assert DEDUPLICATE.edits(view, ()) == ()
+
+
+def test_n04_a_failed_later_read_does_not_replace_a_good_one():
+    good = "x" * 2_000
+    for line in ("t! c2 = no such file", "t: c2 = [error] file unchanged since last read; content not returned"):
+        view = view_of(
+            talk("u: go", "a: l | read(a.py) as c1", f"t: c1 = {good}", "a: l | read(a.py) as c2", line), goal=1
+        )
+        assert DEDUPLICATE.edits(view, ()) == ()
+
+
+def test_n04_other_lines_of_a_file_are_no_duplicate():
+    view = view_of(
+        talk(
+            "u: go",
+            'a: l | read({"path": "a.py", "offset": 1, "limit": 50}) as c1',
+            "t: c1 = " + "x" * 900,
+            'a: l | read({"path": "a.py", "offset": 51, "limit": 50}) as c2',
+            "t: c2 = " + "y" * 900,
+        ),
+        goal=1,
+    )
+    assert DeduplicateReads(saving=0).edits(view, ()) == ()
+
+
+NINE = (
+    "1. Primary Request and Intent",
+    "2. Key Technical Concepts",
+    "3. Files and Code Sections",
+    "4. Problem Solving",
+    "5. Pending Tasks",
+    "6. Task Evolution",
+    "7. Current Work",
+    "8. Next Step",
+    "9. Required Files",
+)
+
+
+@pytest.mark.parametrize(("count", "kept"), [(5, 4), (10, 4), (13, 4), (20, 6), (30, 9)])
+def test_n05_the_newest_30_percent_at_least_4_stay(count, kept):
+    view = view_of(talk(*[f"u: message {n}" for n in range(count)]), goal=1)
+    assert KeepRatio(0.3, at_least=4)(view) == count - kept
+
+
+def test_n05_nothing_is_summarized_at_4_messages_or_fewer():
+    assert stage_edits(SUMMARIZE, view_of(pairs(2), goal=1), Asked("short")) == ()
+    assert SUMMARIZE.needs(view_of(pairs(2), goal=1)) == ()
+    assert SUMMARIZE.needs(view_of(talk(*[f"u: {n}" for n in range(5)]), goal=1))
+
+
+def test_n05_the_prompt_names_nine_sections():
+    (need,) = SUMMARIZE.needs(view_of(pairs(10), goal=1))
+    for section in NINE:
+        assert section in need.instructions
+
+
+def test_n05_the_summary_is_a_system_message_after_the_leading_ones_where_the_format_has_that():
+    transcript = Transcript((*talk("s: be brief").messages, *pairs(10).messages))
+    for traits, role in ((Traits(), "system"), (Traits(system_in_list=False), "user")):
+        view = view_of(transcript, goal=1, traits=traits)
+        seen = view.after(stage_edits(SUMMARIZE, view, Asked("short")))
+        assert [message.role for message in seen.messages[:2]] == ["system", role]
+        assert shown(seen)[1] == "Previous conversation summary:\n\nshort"
+        assert seen.messages[1].note is not None
+        assert len(seen.messages) == 2 + 6
+
+
+def test_n05_an_earlier_summary_is_merged_not_summarized_again():
+    old = Message("made:1", "system", (Text("Previous conversation summary:\n\nold facts"),), Note("summary"))
+    view = view_of(Transcript((old, *pairs(10).messages)), goal=1)
+    (need,) = SUMMARIZE.needs(view)
+    assert need.previous == "old facts"
+    assert "old facts" not in need.text
+    assert "<previous-summary>" in need.instructions
+    for section in (name.split(". ")[1] for name in NINE):
+        assert section.split()[0] in need.instructions
+
+
+def test_n05_a_failing_summarizer_falls_through_to_truncation():
+    view = view_of(pairs(20), window=4_000, goal=2_500)
+    plan = drive(POLICY, view, Asked(None))
+    assert plan.stages_used == ("truncate",)
+    assert any(step.label == "summarize" and step.refused for step in plan.steps)
+
+
+def test_n06_the_first_pair_stays_and_half_of_the_rest_goes_with_a_marker_in_its_place():
+    assert Slide(TRUNCATED, share=0.5) == SLIDE
+    view = view_of(pairs(10), goal=1)
+    seen = view.after(SLIDE.edits(view, ()))
+    texts = shown(seen)
+    assert texts[:2] == shown(view)[:2]
+    assert texts[2] == TRUNCATED
+    assert texts[3:] == shown(view)[2 + 8 :]  # half of 18 is 9, and 8 is even
+    assert seen.messages[2].role == "user"
+
+
+@pytest.mark.parametrize(("count", "removed"), [(4, 0), (5, 0), (6, 2), (7, 2), (10, 4), (11, 4), (14, 6)])
+def test_n06_an_even_number_goes_and_nothing_at_4_messages_or_fewer(count, removed):
+    view = view_of(talk(*[f"{'ua'[n % 2]}: message {n} " + "x" * 90 for n in range(count)]), goal=1)
+    edits = SLIDE.edits(view, ())
+    hidden = [id for edit in edits if hasattr(edit, "messages") for id in edit.messages]
+    assert len(hidden) == removed
+
+
+def test_n06_no_pair_of_call_and_result_is_cut():
+    lines = ["u: go", "a: l | read(a) as a1 | read(b) as b1", "t: a1 = x", "t: b1 = y"]
+    for n in range(5):
+        lines += [
+            f"a: l | read(a) as c{n} | read(b) as d{n} | read(c) as e{n}",
+            f"t: c{n} = x",
+            f"t: d{n} = y",
+            f"t: e{n} = z",
+        ]
+    view = view_of(talk(*lines), goal=1, rules=(Pairing(),))
+    seen = view.after(SLIDE.edits(view, ()))
+    assert Pairing().broken(seen.messages) == ()
+    assert len(seen.messages) < len(view.messages)
+
+
+def test_n06_what_the_rows_leave_too_large_is_fitted_all_the_same():
+    view = view_of(talk("u: " + "x" * 9_000, "a: " + "y" * 9_000), window=4_000, goal=POLICY.goal)
+    assert after(POLICY, view, Asked("short")).tokens <= 2_400
+
+
+def test_n07_condensed_and_truncated_messages_and_what_replaces_them_are_tagged():
+    view = view_of(pairs(20), window=4_000, goal=2_500)
+    plan = drive(POLICY, view, Asked("short"))
+    found = tags(plan)
+    (summary,) = [id for id, tag in found.items() if tag.condense_id]
+    condensed = [id for id, tag in found.items() if tag.condense_parent == summary]
+    assert condensed == [message.id for message in view.messages[: len(condensed)]]
+    plan = drive(POLICY, view, Asked(None))
+    found = tags(plan)
+    (marker,) = [id for id, tag in found.items() if tag.is_truncation_marker]
+    assert found[marker].truncation_id == marker
+    hidden = [id for id, tag in found.items() if tag.truncation_parent == marker]
+    assert hidden == [message.id for message in view.messages[2 : 2 + len(hidden)]]
+    assert len(hidden) % 2 == 0
+
+
+@pytest.mark.parametrize(
+    ("provider", "factor"),
+    [
+        ("anthropic", 1.23),
+        ("google-ai", 1.18),
+        ("vertex", 1.18),
+        ("mistral", 1.26),
+        ("openai", 1.0),
+        ("azure", 1.0),
+        ("bedrock", 1.23),
+        ("ollama", 1.0),
+        ("litellm", 1.0),
+        ("huggingface", 1.0),
+        ("sagemaker", 1.0),
+    ],
+)
+def test_n09_a_provider_s_multiplier_and_the_safety_margin_are_on_every_text(provider, factor):
+    assert len(provider_factors()) == 11
+    assert provider_factor(provider) == factor
+    counter = CharCounter(4, factor=factor, margin=1.15)
+    assert counter.text("x" * 4_000) == pytest.approx(1_000 * factor * 1.15, abs=1)
+
+
+def test_n09_code_messages_conversations_and_images_have_their_own_figures():
+    assert POLICY.counter == CharCounter(4, margin=1.15, per_message=4, per_conversation=24, image=1_024)
+    assert CharCounter(3, margin=1.15).text("x" * 300) == 115
+    assert POLICY.counter.message(Message("m", "user", (Text("x" * 400),))) == 115 + 4
+    assert POLICY.counter.message(Message("m", "user", (Image(),))) == 1_024 + 4
+    assert count_all(POLICY.counter, [Message("m", "user", ())]) == 4 + 24
+
+
+def test_n09_a_call_s_arguments_are_counted():
+    call = Message("m", "assistant", (ToolCall("c", "write", "x" * 39_000),))
+    assert POLICY.counter.message(call) > 9_750
+
+
+def test_n09_a_text_is_cut_to_a_budget_at_a_sentence_or_word():
+    counter = CharCounter(1)
+    assert cut_to_tokens("One two. Three four.", 20, counter) == ("One two. Three four.", False)
+    assert cut_to_tokens("One two three. Four five six.", 19, counter) == ("One two three....", True)
+    text, cut = cut_to_tokens("alpha beta gamma delta", 15, counter)
+    assert cut
+    assert text == "alpha beta..."
+
+
+@pytest.mark.parametrize(
+    ("window", "given", "reserve"),
+    [
+        (200_000, None, 64_000),
+        (128_000, None, 44_800),
+        (182_858, None, 64_000),
+        (182_857, None, 63_999),
+        (128_000, 4_096, 4_096),
+    ],
+)
+def test_n10_the_reserve_is_the_given_maximum_or_35_percent_up_to_64_000(window, given, reserve):
+    assert output_reserve(window, given) == reserve
+    assert POLICY.reserve(window, given) == reserve
+    assert POLICY.reserve == Reserve()
+
+
+def test_n10_exact_model_then_longest_prefix_then_provider_then_128_000():
+    assert neurolink_window("openai", "gpt-4") == 8_192
+    assert neurolink_window("openai", "gpt-4o-2024-08-06") == 128_000
+    assert neurolink_window("openai", "gpt-4.1-mini-2025") == 1_047_576
+    assert neurolink_window("anthropic", "claude-unheard-of") == 200_000
+    assert neurolink_window("nobody", "nothing") == 128_000
+
+
+def test_n13_after_an_overflow_the_goal_is_70_percent_of_the_input():
+    forced = POLICY.after_overflow
+    assert forced is not None
+    assert forced.goal == Share(0.70)
+    assert forced.goal.tokens(Budget(1_001)) == 700
+    view = view_of(pairs(20), window=4_500, goal=forced.goal, cause=Cause.OVERFLOW)
+    assert after(forced, view, Asked("short")).tokens <= 3_150
+
+
+def test_n13_an_overflow_that_the_estimate_does_not_see_changes_something_all_the_same():
+    forced = POLICY.after_overflow
+    assert forced is not None
+    view = view_of(pairs(20), window=10**6, goal=forced.goal, cause=Cause.OVERFLOW)
+    assert drive(forced, view, Asked("short")).stages_used == ("truncate",)
+
+
+def test_n14_a_tool_output_is_cut_to_51_200_bytes_and_2_000_lines_with_a_notice():
+    assert not truncate_output("x" * 51_200).truncated
+    cut = truncate_output("x" * 51_201 + "END")
+    assert cut.truncated
+    assert len(cut.text.encode()) <= 51_200
+    assert "[Output truncated from 51204 bytes to" in cut.text.replace(",", "")
+    assert "END" in cut.text  # the tail by default
+    lines = "\n".join(map(str, range(2_000)))
+    assert not truncate_output(lines).truncated
+    assert truncate_output(lines + "\nmore").truncated
+    assert truncate_output("START" + "x" * 60_000, keep="head").text.startswith("START")
+    saved = []
+    kept = truncate_output("x" * 60_000, save=lambda text: saved.append(text) or "/tmp/out.txt")
+    assert saved == ["x" * 60_000]
+    assert "/tmp/out.txt" in kept.text
+
+
+def test_n15_files_get_60_percent_of_what_remains():
+    assert file_budget(100_000, 30_000, 10_000) == 36_000
+    assert file_budget(100_000, 100_000, 0) == 0
+    assert file_budget(100_000, 200_000, 0) == 0
+
+
+def test_n15_small_files_pass_and_very_large_ones_become_a_preview():
+    assert not how_to_read(102_399, 0).truncate
+    assert how_to_read(102_400, 0).truncate
+    assert how_to_read(102_400, 1_000).max_chars == 4_000
+    assert not how_to_read(5_242_880, 2_000_000).preview
+    assert how_to_read(5_242_881, 2_000_000).preview
+    assert how_to_read(5_242_881, 2_000_000).max_chars == 2_000
+
+
+def test_n15_all_files_of_a_request_together_stay_inside_the_budget():
+    files = [Attached("x" * 40_000, f"{n}.txt") for n in range(5)]
+    fitted = fit_files(files, 10_000, CHARACTERS)
+    assert sum(CHARACTERS.text(file.content) for file in fitted) <= 10_000
+    assert len(fitted) == 5
+
+
+def test_n16_lone_halves_get_a_marked_synthetic_partner_after_every_compaction():
+    assert any(isinstance(step.stage, CloseCalls) for step in POLICY.steps[4:])
+    result = Message("m3", "tool", (ToolResult("gone", (Text("late"),), "grep", at=("content", 0)),))
+    transcript = Transcript((*talk("u: go", "a: l | read(a) as c1", "u: and").messages, result, *talk("u: x").messages))
+    view = view_of(transcript, goal=1, rules=(Pairing(),))
+    seen = view.after(CloseCalls().edits(view, ()))
+    assert Pairing().broken(seen.messages) == ()
+    words = "\n".join(shown(seen))
+    assert "[Tool result unavailable - conversation was compacted]" in words
+    assert "[Tool call for grep - conversation was compacted]" in words
+    assert {message.note.kind for message in seen.messages if message.note} == {"synthetic"}
+
+
+REGISTRY = [
+    ("anthropic", "claude-opus-4-20250514", 200_000),
+    ("anthropic", "claude-sonnet-4-20250514", 200_000),
+    ("anthropic", "claude-3-7-sonnet-20250219", 200_000),
+    ("anthropic", "claude-3-5-sonnet-20241022", 200_000),
+    ("anthropic", "claude-3-5-haiku-20241022", 200_000),
+    ("anthropic", "claude-3-opus-20240229", 200_000),
+    ("anthropic", "claude-3-sonnet-20240229", 200_000),
+    ("anthropic", "claude-3-haiku-20240307", 200_000),
+    ("openai", "gpt-4o", 128_000),
+    ("openai", "gpt-4o-mini", 128_000),
+    ("openai", "gpt-4-turbo", 128_000),
+    ("openai", "gpt-4", 8_192),
+    ("openai", "gpt-3.5-turbo", 16_385),
+    ("openai", "o1", 200_000),
+    ("openai", "o1-mini", 128_000),
+    ("openai", "o1-pro", 200_000),
+    ("openai", "o3", 200_000),
+    ("openai", "o3-mini", 200_000),
+    ("openai", "o4-mini", 200_000),
+    ("openai", "gpt-4.1", 1_047_576),
+    ("openai", "gpt-4.1-mini", 1_047_576),
+    ("openai", "gpt-4.1-nano", 1_047_576),
+    ("openai", "gpt-5", 1_047_576),
+    ("google-ai", "gemini-2.5-pro", 1_048_576),
+    ("google-ai", "gemini-2.5-flash", 1_048_576),
+    ("google-ai", "gemini-2.0-flash", 1_048_576),
+    ("google-ai", "gemini-1.5-pro", 2_097_152),
+    ("google-ai", "gemini-1.5-flash", 1_048_576),
+    ("google-ai", "gemini-3-flash-preview", 1_048_576),
+    ("google-ai", "gemini-3-pro-preview", 1_048_576),
+    ("vertex", "gemini-2.5-pro", 1_048_576),
+    ("vertex", "gemini-2.5-flash", 1_048_576),
+    ("vertex", "gemini-2.0-flash", 1_048_576),
+    ("vertex", "gemini-1.5-pro", 2_097_152),
+    ("vertex", "gemini-1.5-flash", 1_048_576),
+    ("bedrock", "anthropic.claude-3-5-sonnet-20241022-v2:0", 200_000),
+    ("bedrock", "anthropic.claude-3-5-haiku-20241022-v1:0", 200_000),
+    ("bedrock", "anthropic.claude-3-opus-20240229-v1:0", 200_000),
+    ("bedrock", "anthropic.claude-3-sonnet-20240229-v1:0", 200_000),
+    ("bedrock", "anthropic.claude-3-haiku-20240307-v1:0", 200_000),
+    ("bedrock", "amazon.nova-pro-v1:0", 300_000),
+    ("bedrock", "amazon.nova-lite-v1:0", 300_000),
+    ("azure", "gpt-4o", 128_000),
+    ("azure", "gpt-4o-mini", 128_000),
+    ("azure", "gpt-4-turbo", 128_000),
+    ("azure", "gpt-4", 8_192),
+    ("mistral", "mistral-large-latest", 128_000),
+    ("mistral", "mistral-medium-latest", 32_000),
+    ("mistral", "mistral-small-latest", 128_000),
+    ("mistral", "codestral-latest", 256_000),
+    ("anthropic", None, 200_000),
+    ("openai", None, 128_000),
+    ("google-ai", None, 1_048_576),
+    ("vertex", None, 1_048_576),
+    ("bedrock", None, 200_000),
+    ("azure", None, 128_000),
+    ("mistral", None, 128_000),
+    ("ollama", None, 128_000),
+    ("litellm", None, 128_000),
+    ("huggingface", None, 32_000),
+    ("sagemaker", None, 128_000),
+]
+
+
+@pytest.mark.parametrize(("provider", "model", "window"), REGISTRY)
+def test_n20_the_whole_registry_table(provider, model, window):
+    assert neurolink_window(provider, model) == window
