@@ -12,7 +12,7 @@ from refold.stages.facts import files_of
 from refold.stages.findings import Outcome, decisions, openings, outcomes, todos, values
 from refold.stages.ledger import Atom, grouped, ledger
 from refold.stages.outline import one_line
-from refold.stages.pin import pins_of
+from refold.stages.pin import pins_of, said_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +33,7 @@ EXPLAINED = (
 SHARE = 0.15  # of the goal
 LEAST, MOST = 300, 20_000  # tokens
 SMALL = 5  # a digest under so many times its explanation goes without it
+PINNED = 0.4  # of a digest that pinned turns may have while they are quoted whole, not by sentence
 WHOLE_TURN = 600  # characters up to which a user's turn is quoted whole
 
 
@@ -46,6 +47,14 @@ class Section(Struct, frozen=True):
     lines: tuple[str, ...]
     share: float = 0.1
     newest_first: bool = False
+
+
+class Quotes(Struct, frozen=True):
+    """What users said, as lines: the first request, the others newest first, and what must survive."""
+
+    goal: tuple[str, ...]
+    requests: tuple[str, ...]
+    pinned: tuple[str, ...]
 
 
 def limit_of(view: View) -> int:
@@ -69,16 +78,20 @@ def digest_text(
     """
     limit = limit_of(view) if limit is None else limit
     view = replace(view, start=view.transcript.messages, done=(), before=None)  # calls of what left long ago, too
-    sections = list(_sections(view, messages, kept, files or files_of(view.transcript.messages)))
+    quotes = _quotes(view, messages, kept, WHOLE_TURN)
+    if view.counter.text("\n".join(quotes.pinned)) > limit * PINNED:
+        quotes = _quotes(view, messages, kept, 0)
+    sections = list(_sections(view, messages, kept, quotes, files or files_of(view.transcript.messages)))
     return _rendered(view.counter, sections, _atoms(view, messages, kept, limit), limit)
 
 
-def _sections(view: View, messages: Sequence[Message], kept: Sequence[Message], files: Files) -> Iterator[Section]:
+def _sections(
+    view: View, messages: Sequence[Message], kept: Sequence[Message], quotes: Quotes, files: Files
+) -> Iterator[Section]:
     """Yield what is told, in the order of the digest; a share of 0 is told whole."""
-    goal, requests, pinned = _quotes(view, messages, kept)
-    yield Section("Goal (the first request, word for word)", goal, share=0)
-    yield Section("Constraints (word for word)", pinned, share=0)
-    yield Section("Requests (word for word)", requests, 0.3, newest_first=True)
+    yield Section("Goal (the first request)", quotes.goal, 0.2)
+    yield Section("Constraints and requests (word for word)", quotes.pinned, share=0)
+    yield Section("Further requests (word for word)", quotes.requests, 0.3, newest_first=True)
     yield Section("Decisions and reasons", decisions(messages), 0.08, newest_first=True)
     tasks = None if todos(kept) else todos(messages)
     done, rest = tasks or ((), ())
@@ -111,32 +124,35 @@ def _turns(view: View) -> dict[str, int]:
     return {message.id: number for number, message in enumerate(users, 1)}
 
 
-def _quotes(
-    view: View, messages: Sequence[Message], kept: Sequence[Message]
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return the first request, the others newest first, and what must survive: short turns whole, else sentences."""
+def _quotes(view: View, messages: Sequence[Message], kept: Sequence[Message], whole: int) -> Quotes:
+    """Return what users said: the first request, the others, and what must survive word for word.
+
+    Turns of up to `whole` characters are quoted whole, of longer ones the beginning and every pinned sentence.
+    """
     turn_of = _turns(view)
     left = [message for message in messages if message.id in turn_of]
     goal: tuple[str, ...] = ()
     requests: list[str] = []
-    pinned: dict[str, None] = {}
+    pinned: list[str] = []
+    told: set[str] = set(pins_of(said_in(kept)))
     for message in left:
         text = text_of(message).strip()
         turn = turn_of[message.id]
-        short = len(text) <= WHOLE_TURN
+        short = len(text) <= whole
         quote = f'"{text}" (turn {turn})' if short else f'"{one_line(text, WHOLE_TURN)}" (turn {turn}, beginning)'
-        sentences = pins_of(text)
-        if not short:
-            pinned |= {f'"{sentence}" (turn {turn})': None for sentence in sentences}
-        if turn == 1:
-            goal = (quote,) if text else ()
-        elif sentences and short:
-            pinned[quote] = None
+        sentences = [sentence for sentence in pins_of(text) if sentence not in told]
+        told.update(sentences)
+        if sentences and short:
+            pinned.append(quote)
+            continue
+        pinned += [f'"{sentence}" (turn {turn})' for sentence in sentences]
+        if text and turn == 1:
+            goal = (quote,)
         elif text:
             requests.append(quote)
     if not goal and not kept and turn_of and not (left and turn_of[left[0].id] == 1):
         goal = (f'"{one_line(text_of(view.transcript.messages[_first(view, turn_of)]), 200)}" (turn 1, beginning)',)
-    return goal, tuple(reversed(requests)), tuple(pinned)
+    return Quotes(goal, tuple(reversed(requests)), tuple(pinned))
 
 
 def _first(view: View, turn_of: dict[str, int]) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from refold.stages.regions import Regions
 
 __all__ = [
-    "Cleared",
+    "Move",
     "clear_results",
     "cut_results",
     "cut_texts",
@@ -38,13 +38,13 @@ WORTH = 240  # characters from which an output is cleared
 ARGUMENT = 320  # characters left of a long argument
 
 
-class Cleared(Struct, frozen=True):
-    """An output that gave way to a pointer, and how it can be put back."""
+class Move(Struct, frozen=True):
+    """A change to a message that can be taken back; `result` is the output it concerns, if it does."""
 
     place: int
-    result: ToolResult
     patches: tuple[Patch, ...]
     saved: int
+    result: ToolResult | None = None
 
 
 def results_in(draft: Draft, places: Iterable[int]) -> Iterator[tuple[int, ToolResult]]:
@@ -55,64 +55,77 @@ def results_in(draft: Draft, places: Iterable[int]) -> Iterator[tuple[int, ToolR
             yield from ((place, result) for result in message.results if not is_pointer(message, result))
 
 
-def clear_results(draft: Draft, places: Iterable[int], target: int, *, errors: bool = False) -> list[Cleared]:
+def clear_results(draft: Draft, places: Iterable[int], target: int, *, errors: bool = False) -> list[Move]:
     """Put pointers in place of outputs, oldest first, until the target is met; errors only when asked for."""
-    done: list[Cleared] = []
+    done: list[Move] = []
     for place, result in results_in(draft, places):
         if draft.total <= target:
             break
         if result.is_error is not errors or len(result.text) + 2_000 * _pictures(result) < WORTH:
             continue
         said = original_result(draft, place, result)
-        patches = replaced_by(result, pointer(draft.view.call_of(draft.base[place], result), said, said.text))
-        before = draft.changed(place, patches)
-        saved = draft.change(place, patches)
-        if saved > 0:
-            done.append(Cleared(place, result, patches, saved))
-        else:
-            draft.restore(place, before)
+        patches = list(replaced_by(result, pointer(draft.view.call_of(draft.base[place], result), said, said.text)))
+        done += [replace(move, result=result) for move in _tried(draft, place, patches)]
     return done
 
 
-def shorten_calls(draft: Draft, places: Iterable[int], target: int, chars: int = ARGUMENT) -> None:
+def shorten_calls(draft: Draft, places: Iterable[int], target: int, chars: int = ARGUMENT) -> list[Move]:
     """Cut long texts inside the arguments of calls, oldest first."""
-    for place in places:
-        if draft.total <= target:
-            return
-        if draft.hidden[place]:
-            continue
+    done: list[Move] = []
+    for place in _visible(draft, places, target):
+        patches: list[Patch] = []
         for part in draft.messages[place].parts:
             if isinstance(part, ToolCall) and not part.server and len(part.arguments) > 2 * chars:
                 shorter = shorten_arguments(part.arguments, chars, free_text=part.kind == "custom")
                 if len(shorter) < len(part.arguments):
-                    draft.change(place, [Patch(part.at, replace(part, arguments=shorter))])
+                    patches.append(Patch(part.at, replace(part, arguments=shorter)))
+        done += _tried(draft, place, patches)
+    return done
 
 
-def drop_reasoning(draft: Draft, places: Iterable[int], target: int, loop: int) -> None:
+def drop_reasoning(draft: Draft, places: Iterable[int], target: int, loop: int) -> list[Move]:
     """Drop the reasoning of whole messages, oldest first; sealed reasoning at or after `loop` stays."""
-    for place in places:
-        if draft.total <= target:
-            return
+    done: list[Move] = []
+    for place in _visible(draft, places, target):
         parts = draft.messages[place].parts
         thoughts = [part for part in parts if isinstance(part, Reasoning)]
         sealed = any(part.sealed for part in thoughts)
-        if not draft.hidden[place] and thoughts and len(thoughts) < len(parts) and not (sealed and place >= loop):
-            draft.change(place, [Patch(part.at, None) for part in thoughts])
+        if len(thoughts) < len(parts) and not (sealed and place >= loop):
+            done += _tried(draft, place, [Patch(part.at, None) for part in thoughts])
+    return done
 
 
-def strip_pictures(draft: Draft, places: Iterable[int], target: int) -> None:
+def strip_pictures(draft: Draft, places: Iterable[int], target: int) -> list[Move]:
     """Put markers in place of pictures and files in messages, oldest first."""
+    done: list[Move] = []
+    for place in _visible(draft, places, target):
+        patches: list[Patch] = []
+        for part in draft.messages[place].parts:
+            inner = part.content if isinstance(part, ToolResult) else (part,)
+            patches += [Patch(one.at, picture_marker(one)) for one in inner if isinstance(one, Image | File)]
+        done += _tried(draft, place, patches)
+    return done
+
+
+def _visible(draft: Draft, places: Iterable[int], target: int) -> Iterator[int]:
+    """Yield positions of visible messages while the target is not met."""
     for place in places:
         if draft.total <= target:
             return
-        if draft.hidden[place]:
-            continue
-        for part in draft.messages[place].parts:
-            inner = part.content if isinstance(part, ToolResult) else (part,)
-            patches = [Patch(one.at, picture_marker(one)) for one in inner if isinstance(one, Image | File)]
-            before = draft.changed(place, patches)
-            if patches and draft.change(place, patches) <= 0:
-                draft.restore(place, before)
+        if not draft.hidden[place]:
+            yield place
+
+
+def _tried(draft: Draft, place: int, patches: list[Patch]) -> list[Move]:
+    """Make a change if it saves anything; return it, or nothing."""
+    if not patches:
+        return []
+    before = draft.changed(place, patches)
+    saved = draft.change(place, patches)
+    if saved > 0:
+        return [Move(place, tuple(patches), saved)]
+    draft.restore(place, before)
+    return []
 
 
 def hide_segments(draft: Draft, regions: Regions, places: range, target: int) -> list[range]:
@@ -141,9 +154,9 @@ def hide_users(draft: Draft, regions: Regions, target: int) -> list[int]:
     return gone
 
 
-def cut_results(draft: Draft, places: Iterable[int], target: int, least: int) -> list[Cleared]:
+def cut_results(draft: Draft, places: Iterable[int], target: int, least: int) -> list[Move]:
     """Cut the largest outputs to whole lines of head and tail, all to one size, not below `least` tokens."""
-    done: list[Cleared] = []
+    done: list[Move] = []
     if draft.total <= target:
         return done
     found = [(place, result, draft.view.counter.text(result.text)) for place, result in results_in(draft, places)]
@@ -153,7 +166,7 @@ def cut_results(draft: Draft, places: Iterable[int], target: int, least: int) ->
             said = original_result(draft, place, result)
             text = shorten(said.text, cap, draft.view.counter.text)
             patches = with_words(result, text)
-            done.append(Cleared(place, result, patches, draft.change(place, patches)))
+            done.append(Move(place, patches, draft.change(place, patches), result))
     return done
 
 

@@ -46,6 +46,12 @@ PHRASES = (
     " ne pas ", "au plus", "au moins", "il faut", " n'", "no uses", "no hagas", "no toques", "no borres", "no cambies",
     "no modifiques", "no puedes", "no escribas", "no elimines", "como máximo", "como mínimo", "hay que",
 )  # fmt: skip
+# Lines of programs that people paste: numbered lines, places in files, log lines, statements.
+MACHINE = re.compile(
+    r"^(?:\d+[|:│→]\s{2,}|\d+\t|[\w/-]*[/.][\w./-]+:\d+:|\[?\d{4}-\d\d-\d\d[T ]\d\d:|"
+    r"\[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR)\b[\]:])"
+    r"|[{}]$|\);$|^(?:def|class|if|elif|except|return|raise|assert)\b.*[:)]$"
+)
 NE_PAS = re.compile(r"\bne \w+ pas\b")
 WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 CJK = re.compile(
@@ -80,6 +86,8 @@ def pins_of(text: str) -> tuple[str, ...]:
 
 def _limits(sentence: str) -> bool:
     """Tell whether a sentence holds a word or phrase that forbids, obliges or limits, in one of seven languages."""
+    if MACHINE.search(sentence):
+        return False
     if not sentence.isascii() and CJK.search(sentence):
         return True
     small = f" {sentence.lower().replace('’', chr(39))} "

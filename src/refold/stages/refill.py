@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refold.core.messages import Patch, Text
-from refold.stages.moves import Cleared, original_result
+from msgspec.structs import replace
+
+from refold.core.messages import Patch, Text, ToolCall
+from refold.stages.moves import Move, original_result
 from refold.stages.replacing import with_words
-from refold.stages.shorten import shorten
+from refold.stages.shorten import shorten, shorten_arguments
 
 if TYPE_CHECKING:
     from refold.stages.draft import Draft
@@ -17,6 +19,7 @@ __all__ = ["refill"]
 
 SLACK = 0.01  # of the goal that may stay empty
 WORTH = 80  # tokens from which part of an output is worth its place
+CHARS = 4  # characters of arguments that a token holds at most, as a rule
 TRIES = 40  # parts of outputs and texts
 
 
@@ -30,41 +33,63 @@ def refill(draft: Draft, trail: Trail, room: int) -> None:
         if draft.total + draft.size(segment) <= room:
             draft.show(segment)
     tries = TRIES
-    for cleared in reversed(trail.cleared):
+    for move in reversed(trail.moves):
         if draft.total >= enough or not tries:
             break
-        if draft.hidden[cleared.place]:
+        if draft.hidden[move.place]:
             continue
-        if draft.total + cleared.saved > room or not _put_back(draft, cleared, room):
+        if draft.total + move.saved > room or not _put_back(draft, move, room):
             tries -= 1
-            _put_part(draft, cleared, room)
+            _put_part(draft, move, room)
     if draft.total < enough:
         _part_of_segment(draft, trail, room)
 
 
-def _put_back(draft: Draft, cleared: Cleared, room: int) -> bool:
+def _put_back(draft: Draft, move: Move, room: int) -> bool:
     """Show an output as it was before this run, if it fits; tell whether it does."""
-    before = draft.changed(cleared.place, cleared.patches)
-    draft.undo(cleared.place, before)
+    before = draft.changed(move.place, move.patches)
+    draft.undo(move.place, before)
     if draft.total > room:
-        draft.restore(cleared.place, before)
-    return draft.total <= room and draft.changed(cleared.place, cleared.patches) != before
+        draft.restore(move.place, before)
+    return draft.total <= room and draft.changed(move.place, move.patches) != before
 
 
-def _put_part(draft: Draft, cleared: Cleared, room: int) -> None:
+def _put_part(draft: Draft, move: Move, room: int) -> None:
     """Show as many whole lines of a cleared output as there is room for."""
-    count = draft.view.counter.text
-    said = original_result(draft, cleared.place, cleared.result)
-    before = draft.changed(cleared.place, cleared.patches)
+    if move.result is None:
+        _part_of_calls(draft, move, room)
+        return
+    before = draft.changed(move.place, move.patches)
     if not any(isinstance(part, Text) for part in before.values()):
         return
+    count = draft.view.counter.text
+    said = original_result(draft, move.place, move.result)
     words = next((part.text for part in before.values() if isinstance(part, Text)), "")
     limit = room - draft.total + count(words) - 2
     if limit < WORTH:
         return
-    draft.change(cleared.place, with_words(cleared.result, shorten(said.text, limit, count)))
+    draft.change(move.place, with_words(move.result, shorten(said.text, limit, count)))
     if draft.total > room:
-        draft.restore(cleared.place, before)
+        draft.restore(move.place, before)
+
+
+def _part_of_calls(draft: Draft, move: Move, room: int) -> None:
+    """Show more of the long arguments that were cut, in steps of half."""
+    said = {part.at: part for part in draft.base[move.place].parts if isinstance(part, ToolCall)}
+    calls = [call for patch in move.patches if (call := said.get(patch.at))]
+    before = draft.changed(move.place, move.patches)
+    chars = CHARS * (room - draft.total)
+    while calls and chars > CHARS * WORTH:
+        patches = [Patch(call.at, replace(call, arguments=_shorter(call, chars // len(calls)))) for call in calls]
+        draft.change(move.place, patches)
+        if draft.total <= room:
+            return
+        draft.restore(move.place, before)
+        chars //= 2
+
+
+def _shorter(call: ToolCall, chars: int) -> str:
+    return shorten_arguments(call.arguments, chars, free_text=call.kind == "custom")
 
 
 def _part_of_segment(draft: Draft, trail: Trail, room: int) -> None:

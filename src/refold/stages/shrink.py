@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold.stages.moves import (
-    Cleared,
+    Move,
     clear_results,
     cut_results,
     cut_texts,
@@ -33,7 +33,7 @@ SHORT = 80  # characters of a long argument in the newest batch, at last
 class Trail(Struct):
     """What a fit has done and can take back, each in the order it was done."""
 
-    cleared: list[Cleared] = []
+    moves: list[Move] = []
     segments: list[range] = []
     users: list[int] = []
 
@@ -52,28 +52,28 @@ def shrink(draft: Draft, areas: Regions, target: int, users: int, trail: Trail) 
     _lighten(draft, old, target, trail, areas)
     trail.segments += hide_segments(draft, areas, old, target)
     _limit_users(draft, areas, target, users, trail)
-    trail.cleared += cut_results(draft, newer, target, ROOMY)
-    shorten_calls(draft, newer, target)
+    trail.moves += cut_results(draft, newer, target, ROOMY)
+    trail.moves += shorten_calls(draft, newer, target)
     cut_texts(draft, _assistants(draft, every), target, ROOMY)
     _lighten(draft, calm, target, trail, areas)
     trail.segments += hide_segments(draft, areas, every, target)
     trail.users += hide_users(draft, areas, target)
     fresh = sorted(areas.fresh)
-    drop_reasoning(draft, fresh, target, areas.newest_user)
-    trail.cleared += cut_results(draft, fresh, target, TIGHT)
-    strip_pictures(draft, every, target)
-    shorten_calls(draft, fresh, target, SHORT)
+    trail.moves += drop_reasoning(draft, fresh, target, areas.newest_user)
+    trail.moves += cut_results(draft, fresh, target, TIGHT)
+    trail.moves += strip_pictures(draft, every, target)
+    trail.moves += shorten_calls(draft, fresh, target, SHORT)
     cut_texts(draft, _assistants(draft, every), target, TIGHT)
     cut_texts(draft, areas.users[:-1], target, TIGHT)
     cut_texts(draft, areas.users[-1:], target, TIGHT)
 
 
 def _lighten(draft: Draft, places: Sequence[int], target: int, trail: Trail, areas: Regions) -> None:
-    trail.cleared += clear_results(draft, places, target)
-    shorten_calls(draft, places, target)
-    drop_reasoning(draft, places, target, areas.newest_user)
-    strip_pictures(draft, places, target)
-    trail.cleared += clear_results(draft, places, target, errors=True)
+    trail.moves += clear_results(draft, places, target)
+    trail.moves += shorten_calls(draft, places, target)
+    trail.moves += drop_reasoning(draft, places, target, areas.newest_user)
+    trail.moves += strip_pictures(draft, places, target)
+    trail.moves += clear_results(draft, places, target, errors=True)
 
 
 def _limit_users(draft: Draft, areas: Regions, target: int, share: int, trail: Trail) -> None:
