@@ -8,6 +8,7 @@ import refold
 from refold import errors, formats, policies, transcripts
 from refold.cli.main import cli
 from refold.core import events, needs, view
+from refold.core.plan import Sizes
 from refold.limits import overflow
 from tools import write_docs
 
@@ -125,6 +126,12 @@ def test_every_public_name_is_in_the_page_of_the_library():
 def test_every_argument_of_compact_is_in_the_page_of_the_library():
     names = [name for name in refold.compact.__annotations__ if name != "return"]
     assert not unnamed(names, page("library.md").partition("## Arguments of `compact`")[2])
+
+
+def test_every_field_of_what_comes_back_is_in_the_page_of_the_library():
+    told = page("library.md").partition("## What comes back")[2].partition("\n## ")[0]
+    for value in (refold.Result, refold.Plan, refold.Check, Sizes):
+        assert not unnamed([value.__name__, *value.__struct_fields__], told)
 
 
 def test_every_page_is_reached_from_the_readme():

@@ -258,7 +258,7 @@ BOXES = (  # column, row, width in columns, role for the color, first line, seco
     (0, 1, 1, "user", "messages out", "untouched: same objects"),
     (3, 2, 1, "tool", "JSON", "print, store, apply again"),
     (2, 2, 1, "assistant", "rewind", "the same fold, fewer plans"),
-    (3, -1, 1, "user", "outside", "summary, file, archive, count"),
+    (3, -1, 1, "user", "outside", "summary, file, archive, …"),
 )
 STEP_X, STEP_Y, BOX_W, BOX_H = 216, 92, 176, 54
 ARROWS = (  # from, to, words

@@ -92,9 +92,7 @@ def _policies(path: Path) -> str:
     for name in policies.names():
         found = policies.find(name)
         steps = " · ".join(step.name for step in found.steps)
-        rows.append(
-            (f"[`{name}`]({folder}/{name}.md)", found.summary, _limit(found.trigger), _limit(found.goal), steps)
-        )
+        rows.append((f"[`{name}`]({folder}/{name}.md)", found.summary, _limit(found.trigger), _goal(found.goal), steps))
     return _table(("policy", "what it does", "starts", "stops", "steps"), rows)
 
 
@@ -143,7 +141,7 @@ def _pictures(path: Path) -> str:
             f"{sizes.after:,} tokens after ({used}). Tokens are this policy's own count; the plan is "
             f"[tests/golden/{path.stem}/{case}.plan.json](../../tests/golden/{path.stem}/{case}.plan.json)."
         )
-    return "\n\n".join(found)
+    return "\n\n".join((*found, "`make docs` makes these pictures and figures from the plans."))
 
 
 def _limit(limit: budget.Limit) -> str:
@@ -227,7 +225,7 @@ def _formats(path: Path) -> str:
                 "yes" if traits.assistant_last else "no",
             )
         )
-    head = ("format", "", "rules", "results of a batch", "system message in the list", "neighbours of one role",
+    head = ("format", "", "rules", "results of a batch", "system message in the list", "neighbors of one role",
             "assistant may be last")  # fmt: skip
     return _table(head, rows)
 
@@ -257,7 +255,7 @@ def _errors(path: Path) -> str:
 
 def _refusals(path: Path) -> str:
     rows = [
-        (f"`{row.kind}`", row.provider or "many", row.name, f"{_cut(row.sample, 110)}")
+        (f"`{row.kind}`", row.provider or "many", row.name, f"`{_cut(row.sample, 110).replace('`', chr(39))}`")
         for row in sorted(overflow.rows(), key=lambda row: row.kind)
     ]
     return _table(("kind", "wording of", "row", "sample"), rows)
@@ -327,9 +325,7 @@ def _values(path: Path) -> str:
 
 
 def _gauges(path: Path) -> str:
-    return _table(
-        ("gauge", "what it takes as the size"), [(f"`{e.__name__}`", _sentence(e)) for e in _union(gauge.Gauge)]
-    )
+    return _table(("gauge", "what it takes as the size"), [(f"`{e.__name__}`", _prose(e)) for e in _union(gauge.Gauge)])
 
 
 def _causes(path: Path) -> str:
