@@ -1,0 +1,213 @@
+"""How long a check, a pass and the import take; one run, medians, beside what others need.
+
+    python benchmarks/speed.py                     tables
+    python benchmarks/speed.py --json              the same figures as JSON
+    python benchmarks/speed.py --sizes 50k,200k --policies refold
+
+Three things are measured. (1) The check before each model call with `refold.Meter`, exact o200k counts: once cold,
+then after each of ten appended exchanges. (2) One pass without a model to half the size: with a meter that has seen the
+messages, as an agent has it, and cold. Both as a multiple of `json.loads` of the same conversation, since machines
+differ. Each pass has a conversation of its own and an emptied memo of counts, so nothing is known that an agent would
+not know. (3) `import refold` in a fresh interpreter. The collector of cyclic garbage runs before each timing and not in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import subprocess
+import sys
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+import refold
+from refold import policies
+from refold.counting.memo import forget
+from refold.demo import sized
+from refold.demo.sized import exchanges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIZES = {"50k": 50_000, "200k": 200_000, "1M": 1_000_000}
+REPEATS = {"50k": 9, "200k": 7, "1M": 3}
+GOALS = {"check": 0.2, "import": 150.0, "pass": {"200k": 10.0, "1M": 50.0}}
+UNWANTED = ("asyncio", "socket", "ssl", "sqlite3", "http", "urllib.request", "splintr")
+IMPORT = """
+import sys, time
+before = set(sys.modules)
+start = time.perf_counter()
+import refold
+print((time.perf_counter() - start) * 1000, *sorted(set(sys.modules) - before))
+"""
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Return the milliseconds of one call, without a garbage collection in it."""
+    gc.collect()
+    gc.disable()
+    try:
+        start = perf_counter()
+        work()
+        return (perf_counter() - start) * 1000
+    finally:
+        gc.enable()
+
+
+def measure_check(tokens: int) -> dict[str, Any]:
+    """Return the cold check and the median of ten checks, each after one more exchange."""
+    messages = sized(tokens)
+    forget()
+    meter = refold.Meter(window=4_000_000, format="openai-chat", counter="exact")
+    cold = timed(lambda: meter.check(messages))
+    checks, counts = [], []
+    for exchange, other in zip(islice(exchanges(99), 10), islice(exchanges(98), 10), strict=True):
+        messages = messages + exchange
+        checks.append(timed(partial(meter.check, messages)))
+        counts.append(timed(partial(refold.count, other, format="openai-chat")))
+    unchanged = median(timed(partial(meter.check, messages)) for _ in range(10))
+    exact = meter.check(messages).tokens == refold.check(messages, window=4_000_000, counter="exact").tokens
+    return {
+        "cold": cold, "appended": median(checks), "slowest": max(checks), "counting": median(counts),
+        "unchanged": unchanged, "exact": exact,
+    }  # fmt: skip
+
+
+def measure_pass(policy: str, tokens: int, repeats: int) -> dict[str, Any]:
+    """Return the median milliseconds of a pass to half the size, with and without a meter, and of `json.loads`."""
+    metered: list[float] = []
+    cold: list[float] = []
+    loads, used = [], ""
+    for seed in range(repeats):
+        messages = sized(tokens, seed)
+        text = json.dumps(messages)
+        loads.append(min(timed(partial(json.loads, text)) for _ in range(3)))
+        forget()
+        meter = refold.Meter(budget=4 * tokens, format="openai-chat")
+        meter.check(messages)
+        used = compacted(messages, policy, tokens // 2, meter, metered)
+        forget()
+        compacted(messages, policy, tokens // 2, None, cold)
+    unit = median(loads)
+    return {
+        "metered": median(metered),
+        "ratio": median(metered) / unit,
+        "cold": median(cold),
+        "loads": unit,
+        "used": used,
+    }
+
+
+def compacted(messages: list[Any], policy: str, goal: int, meter: refold.Meter | None, times: list[float]) -> str:
+    """Time one pass and return the share of the goal that it used, or the name of the error."""
+    said: list[str] = []
+
+    def run() -> None:
+        try:
+            done = refold.compact(messages, format="openai-chat", policy=policy, budget=goal, meter=meter)
+            said.append(f"{done.sizes.after / goal:.0%}")
+        except refold.RefoldError as error:
+            said.append(type(error).__name__)
+
+    times.append(timed(run))
+    return said[0]
+
+
+def measure_import() -> dict[str, Any]:
+    """Return the median milliseconds of `import refold` in a fresh interpreter, and modules that should not be there."""
+    runs = [
+        subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(9)
+    ]
+    modules = runs[0][1:]
+    return {
+        "ms": median(float(run[0]) for run in runs),
+        "modules": len(modules),
+        "of_refold": sum(name.split(".")[0] == "refold" for name in modules),
+        "unwanted": sorted(name for name in modules if name in UNWANTED),
+    }
+
+
+def show(found: dict[str, Any], console: Console) -> None:
+    """Print the tables, with what others need below each."""
+    peers = json.loads(Path(__file__).with_name("peers.json").read_bytes())
+    sizes = list(found["check"])
+    rows = [(name, *(f"{found['check'][size][key]:.3f}" for size in sizes)) for name, key in KINDS]
+    title = f"Check before a call, ms (goal: under {GOALS['check']} at every size)"
+    console.print(_table(title, ("", *sizes), rows, peers["check"], sizes))
+    console.print(f"loading the vocabulary, once a process: {found['vocabulary']:.0f} ms")
+    if not all(each["exact"] for each in found["check"].values()):
+        console.print("[red]a meter's count differs from a full count[/red]")
+    rows = []
+    for policy, by_size in found["pass"].items():
+        rows.append((policy, *(f"{each['metered']:,.1f}" for each in by_size.values())))
+        rows.append(("  times json.loads", *(f"{each['ratio']:.1f}x" for each in by_size.values())))
+        rows.append(("  without a meter", *(f"{each['cold']:,.0f}" for each in by_size.values())))
+        rows.append(("  share of the goal used", *(each["used"] for each in by_size.values())))
+    goals = ", ".join(f"{ms:g} at {size}" for size, ms in GOALS["pass"].items())  # type: ignore[attr-defined]
+    title = f"One pass to half the size, no model, ms (goal: {goals}, at most 2x json.loads)"
+    console.print(_table(title, ("", *sizes), rows, peers["pass"], sizes))
+    got = found["import"]
+    rows = [(f"refold ({got['modules']} modules, {got['of_refold']} of refold)", f"{got['ms']:.0f}")]
+    console.print(_table(f"import, ms (goal: under {GOALS['import']:g})", ("", "ms"), rows, peers["import"], ["ms"]))
+    console.print(f"modules that should not come in: {', '.join(got['unwanted']) or 'none'}")
+    console.print(peers["about"], style="dim")
+
+
+KINDS = (
+    ("refold.Meter, cold", "cold"),
+    ("refold.Meter, one more exchange", "appended"),
+    ("refold.Meter, slowest of ten", "slowest"),
+    ("refold.Meter, nothing new", "unchanged"),
+    ("counting one exchange alone, without a meter", "counting"),
+)
+
+
+def _table(title: str, heads: tuple[str, ...], rows: list[Any], peers: list[dict[str, str]], keys: list[str]) -> Table:
+    table = Table(title=title, title_justify="left", show_edge=False)
+    for place, head in enumerate(heads):
+        table.add_column(head, justify="right" if place else "left")
+    for row in rows:
+        table.add_row(*row, style="bold" if not row[0].startswith(" ") else "")
+    table.add_section()
+    for peer in peers:
+        table.add_row(peer["name"], *(peer.get(key, "-") for key in keys), style="dim")
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--sizes", default=",".join(SIZES), help="of 50k, 200k, 1M")
+    parser.add_argument("--policies", default=",".join(policies.names()))
+    options = parser.parse_args()
+    console = Console(stderr=options.json)
+    sizes = {name: SIZES[name] for name in options.sizes.split(",")}
+    names = options.policies.split(",")
+    first = timed(lambda: refold.count("The first text loads the vocabulary."))
+    found: dict[str, Any] = {"import": measure_import(), "vocabulary": first, "check": {}, "pass": {}}
+    with console.status("measuring") as status:
+        for size, tokens in sizes.items():
+            status.update(f"check at {size}")
+            found["check"][size] = measure_check(tokens)
+        for name in names:
+            found["pass"][name] = {}
+            for size, tokens in sizes.items():
+                status.update(f"pass of {name} at {size}")
+                found["pass"][name][size] = measure_pass(name, tokens, REPEATS[size])
+    if options.json:
+        sys.stdout.write(json.dumps(found, indent=2) + "\n")
+    else:
+        show(found, console)
+
+
+if __name__ == "__main__":
+    main()
