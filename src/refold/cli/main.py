@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import sys
 from importlib import import_module
 from typing import Any, NoReturn
@@ -47,6 +45,8 @@ def _ran(run: Any) -> int:
         return _said(f"{_one_line(error.format_message())}{_help(error)}", USAGE)
     except click.ClickException as error:
         return _said(_one_line(error.format_message()), USAGE)
+    except SystemExit:  # click's own end where whoever reads our output has seen enough (`| head`)
+        return OK
     except OSError as error:
         return _of_system(error)
     except RecursionError:
@@ -66,9 +66,6 @@ def _of_refold(error: Exception) -> int:
 
 
 def _of_system(error: OSError) -> int:
-    if error.errno == errno.EPIPE:  # whoever read our output has seen enough (`| head`)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
     place = f"{error.filename}: " if error.filename else ""
     return _said(f"{place}{error.strerror or error}: check the path, the space and the permissions", USAGE)
 
@@ -86,7 +83,7 @@ def _said(what: str, code: int) -> int:
     return code
 
 
-@click.group(cls=Refold, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group("refold", cls=Refold, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="refold", message="%(prog)s %(version)s")
 def cli() -> None:
     """Keep an agent's conversation inside the context window.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from refold import api
-from refold.cli import labels
 from refold.core.edits import Hide, Insert, Rewrite, fold
 from refold.core.messages import Message, texts
 from refold.outside import Outside
@@ -42,7 +41,6 @@ class Row(Struct, frozen=True):
 
     position: int | None
     role: str
-    what: str
     before: int
     after: int
     fate: Fate
@@ -78,9 +76,8 @@ def rows(request: Request, plan: Plan) -> list[Row]:
         after = 0 if gone else view.size(new)
         fate = _fate(old, new, gone=gone)
         place = view.index[new.id] if old else None
-        about = labels.what(old or new, view)
         reason = ", ".join(why.get(new.id, ()))
-        found.append(Row(place, new.role, about, before, after, fate, reason, old, None if gone else new))
+        found.append(Row(place, new.role, before, after, fate, reason, old, None if gone else new))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import sys
@@ -70,7 +71,7 @@ def native(talk: Conversation, messages: list[Any]) -> Any:
     """Return what a conversation is written as: its own request body, one with system and tools, or the list."""
     found = talk.recorded
     shape = formats.find(found.format)
-    body = load(talk.source).value if found.kind == "plain" else None
+    body = load(talk.source).value if found.kind == "plain" and _is_object(talk.source) else None
     if isinstance(body, dict):
         try:
             opened = formats.open_body(shape, body)
@@ -121,6 +122,14 @@ def write(out: str, content: bytes) -> None:
     except BaseException:
         os.unlink(beside)
         raise
+
+
+def _is_object(source: str | bytes) -> bool:
+    """Tell by its first bytes whether a file may hold one object; lists, which may be long, are not read again."""
+    if isinstance(source, str):
+        with open(source, "rb") as stream:
+            source = stream.read(64)
+    return source[:64].removeprefix(codecs.BOM_UTF8).lstrip()[:1] not in (b"[", b"")
 
 
 def _json(value: Any) -> bytes:

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
     from refold.cli.outcome import Row
     from refold.core.plan import Plan
+    from refold.core.view import View
 
 STYLES = {"cleared": "yellow", "shortened": "yellow", "hidden": "red", "inserted": "green", "changed": "yellow"}
+CANNOT_FIT = 1
 LONG = 3  # a run of messages with one fate and more than this many is one line
 
 
@@ -24,8 +26,11 @@ LONG = 3  # a run of messages with one fate and more than this many is one line
 @options.budgeted
 @click.option("--all", "every", is_flag=True, help="Every message on a line of its own.")
 @options.as_json
-def command(file: str, how: options.Reading, asked: options.Asked, every: bool, as_json: bool) -> None:
-    """Show what a compaction would do to each message, and why, without doing it."""
+def command(file: str, how: options.Reading, asked: options.Asked, every: bool, as_json: bool) -> int:
+    """Show what a compaction would do to each message, and why, without doing it.
+
+    Exit code 1 when what is left would not fit.
+    """
     from refold.cli import files, outcome, show
     from refold.core.wire import dump_plan
 
@@ -34,10 +39,11 @@ def command(file: str, how: options.Reading, asked: options.Asked, every: bool, 
         request, made = outcome.planned(talk.recorded.messages, asked.of(talk.recorded))
     if as_json:
         click.echo(dump_plan(made))
-        return
-    summarized(made, talk.label)
-    if not made.empty:
-        messages(outcome.rows(request, made), every=every)
+    else:
+        summarized(made, talk.label)
+        if not made.empty:
+            messages(outcome.rows(request, made), request.view, every=every)
+    return CANNOT_FIT if made.sizes.after > made.sizes.limit else 0
 
 
 def summarized(made: Plan, label: str) -> None:
@@ -45,6 +51,7 @@ def summarized(made: Plan, label: str) -> None:
     from refold.cli import show
 
     sizes = made.sizes
+    above = sizes.after - sizes.limit
     total = f"{sizes.before:,} -> {sizes.after:,} tokens"
     room = f"input budget {sizes.limit:,}, goal {sizes.goal:,}"
     show.lines(
@@ -53,6 +60,7 @@ def summarized(made: Plan, label: str) -> None:
             ("policy", f"{made.policy} ({made.cause})"),
             ("tokens", total if not made.empty else f"{sizes.before:,}: nothing to do"),
             ("room", f"{room}, of which {sizes.fixed:,} fixed" if sizes.fixed else room),
+            *([("fits", f"no: {above:,} tokens above the input budget would be left")] if above > 0 else []),
         ]
     )
     heads = ("step", ">changes", ">tokens before", ">after", "*remark")
@@ -65,9 +73,10 @@ def summarized(made: Plan, label: str) -> None:
         show.table(heads, rows, title=" ")
 
 
-def messages(rows: Sequence[Row], *, every: bool) -> None:
+def messages(rows: Sequence[Row], view: View, *, every: bool) -> None:
     """Print a line a message; long runs of one fate are one line."""
     from refold.cli import show
+    from refold.cli.labels import what
 
     heads = (">position", "role", ">tokens", ">after", "fate", "why", "~what")
     lines: list[tuple[str, ...]] = []
@@ -77,7 +86,8 @@ def messages(rows: Sequence[Row], *, every: bool) -> None:
         before, after = sum(row.before for row in run), sum(row.after for row in run)
         span = _place(first) if len(run) == 1 else f"{_place(first)}-{_place(run[-1])}"
         role = first.role if len(run) == 1 else ""
-        about = first.what if len(run) == 1 else f"{len(run):,} messages"
+        message = first.old or first.new
+        about = what(message, view) if len(run) == 1 and message else f"{len(run):,} messages"
         lines.append((span, role, show.number(before), show.number(after), first.fate, first.why, about))
         styles.append(STYLES.get(first.fate, "dim"))
     show.table(heads, lines, title=" ", styles=styles)

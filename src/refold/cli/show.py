@@ -35,6 +35,7 @@ __all__ = [
 
 T = TypeVar("T")
 PAGE = 160  # two texts side by side have to be broken somewhere
+BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # they make a line read as another
 WIDE = 100_000  # plain output is never cut: whoever reads it is a program, or scrolls
 
 
@@ -158,8 +159,16 @@ def clean(text: str, most: int = 0) -> str:
     """Return text safe for one line of a terminal: no control characters, no lone surrogates, cut to `most`."""
     head = text[: most * 4] if most else text
     words = " ".join(head.split())
-    safe = "".join("�" if unicodedata.category(char) in ("Cc", "Cs") else char for char in words)
+    safe = (
+        words
+        if words.isprintable()
+        else "".join("�" if unicodedata.category(char) in ("Cc", "Cs") else char for char in words)
+    )
     return f"{safe[: most - 1]}…" if most and len(safe) > most else safe
+
+
+def _visible(char: str) -> str:
+    return "�" if char in BIDI or unicodedata.category(char) in ("Cc", "Cs") else char
 
 
 def _plain(width: int) -> Console:
@@ -173,7 +182,7 @@ def _print(console: Console, made: Table) -> None:
     with console.capture() as captured:
         console.print(made)
     for text in captured.get().splitlines():
-        click.echo(text.rstrip())
+        click.echo(text.rstrip(), color=console.is_terminal)
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str], **look: Any) -> Table:

@@ -1,0 +1,245 @@
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import Result
+
+Run = Callable[..., Result]
+
+
+def refused(result: Result, *words: str, code: int = 2) -> None:
+    assert result.exit_code == code, (result.exit_code, result.output)
+    assert result.stdout == ""
+    last = result.stderr.strip().splitlines()[-1]
+    assert last.startswith("refold: "), result.stderr
+    assert "Traceback" not in result.stderr
+    for word in words:
+        assert word in last, (word, last)
+
+
+def test_a_file_that_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
+    for command in ("stats", "plan", "compact", "check", "repair", "diff"):
+        refused(run(command, tmp_path / "absent.json"), "absent.json", "no such file")
+
+
+def test_an_empty_file_is_named(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty.json").write_text("")
+    refused(run("stats", tmp_path / "empty.json"), "empty.json", "empty")
+
+
+def test_broken_json_is_named_with_line_and_column(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "cut.jsonl").write_text('{"role": "user", "content": "hi"}\n{"role": "user", "content": oops}\n')
+    refused(run("plan", tmp_path / "cut.jsonl", "--window", "8k"), "cut.jsonl:2:29", "broken JSON", "--lenient")
+
+
+def test_lenient_reading_passes_over_the_broken_line_and_says_so(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "cut.jsonl").write_text('{"role": "user", "content": "hi"}\n{"role": "user", "content": oops}\n')
+    result = run("stats", tmp_path / "cut.jsonl", "--lenient", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["messages"] == 1
+    assert "line 2" in result.stderr
+
+
+def test_what_is_no_transcript_is_described(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text('{"theme": "dark"}')
+    refused(run("stats", tmp_path / "settings.json"), "theme", "not a transcript")
+
+
+def test_an_unknown_format_is_refused(run: Run, chat: Path) -> None:
+    refused(run("plan", chat, "--format", "morse", "--window", "8k"), "morse")
+
+
+def test_a_wrong_format_is_refused(run: Run, chat: Path) -> None:
+    refused(run("plan", chat, "--format", "anthropic", "--window", "8k"), "openai-chat", "anthropic")
+
+
+def test_an_unknown_kind_is_refused(run: Run, chat: Path) -> None:
+    refused(run("stats", chat, "--kind", "diary"), "diary")
+
+
+def test_a_conversation_that_is_not_in_the_file_cannot_be_selected(run: Run, chat: Path) -> None:
+    refused(run("stats", chat, "--select", "7"), "'7'", "select one of these")
+
+
+def test_an_unknown_policy_is_refused(run: Run, chat: Path) -> None:
+    refused(run("plan", chat, "--policy", "wolfish", "--window", "8k"), "wolfish", "wolffish")
+    refused(run("policies", "wolfish"), "wolfish")
+
+
+def test_an_unknown_model_is_refused(run: Run, chat: Path) -> None:
+    refused(run("plan", chat, "--model", "no-such-model-xyz"), "no-such-model-xyz", "--window")
+    refused(run("models", "no-such-model-xyz"), "no-such-model-xyz")
+
+
+def test_an_unknown_model_in_the_file_asks_for_a_window(run: Run, tmp_path: Path) -> None:
+    request = {"model": "house-model-xyz", "messages": [{"role": "user", "content": "hi"}]}
+    (tmp_path / "own.json").write_text(json.dumps(request))
+    refused(run("plan", tmp_path / "own.json"), "house-model-xyz", "--window")
+    assert run("plan", tmp_path / "own.json", "--window", "8k").exit_code == 0
+
+
+def test_no_budget_at_all_is_asked_for(run: Run, chat: Path) -> None:
+    refused(run("plan", chat), "--window", "--model", "--budget")
+
+
+def test_a_window_smaller_than_system_and_tools_is_refused(run: Run, body: Path) -> None:
+    refused(run("plan", body, "--window", "20"), "system prompt and tools", "larger window")
+
+
+@pytest.mark.parametrize("number", ["-5", "0", "many", "1e400", "999999999999999999999", "0.5", ""])
+def test_numbers_that_cannot_be_are_refused(run: Run, chat: Path, number: str) -> None:
+    refused(run("plan", chat, "--window", number), "--window")
+    refused(run("plan", chat, "--window", "8k", "--max-output", number), "--max-output")
+
+
+@pytest.mark.parametrize("goal", ["-5", "0", "0.0", "1.5", "150%", "half", "nan", "-0.5", "%"])
+def test_goals_that_cannot_be_are_refused(run: Run, chat: Path, goal: str) -> None:
+    refused(run("plan", chat, "--window", "8k", "--goal", goal), "--goal")
+
+
+def test_a_goal_above_the_input_budget_is_refused(run: Run, chat: Path) -> None:
+    refused(run("plan", chat, "--window", "8k", "--goal", "100k"), "100,000")
+
+
+def test_a_plan_for_another_conversation_is_refused(run: Run, chat: Path, body: Path, tmp_path: Path) -> None:
+    plan, out = tmp_path / "plan.json", tmp_path / "out.json"
+    plan.write_text(run("plan", chat, "--window", "8k", "--json").stdout)
+    refused(run("apply", plan, body, "-o", out), "make a new plan")
+    refused(run("diff", body, "--plan", plan), "make a new plan")
+    assert not out.exists()
+
+
+def test_a_plan_of_a_later_version_is_refused(run: Run, chat: Path, tmp_path: Path) -> None:
+    made = json.loads(run("plan", chat, "--window", "8k", "--json").stdout)
+    (tmp_path / "later.json").write_text(json.dumps(made | {"refold_plan": 99}))
+    refused(run("apply", tmp_path / "later.json", chat), "later.json", "99", "newer")
+
+
+def test_an_unreadable_plan_is_refused(run: Run, chat: Path, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_bytes(b"\xff\xfe nonsense")
+    refused(run("apply", tmp_path / "plan.json", chat), "plan.json", "not a plan")
+    refused(run("apply", tmp_path / "gone.json", chat), "gone.json", "No such file")
+    refused(run("apply", tmp_path, chat), str(tmp_path))
+
+
+def test_a_plan_that_was_changed_by_hand_is_refused(run: Run, chat: Path, tmp_path: Path) -> None:
+    made = json.loads(run("plan", chat, "--window", "8k", "--json").stdout)
+    made["plan"]["policy"] = "mine"
+    (tmp_path / "plan.json").write_text(json.dumps(made))
+    refused(run("apply", tmp_path / "plan.json", chat), "changed after it was made")
+
+
+def test_bytes_that_are_not_utf8_are_named_with_their_place(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "latin.json").write_bytes(b'[\n{"role": "user", "content": "caf\xe9"}]')
+    refused(run("stats", tmp_path / "latin.json"), "latin.json:2:33", "UTF-8")
+    assert run("stats", tmp_path / "latin.json", "--lenient").exit_code == 0
+
+
+def test_deeply_nested_content_does_not_end_in_a_traceback(run: Run, tmp_path: Path) -> None:
+    deep = '{"a":' * 100_000 + "1" + "}" * 100_000
+    (tmp_path / "deep.json").write_text(f'[{{"role": "user", "content": {deep}}}]')
+    refused(run("stats", tmp_path / "deep.json"), "deep.json")
+
+
+def test_content_nested_as_deep_as_json_can_be_read_is_carried(run: Run, tmp_path: Path) -> None:
+    deep = '{"a":' * 300 + "1" + "}" * 300
+    (tmp_path / "deep.json").write_text(f'[{{"role": "user", "content": [{{"type": "odd", "inner": {deep}}}]}}]')
+    result = run("compact", tmp_path / "deep.json", "--window", "8k")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == json.loads((tmp_path / "deep.json").read_text())
+
+
+def test_a_folder_that_is_not_there_is_no_place_to_write(run: Run, chat: Path, tmp_path: Path) -> None:
+    refused(run("compact", chat, "--window", "8k", "-o", tmp_path / "no" / "out.json"), "there is no folder")
+    refused(run("repair", chat, "-o", tmp_path / "no" / "out.json"), "there is no folder")
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission_is_no_place_to_write(run: Run, chat: Path, tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o555)
+    refused(run("compact", chat, "--window", "8k", "-o", locked / "out.json"), "not writable")
+
+
+def test_a_place_the_system_calls_unwritable_is_refused(
+    run: Run, chat: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    refused(run("compact", chat, "--window", "8k", "-o", tmp_path / "out.json"), "not writable", "permissions")
+
+
+def test_a_full_disk_is_said_in_one_line_and_leaves_nothing(
+    run: Run, chat: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: str, target: str) -> None:
+        raise OSError(28, "No space left on device", target)
+
+    monkeypatch.setattr(os, "replace", full)
+    before = set(tmp_path.iterdir())
+    refused(run("compact", chat, "--window", "8k", "-o", tmp_path / "out.json"), "No space left")
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_several_files_need_a_folder_to_write_to(run: Run, chat: Path, body: Path, tmp_path: Path) -> None:
+    refused(run("compact", chat, body, "--window", "8k"), "name a folder with -o")
+    refused(run("compact", chat, body, "--window", "8k", "-o", chat), "name a folder with -o")
+
+
+def test_an_unknown_option_or_command_is_said_in_one_line(run: Run, chat: Path) -> None:
+    refused(run("plan", chat, "--sideways"), "--sideways", "refold plan --help")
+    refused(run("squeeze", chat), "squeeze", "--help")
+    refused(run("plan"), "FILE")
+
+
+def test_plan_and_conversation_cannot_both_be_standard_input(run: Run) -> None:
+    refused(run("apply", "-", "-", input="[]"), "standard input")
+
+
+def test_a_folder_without_transcripts_is_refused(run: Run, tmp_path: Path) -> None:
+    refused(run("stats", tmp_path), str(tmp_path))
+    refused(run("stats", tmp_path / "*.json"), "no file matches")
+    (tmp_path / "settings.json").write_text('{"theme": "dark"}')
+    refused(run("stats", tmp_path), "no transcript in 1 files")
+
+
+def test_what_cannot_fit_ends_with_code_1_and_writes_nothing(run: Run, tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": f"Number {number} is {number * number}. " * 400} for number in range(3)]
+    (tmp_path / "big.json").write_text(json.dumps(messages))
+    result = run(
+        "compact", tmp_path / "big.json", "--policy", "wolffish", "--window", "1k", "-o", tmp_path / "out.json"
+    )
+    refused(result, "cannot bring the request under", code=1)
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_a_hundred_megabytes_in_one_message_are_taken(run: Run, tmp_path: Path) -> None:
+    line = "The quick brown fox jumps over the lazy dog, number after number.\n"
+    arguments = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "bash", "arguments": '{"command": "cat big.log"}'},
+    }
+    messages = [
+        {"role": "user", "content": "Show the log."},
+        {"role": "assistant", "content": None, "tool_calls": [arguments]},
+        {"role": "tool", "tool_call_id": "c1", "content": line * (100_000_000 // len(line))},
+        {"role": "assistant", "content": "Long."},
+        {"role": "user", "content": "Go on."},
+    ]
+    (tmp_path / "big.json").write_bytes(msgspec.json.encode(messages))
+    result = run("compact", tmp_path / "big.json", "--window", "32k", "--counter", "policy", "--policy", "claude-code")
+    assert result.exit_code in (0, 1), result.stderr
+    assert len(result.stdout) < 1_000_000
+
+
+def test_a_hundred_thousand_messages_are_taken(run: Run, tmp_path: Path) -> None:
+    messages = [
+        {"role": "assistant" if number % 2 else "user", "content": f"word {number}"} for number in range(100_001)
+    ]
+    (tmp_path / "many.jsonl").write_bytes(b"".join(msgspec.json.encode(message) + b"\n" for message in messages))
+    result = run("plan", tmp_path / "many.jsonl", "--window", "64k", "--policy", "neurolink")
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) < 1_000

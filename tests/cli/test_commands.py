@@ -1,0 +1,292 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+import refold.policies
+from refold.cli.main import COMMANDS, cli
+
+Run = Callable[..., Result]
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+def test_every_command_has_a_module_and_help(run: Run) -> None:
+    shown = run("--help")
+    assert shown.exit_code == 0
+    for name in COMMANDS:
+        assert name in shown.stdout
+        helped = run(name, "--help")
+        assert helped.exit_code == 0
+        assert "Usage: " in helped.stdout
+
+
+def test_the_group_lists_exactly_its_modules() -> None:
+    place = Path(__file__).parents[2] / "src" / "refold" / "cli"
+    modules = {
+        path.stem
+        for path in place.glob("*.py")
+        if "\ncommand = " in path.read_text() or "def command(" in path.read_text()
+    }
+    assert modules == set(COMMANDS)
+    assert cli.get_command(None, "absent") is None  # type: ignore[arg-type]
+
+
+def test_stats_say_where_the_tokens_go(run: Run, chat: Path) -> None:
+    tally = json.loads(run("stats", chat, "--json").stdout)
+    assert tally["messages"] == 82
+    assert tally["calls"] == 20
+    assert tally["roles"][0]["name"] == "tool"
+    assert [share["name"] for share in tally["tools"]] == ["read_file"]
+    assert {share["name"] for share in tally["files"]} == {f"src/module_{number}.py" for number in range(7)}
+    assert sum(share["tokens"] for share in tally["roles"]) <= tally["total"]
+    assert sum(share["count"] for share in tally["turns"]) == 82
+    assert tally["largest"][0]["role"] == "tool"
+
+
+def test_stats_count_system_and_tools_kept_apart(run: Run, body: Path) -> None:
+    tally = json.loads(run("stats", body, "--json").stdout)
+    assert tally["system"] > 0
+    assert tally["schemas"] > 0
+    assert tally["model"] == "claude-sonnet-4-5"
+
+
+def test_stats_show_what_the_provider_reported(run: Run, tmp_path: Path) -> None:
+    request = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}]}
+    reply = {
+        "choices": [{"message": {"role": "assistant", "content": "hello"}}],
+        "usage": {"prompt_tokens": 1234, "completion_tokens": 5, "total_tokens": 1239},
+    }
+    (tmp_path / "log.jsonl").write_text(json.dumps({"request": request, "response": reply}) + "\n")
+    result = run("stats", tmp_path / "log.jsonl")
+    assert result.exit_code == 0
+    assert "1,234 tokens of input" in result.stdout
+
+
+def test_stats_of_several_files_have_a_row_each_and_a_total(run: Run, folder: Path) -> None:
+    result = run("stats", folder)
+    lines = result.stdout.splitlines()
+    assert lines[0].split()[0] == "file"
+    assert any("one.json" in line for line in lines)
+    assert any("two.jsonl" in line for line in lines)
+    assert lines[-1].startswith("total of 2")
+    assert "passed over" in result.stderr
+    assert "settings.json" in result.stderr
+
+
+def test_patterns_stand_for_the_files_they_match(run: Run, folder: Path) -> None:
+    assert len(json.loads(run("stats", folder / "**" / "*.json*", "--json").stdout)) == 2
+    assert json.loads(run("stats", folder / "o*.json", "--json").stdout)["messages"] == 14
+
+
+def test_a_conversation_without_a_user_has_no_turns(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "alone.json").write_text('[{"role": "assistant", "content": "hello"}]')
+    tally = json.loads(run("stats", tmp_path / "alone.json", "--json").stdout)
+    assert [share["name"] for share in tally["turns"]] == ["before the first turn"]
+
+
+def test_a_plan_names_each_message_what_happens_and_why(run: Run, chat: Path) -> None:
+    result = run("plan", chat, "--window", "8k", "--policy", "neurolink", "--all")
+    assert result.exit_code == 0
+    rows = [line for line in result.stdout.splitlines() if " read_file " in line]
+    assert len(rows) >= 40
+    assert any("hidden" in row and "truncate" in row for row in rows)
+    assert any("kept" in row for row in rows)
+
+
+def test_long_runs_of_one_fate_are_one_line_unless_all_is_asked(run: Run, chat: Path) -> None:
+    short = run("plan", chat, "--window", "8k", "--policy", "neurolink").stdout.splitlines()
+    long = run("plan", chat, "--window", "8k", "--policy", "neurolink", "--all").stdout.splitlines()
+    assert len(short) < len(long)
+    assert any(line.rstrip().endswith(" messages") for line in short)
+
+
+def test_a_plan_in_json_can_be_applied(run: Run, chat: Path, tmp_path: Path) -> None:
+    plan, compacted, applied = (tmp_path / name for name in ("plan.json", "a.json", "b.json"))
+    plan.write_text(run("plan", chat, "--window", "8k", "--json").stdout)
+    assert run("compact", chat, "--window", "8k", "-o", compacted).exit_code == 0
+    assert run("apply", plan, chat, "-o", applied).exit_code == 0
+    assert read(applied) == read(compacted) != read(chat)
+
+
+def test_a_kept_plan_is_the_plan(run: Run, chat: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.json"
+    assert run("compact", chat, "--window", "8k", "-o", tmp_path / "out.json", "--plan-out", kept).exit_code == 0
+    assert read(kept) == json.loads(run("plan", chat, "--window", "8k", "--json").stdout)
+
+
+def test_nothing_to_do_is_said_and_writes_the_same_messages(run: Run, chat: Path, tmp_path: Path) -> None:
+    assert "nothing to do" in run("plan", chat, "--window", "200k").stdout
+    result = run("compact", chat, "--window", "200k", "-o", tmp_path / "out.json")
+    assert "nothing to do" in result.stderr
+    assert read(tmp_path / "out.json") == read(chat)
+
+
+def test_force_compacts_although_it_is_not_due(run: Run, chat: Path) -> None:
+    result = run("plan", chat, "--window", "200k", "--force", "--goal", "3000", "--json")
+    assert json.loads(result.stdout)["plan"]["sizes"]["after"] <= 3000
+
+
+def test_a_budget_is_kept_by_exact_count(run: Run, chat: Path, tmp_path: Path) -> None:
+    assert run("compact", chat, "--budget", "5000", "-o", tmp_path / "out.json").exit_code == 0
+    assert json.loads(run("stats", tmp_path / "out.json", "--json").stdout)["total"] <= 5000
+
+
+@pytest.mark.parametrize("policy", refold.policies.names())
+def test_every_policy_plans_and_shows_its_plan(run: Run, chat: Path, policy: str) -> None:
+    result = run("plan", chat, "--window", "16k", "--policy", policy)
+    assert result.exit_code == 0, result.stderr
+    assert policy in result.stdout
+
+
+def test_a_request_body_keeps_everything_but_its_messages(run: Run, body: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    assert run("compact", body, "--window", "12k", "-o", out).exit_code == 0
+    before, after = read(body), read(out)
+    assert len(json.dumps(after["messages"])) < len(json.dumps(before["messages"]))
+    assert {key: after[key] for key in before if key != "messages"} == {
+        key: before[key] for key in before if key != "messages"
+    }
+
+
+def test_a_body_from_standard_input_goes_to_standard_output(run: Run, body: Path) -> None:
+    result = run("compact", "-", "--window", "12k", input=body.read_bytes())
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["temperature"] == 0.5
+    assert "standard input" in result.stderr
+
+
+def test_an_out_in_jsonl_has_a_message_a_line(run: Run, chat: Path, tmp_path: Path) -> None:
+    assert run("compact", chat, "--window", "8k", "-o", tmp_path / "out.jsonl").exit_code == 0
+    assert run("compact", chat, "--window", "8k", "-o", tmp_path / "out.json").exit_code == 0
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert rows == read(tmp_path / "out.json")
+
+
+def test_several_files_are_written_into_a_folder(run: Run, folder: Path, tmp_path: Path) -> None:
+    result = run("compact", folder, "--budget", "2000", "-o", tmp_path / "out")
+    assert result.exit_code == 0
+    assert sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.json*")) == [
+        str(Path("deep", "two.jsonl")),
+        "one.json",
+    ]
+
+
+def test_one_of_several_that_cannot_fit_does_not_stop_the_others(run: Run, folder: Path, tmp_path: Path) -> None:
+    (folder / "a-big.json").write_text(json.dumps([{"role": "user", "content": "no way around this " * 3000}]))
+    result = run("compact", folder, "--window", "2k", "--policy", "wolffish", "-o", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "a-big.json" in result.stderr
+    assert not (tmp_path / "out" / "a-big.json").exists()
+
+
+def test_a_valid_conversation_is_said_to_be_valid(run: Run, chat: Path) -> None:
+    result = run("check", chat)
+    assert result.exit_code == 0
+    assert "valid for openai-chat" in result.stdout
+    assert "tokens" not in result.stdout
+
+
+def test_a_broken_conversation_ends_with_code_1_and_its_positions(run: Run, broken: Path) -> None:
+    result = run("check", broken)
+    assert result.exit_code == 1
+    assert "c0" in result.stdout
+    found = json.loads(run("check", broken, "--json").stdout)
+    assert found["broken"][0][0] == "pairing"
+    assert found["broken"][0][2] == [2]
+
+
+def test_calls_at_the_end_are_information_and_no_breach(run: Run, tmp_path: Path) -> None:
+    calls = [{"id": "c9", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}]
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": None, "tool_calls": calls}]
+    (tmp_path / "open.json").write_text(json.dumps(messages))
+    result = run("check", tmp_path / "open.json")
+    assert result.exit_code == 0
+    assert "1 calls at the end await" in result.stdout
+    assert "c9" in result.stdout
+
+
+def test_a_budget_that_is_exceeded_ends_with_code_1(run: Run, chat: Path) -> None:
+    result = run("check", chat, "--window", "8k")
+    assert result.exit_code == 1
+    assert "too large" in result.stdout
+    assert run("check", chat, "--model", "gpt-4o").exit_code == 0
+    assert json.loads(run("check", chat, "--window", "200k", "--json").stdout)["due"] is False
+
+
+def test_one_broken_file_among_several_ends_with_code_1(run: Run, chat: Path, broken: Path) -> None:
+    result = run("check", chat, broken)
+    assert result.exit_code == 1
+    assert "valid for openai-chat" in result.stdout
+
+
+def test_a_repaired_conversation_is_valid(run: Run, broken: Path, tmp_path: Path) -> None:
+    assert run("repair", broken, "-o", tmp_path / "mended.json").exit_code == 0
+    assert run("check", tmp_path / "mended.json").exit_code == 0
+    again = run("repair", tmp_path / "mended.json")
+    assert json.loads(again.stdout) == read(tmp_path / "mended.json")
+
+
+def test_a_diff_shows_both_sides_of_what_changes(run: Run, chat: Path, tmp_path: Path) -> None:
+    result = run("diff", chat, "--window", "8k", "--policy", "neurolink")
+    assert result.exit_code == 0
+    assert "before" in result.stdout
+    assert "after" in result.stdout
+    rows = json.loads(run("diff", chat, "--window", "8k", "--policy", "neurolink", "--json").stdout)
+    inserted = [row for row in rows if row["fate"] == "inserted"]
+    hidden = [row for row in rows if row["fate"] == "hidden"]
+    assert inserted
+    assert all(row["before"] is None and row["after"] for row in inserted)
+    assert all(row["after"] is None and row["before"] for row in hidden)
+
+
+def test_a_diff_of_a_plan_is_the_diff_of_planning(run: Run, chat: Path, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(run("plan", chat, "--budget", "6000", "--json").stdout)
+    by_plan = json.loads(run("diff", chat, "--plan", tmp_path / "plan.json", "--json").stdout)
+    assert by_plan == json.loads(run("diff", chat, "--budget", "6000", "--json").stdout)
+
+
+def test_models_are_counted_looked_up_and_searched(run: Run) -> None:
+    everything = json.loads(run("models", "--json").stdout)
+    assert everything["models"] > 1000
+    assert "openai" in everything["providers"]
+    assert len(everything["dated"]) == 10
+    one = run("models", "gpt-4o").stdout
+    assert "128,000 tokens" in one
+    assert "US$" in one
+    assert "models match" in run("models", "sonnet", "--limit", "3").stdout
+
+
+def test_policies_are_listed_and_shown_with_their_options(run: Run) -> None:
+    listed = run("policies").stdout
+    for name in refold.policies.names():
+        assert name in listed
+    shown = run("policies", "wolffish").stdout
+    assert "Truncate" in shown
+    assert "head_cap=6000" in shown
+    assert {each["name"] for each in json.loads(run("policies", "--json").stdout)} == set(refold.policies.names())
+
+
+def test_the_demo_shows_every_example_and_how_to_go_on(run: Run) -> None:
+    result = run("demo", "--policy", "refold")
+    assert result.exit_code == 0
+    assert "window 32,000" in result.stdout
+    assert "window 200,000" in result.stdout
+    assert "refold plan FILE" in result.stdout
+    trials = json.loads(run("demo", "--policy", "refold", "--window", "32k", "--json").stdout)
+    assert all(trial["valid"] and trial["fits"] for trial in trials)
+
+
+def test_several_conversations_of_one_file_are_selected(run: Run, tmp_path: Path) -> None:
+    bodies = [{"model": "gpt-4o", "messages": [{"role": "user", "content": "x"}] * size} for size in (2, 5)]
+    path = tmp_path / "requests.jsonl"
+    path.write_text("".join(json.dumps(body) + "\n" for body in bodies))
+    sizes = [json.loads(run("stats", path, "--select", which, "--json").stdout)["messages"] for which in "12"]
+    assert sorted(sizes) == [2, 5]
+    assert len(json.loads(run("stats", path, "--select", "all", "--json").stdout)) == 2
+    assert "--select 2" in run("stats", path).stderr
