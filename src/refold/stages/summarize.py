@@ -43,7 +43,8 @@ class Summarize(Struct, frozen=True):
     of a turn before the cut, that beginning gets a summary of its own by the prompt `split` (O05); 0 is never.
     `files` adds the lists of read and modified files. Without a summary, `otherwise` says what is done: nothing, or an
     outline of what was there (O07). The last request, where the range holds it, is quoted in the message, or stays a
-    message of its own with `keeps_request`.
+    message of its own with `keeps_request`. A system role is used only where the format has it in the list and a user
+    message follows, for an assistant cannot open a conversation.
     """
 
     grows: ClassVar[bool] = False
@@ -88,11 +89,14 @@ class Summarize(Struct, frozen=True):
         if self.files:
             text += _tagged("read-files", read) + _tagged("modified-files", modified)
         kind: NoteKind = "summary" if all(words) else "outline"
-        role: Role = "user" if self.role == "system" and not view.traits.system_in_list else self.role
         place = anchor(view, found.start, found.stop)
-        message = view.insert(role, text, Note(kind, read, modified), before=place)
         request = last_request(view) if self.keeps_request else None
         stays, copies = carried(view, gone, request, place)
+        opened = (
+            stays or copies or any(message.role == "user" for message in view.messages[found.stop : found.stop + 1])
+        )
+        role: Role = self.role if self.role != "system" or (view.traits.system_in_list and opened) else "user"
+        message = view.insert(role, text, Note(kind, read, modified), before=place)
         return (message, *copies, Hide(tuple(message.id for message in gone if message.id != stays)))
 
     def _range(self, view: View) -> Range | None:
