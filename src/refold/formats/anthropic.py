@@ -35,7 +35,7 @@ class Anthropic(Blocks):
         Opening(),
         SealedReasoning(),
         Filled(),
-        UniqueIds(),
+        UniqueIds(together=True),
     )
     traits = Traits(results_together=True, system_in_list=False, assistant_last=False, alternates=True)
     body = Body(system=(("system",),), max_output=(("max_tokens",),))

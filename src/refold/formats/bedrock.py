@@ -40,7 +40,7 @@ class Bedrock(Blocks):
         Opening(),
         SealedReasoning(),
         Filled(),
-        UniqueIds(),
+        UniqueIds(together=True),
     )
     traits = Traits(results_together=True, system_in_list=False, assistant_last=False, alternates=True)
     body = Body(

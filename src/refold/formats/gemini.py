@@ -42,7 +42,7 @@ class Gemini(Blocks):
         Opening(),
         SealedReasoning(first=False),
         Filled(),
-        UniqueIds(optional=True),
+        UniqueIds(optional=True, together=True),
     )
     traits = Traits(results_together=True, system_in_list=False, assistant_last=False, alternates=True)
     body = Body(

@@ -82,6 +82,9 @@ class Lens:
             return self.invent(message)
         if not message.patches:
             return message.native
+        if not message.parts and any(patch.to is None and not patch.at for patch in message.patches):
+            role: Role = "user" if message.role == "tool" else message.role  # nothing is left of it, not even its kind
+            return self.invent(Message(message.id, role, (Text(EMPTY),)))
         return self.finish(edited(message.native, message.patches, self.render), message)
 
     def recognizes(self, native: Native) -> bool:
@@ -158,7 +161,7 @@ def edited(native: Native, patches: Sequence[Patch], render: Callable[[Part, Nat
         try:
             if patch.to is not None:
                 native = put(native, at, render(patch.to, get(native, at), at))
-            elif get(native, at[:-1]) is not None and at:
+            elif at and get(native, at[:-1]) is not None:
                 native = put(native, at, _GONE)
                 parents.add(at[:-1])
         except _DeadPathError:
@@ -204,7 +207,8 @@ def arguments_of(text: str) -> dict[str, Any]:
 def words(content: Sequence[Part]) -> str:
     """Return content as one text: words, and a label for what cannot be said in words."""
     said = [part.text if isinstance(part, Text) else label(part) for part in content]
-    return "\n".join(text for text in said if text) or EMPTY
+    text = "\n".join(text for text in said if text)
+    return text if text and not text.isspace() else EMPTY
 
 
 def label(part: Part) -> str:

@@ -131,8 +131,6 @@ class OpenAIResponses(Lens):
 
     def finish(self, native: Any, message: Message) -> Any:
         """Return an edited item with content where nothing is left, and its words in blocks of the speaker's type."""
-        if not isinstance(native, dict):  # all of an item was taken out
-            return {"type": "message", "role": "assistant", "content": EMPTY}
         content = native.get("content")
         if "role" not in native or not isinstance(content, list):
             return native if content or "role" not in native else {**native, "content": EMPTY}

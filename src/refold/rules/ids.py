@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from refold.core.messages import Message
 from refold.core.view import Violation
+from refold.rules.pairing import joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,9 +21,11 @@ class UniqueIds(Struct, frozen=True):
     """Every call has an id, unique within its message; the same id in a later batch is another call.
 
     `optional`: calls may have no id at all and are paired by name and order (Gemini, OpenAI's old function calls).
+    `together`: neighbors of which one was edited are written as one message, so their ids count together.
     """
 
     optional: bool = False
+    together: bool = False
     name: str = "ids"
 
     def cuts(self, messages: Sequence[Message]) -> set[int]:
@@ -32,18 +35,21 @@ class UniqueIds(Struct, frozen=True):
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return messages with two calls of one id, or with calls that have none."""
         found: list[Violation] = []
+        ids: list[str] = []
         for place, message in enumerate(messages):
-            if message.role != "assistant":
+            if not (self.together and place and ids and joined(messages[place - 1], message)):
+                ids = []
+            if message.role != "assistant" or not message.calls:
+                ids = ids if message.role == "assistant" else []
                 continue
-            calls = message.calls
-            if not calls:
-                continue
-            ids = [call.call_id for call in calls]
-            if not self.optional and not all(ids):
+            own = [call.call_id for call in message.calls]
+            if not self.optional and not all(own):
                 found.append(Violation(self.name, "a call without id", (place,), (message.id,)))
+            before = Counter(filter(None, ids))
+            ids = ids + own
             found.extend(
                 Violation(self.name, f"two calls with the id {id}", (place,), (message.id,), (id,))
                 for id, times in Counter(filter(None, ids)).items()
-                if times > 1
+                if times > 1 and times > before[id]
             )
         return tuple(found)

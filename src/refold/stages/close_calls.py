@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec.structs import replace
 
 from refold.core.edits import Edit, Hide, Rewrite
-from refold.core.messages import Message, Note, Part, Reasoning, Text, ToolCall, ToolResult
+from refold.core.messages import Message, Note, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from refold.core.policy import Pure
 from refold.rules.pairing import Asked, Batch, Found, Ledger, Pairing
 
@@ -185,11 +185,11 @@ class _Work:
         part = spot.call if isinstance(spot, Asked) else spot.result
         self.dropped.setdefault(spot.place, []).append(part)
 
-    def _insert(self, role: str, parts: Iterable[Part], before: MessageId | None) -> None:
-        kind = "assistant" if role == "assistant" else "tool"
-        self.added.append(
-            self.view.insert(kind, tuple(parts), SYNTHETIC, before=before, salt=len(self.added))  # type: ignore[arg-type]
-        )
+    def _insert(self, role: Role, parts: Iterable[Part], before: MessageId | None) -> None:
+        placed = tuple(
+            replace(part, at=("content", number)) for number, part in enumerate(parts)
+        )  # told apart by paths
+        self.added.append(self.view.insert(role, placed, SYNTHETIC, before=before, salt=len(self.added)))
 
 
 def _without(view: View, message: Message, parts: list[Part]) -> list[Edit]:
