@@ -290,3 +290,12 @@ def test_several_conversations_of_one_file_are_selected(run: Run, tmp_path: Path
     assert sorted(sizes) == [2, 5]
     assert len(json.loads(run("stats", path, "--select", "all", "--json").stdout)) == 2
     assert "--select 2" in run("stats", path).stderr
+
+
+def test_a_plan_that_would_not_fit_ends_with_code_1_and_is_still_shown(run: Run, tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": f"Number {number} is {number * number}. " * 400} for number in range(3)]
+    (tmp_path / "big.json").write_text(json.dumps(messages))
+    result = run("plan", tmp_path / "big.json", "--policy", "wolffish", "--window", "1k")
+    assert result.exit_code == 1
+    assert "wolffish" in result.stdout
+    assert "name a larger window" in result.stderr

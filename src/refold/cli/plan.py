@@ -43,7 +43,12 @@ def command(file: str, how: options.Reading, asked: options.Asked, every: bool, 
         summarized(made, talk.label)
         if not made.empty:
             messages(outcome.rows(request, made), request.view, every=every)
-    return CANNOT_FIT if made.sizes.after > made.sizes.limit else 0
+    if made.sizes.after <= made.sizes.limit:
+        return 0
+    show.note(
+        f"refold: {made.sizes.after:,} tokens would be left of at most {made.sizes.limit:,}: name a larger window"
+    )
+    return CANNOT_FIT
 
 
 def summarized(made: Plan, label: str) -> None:
@@ -51,7 +56,6 @@ def summarized(made: Plan, label: str) -> None:
     from refold.cli import show
 
     sizes = made.sizes
-    above = sizes.after - sizes.limit
     total = f"{sizes.before:,} -> {sizes.after:,} tokens"
     room = f"input budget {sizes.limit:,}, goal {sizes.goal:,}"
     show.lines(
@@ -60,7 +64,6 @@ def summarized(made: Plan, label: str) -> None:
             ("policy", f"{made.policy} ({made.cause})"),
             ("tokens", total if not made.empty else f"{sizes.before:,}: nothing to do"),
             ("room", f"{room}, of which {sizes.fixed:,} fixed" if sizes.fixed else room),
-            *([("fits", f"no: {above:,} tokens above the input budget would be left")] if above > 0 else []),
         ]
     )
     heads = ("step", ">changes", ">tokens before", ">after", "*remark")

@@ -159,11 +159,7 @@ def clean(text: str, most: int = 0) -> str:
     """Return text safe for one line of a terminal: no control characters, no lone surrogates, cut to `most`."""
     head = text[: most * 4] if most else text
     words = " ".join(head.split())
-    safe = (
-        words
-        if words.isprintable()
-        else "".join("�" if unicodedata.category(char) in ("Cc", "Cs") else char for char in words)
-    )
+    safe = words if words.isprintable() else "".join(map(_visible, words))
     return f"{safe[: most - 1]}…" if most and len(safe) > most else safe
 
 
