@@ -3,20 +3,23 @@
 from msgspec.structs import replace
 
 from refold.core.budget import Share
-from refold.core.gauge import ReportedPlusTail
 from refold.core.policy import Policy, Step, When
+from refold.stages.close_calls import CloseCalls
 from refold.stages.fit import Fit
+from refold.stages.mend import Mend
 from refold.stages.supersede import Supersede
 
 POLICY = Policy(
     name="refold",
-    summary="The default: fits any goal that can be fitted, without a model, and says where the rest is.",
+    summary="Points to old output, keeps users' words, and says in a digest what left; fits what can be fitted.",
     trigger=Share(0.8, inclusive=True),
     goal=Share(0.5),
-    gauge=ReportedPlusTail(doubt=0.6),
     steps=(
+        Step(CloseCalls(), When.DUE, "repair"),  # before the fit, which then leaves no room unused and breaks nothing
+        Step(Mend(), When.DUE, "mend"),
         Step(Supersede(), When.OVER_GOAL),
         Step(Fit(), When.OVER_GOAL),
+        Step(Mend(), When.DUE, "mend the rest"),
     ),
 )
-POLICY = replace(POLICY, after_overflow=replace(POLICY, goal=Share(0.35), trigger=Share(0.0, inclusive=True)))
+POLICY = replace(POLICY, after_overflow=replace(POLICY, goal=Share(0.35)))

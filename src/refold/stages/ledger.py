@@ -105,7 +105,7 @@ def _said(view: View, message: Message) -> Iterable[tuple[str, str, bool]]:
             case ToolCall(arguments=arguments):
                 yield part.name, arguments.replace("\\n", " ").replace('\\"', '"'), True
             case ToolResult():
-                yield call_line(view.call_of(message, part), part, limit=60), part.text, False
+                yield call_line(view.call_of(message, part), part), part.text, False
             case Reasoning():
                 pass
             case _:

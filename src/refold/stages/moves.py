@@ -128,14 +128,17 @@ def _tried(draft: Draft, place: int, patches: list[Patch]) -> list[Move]:
     return []
 
 
-def hide_segments(draft: Draft, regions: Regions, places: range, target: int) -> list[range]:
+def hide_segments(draft: Draft, regions: Regions, places: range, target: int, *, inner: bool = False) -> list[range]:
     """Let whole batches leave, oldest first; users' turns, system messages and the newest batch stay."""
     gone: list[range] = []
-    for segment in regions.segments:
+    for segment in regions.inner if inner else regions.segments:
         if draft.total <= target:
             break
-        inside = segment.start >= places.start and segment.stop <= places.stop
-        if inside and all(_may_leave(draft, place, regions) for place in segment):
+        if (
+            segment.start >= places.start
+            and segment.stop <= places.stop
+            and all(_may_leave(draft, place, regions) for place in segment)
+        ):
             draft.hide(segment)
             gone.append(segment)
     return gone

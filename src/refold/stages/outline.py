@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from refold.stages.facts import arguments_of, reads, writes
@@ -15,6 +16,8 @@ __all__ = ["CLEARED", "call_line", "content_line", "exit_code", "first_error", "
 CLEARED = "[output cleared]"
 LOOKED_AT = 2_000  # characters at the start of an output that are searched for what it is
 AT_END = 1_000  # and at its end, where commands say how they ended
+CALL = 90  # characters of a path, a command or an argument that name a call
+KNOWN = 2_048  # calls whose line is remembered: each is named in several places
 NAMES = 8  # definitions, keys or files named in a line
 
 CODE = re.compile(
@@ -40,7 +43,6 @@ MARKS = re.compile(
     re.I,
 )
 SPEAKERS = re.compile(r"^(?:system|user|assistant|human|developer)\s*:", re.I)
-SPACE = re.compile(r"\s+")
 
 
 def one_line(text: str, limit: int = 160) -> str:
@@ -48,8 +50,10 @@ def one_line(text: str, limit: int = 160) -> str:
 
     Words that came from tools pass through here, so that they can be quoted without gaining authority.
     """
-    line = SPACE.sub(" ", MARKS.sub(" ", text[: 8 * limit])).strip()
-    line = SPEAKERS.sub("", line).strip()
+    line = text[: 8 * limit]
+    if any(sign in line for sign in "`~<["):
+        line = MARKS.sub(" ", line)
+    line = SPEAKERS.sub("", " ".join(line.split())).strip()
     if len(line) <= limit:
         return line
     end = line.rfind(" ", limit // 2, limit)
@@ -63,26 +67,29 @@ def pointer(call: ToolCall | None, result: ToolResult, text: str) -> str:
     return f"{CLEARED} {call_line(call, result)}, {_size(text)}{said}"
 
 
-def call_line(call: ToolCall | None, result: ToolResult | None = None, limit: int = 120) -> str:
+def call_line(call: ToolCall | None, result: ToolResult | None = None) -> str:
     """Return a call as one line: the tool, and the file with its lines, the command or the first argument."""
-    if call is None:
-        return one_line((result.name if result else "") or "tool", 60)
+    return one_line((result.name if result else "") or "tool", 60) if call is None else _line(call)
+
+
+@lru_cache(maxsize=KNOWN)
+def _line(call: ToolCall) -> str:
     ref = reads(call)
     if ref is not None:
         lines = "" if ref.whole else f" lines {ref.start}-{'end' if ref.stop is None else ref.stop - 1}"
-        return f"{call.name} {one_line(ref.path, limit)}{lines}"
+        return f"{call.name} {one_line(ref.path, CALL)}{lines}"
     written = writes(call)
     if written:
-        return f"{call.name} {one_line(', '.join(written), limit)}"
+        return f"{call.name} {one_line(', '.join(written), CALL)}"
     arguments = arguments_of(call)
     for key in ("command", "cmd", "pattern", "query", "url", "path"):
         value = arguments.get(key)
         if isinstance(value, list):
             value = " ".join(word for word in value if isinstance(word, str))
         if isinstance(value, str) and value:
-            return f"{call.name} `{one_line(value, limit).replace('`', chr(39))}`"
+            return f"{call.name} `{one_line(value, CALL).replace('`', chr(39))}`"
     rest = next((value for value in arguments.values() if isinstance(value, str) and value), "")
-    return f"{call.name} {one_line(rest, 80)}".rstrip()
+    return f"{call.name} {one_line(rest, CALL)}".rstrip()
 
 
 def content_line(text: str, *, error: bool = False) -> str:
@@ -94,7 +101,7 @@ def content_line(text: str, *, error: bool = False) -> str:
     wrong = first_error(text) if error or code or "failed" in counted else ""
     if wrong or counted:
         return "; ".join(filter(None, (ended, counted, wrong)))
-    if names := [SPACE.sub(" ", name) for name in CODE.findall(head)[:NAMES]]:
+    if names := [" ".join(name.split()) for name in CODE.findall(head)[:NAMES]]:
         return ", ".join(dict.fromkeys(names))
     if head.lstrip()[:1] in ("{", "[") and (keys := dict.fromkeys(KEYS.findall(head))):
         return f"JSON with {', '.join(list(keys)[:NAMES])}"

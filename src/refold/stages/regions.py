@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold.core.messages import ToolCall
+from refold.rules.reasoning import SealedReasoning
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from refold.core.messages import Message
     from refold.core.view import View
@@ -20,12 +21,14 @@ __all__ = ["Regions", "regions"]
 class Regions(Struct, frozen=True):
     """Positions in a view.
 
-    `segments` are ranges that can leave whole, in order, covering the view; `tail` is where the protected newest part
-    begins, `users` are the turns' own messages, `fresh` is the newest turn's message with the results that no answer
-    has followed yet, and their calls.
+    `segments` are ranges that can leave whole, in order, covering the view. `inner` are ranges of a tool loop that can
+    leave while the answer that opened the loop, with the reasoning that the loop stands on, stays. `tail` is where the
+    protected newest part begins, `users` are the turns' own messages, `fresh` is the newest turn's message with the
+    results that no answer has followed yet, and their calls.
     """
 
     segments: tuple[range, ...]
+    inner: tuple[range, ...]
     tail: int
     users: tuple[int, ...]
     fresh: frozenset[int]
@@ -39,14 +42,25 @@ class Regions(Struct, frozen=True):
 def regions(view: View, protected: int) -> Regions:
     """Return the regions of a view whose newest part is protected up to a number of tokens."""
     messages = view.messages
-    segments = _segments(view)
+    segments = _segments(messages, view.cuts)
+    fine = _fine(view, segments)
+    starts = {segment.start for segment in segments}
+    inner = tuple(part for part in fine if part.start not in starts)
     users = tuple(place for place, message in enumerate(messages) if message.role == "user" and message.note is None)
-    return Regions(segments, _tail(view, segments, protected), users, _fresh(messages, segments, users))
+    return Regions(segments, inner, _tail(view, fine, protected), users, _fresh(messages, fine, users))
 
 
-def _segments(view: View) -> tuple[range, ...]:
-    """Cut at every place that the rules allow and that parts no call from its result."""
-    messages = view.messages
+def _fine(view: View, segments: tuple[range, ...]) -> tuple[range, ...]:
+    """Cut also the tool loops that only a rule on reasoning holds together."""
+    others = [rule for rule in view.rules if not isinstance(rule, SealedReasoning)]
+    if len(others) == len(view.rules) or not any(len(segment) > 2 for segment in segments):
+        return segments
+    cuts = set(range(len(view.messages) + 1)).intersection(*(rule.cuts(view.messages) for rule in others))
+    return _segments(view.messages, cuts)
+
+
+def _segments(messages: Sequence[Message], cuts: Container[int]) -> tuple[range, ...]:
+    """Cut at every place given that parts no call from its result."""
     reach = list(range(len(messages)))  # for each message: the last one that answers a call of it
     asked: dict[str, int] = {}
     for place, message in enumerate(messages):
@@ -61,7 +75,7 @@ def _segments(view: View) -> tuple[range, ...]:
     start = end = 0
     for place in range(len(messages)):
         end = max(end, reach[place])
-        if end <= place and (place + 1 in view.cuts or place + 1 == len(messages)):
+        if end <= place and (place + 1 in cuts or place + 1 == len(messages)):
             found.append(range(start, place + 1))
             start = place + 1
     return tuple(found)
