@@ -60,7 +60,7 @@ class Clear(Pure, frozen=True):
             for result in reversed(message.results):
                 if not self._may(view, message, result):
                     continue
-                size = _tokens(view, result)
+                size = _tokens(view, message, result)
                 count, protected = count + 1, protected + size
                 if count > self.keep and protected > self.protect and place < seen and result.text != self.placeholder:
                     yield message, result, size
@@ -72,7 +72,9 @@ class Clear(Pure, frozen=True):
         return (not self.tools or call.name in self.tools) and call.name not in self.never
 
 
-def _tokens(view: View, result: ToolResult) -> int:
+def _tokens(view: View, message: Message, result: ToolResult) -> int:
     """Return the tokens of a result alone, without what frames a message."""
     counter = view.counter
-    return counter.message(Message(_BARE.id, "tool", (result,))) - counter.message(_BARE)
+    alone = len(message.parts) == 1
+    size = view.size(message) if alone else counter.message(Message(_BARE.id, "tool", (result,)))
+    return size - counter.message(_BARE)
