@@ -20,10 +20,7 @@ def model(entity: Entity, dice: Dice) -> str:
     """Return the module with the value and its states."""
     title = entity.title
     states = "\n".join(f'    {status.upper()} = "{status}"' for status in entity.statuses)
-    moves = "\n".join(
-        f"    {title}Status.{status.upper()}: {{{', '.join(f'{title}Status.{to.upper()}' for to in nexts)}}},"
-        for status, nexts in ((status, dice.some(entity.statuses, dice.between(1, 3))) for status in entity.statuses)
-    )
+    moves = _moves(entity, dice)
     fields = "\n".join(f"    {column}: {_TYPES.get(kind, kind)} = {_EMPTY[kind]}" for column, kind in entity.columns)
     rows = "\n".join(f'            {column}=row["{column}"],' for column, _ in entity.columns)
     return f'''"""{title}: {entity.purpose}."""
@@ -220,6 +217,15 @@ def words(entity: Entity, dice: Dice, verb: str = "") -> dict[str, object]:
         "code": _code(entity, dice), "ticket": dice.between(311, 1_290), "hex": dice.hex(12),
         "CONST": dice.between(6, 180) * 5,
     }  # fmt: skip
+
+
+def _moves(entity: Entity, dice: Dice) -> str:
+    state = f"{entity.title}Status."
+    lines = []
+    for status in entity.statuses:
+        after = ", ".join(f"{state}{to.upper()}" for to in dice.some(entity.statuses, dice.between(1, 3)))
+        lines.append(f"    {state}{status.upper()}: {{{after}}},")
+    return "\n".join(lines)
 
 
 def _method(entity: Entity, verb: str, constants: Sequence[str], dice: Dice) -> str:
