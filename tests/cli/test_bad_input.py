@@ -69,6 +69,15 @@ def test_an_unknown_policy_is_refused(run: Run, chat: Path) -> None:
     refused(run("policies", "wolfish"), "wolfish")
 
 
+def test_a_policy_file_that_cannot_be_run_is_said_in_one_line(run: Run, chat: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("POLICY = (")
+    (tmp_path / "yours.py").write_text("POLICY = 7")
+    refused(run("plan", chat, "--policy", tmp_path / "mine.py", "--window", "8k"), "mine.py", "SyntaxError")
+    refused(run("policies", tmp_path / "mine.py"), "mine.py", "SyntaxError")
+    refused(run("plan", chat, "--policy", tmp_path / "yours.py", "--window", "8k"), "yours.py", "POLICY")
+    refused(run("plan", chat, "--policy", tmp_path / "none.py", "--window", "8k"), "none.py")
+
+
 def test_an_unknown_model_is_refused(run: Run, chat: Path) -> None:
     refused(run("plan", chat, "--model", "no-such-model-xyz"), "no-such-model-xyz", "--window")
     refused(run("models", "no-such-model-xyz"), "no-such-model-xyz")

@@ -8,6 +8,7 @@ from click.testing import Result
 
 import refold.policies
 from refold.cli.main import COMMANDS, cli
+from refold.cli.options import Goal, Tokens
 
 Run = Callable[..., Result]
 
@@ -82,6 +83,13 @@ def test_stats_of_several_files_have_a_row_each_and_a_total(run: Run, folder: Pa
 def test_patterns_stand_for_the_files_they_match(run: Run, folder: Path) -> None:
     assert len(json.loads(run("stats", folder / "**" / "*.json*", "--json").stdout)) == 2
     assert json.loads(run("stats", folder / "o*.json", "--json").stdout)["messages"] == 14
+
+
+def test_of_many_turns_the_largest_are_shown_in_order(run: Run, chat: Path) -> None:
+    shown = run("stats", chat, "--top", "2").stdout
+    turns = [line for line in shown.splitlines() if "Look at step" in line]
+    assert len(turns) == 2
+    assert any(line.endswith("20 others") for line in shown.splitlines())
 
 
 def test_a_conversation_without_a_user_has_no_turns(run: Run, tmp_path: Path) -> None:
@@ -299,3 +307,46 @@ def test_a_plan_that_would_not_fit_ends_with_code_1_and_is_still_shown(run: Run,
     assert result.exit_code == 1
     assert "wolffish" in result.stdout
     assert "name a larger window" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("8000", 8000), ("8k", 8000), ("8_000", 8000), ("8,000", 8000), ("1.5K", 1500), ("1m", 1_000_000)],
+)
+def test_numbers_of_tokens_are_written_in_several_ways(text: str, tokens: int) -> None:
+    assert Tokens().convert(text, None, None) == tokens
+
+
+@pytest.mark.parametrize(("text", "goal"), [("50%", 0.5), ("0.5", 0.5), ("1.0", 1.0), ("60k", 60_000), ("1", 1)])
+def test_goals_are_shares_or_tokens(text: str, goal: float) -> None:
+    found = Goal().convert(text, None, None)
+    assert (found, type(found)) == (goal, type(goal))
+
+
+def test_a_window_taken_from_a_near_name_is_said_to_be(run: Run, chat: Path) -> None:
+    result = run("plan", chat, "--model", "gpt-4o-mini-house-edition")
+    assert result.exit_code == 0
+    assert "near name" in result.stderr
+
+
+def test_the_reported_size_is_used_where_it_is_asked_for(run: Run, tmp_path: Path) -> None:
+    request = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}]}
+    reply = {
+        "choices": [{"message": {"role": "assistant", "content": "hello"}}],
+        "usage": {"prompt_tokens": 70_000, "completion_tokens": 5, "total_tokens": 70_005},
+    }
+    (tmp_path / "log.jsonl").write_text(json.dumps({"request": request, "response": reply}) + "\n")
+    plain = json.loads(run("check", tmp_path / "log.jsonl", "--window", "128k", "--policy", "opal", "--json").stdout)
+    told = json.loads(
+        run("check", tmp_path / "log.jsonl", "--window", "128k", "--policy", "opal", "--reported", "--json").stdout
+    )
+    assert plain["tokens"] < 100
+    assert told["tokens"] >= 70_000
+
+
+def test_what_was_done_is_reported_as_json_beside_the_messages(run: Run, chat: Path) -> None:
+    result = run("compact", chat, "--window", "8k", "--json")
+    report = json.loads(result.stderr)
+    assert report["messages_before"] == 82
+    assert report["messages_after"] == len(json.loads(result.stdout))
+    assert report["sizes"]["after"] <= report["sizes"]["goal"]

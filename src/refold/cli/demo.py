@@ -48,7 +48,9 @@ def command(policy: str | None, windows: tuple[int, ...], as_json: bool) -> None
     from refold import demo, policies
     from refold.cli import show
 
-    names = (policies.find(policy).name,) if policy else policies.names()
+    if policy:
+        options.policy_of(policy)
+    names = (policy,) if policy else policies.names()
     runs = [(each, window, name) for each in demo.conversations() for window in windows or WINDOWS for name in names]
     trials = [_tried(*run) for run in show.progress(runs, "Compacting")]
     if as_json:

@@ -94,7 +94,7 @@ def only(name: str, how: Reading) -> Conversation:
 
 
 def read(path: str, how: Reading, *, alone: bool = True) -> list[Conversation]:
-    """Return the selected conversations of one file; one that is read `alone` gets notes and a spinner.
+    """Return the selected conversations of one file; one that is read `alone` gets a spinner and a hint.
 
     Raises:
         UnreadableTranscript: no transcript, or none of that kind or selection.
@@ -108,7 +108,7 @@ def read(path: str, how: Reading, *, alone: bool = True) -> list[Conversation]:
     except UnreadableTranscript as error:
         said = str(error).replace("<bytes>", shown).replace("read leniently", "read with --lenient")
         raise UnreadableTranscript(said) from None
-    for note in found[0].notes if alone else ():
+    for note in found[0].notes if how.lenient else ():
         show.note(f"{shown}: {note}")
     if alone and how.select is None and len(found) > 1:
         show.note(f"{shown}: holds {len(found)} conversations, this is the first: --select 2, or --select all")

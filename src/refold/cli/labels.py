@@ -14,27 +14,29 @@ if TYPE_CHECKING:
 
 __all__ = ["kind", "said", "target", "what"]
 
+EMPTY = "(no content)"
 SHORT = 72
 
 
 def what(message: Message, view: View, most: int = SHORT) -> str:
-    """Return what a message is: its note's kind, tool and target, or its first words."""
-    pieces: list[str] = []
+    """Return what a message is: its note's kind, tools and their targets, or else its first words, or thoughts."""
+    tools: list[str] = []
     words: list[str] = []
+    thoughts: list[str] = []
     for part in message.parts:
         match part:
             case ToolCall():
-                pieces.append(_call(part))
+                tools.append(_call(part))
             case ToolResult():
                 call = view.call_of(message, part)
-                pieces.append(_call(call) if call else part.name or "result without call")
-                pieces.extend(["(error)"] if part.is_error else [])
-            case Text(text=text):
-                words.append(text[: most * 4])
+                about = _call(call) if call else part.name or "result without call"
+                tools.append(f"{about} (error)" if part.is_error else about)
+            case Reasoning():
+                thoughts.append(said_of(part)[: most * 4])
             case _:
-                pieces.append(said_of(part)[:most])
-    head = [f"{message.note.kind}:"] if message.note else []
-    return clean(" ".join([*head, ", ".join(pieces) if pieces else " ".join(words)]), most) or "(no content)"
+                words.append(said_of(part)[: most * 4])
+    head = f"{message.note.kind}: " if message.note else ""
+    return clean(head + (", ".join(tools) or " ".join(words) or " ".join(thoughts)), most) or EMPTY
 
 
 def target(call: ToolCall) -> str:

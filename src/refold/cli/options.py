@@ -10,10 +10,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 import rich_click as click
 
 if TYPE_CHECKING:
+    from refold.core.policy import Policy
     from refold.request import Options
     from refold.transcripts import Recorded
 
-__all__ = ["Asked", "Reading", "Tokens", "as_json", "budgeted", "files", "output", "reading", "sized"]
+__all__ = [
+    "Asked",
+    "Goal",
+    "Reading",
+    "Tokens",
+    "as_json",
+    "budgeted",
+    "files",
+    "output",
+    "policy_of",
+    "reading",
+    "sized",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,8 +68,8 @@ class Asked(NamedTuple):
         if window is None and self.budget is None:
             _known(model, in_file=self.model is None)
         return Options(
-            format=found.format, policy=self.policy, budget=self.budget, model=model or found.model, window=window,
-            goal=self.goal, system=found.system, tools=found.tools, force=self.force,
+            format=found.format, policy=policy_of(self.policy), budget=self.budget,
+            model=model or found.model, window=window, goal=self.goal, system=found.system, tools=found.tools, force=self.force,
             usage=_last_report(found) if self.reported else None,
             instructions=self.instructions, max_output=self.max_output, counter=self.counter,
         )  # fmt: skip
@@ -180,6 +193,23 @@ def _gathered(function: Callable[..., R], options: tuple[Any, ...]) -> Callable[
     return gather
 
 
+def policy_of(name: str) -> Policy:
+    """Return a policy by name or file.
+
+    Raises:
+        UnknownPolicy: no such policy, or a file that cannot be run.
+    """
+    from refold import policies
+    from refold.errors import RefoldError, UnknownPolicy
+
+    try:
+        return policies.find(name)
+    except RefoldError:
+        raise
+    except Exception as error:  # whatever the user's own file raises
+        raise UnknownPolicy(f"{name} cannot be run ({type(error).__name__}: {error}): mend that file") from None
+
+
 def _tokens(text: str) -> int | None:
     match = re.fullmatch(r"(-?\d+(?:[_,]\d{3})*|-?\d+\.\d+)\s*([km]?)", text.strip().lower())
     if not match or ("." in match[1] and not match[2]):
@@ -188,16 +218,20 @@ def _tokens(text: str) -> int | None:
 
 
 def _known(model: str | None, *, in_file: bool) -> None:
+    from refold.cli import show
     from refold.errors import BadBudget, UnknownModel
     from refold.limits import models
 
     if model is None:
         raise BadBudget("how much may a request hold? Give --window, --model or --budget")
-    if models.window(model).source == "default":
+    known = models.window(model)
+    if known.source == "default":
         named = (
             f"the file names the model {model}, which no table knows" if in_file else f"no table knows model {model}"
         )
         raise UnknownModel(f"{named}: give --window, or look for its name with `refold models {model}`")
+    if known.assumed:
+        show.note(f"model {model} is in no table: its window is taken to be {known.window:,} tokens, as a near name's")
 
 
 def _last_report(found: Recorded) -> Any:

@@ -28,7 +28,7 @@ def command(name: str | None, as_json: bool) -> None:
         else:
             _list(found)
         return
-    policy = policies.find(name)
+    policy = options.policy_of(name)
     if as_json:
         show.emit(_plain(policy))
     else:

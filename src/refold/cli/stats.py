@@ -69,6 +69,8 @@ def _one(tally: Tally, top: int) -> None:
         for item in tally.largest
     ]  # fmt: skip
     show.table(heads, rows, title="Largest messages")
+    if tally.notes:
+        show.table(("*Left aside",), [(show.clean(note),) for note in tally.notes], title=" ")
 
 
 def _bars(title: str, shares: Sequence[Share], counted: str, total: int, top: int) -> None:
@@ -76,18 +78,19 @@ def _bars(title: str, shares: Sequence[Share], counted: str, total: int, top: in
 
     if not shares:
         return
-    most = max(each.tokens for each in shares)
+    largest = sorted(range(len(shares)), key=lambda place: (-shares[place].tokens, place))[:top]
+    shown = [shares[place] for place in sorted(largest)]
+    most = max(each.tokens for each in shown)
     rows = [
         (show.number(each.tokens), show.share(each.tokens, total), show.bar(each.tokens, most),
          show.number(each.count), show.clean(each.name))
-        for each in shares[:top]
+        for each in shown
     ]  # fmt: skip
-    rest = shares[top:]
-    if rest:
-        tokens = sum(each.tokens for each in rest)
-        count = sum(each.count for each in rest)
-        rows.append((show.number(tokens), show.share(tokens, total), "", show.number(count),
-                     f"{len(rest):,} more"))  # fmt: skip
+    others = len(shares) - len(shown)
+    if others:
+        tokens = sum(each.tokens for each in shares) - sum(each.tokens for each in shown)
+        count = sum(each.count for each in shares) - sum(each.count for each in shown)
+        rows.append((show.number(tokens), show.share(tokens, total), "", show.number(count), f"{others:,} others"))
     mark = "~" if counted == "messages" else "*"  # turns are told by their first words, files need their whole path
     heads = (">tokens", ">share", "#", f">{counted}", f"{mark}{title}")
     show.table(heads, rows, title=" ")
