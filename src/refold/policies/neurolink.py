@@ -1,7 +1,7 @@
 """NeuroLink: prune, deduplicate, summarize, truncate; each only if those before did not suffice.
 
 It stops at 60 % of the input budget, well under its trigger, so that one run is not followed by the next at once. The
-last two steps before the repair are our additions: they fit what the four leave in place, such as four enormous
+last three steps before the repair are our additions: they fit what the four leave in place, such as four enormous
 messages.
 After an overflow the goal is 70 % (N13), and a run that the estimate finds nothing to do for slides all the same.
 """
@@ -44,6 +44,7 @@ POLICY = Policy(
         Step(Slide(MARKER, share=0.5), When.OVER_GOAL, "truncate"),  # N06
         Step(TruncateToGoal(), When.OVER_GOAL, "truncate to goal"),
         Step(Slide(MARKER, share=0, skip_at=2, to_goal=True), When.OVER_GOAL, "truncate further"),
+        Step(Slide(MARKER, share=0, first=0, skip_at=2, to_goal=True), When.OVER_GOAL, "truncate the first pair"),
         Step(CloseCalls(), When.DUE, "repair"),  # N16
         Step(Mend(), When.DUE, "mend"),
     ),

@@ -27,7 +27,11 @@ SUMMARIZE = Summarize(
 )
 FIT = (
     Step(TruncateToGoal(), When.OVER_GOAL, "truncate to goal"),
-    Step(Slide("[Older messages were left out to make room]", 0, skip_at=2, to_goal=True), When.OVER_GOAL, "slide"),
+    Step(
+        Slide("[Older messages were left out to make room]", 0, first=0, skip_at=2, to_goal=True),
+        When.OVER_GOAL,
+        "slide",
+    ),
     Step(CloseCalls(), When.DUE, "repair"),
     Step(Mend(), When.DUE, "mend"),
 )

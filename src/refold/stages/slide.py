@@ -52,7 +52,7 @@ class Slide(Pure, frozen=True):
         start = leading(view)
         while start < len(view.messages) and (note := view.messages[start].note) and note.kind in SUMMARIES:
             start += 1
-        return cut_after(view, start + self.first, start)
+        return start if not self.first and start in view.cuts else cut_after(view, start + self.first, start)
 
     def _stop(self, view: View, start: int) -> int | None:
         """Return the cut nearest to the wanted share from below, an even number of messages away if there is one."""
@@ -68,10 +68,15 @@ class Slide(Pure, frozen=True):
         return self._further(view, start, stop, cuts) if self.to_goal else stop
 
     def _further(self, view: View, start: int, stop: int, cuts: list[int]) -> int:
-        saved = sum(view.sizes[start:stop]) - view.counter.text(self.marker)
+        request = last_request(view)
+        sizes = [
+            0 if request and m.id == request.id else size for m, size in zip(view.messages, view.sizes, strict=True)
+        ]
+        marker = view.insert("user", self.marker, Note("marker")).message
+        saved = sum(sizes[start:stop]) - view.counter.message(marker)
         at = stop
         for cut in cuts:
             if cut > at and saved < view.excess:
-                saved += sum(view.sizes[at:cut])
+                saved += sum(sizes[at:cut])
                 at = cut
         return at
