@@ -69,8 +69,8 @@ class Asked(NamedTuple):
             _known(model, in_file=self.model is None)
         return Options(
             format=found.format, policy=policy_of(self.policy), budget=self.budget,
-            model=model or found.model, window=window, goal=self.goal, system=found.system, tools=found.tools, force=self.force,
-            usage=_last_report(found) if self.reported else None,
+            model=model or found.model, window=window, goal=self.goal, system=found.system, tools=found.tools,
+            usage=_last_report(found) if self.reported else None, force=self.force,
             instructions=self.instructions, max_output=self.max_output, counter=self.counter,
         )  # fmt: skip
 
