@@ -140,7 +140,7 @@ def budget_for(policy: Policy, options: Options) -> Budget:
     from refold.limits import models
 
     known = models.window(options.model)
-    given = options.max_output if options.max_output is not None else known.output_cap
+    given = options.max_output if options.max_output is not None else known.output_cap or None
     beyond_input = known.window - known.input_cap if known.input_cap else 0
     return Budget(known.window, max(policy.reserve(known.window, given), beyond_input))
 

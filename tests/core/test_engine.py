@@ -76,6 +76,12 @@ def test_a_step_over_the_goal_is_skipped_once_the_goal_is_met():
     assert plan.stages_used == ("one",)
 
 
+def test_a_step_over_the_budget_runs_only_when_the_request_could_not_be_sent():
+    last = Step(DropSecond(), When.OVER_BUDGET)
+    assert run(policy(last), view_of(TALK, goal=10)).empty
+    assert run(policy(last), view_of(TALK, window=20)).stages_used == ("dropsecond",)
+
+
 def test_a_step_that_would_make_the_view_larger_is_not_done_and_says_so():
     plan = run(policy(Step(Grow())), view_of(TALK))
     assert plan.empty

@@ -43,3 +43,7 @@ def test_turns_begin_at_messages_of_the_user_and_not_at_ours():
     messages = talk("s: x", "u: a", "a: b", "u: c").messages
     ours = Message(MessageId("made"), "user", (Text("summary"),), Note("summary"))
     assert list(turns((*messages, ours))) == [range(1, 3), range(3, 5)]
+
+
+def test_a_conversation_without_a_user_has_no_turn():
+    assert list(turns(talk("s: x", "a: b").messages)) == []

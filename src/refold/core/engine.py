@@ -87,6 +87,8 @@ def _runs(step: Step, started: bool, view: View) -> bool:
             return started
         case When.OVER_GOAL:
             return started and view.excess > 0
+        case When.OVER_BUDGET:
+            return started and view.tokens > view.budget.input
 
 
 def _after(step: Step, view: View, edits: tuple[Edit, ...]) -> tuple[View, str]:

@@ -21,11 +21,15 @@ __all__ = ["Policy", "Pure", "Stage", "Step", "When"]
 
 
 class When(StrEnum):
-    """When a step runs: before every call, once the trigger fired, or while the view is above the goal."""
+    """When a step runs: before every call, once the trigger fired, while the view is above the goal, or the budget.
+
+    Only a step for when the request could not be sent at all (`OVER_BUDGET`) may touch what a policy protects.
+    """
 
     EVERY_CALL = "every_call"
     DUE = "due"
     OVER_GOAL = "over_goal"
+    OVER_BUDGET = "over_budget"
 
 
 class Stage(Protocol):

@@ -66,7 +66,7 @@ def chain(parent: MessageId, identity: bytes) -> MessageId:
 def turns(messages: tuple[Message, ...]) -> Iterator[range]:
     """Yield each turn as positions: a user message and all until the next; what precedes the first is none."""
     starts = [place for place, message in enumerate(messages) if message.role == "user" and message.note is None]
-    yield from (range(start, stop) for start, stop in zip(starts, [*starts[1:], len(messages)], strict=True))
+    yield from (range(start, stop) for start, stop in zip(starts, [*starts[1:], len(messages)], strict=False))
 
 
 def _without(native: Any, volatile: frozenset[str]) -> Any:

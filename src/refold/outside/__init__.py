@@ -97,7 +97,8 @@ def _refusal(error: Exception) -> Refused:
 def _answer(need: Need, given: Any) -> Answer:
     match need, given:
         case _, Refused() | Given():
-            return given  # type: ignore[no-any-return]
+            answer: Answer = given
+            return answer
         case CountExactly(), int():
             return Given(count=given)
         case Archive(), str():

@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from refold.core.budget import Share
+from refold.core.gauge import ReportedPlusTail
 from refold.core.policy import Policy, Step, When
 from refold.stages.close_calls import CloseCalls
 from refold.stages.fit import Fit
@@ -14,6 +15,7 @@ POLICY = Policy(
     summary="Points to old output, keeps users' words, and says in a digest what left; fits what can be fitted.",
     trigger=Share(0.8, inclusive=True),
     goal=Share(0.5),
+    gauge=ReportedPlusTail(doubt=0.6),
     steps=(
         Step(CloseCalls(), When.DUE, "repair"),  # before the fit, which then leaves no room unused and breaks nothing
         Step(Mend(), When.DUE, "mend"),
