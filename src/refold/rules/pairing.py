@@ -146,6 +146,7 @@ class Pairing(Struct, frozen=True):
 def _by_batch(messages: Sequence[Message], together: bool) -> Ledger:
     ledger = Ledger()
     strays: list[Found] = []
+    over: list[Found] = []  # results that stand behind the newest batch and belong to none of its calls
     place = 0
     while place < len(messages):
         message = messages[place]
@@ -155,12 +156,14 @@ def _by_batch(messages: Sequence[Message], together: bool) -> Ledger:
             continue
         batch = _batch(messages, place, together)
         results = [Found(at, result) for at in range(batch.start, batch.stop) for result in messages[at].results]
-        strays.extend(_match(batch, results))
+        over = _match(batch, results)
+        strays.extend(over)
         ledger.batches.append(batch)
         place = batch.stop
     _settle(ledger, strays)
     last = ledger.batches[-1] if ledger.batches else None
-    if last and last.stop == len(messages) and all(message.role == "tool" for message in messages[last.start :]):
+    resting = last is not None and last.stop == len(messages) and not over
+    if last and resting and all(message.role == "tool" for message in messages[last.start :]):
         ledger.pending = last.open
     return ledger
 

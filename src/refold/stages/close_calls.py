@@ -116,15 +116,16 @@ class _Work:
             self._drop(found)
             return
         call = self._call_for(found.result)
-        before = self.view.messages[found.place - 1] if found.place else None
+        batch = self._batch_around(found.place)
+        home = batch.start if batch is not None and self.pairing.together else found.place
+        before = self.view.messages[home - 1] if home else None
         if self.pairing.together and before is not None and before.role == "assistant" and _sealed(before):
             text = f"[Result of {call.name}]\n{found.result.text}"  # a call more would change a signed message
             self.added.append(Rewrite(message.id, found.result.at, Text(text)))
             return
-        batch = self._batch_around(found.place)
         parts: list[Part] = [Text(self.stage.call.replace("{tool}", call.name)), call]
         if batch is None or self.pairing.together:
-            self._insert("assistant", parts, message.id)
+            self._insert("assistant", parts, self._id(home))
             return
         end = self._end(batch)
         if found.place >= end and found.result.kind == call.kind:
@@ -143,8 +144,9 @@ class _Work:
 
     def _answer(self, batch: Batch, results: list[ToolResult]) -> None:
         """Put results where the batch's results stand: in their message where they share one, else after the last."""
-        home = self.view.messages[batch.start] if self.pairing.together and batch.start < batch.stop else None
-        at = home.parts[-1].at if home is not None and home.results and home.native is not None else ()
+        stays = self.pairing.together and any(found.place == batch.start for _, found in batch.pairs)
+        home = self.view.messages[batch.start] if stays else None
+        at = home.parts[-1].at if home is not None and home.native is not None else ()
         if home is not None and len(at) > 1 and isinstance(at[1], int):
             end = max(part.at[1] for part in home.parts if len(part.at) > 1 and isinstance(part.at[1], int))
             self.added += [Rewrite(home.id, (at[0], end + number), result) for number, result in enumerate(results, 1)]
@@ -176,7 +178,7 @@ class _Work:
         if self.said is None:
             messages = self.view.transcript.messages
             self.said = {call.call_id: call for message in messages for call in message.calls}
-        known = self.said.get(result.call_id)
+        known = self.said.get(result.call_id) if result.call_id else None
         name = known.name if known is not None else result.name or UNKNOWN_TOOL
         kind = result.kind if result.kind in ("function", "custom") else "function"
         return ToolCall(result.call_id, name, "" if kind == "custom" else "{}", kind)
