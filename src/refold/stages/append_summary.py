@@ -45,7 +45,7 @@ class AppendSummary(Struct, frozen=True):
             return ()
         wanted = targets | self._around(view)
         messages = [message for message in view.messages if message.id in wanted]
-        return (ask(view, messages, self.prompt, previous=earlier(_before(view), self.heading)),)
+        return (ask(view, messages, self.prompt, previous=earlier(_before(view), self.heading, self._nudge)),)
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the summary or the notice as the last message."""
@@ -62,6 +62,11 @@ class AppendSummary(Struct, frozen=True):
         older = tuple(message.id for message in view.messages if message.note and message.note.kind in SUMMARIES)
         made = view.insert("user", text, note, before=before)
         return (made, Hide(older)) if older else (made,)
+
+    @property
+    def _nudge(self) -> str:
+        """Return the words that the nudge begins with, where the summary's own words end."""
+        return "\n\n" + prompts.text(self.nudge)[:20]
 
     def _around(self, view: View) -> set[str]:
         first = next((message.id for message in view.messages if message.role == "user" and not message.note), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from refold import prompts
@@ -20,10 +21,17 @@ if TYPE_CHECKING:
 __all__ = ["ask", "earlier", "summary_in"]
 
 
-def earlier(messages: Sequence[Message], heading: str = "") -> str | None:
-    """Return the earlier summaries among messages as one text without their heading, or None."""
-    found = [text_of(m).removeprefix(heading).strip() for m in messages if m.note and m.note.kind in SUMMARIES]
-    return "\n\n".join(found) or None
+def earlier(messages: Sequence[Message], heading: str = "", ending: str | re.Pattern[str] = "") -> str | None:
+    """Return the earlier summaries among messages as one text, or None.
+
+    `heading` is left off, and all from `ending` on: what the stage put before and after the words of the summary.
+    """
+    texts = [text_of(message) for message in messages if message.note and message.note.kind in SUMMARIES]
+    pattern = re.compile(re.escape(ending)) if isinstance(ending, str) and ending else ending
+    found = [
+        (re.split(pattern, text, maxsplit=1)[0] if pattern else text).removeprefix(heading).strip() for text in texts
+    ]
+    return "\n\n".join(filter(None, found)) or None
 
 
 def ask(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SUMMARIES",
+    "all_said",
     "anchor",
     "carried",
     "cut_after",
@@ -27,6 +28,7 @@ __all__ = [
     "leading",
     "open_request",
     "said",
+    "said_request",
     "settled",
     "unseen",
 ]
@@ -67,6 +69,13 @@ def last_request(view: View) -> Message | None:
     return next((message for message in reversed(view.messages) if _asks(message)), None)
 
 
+def said_request(view: View) -> Message | None:
+    """Return the newest request of the whole transcript, although an earlier run may have hidden and quoted it."""
+    shown = last_request(view)
+    newest = next((message for message in reversed(view.transcript.messages) if _asks(message)), None)
+    return shown if newest is None or (shown is not None and shown.note is not None) else newest
+
+
 def open_request(view: View) -> Message | None:
     """Return the last request if no assistant message has finished it with words and no calls."""
     request = last_request(view)
@@ -80,11 +89,13 @@ def carried(
 ) -> tuple[MessageId | None, tuple[Edit, ...]]:
     """Return how a request among messages that go is kept: the id of what stays, or a copy of its words.
 
-    A request that shares its message with tool results cannot stay without their calls.
+    A request that shares its message with tool results cannot stay without their calls, and one that an earlier run
+    has hidden is copied too.
     """
-    if request is None or all(message.id != request.id for message in gone):
+    here = request is not None and any(message.id == request.id for message in gone)
+    if request is None or (not here and request.id in view.index):
         return None, ()
-    if not request.results:
+    if here and not request.results:
         return request.id, ()
     words = [replace(part, at=()) for part in request.parts if isinstance(part, Text)]
     return None, (view.insert("user", words, Note("request"), before=before),)
@@ -121,6 +132,15 @@ def anchor(view: View, start: int, stop: int) -> MessageId | None:
 def said(view: View, messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return messages as they were said, whatever plans did to them, without those that we made (W07)."""
     return tuple(view.original(message.id) or message for message in messages if message.note is None)
+
+
+def all_said(view: View, gone: Sequence[Message]) -> tuple[Message, ...]:
+    """Return messages that go as they were said, with all before them that earlier runs have taken away."""
+    own = said(view, gone)
+    if len(own) == len(gone) or not own:
+        return own
+    stop = view.transcript.index.get(own[-1].id, -1) + 1
+    return tuple(message for message in view.transcript.messages[leading(view) : stop] if message.note is None)
 
 
 def said_texts(view: View, message: Message) -> dict[Path, str]:

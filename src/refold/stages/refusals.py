@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from refold.core.needs import Refused
 from refold.errors import SummaryRefused
-from refold.stages.asking import earlier, summary_in
+from refold.stages.asking import summary_in
 from refold.stages.digest import digest_text
-from refold.stages.places import said
+from refold.stages.places import all_said, said
 from refold.stages.summarize import outline
 
 if TYPE_CHECKING:
@@ -21,8 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["summary_or_digest"]
 
 
-def summary_or_digest(view: View, messages: Sequence[Message], answer: Answer) -> tuple[str, bool]:
+def summary_or_digest(
+    view: View, messages: Sequence[Message], answer: Answer, previous: str | None
+) -> tuple[str, bool]:
     """Return the summary and True, or a digest made without a model and False where nobody was there to ask.
+
+    A digest follows `previous`, the earlier summary, where a model wrote that; else it is made anew from all originals.
 
     Raises:
         SummaryRefused: somebody was asked and gave no summary; nothing is changed then (V05).
@@ -30,11 +34,13 @@ def summary_or_digest(view: View, messages: Sequence[Message], answer: Answer) -
     if words := summary_in(answer):
         return words, True
     if isinstance(answer, Refused) and answer.absent:
-        return _digest(view, messages), False
+        return _digest(view, messages, previous), False
     reason = answer.reason if isinstance(answer, Refused) else "the summary was empty"
     raise SummaryRefused(f"no summary could be had, so nothing was changed: {reason}; try again, or pass no summarizer")
 
 
-def _digest(view: View, messages: Sequence[Message]) -> str:
-    originals = said(view, messages)
-    return "\n\n".join(text for text in (earlier(messages), digest_text(view, originals) or outline(originals)) if text)
+def _digest(view: View, messages: Sequence[Message], previous: str | None) -> str:
+    by_model = any(message.note and message.note.kind == "summary" for message in messages)
+    originals = said(view, messages) if by_model else all_said(view, messages)
+    words = digest_text(view, originals) or outline(originals)
+    return f"{previous}\n\n{words}" if by_model and previous else words

@@ -10,7 +10,7 @@ from refold.core.edits import Hide
 from refold.core.messages import Note, Text, ToolResult, text_of
 from refold.stages.asking import ask, earlier
 from refold.stages.facts import files_of
-from refold.stages.places import anchor, carried, last_request, leading, open_request, said, settled
+from refold.stages.places import anchor, carried, leading, open_request, said, said_request, settled
 from refold.stages.refusals import summary_or_digest
 
 if TYPE_CHECKING:
@@ -50,14 +50,14 @@ class ReplaceAll(Struct, frozen=True):
         gone = self._gone(view)
         if not said(view, gone):
             return ()
-        return (ask(view, gone, self.prompt, previous=earlier(gone, self.heading), max_tokens=self.max_tokens),)
+        return (ask(view, gone, self.prompt, previous=self._previous(gone), max_tokens=self.max_tokens),)
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the summary, what follows it, and all else hidden."""
         gone = self._gone(view)
         if not answers or not said(view, gone):
             return ()
-        words, by_model = summary_or_digest(view, gone, answers[0])
+        words, by_model = summary_or_digest(view, gone, answers[0], self._previous(gone))
         opening = f"{self.heading}\n\n{words}" if self.heading else words
         request, quoted = self._request(view, gone, opening)
         place = self._place(view, gone, request)
@@ -70,6 +70,9 @@ class ReplaceAll(Struct, frozen=True):
         hidden = tuple(message.id for message in gone if message.id != stays)
         return (*made, *copies, Hide(hidden))
 
+    def _previous(self, gone: Sequence[Message]) -> str | None:
+        return earlier(gone, self.heading, self.request.split("{", 1)[0])
+
     def _gone(self, view: View) -> tuple[Message, ...]:
         return view.messages[leading(view) : settled(view)]
 
@@ -77,8 +80,8 @@ class ReplaceAll(Struct, frozen=True):
         """Return the request that stays as a message, and the one that is quoted in the summary's."""
         if not self.request:
             return open_request(view), ""
-        request = last_request(view)
-        if request is None or request not in gone:
+        request = said_request(view)
+        if request is None or (request.id in view.index and request not in gone):
             return None, ""
         quoted = self.request.format(request=text_of(request))
         room = view.room - view.fixed.overhead - sum(view.sizes[: leading(view)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -12,7 +13,7 @@ from refold.core.messages import Note, text_of
 from refold.stages.asking import ask, earlier, summary_in
 from refold.stages.edges import shortened
 from refold.stages.facts import files_of
-from refold.stages.places import anchor, carried, last_request, leading, said, settled
+from refold.stages.places import all_said, anchor, carried, last_request, leading, said, said_request, settled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Summarize", "outline"]
 
+READ, MODIFIED = "read-files", "modified-files"  # O06
+REQUESTED = "The last request of the user, word for word:"
+OURS = re.compile(rf"\n\n(?:{REQUESTED}|<(?:{READ}|{MODIFIED})>)")  # where the words of the summary end
+OUTLINE = re.compile(r"\[Compacted [\d,]+ messages: [^\]]*\]\s*")
 REQUEST = 4_000  # characters of the last request that stay word for word
 
 
@@ -70,7 +75,7 @@ class Summarize(Struct, frozen=True):
         prefix = view.messages[found.turn : found.stop]
         asked: list[Need] = []
         if said(view, history):
-            previous = earlier(history, self.heading)
+            previous = earlier(history, self.heading, OURS)
             prompt = self.update if previous else self.prompt
             asked.append(ask(view, history, prompt, previous=previous, max_tokens=self.max_tokens, label="history"))
         if prefix:
@@ -87,7 +92,7 @@ class Summarize(Struct, frozen=True):
         read, modified = files_of(_as_said(view, gone))
         text = "\n\n".join([self.heading, *self._body(view, found, words), *self._quoted(view, gone)])
         if self.files:
-            text += _tagged("read-files", read) + _tagged("modified-files", modified)
+            text += _tagged(READ, read) + _tagged(MODIFIED, modified)
         kind: NoteKind = "summary" if all(words) else "outline"
         place = anchor(view, found.start, found.stop)
         request = last_request(view) if self.keeps_request else None
@@ -116,9 +121,10 @@ class Summarize(Struct, frozen=True):
 
     def _body(self, view: View, found: Range, words: Sequence[str]) -> list[str]:
         gone = view.messages[found.start : found.stop]
-        before = earlier(gone, self.heading)
+        before = earlier(gone, self.heading, OURS)
         if not all(words):
-            return [outline(said(view, gone)), *([before] if before else []), *filter(None, words)]
+            kept = OUTLINE.sub("", before or "")
+            return [outline(all_said(view, gone)), *filter(None, (kept, *words))]
         if found.turn == found.stop:
             return list(words)
         history = words[0] if len(words) > 1 else before
@@ -129,13 +135,14 @@ class Summarize(Struct, frozen=True):
 
     def _quoted(self, view: View, gone: Sequence[Message]) -> list[str]:
         """Return the last request for the message, where it would be gone otherwise."""
-        request = last_request(view)
-        if self.keeps_request or request is None or all(message.id != request.id for message in gone):
+        request = said_request(view)
+        stays = request is not None and request.id in view.index and all(message.id != request.id for message in gone)
+        if self.keeps_request or request is None or stays:
             return []
         text = text_of(request)
         if len(text) > REQUEST:
             text = shortened(text, REQUEST * 3 // 4, REQUEST // 4, "[{omitted:,} characters left out]")
-        return [f"The last request of the user, word for word:\n\n{text}"]
+        return [f"{REQUESTED}\n\n{text}"]
 
 
 def outline(messages: Sequence[Message]) -> str:
