@@ -33,6 +33,8 @@ EXPLAINED = (
 SHARE = 0.15  # of the goal
 LEAST, MOST = 300, 20_000  # tokens
 SMALL = 5  # a digest under so many times its explanation goes without it
+IDENTIFIERS = "## Identifiers, and where they were last seen"
+ROUNDS = 6  # of cutting the identifiers until they fit
 PINNED = 0.4  # of a digest that pinned turns may have while they are quoted whole, not by sentence
 WHOLE_TURN = 600  # characters up to which a user's turn is quoted whole
 
@@ -167,16 +169,17 @@ def _atoms(view: View, messages: Sequence[Message], kept: Sequence[Message], lim
 def _rendered(counter: Counter, sections: Sequence[Section], atoms: Sequence[Atom], limit: int) -> str:
     """Return the digest: first each section up to its share, then identifiers, then what else has room."""
     opening = EXPLAINED if SMALL * counter.text(EXPLAINED) <= limit else OPENING
-    spent = counter.text(opening)
+    spent = counter.text(opening) + 1
     taken: list[list[str]] = []
     for section in sections:
-        lines, cost = _within(counter, section.lines, limit * section.share if section.share else None, limit - spent)
+        room = min(limit * section.share, limit - spent) if section.share else None
+        lines, cost = _within(counter, section, 0, room)
         taken.append(lines)
         spent += cost
     ids, cost = _identifiers(counter, atoms, limit - spent)
     spent += cost
     for lines, section in zip(taken, sections, strict=True):
-        more, cost = _within(counter, section.lines[len(lines) :], limit, limit - spent - 8)
+        more, cost = _within(counter, section, len(lines), limit - spent)
         lines += more
         spent += cost
     blocks = [opening]
@@ -185,17 +188,20 @@ def _rendered(counter: Counter, sections: Sequence[Section], atoms: Sequence[Ato
             shown = reversed(lines) if section.newest_first else lines
             blocks.append("\n".join([f"## {section.title}", *(f"- {line}" for line in shown)]))
     if ids:
-        blocks.append("\n".join(["## Identifiers, and where they were last seen", *(f"- {line}" for line in ids)]))
+        blocks.append("\n".join([IDENTIFIERS, *(f"- {line}" for line in ids)]))
     return "\n\n".join(blocks) if len(blocks) > 1 else ""
 
 
-def _within(counter: Counter, lines: Sequence[str], share: float | None, room: int) -> tuple[list[str], int]:
-    """Return the first lines that fit into a share and the room, and their tokens; all of them where share is None."""
+def _within(counter: Counter, section: Section, start: int, room: float | None) -> tuple[list[str], int]:
+    """Return the lines from `start` on that the room takes, and their tokens; all of them where room is None."""
+    lines = section.lines[start:]
+    if not lines:
+        return [], 0
     taken: list[str] = []
-    spent = 8  # a heading
+    spent = 0 if start else counter.text(f"\n\n## {section.title}\n")
     for line in lines:
-        cost = counter.text(line) + 4
-        if share is not None and spent + cost > min(share, room):
+        cost = counter.text(f"- {line}\n")
+        if room is not None and spent + cost > room:
             break
         taken.append(line)
         spent += cost
@@ -205,10 +211,10 @@ def _within(counter: Counter, lines: Sequence[str], share: float | None, room: i
 def _identifiers(counter: Counter, atoms: Sequence[Atom], room: int) -> tuple[tuple[str, ...], int]:
     """Return lines of identifiers that fill the room, and their tokens: counted exactly, cut to fit."""
     some = list(atoms)
-    for _ in range(6):
+    for _ in range(ROUNDS):
         lines = grouped(some)
-        cost = counter.text("\n".join(lines)) + 5 * len(lines) + 16 if lines else 0
-        if cost <= room or not some:
-            return lines, cost
+        cost = counter.text("\n".join(["", "", IDENTIFIERS, *(f"- {line}" for line in lines)])) + 1
+        if not some or cost <= room:
+            return (lines, cost) if some else ((), 0)
         some = some[: min(len(some) - 1, int(len(some) * max(room, 0) / cost * 0.98))]
     return (), 0

@@ -23,7 +23,7 @@ WORD = re.compile(r"[\w./@+-]{3,160}")
 NAMED = re.compile(
     r"(?P<path>.*\w/\w.*|/\w.*|[\w-]+\.(?:[jt]sx?|py|rs|go|java|kt|rb|php|c|h|cc|cpp|hpp|cs|md|toml|json|ya?ml|sql|sh|"
     r"txt|cfg|ini|html|css|lock|xml|csv|proto))|(?P<dotted>[A-Za-z_]\w*(?:\.\w+)+)|"
-    r"(?P<name>(?=\w*[A-Za-z])(?:\w+_\w*|_\w+|[a-z]+[A-Z]\w*|(?:[A-Z][a-z0-9]+){2,}\w*|(?=\w*\d)[A-Za-z0-9-]+[\w-]*|"
+    r"(?P<name>(?=\w*[A-Za-z])(?:\w+_\w*|_\w+|[a-z]+[A-Z]\w*|(?:[A-Z][a-z0-9]+){2,}\w*|[A-Z]{2,}[a-z]\w+|(?=\w*\d)[A-Za-z0-9-]+[\w-]*|"
     r"[A-Z]{2,}-\d+))|(?P<number>\d{3,}(?:\.\d+)*)",
 )
 WEIGHTS = {"path": 1.5, "dotted": 1.2, "name": 1.0, "number": 0.6}  # of a reference, by its kind

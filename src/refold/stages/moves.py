@@ -28,6 +28,7 @@ __all__ = [
     "drop_reasoning",
     "hide_segments",
     "hide_users",
+    "kept_words",
     "original_result",
     "results_in",
     "shorten_calls",
@@ -39,12 +40,13 @@ ARGUMENT = 320  # characters left of a long argument
 
 
 class Move(Struct, frozen=True):
-    """A change to a message that can be taken back; `result` is the output it concerns, if it does."""
+    """A change to a message that can be taken back; `result` is the output it concerns, `words` the text it cut."""
 
     place: int
     patches: tuple[Patch, ...]
     saved: int
     result: ToolResult | None = None
+    words: str = ""
 
 
 def results_in(draft: Draft, places: Iterable[int]) -> Iterator[tuple[int, ToolResult]]:
@@ -55,13 +57,15 @@ def results_in(draft: Draft, places: Iterable[int]) -> Iterator[tuple[int, ToolR
             yield from ((place, result) for result in message.results if not is_pointer(message, result))
 
 
-def clear_results(draft: Draft, places: Iterable[int], target: int, *, errors: bool = False) -> list[Move]:
-    """Put pointers in place of outputs, oldest first, until the target is met; errors only when asked for."""
+def clear_results(
+    draft: Draft, places: Iterable[int], target: int, *, errors: bool = False, worth: int = WORTH
+) -> list[Move]:
+    """Put pointers in place of outputs of `worth` characters, oldest first; errors when asked, and then only they."""
     done: list[Move] = []
     for place, result in results_in(draft, places):
         if draft.total <= target:
             break
-        if result.is_error is not errors or len(result.text) + 2_000 * _pictures(result) < WORTH:
+        if result.is_error is not errors or len(result.text) + 2_000 * _pictures(result) < worth:
             continue
         said = original_result(draft, place, result)
         patches = list(replaced_by(result, pointer(draft.view.call_of(draft.base[place], result), said, said.text)))
@@ -173,11 +177,12 @@ def cut_results(draft: Draft, places: Iterable[int], target: int, least: int) ->
     return done
 
 
-def cut_texts(draft: Draft, places: Iterable[int], target: int, least: int) -> None:
+def cut_texts(draft: Draft, places: Iterable[int], target: int, least: int) -> list[Move]:
     """Cut the longest words of messages to one size, not below `least` tokens; pinned sentences of users stay whole."""
-    count = draft.view.counter.text
+    done: list[Move] = []
     if draft.total <= target:
-        return
+        return done
+    count = draft.view.counter.text
     found = [
         (place, part, count(part.text))
         for place in places
@@ -188,13 +193,22 @@ def cut_texts(draft: Draft, places: Iterable[int], target: int, least: int) -> N
     cap = max(_cap([size for _, _, size in found], draft.total - target), least)
     for place, part, size in found:
         if size > cap and draft.total > target:
-            message = draft.messages[place]
-            said = original_parts(draft.view, message).get(part.at) if message.patches else None
-            text = said.text if isinstance(said, Text) else part.text
-            keep = pins_of(text) if message.role == "user" else ()
-            shorter = shorten(text, cap, count, keep=keep)
-            if len(shorter) < len(part.text):
-                draft.change(place, [Patch(part.at, Text(shorter))])
+            words = _original_words(draft, place, part)
+            shorter = shorten(words, cap, count, keep=kept_words(draft, place, words))
+            moves = _tried(draft, place, [Patch(part.at, Text(shorter))])
+            done += [replace(move, words=words) for move in moves]
+    return done
+
+
+def kept_words(draft: Draft, place: int, words: str) -> tuple[str, ...]:
+    """Return the sentences of a message's words that a cut must leave."""
+    return pins_of(words) if draft.base[place].role == "user" else ()
+
+
+def _original_words(draft: Draft, place: int, part: Text) -> str:
+    message = draft.messages[place]
+    said = original_parts(draft.view, message).get(part.at) if message.patches else None
+    return said.text if isinstance(said, Text) else part.text
 
 
 def _cap(sizes: list[int], need: int) -> int:

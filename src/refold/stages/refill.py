@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from refold.core.messages import Patch, Text, ToolCall
-from refold.stages.moves import Move, original_result
+from refold.stages.moves import Move, kept_words, original_result
 from refold.stages.replacing import with_words
 from refold.stages.shorten import shorten, shorten_arguments
 
@@ -19,7 +19,7 @@ __all__ = ["refill"]
 
 SLACK = 0.01  # of the goal that may stay empty
 WORTH = 80  # tokens from which part of an output is worth its place
-CHARS = 4  # characters of arguments that a token holds at most, as a rule
+CHARS = 6  # characters of arguments that a token holds at most, as a rule
 TRIES = 40  # parts of outputs and texts
 
 
@@ -55,41 +55,44 @@ def _put_back(draft: Draft, move: Move, room: int) -> bool:
 
 
 def _put_part(draft: Draft, move: Move, room: int) -> None:
-    """Show as many whole lines of a cleared output as there is room for."""
-    if move.result is None:
+    """Show as many whole lines of a cut or cleared text as there is room for, or more of cut arguments."""
+    before = draft.changed(move.place, move.patches)
+    words = next((part.text for part in before.values() if isinstance(part, Text)), None)
+    if words is None:
         _part_of_calls(draft, move, room)
         return
-    before = draft.changed(move.place, move.patches)
-    if not any(isinstance(part, Text) for part in before.values()):
-        return
     count = draft.view.counter.text
-    said = original_result(draft, move.place, move.result)
-    words = next((part.text for part in before.values() if isinstance(part, Text)), "")
     limit = room - draft.total + count(words) - 2
-    if limit < WORTH:
+    if limit < WORTH or not (move.result or move.words):
         return
-    draft.change(move.place, with_words(move.result, shorten(said.text, limit, count)))
+    if move.result:
+        longer = shorten(original_result(draft, move.place, move.result).text, limit, count)
+        draft.change(move.place, with_words(move.result, longer))
+    else:
+        longer = shorten(move.words, limit, count, keep=kept_words(draft, move.place, move.words))
+        draft.change(move.place, [Patch(move.patches[0].at, Text(longer))])
     if draft.total > room:
         draft.restore(move.place, before)
 
 
 def _part_of_calls(draft: Draft, move: Move, room: int) -> None:
-    """Show more of the long arguments that were cut, in steps of half."""
+    """Show more of the long arguments that were cut: the longest that fits, found by halving."""
     said = {part.at: part for part in draft.base[move.place].parts if isinstance(part, ToolCall)}
     calls = [call for patch in move.patches if (call := said.get(patch.at))]
-    before = draft.changed(move.place, move.patches)
-    chars = CHARS * (room - draft.total)
-    while calls and chars > CHARS * WORTH:
-        patches = [Patch(call.at, replace(call, arguments=_shorter(call, chars // len(calls)))) for call in calls]
-        draft.change(move.place, patches)
+    best = draft.changed(move.place, move.patches)
+    low, high = 0, CHARS * (room - draft.total)
+    while calls and high - low > CHARS * WORTH:
+        chars = (low + high) // 2
+        draft.change(move.place, [Patch(call.at, _shorter(call, chars // len(calls))) for call in calls])
         if draft.total <= room:
-            return
-        draft.restore(move.place, before)
-        chars //= 2
+            low, best = chars, draft.changed(move.place, move.patches)
+        else:
+            high = chars
+    draft.restore(move.place, best)
 
 
-def _shorter(call: ToolCall, chars: int) -> str:
-    return shorten_arguments(call.arguments, chars, free_text=call.kind == "custom")
+def _shorter(call: ToolCall, chars: int) -> ToolCall:
+    return replace(call, arguments=shorten_arguments(call.arguments, chars, free_text=call.kind == "custom"))
 
 
 def _part_of_segment(draft: Draft, trail: Trail, room: int) -> None:

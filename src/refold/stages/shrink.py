@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Trail", "shrink"]
 
 ROOMY, TIGHT = 400, 48  # tokens to which one text is cut, at first and at last
-SHORT = 80  # characters of a long argument in the newest batch, at last
+SHORT = 80  # characters of a long argument or an output in the newest batch, at last
 
 
 class Trail(Struct):
@@ -55,7 +55,7 @@ def shrink(draft: Draft, areas: Regions, target: int, users: int, trail: Trail) 
     _limit_users(draft, areas, target, users, trail)
     trail.moves += cut_results(draft, newer, target, ROOMY)
     trail.moves += shorten_calls(draft, newer, target)
-    cut_texts(draft, _assistants(draft, every), target, ROOMY)
+    trail.moves += cut_texts(draft, _assistants(draft, every), target, ROOMY)
     _lighten(draft, calm, target, trail, areas)
     trail.segments += hide_segments(draft, areas, every, target)
     trail.segments += hide_segments(draft, areas, every, target, inner=True)
@@ -64,10 +64,11 @@ def shrink(draft: Draft, areas: Regions, target: int, users: int, trail: Trail) 
     trail.moves += drop_reasoning(draft, fresh, target, areas.newest_user)
     trail.moves += cut_results(draft, fresh, target, TIGHT)
     trail.moves += strip_pictures(draft, every, target)
+    trail.moves += clear_results(draft, fresh, target, worth=SHORT)
     trail.moves += shorten_calls(draft, fresh, target, SHORT)
-    cut_texts(draft, _assistants(draft, every), target, TIGHT)
-    cut_texts(draft, areas.users[:-1], target, TIGHT)
-    cut_texts(draft, areas.users[-1:], target, TIGHT)
+    trail.moves += cut_texts(draft, _assistants(draft, every), target, TIGHT)
+    trail.moves += cut_texts(draft, areas.users[:-1], target, TIGHT)
+    trail.moves += cut_texts(draft, areas.users[-1:], target, TIGHT)
 
 
 def _lighten(draft: Draft, places: Sequence[int], target: int, trail: Trail, areas: Regions) -> None:
@@ -85,7 +86,7 @@ def _limit_users(draft: Draft, areas: Regions, target: int, share: int, trail: T
     if beyond > 0:
         trail.users += hide_users(draft, areas, max(target, draft.total - beyond))
         beyond = draft.size([place for place in older if not draft.hidden[place]]) - share
-        cut_texts(draft, older, max(target, draft.total - beyond), ROOMY)
+        trail.moves += cut_texts(draft, older, max(target, draft.total - beyond), ROOMY)
 
 
 def _assistants(draft: Draft, places: Sequence[int]) -> list[int]:
