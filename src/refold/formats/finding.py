@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from os.path import dirname
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -63,7 +63,7 @@ class Format(Protocol):
 @cache
 def names() -> tuple[str, ...]:
     """Return the names of all formats, sorted."""
-    found = (module.name for module in iter_modules([dirname(__file__)]) if module.name not in _HELPERS)
+    found = (module.name for module in iter_modules([str(Path(__file__).parent)]) if module.name not in _HELPERS)
     return tuple(sorted(name.replace("_", "-") for name in found))
 
 
