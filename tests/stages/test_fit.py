@@ -1,0 +1,209 @@
+import json
+
+from msgspec.structs import replace
+
+from refold.core.messages import Image, Message, MessageId, Reasoning, Text, ToolCall, ToolResult, text_of
+from refold.core.transcript import Transcript
+from refold.rules.pairing import Pairing
+from refold.rules.reasoning import SealedReasoning
+from refold.stages.fit import Fit, unshrinkable
+from refold.stages.pin import lost
+from refold.testing import talk, view_of
+
+BODY = "\n".join(f"value_{n} = compute({n})" for n in range(60))
+
+
+def work(batches, body=BODY, first="u: Mend it. Never touch the vault."):
+    lines = [first]
+    for n in range(batches):
+        lines += [f"a: step {n} | read(src/part{n}.py) as c{n}", f"t: c{n} = {n} {body}"]
+    return talk(*lines)
+
+
+def fitted(transcript, goal, **more):
+    view = view_of(transcript, window=10**7, goal=goal, **more)
+    return view.after(Fit().edits(view))
+
+
+def outputs(view):
+    return [part.text for message in view.messages for part in message.parts if isinstance(part, ToolResult)]
+
+
+def digests(view):
+    return [text_of(message) for message in view.messages if message.note is not None]
+
+
+def test_a_view_under_its_goal_is_left_alone():
+    view = view_of(work(3), window=10**6)
+    assert Fit().edits(view) == ()
+
+
+def test_old_output_becomes_a_pointer_first_and_the_newest_stays_verbatim():
+    view = fitted(work(20), 20_000)
+    found = outputs(view)
+    assert found[0] == "[output cleared] read src/part0.py, 60 lines: 0 value_0 = compute(0)"
+    assert found[-1] == f"19 {BODY}"
+    assert len(found) == 20
+    assert 0.9 * 20_000 <= view.tokens <= 20_000
+
+
+def test_the_room_that_is_left_takes_part_of_the_newest_cleared_output_as_whole_lines():
+    view = fitted(work(20), 20_000)
+    partly = [text for text in outputs(view) if "lines left out" in text]
+    assert len(partly) == 1
+    assert all(line in BODY for line in partly[0].split("\n")[1:] if "left out" not in line)
+
+
+def test_the_digest_is_one_message_of_the_user_right_after_the_first_turn():
+    view = fitted(work(20), 9_000)
+    assert [message.role for message in view.messages[:2]] == ["user", "user"]
+    assert view.messages[1].note is not None
+    assert view.messages[1].note.kind == "digest"
+    assert view.messages[1].note.read[0] == "src/part0.py"
+
+
+def test_a_second_compaction_replaces_the_digest_and_tells_of_the_originals():
+    transcript = work(20)
+    once = fitted(transcript, 9_000)
+    view = view_of(transcript, window=10**7, goal=5_000)
+    view = replace(view, start=once.messages, measured=once.estimated)
+    twice = view.after(Fit().edits(view))
+    assert len(digests(twice)) == 1
+    assert "src/part0.py" in digests(twice)[0]
+    assert twice.tokens <= 5_000
+
+
+def test_whole_batches_leave_oldest_first_when_pointers_are_not_enough():
+    view = fitted(work(60), 6_000)
+    texts = [text_of(message) for message in view.messages if message.role == "assistant"]
+    assert len(texts) < 60
+    assert "step 59" in texts
+    assert "step 0" not in texts
+    assert not Pairing().broken(view.messages)
+
+
+def test_errors_are_cleared_after_all_other_output():
+    transcript = talk(
+        "u: go", "a: x | read(a.py) as c1", f"t! c1 = error {BODY}", "a: y | read(b.py) as c2", f"t: c2 = {BODY}",
+        "a: z | read(c.py) as c3", f"t: c3 = {BODY}",
+    )  # fmt: skip
+    first, second, _ = outputs(fitted(transcript, 3_600))
+    assert first == f"error {BODY}"
+    assert second != BODY
+
+
+def test_an_output_bigger_than_the_goal_is_cut_to_whole_lines_with_its_errors():
+    log = "\n".join(["log line of plain words"] * 3_000 + ["ValueError: it broke"] + ["more of the log"] * 3_000)
+    view = fitted(talk("u: Run it.", 'a: run | bash({"command": "make"}) as c', f"t: c = {log}"), 3_000)
+    (text,) = outputs(view)
+    assert "ValueError: it broke" in text
+    assert "lines left out" in text
+    assert 0.9 * 3_000 <= view.tokens <= 3_000
+
+
+def test_a_users_message_bigger_than_the_goal_is_cut_last_and_keeps_its_pins():
+    words = "\n".join(["some pasted line"] * 3_000 + ["Never delete the index."] + ["another pasted line"] * 3_000)
+    view = fitted(talk("u: hello", "a: hi", f"u: Do this.\n{words}\nPlease finish it."), 2_000)
+    last = text_of(view.messages[-1])
+    assert "Do this." in last
+    assert "Please finish it." in last
+    assert "Never delete the index." in last
+    assert "lines left out" in last
+    assert 0.9 * 2_000 <= view.tokens <= 2_000
+
+
+def test_users_turns_move_into_the_digest_when_they_have_more_than_their_share():
+    lines = []
+    for n in range(100):
+        lines += [f"u: Question {n} about item_{n}? Always say metric {n}.", f"a: answer {n}"]
+    view = fitted(talk(*lines), 5_500)
+    assert 0.9 * 5_500 <= view.tokens <= 5_500
+    assert lost(view) == ()
+    (digest,) = digests(view)
+    assert '"Always say metric 1." (turn 2)' in digest
+    assert "Question 99" in text_of(view.messages[-2] if view.messages[-1].role == "assistant" else view.messages[-1])
+
+
+def test_long_arguments_of_old_calls_are_cut_inside_their_json():
+    big = json.dumps({"path": "a.py", "content": "x = 1\n" * 6_500})
+    transcript = talk("u: go", "a: write | write(X) as c1", "t: c1 = ok", "a: done", "u: next")
+    call = replace(transcript.messages[1].parts[1], arguments=big)
+    changed = replace(transcript.messages[1], parts=(transcript.messages[1].parts[0], call))
+    transcript = Transcript((transcript.messages[0], changed, *transcript.messages[2:]))
+    view = fitted(transcript, 2_000)
+    (found,) = [part for message in view.messages for part in message.parts if isinstance(part, ToolCall)]
+    assert json.loads(found.arguments)["path"] == "a.py"
+    assert 0.8 * 2_000 <= view.tokens <= 2_000
+
+
+def thinking(n, sealed=True):
+    parts = (
+        Reasoning("thought " * 40, sealed, at=("content", 0)),
+        Text(f"step {n}", at=("content", 1)),
+        ToolCall(f"c{n}", "read", json.dumps({"path": f"f{n}.py"}), at=("content", 2)),
+    )
+    return Message(MessageId(f"think{n}"), "assistant", parts)
+
+
+def answer(n):
+    return Message(MessageId(f"result{n}"), "tool", (ToolResult(f"c{n}", (Text(BODY, at=(0, "content")),), at=(0,)),))
+
+
+def said(role, text):
+    return Message(MessageId(f"{role}:{text}"), role, (Text(text, at=("content",)),))
+
+
+def test_sealed_reasoning_of_earlier_turns_goes_whole_and_that_of_the_newest_loop_stays():
+    messages = (said("user", "go"), thinking(0), answer(0), said("user", "more"), thinking(1), answer(1))
+    view = fitted(Transcript(messages), 1_900, rules=(Pairing(), SealedReasoning()))
+    kept = [message.id for message in view.messages for part in message.parts if isinstance(part, Reasoning)]
+    assert kept == ["think1"]
+    assert view.tokens <= 1_900
+
+
+def test_a_long_tool_loop_behind_one_signed_thought_shrinks_and_keeps_the_thought():
+    loop = [thinking(0), answer(0)]
+    for n in range(1, 80):
+        loop += [replace(thinking(n), parts=thinking(n).parts[1:]), answer(n)]
+    view = fitted(Transcript((said("user", "go"), *loop)), 4_000, rules=(Pairing(), SealedReasoning()))
+    ids = [message.id for message in view.messages]
+    assert "think0" in ids
+    assert "think79" in ids
+    assert "think5" not in ids
+    assert view.tokens <= 4_000
+    assert not Pairing().broken(view.messages)
+
+
+def test_pictures_that_were_seen_become_markers():
+    picture = Message(MessageId("picture"), "user", (Text("see", at=(0,)), Image("image/png", 9, 800, 600, at=(1,))))
+    messages = (said("user", "go"), picture, said("assistant", "seen"), said("user", "and now?"))
+    view = fitted(Transcript(messages), 600)
+    assert "[image seen earlier, left out: image/png 800x600]" in [text_of(message)[4:] for message in view.messages]
+
+
+def test_many_parallel_calls_keep_their_pairs():
+    calls = " | ".join(f"read(f{n}.py) as c{n}" for n in range(50))
+    transcript = talk("u: go", f"a: all | {calls}", *(f"t: c{n} = {BODY}" for n in range(50)))
+    for goal in (40_000, 15_000, 7_000):
+        view = fitted(transcript, goal)
+        assert 0.9 * goal <= view.tokens <= goal
+        assert len(outputs(view)) == 50
+
+
+def test_what_cannot_shrink_is_named_by_cause():
+    transcript = talk("s: " + "You help. " * 50, "u: Never push. Go on.")
+    view = view_of(transcript, goal=10, system=100, tools=200)
+    sizes = unshrinkable(view.after(Fit().edits(view)))
+    assert sizes == {"system": 600, "tools": 200, "pins": 11, "newest turn": 18}
+
+
+def test_a_goal_that_cannot_be_met_gives_the_smallest_view():
+    view = fitted(work(20), 10)
+    assert view.tokens > 10
+    assert len(view.messages) <= 4
+    assert lost(view) == ()
+
+
+def test_an_empty_conversation_gives_no_edits():
+    view = view_of(Transcript(), goal=1)
+    assert Fit().edits(view) == ()
