@@ -162,26 +162,18 @@ def show(runs: list[Run], console: Console, *, rows: bool) -> None:
                 each.conversation, each.policy, each.goal, *sizes, each.outcome, str(each.violations), f"{each.ms:,.0f}"
             )
         console.print(table)
-    table = Table(
-        "policy",
-        "runs",
-        "fit",
-        "median of goal used",
-        "over",
-        "rules newly broken",
-        "median ms",
-        "most ms",
-        "rest",
-        show_edge=False,
-    )
-    for policy in policies.names():
-        found = summary(runs, policy)
-        rest = ", ".join(f"{kind} {count}" for kind, count in found["others"].items())
+    table = Table("policy", "runs", "fit", "goal used", "over", "broken", "ms", "most ms", show_edge=False)
+    summaries = [summary(runs, policy) for policy in policies.names()]
+    for found in summaries:
         table.add_row(
-            policy, str(found["runs"]), f"{found['fits']:.1%}", f"{found['used']:.1%}", str(found["over"]),
-            str(found["violations"]), f"{found['ms']:,.0f}", f"{found['ms_most']:,.0f}", rest,
+            found["policy"], str(found["runs"]), f"{found['fits']:.1%}", f"{found['used']:.1%}", str(found["over"]),
+            str(found["violations"]), f"{found['ms']:,.0f}", f"{found['ms_most']:,.0f}",
         )  # fmt: skip
     console.print(table)
+    for found in summaries:
+        if found["others"]:
+            rest = ", ".join(f"{kind} {count}" for kind, count in found["others"].items())
+            console.print(f"{found['policy']} otherwise: {rest}")
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.budget import Run, run, sources, summary
-from refold.demo import conversations
+from refold.demo import Example, conversations
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,8 +22,9 @@ def test_a_pass_on_the_small_sample_fits_and_breaks_no_rule():
 
 
 def test_a_goal_that_cannot_be_met_is_a_row_with_the_error_s_name():
-    small = next(each for each in conversations() if each.name == "small")
-    assert run(small, "wolffish", "25%").outcome == "CannotFit"
+    tools = next(each for each in conversations() if each.name == "mail").tools
+    heavy = Example("heavy", "", "openai-chat", [{"role": "user", "content": "Hello."}], None, tools * 9)
+    assert run(heavy, "refold", "25%").outcome == "BadBudget"
 
 
 def test_a_summary_counts_what_fits_what_is_over_and_what_broke():
