@@ -78,21 +78,29 @@ class Reserve(Struct, frozen=True, omit_defaults=True):
 
 
 class Share(Struct, frozen=True, omit_defaults=True, tag="share"):
-    """A share of the input budget or of the window, minus a constant; `inclusive` says whether reaching it counts."""
+    """A share of the input budget or of the window, minus a constant; `inclusive` says whether reaching it counts.
+
+    `floor` is a share that the constant never takes it below: on a small window 13,000 tokens are all there is (L01).
+    """
 
     share: float
     of_window: bool = False
     minus: int = 0
     inclusive: bool = False
+    floor: float = 0.0
 
     def tokens(self, budget: Budget) -> int:
         """Return the limit in tokens under a budget."""
-        return int((budget.window if self.of_window else budget.input) * self.share) - self.minus
+        return int(self._exact(budget))
 
     def reached(self, tokens: int, budget: Budget) -> bool:
         """Tell whether a size has reached the limit, on the inclusive or the exclusive reading of it."""
-        exact = (budget.window if self.of_window else budget.input) * self.share - self.minus
+        exact = self._exact(budget)
         return tokens >= exact if self.inclusive else tokens > exact
+
+    def _exact(self, budget: Budget) -> float:
+        base = budget.window if self.of_window else budget.input
+        return max(base * self.share - self.minus, base * self.floor)
 
 
 class Exactly(Struct, frozen=True, omit_defaults=True, tag="exactly"):

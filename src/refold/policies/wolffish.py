@@ -1,7 +1,8 @@
 """Wolffish: pictures out, the largest results to head and tail, one summary of the originals at the end.
 
-Its protections hold in every step; the second and third truncation are our additions, for targets that shrink less
-than expected. After an overflow at least half of the present size must go, whatever the estimate says.
+Its protections hold in every step but the two "to fit", which run only when the request could not be sent at all.
+These and the second and third truncation are our additions, for what is protected or shrinks less than expected.
+After an overflow at least half of the present size must go, whatever the estimate says.
 """
 
 from msgspec.structs import replace
@@ -14,9 +15,12 @@ from refold.stages.append_summary import AppendSummary
 from refold.stages.choose import LargestThenOldest
 from refold.stages.close_calls import CloseCalls
 from refold.stages.mend import Mend
+from refold.stages.slide import Slide
 from refold.stages.strip_images import StripImages
 from refold.stages.truncate import Truncate
+from refold.stages.truncate_to_goal import TruncateToGoal
 
+LEFT_OUT = "[Older messages were left out here so that the request could be sent]"
 SUMMARY = AppendSummary("wolffish_summary", nudge="wolffish_nudge", notice="wolffish_notice")  # W09, W10
 
 POLICY = Policy(
@@ -32,6 +36,8 @@ POLICY = Policy(
         Step(Truncate(), When.OVER_GOAL, "truncate further"),
         Step(SUMMARY, When.DUE, "summary"),
         Step(Truncate(), When.OVER_GOAL, "truncate for the summary"),
+        Step(TruncateToGoal(to_budget=True), When.OVER_BUDGET, "truncate to fit"),
+        Step(Slide(LEFT_OUT, share=0, first=1, skip_at=2, to_goal=True), When.OVER_BUDGET, "leave out to fit"),
         Step(CloseCalls(), When.DUE, "repair"),
         Step(Mend(), When.DUE, "mend"),
     ),

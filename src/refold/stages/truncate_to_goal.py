@@ -1,4 +1,7 @@
-"""The longest texts are cut to a common length that meets the goal: the last step, and an addition of ours."""
+"""The longest texts are cut to a common length that meets the goal: the last step, and an addition of ours.
+
+No seed has it. Without it a conversation whose protected part is too large could not be sent at all.
+"""
 
 from __future__ import annotations
 
@@ -39,22 +42,26 @@ class TruncateToGoal(Pure, frozen=True):
 
     What costs least to lose goes first: old tool output and assistant words, then output that no model has seen yet,
     then older requests, then the last request and our own messages. Arguments, reasoning, pictures and system
-    messages at the head are never cut.
+    messages at the head are never cut. `to_budget` stops where the request can be sent, above the goal.
     """
 
     floor: int = 400
+    to_budget: bool = False
     label: str = "[Shortened: {omitted:,} of {original:,} characters are left out here]"
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the cut texts, or nothing where the goal is met."""
-        if view.excess <= 0:
+        if self._excess(view) <= 0:
             return ()
         pieces: list[Piece] = []
         for tier in self._tiers(view):
             pieces.extend(tier)
-            if self._saved(pieces, self.floor) >= view.excess:
+            if self._saved(pieces, self.floor) >= self._excess(view):
                 return self._fitting(view, pieces)
         return self._cut(view, pieces, self.floor)
+
+    def _excess(self, view: View) -> int:
+        return view.tokens - view.budget.input if self.to_budget else view.excess
 
     def _tiers(self, view: View) -> tuple[list[Piece], ...]:
         tiers: tuple[list[Piece], ...] = ([], [], [], [])
@@ -88,14 +95,15 @@ class TruncateToGoal(Pure, frozen=True):
 
     def _fitting(self, view: View, pieces: Sequence[Piece]) -> tuple[Edit, ...]:
         """Find the greatest level that saves enough, then lower it until the counter agrees."""
+        excess = self._excess(view)
         low, high = self.floor, max(len(piece.text.text) for piece in pieces)
         while high - low > 16:
             middle = (low + high) // 2
-            low, high = (middle, high) if self._saved(pieces, middle) >= view.excess else (low, middle)
+            low, high = (middle, high) if self._saved(pieces, middle) >= excess else (low, middle)
         edits: tuple[Edit, ...] = ()
         for _ in range(TRIES):
             edits = self._cut(view, pieces, low)
-            if low <= self.floor or view.after(edits).excess <= 0:
+            if low <= self.floor or self._excess(view.after(edits)) <= 0:
                 break
             low = max(int(low * 0.9), self.floor)
         return edits
