@@ -9,6 +9,7 @@ from refold import errors, formats, policies, transcripts
 from refold.cli.main import cli
 from refold.core import events, needs, view
 from refold.core.plan import Sizes
+from refold.core.policy import When
 from refold.limits import overflow
 from tools import write_docs
 
@@ -105,10 +106,10 @@ def test_every_rule_of_a_format_is_in_the_page_of_formats():
     assert not unnamed(rules, page("formats.md"))
 
 
-def test_every_event_every_need_and_every_cause_is_told():
+def test_every_event_need_cause_and_occasion_is_told():
     assert not unnamed([event.__name__ for event in events.Event.__args__], page("library.md"))
     assert not unnamed([need.__name__ for need in needs.Need.__args__], page("concepts.md"))
-    assert not unnamed(list(view.Cause), page("concepts.md"))
+    assert not unnamed([*view.Cause, *When], page("concepts.md"))
 
 
 def test_every_kind_of_transcript_is_told():

@@ -159,10 +159,12 @@ def _pictures(path: Path) -> str:
 
 def _limit(limit: budget.Limit) -> str:
     match limit:
-        case budget.Share(share=share, of_window=of_window, minus=minus, inclusive=inclusive):
+        case budget.Share(share=share, of_window=of_window, minus=minus, inclusive=inclusive, floor=floor):
             whole = "window" if of_window else "input budget"
             said = f"the {whole}" if share == 1 else f"{round(100 * share)} % of the {whole}"
-            return f"{'at' if inclusive else 'above'} {said}{f' − {minus:,} tokens' if minus else ''}"
+            less = f" − {minus:,} tokens" if minus else ""
+            least = f", at least {round(100 * floor)} %" if floor else ""
+            return f"{'at' if inclusive else 'above'} {said}{less}{least}"
         case budget.Exactly(count=count, inclusive=inclusive):
             return f"{'at' if inclusive else 'above'} {count:,} tokens"
         case budget.Never():
