@@ -249,6 +249,20 @@ def test_neighbors_are_joined_in_any_format_when_asked():
     assert formats.assemble(format, transcript.messages, alternate=True)[0] == {"role": "user", "content": "a\n\nb"}
 
 
+def test_the_assistant_says_a_word_between_two_users_that_only_tool_traffic_parts_when_asked():
+    format = formats.find("openai-chat")
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    said = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "r"},
+        {"role": "user", "content": "b"},
+    ]
+    out = formats.assemble(format, formats.read(format, said).messages, alternate=True)
+    assert out == [*said[:3], {"role": "assistant", "content": "Understood."}, said[3]]
+    assert formats.assemble(format, formats.read(format, said).messages) == said
+
+
 def test_a_responses_message_of_ours_becomes_one_item_a_part():
     format = formats.find("openai-responses")
     made = Message(
