@@ -54,7 +54,7 @@ class Format(Protocol):
         """Return an invented message as the messages it must be written as."""
 
     def speaker(self, native: Any) -> str:
-        """Return for whom a native object speaks; nothing where it is never joined with a neighbour."""
+        """Return for whom a native object speaks; nothing where it is never joined with a neighbor."""
 
     def join(self, first: Any, second: Any) -> Any:
         """Return two native objects of one speaker as one."""

@@ -56,7 +56,7 @@ class Ledger(Struct):
 
 
 def joined(first: Message, second: Message) -> bool:
-    """Tell whether neighbours of one speaker are written as one message where roles alternate: one was edited."""
+    """Tell whether neighbors of one speaker are written as one message where roles alternate: one was edited."""
     return bool(first.native is None or second.native is None or first.patches or second.patches)
 
 
