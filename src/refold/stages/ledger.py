@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Atom", "atoms_in", "grouped", "ledger"]
 
-WORD = re.compile(r"[\w./@+-]{3,160}")
+WORD = re.compile(r"[\w./@+-]+")
+BETWEEN = {code: " " for code in range(128) if not WORD.fullmatch(chr(code))}  # ASCII signs that no word holds
+SIGNS = "→…─│•—–‘’“”✓✔✗├└━┃■·×⎿●❯"  # signs beyond ASCII that tools print and that no word holds
+SHORTEST, LONGEST = 3, 160  # characters of an identifier
 NAMED = re.compile(
     r"(?P<path>.*\w/\w.*|/\w.*|[\w-]+\.(?:[jt]sx?|py|rs|go|java|kt|rb|php|c|h|cc|cpp|hpp|cs|md|toml|json|ya?ml|sql|sh|"
     r"txt|cfg|ini|html|css|lock|xml|csv|proto))|(?P<dotted>[A-Za-z_]\w*(?:\.\w+)+)|"
@@ -46,7 +49,11 @@ class Atom(Struct, frozen=True):
 
 def atoms_in(text: str) -> set[str]:
     """Return the identifiers of a text: paths, dotted names, compound names, ids, numbers of three or more digits."""
-    return {word for raw in set(WORD.findall(text)) if (word := raw.strip("./-+@")) and NAMED.fullmatch(word)}
+    return {
+        word
+        for raw in set(_words(text))
+        if SHORTEST <= len(word := raw.strip("./-+@")) <= LONGEST and NAMED.fullmatch(word)
+    }
 
 
 def ledger(view: View, left: Sequence[Message], kept: Iterable[str] = (), limit: int = 4_000) -> tuple[Atom, ...]:
@@ -57,6 +64,7 @@ def ledger(view: View, left: Sequence[Message], kept: Iterable[str] = (), limit:
     used: Counter[str] = Counter()
     seen: Counter[str] = Counter()
     last: dict[str, tuple[int, str]] = {}
+    known: set[str] = set()
     spent = 0
     for place in range(len(left) - 1, -1, -1):
         for source, text, own in _said(view, left[place]):
@@ -65,15 +73,16 @@ def ledger(view: View, left: Sequence[Message], kept: Iterable[str] = (), limit:
                     continue
                 text = text[:EACH_OUTPUT]
                 spent += len(text)
-            found = WORD.findall(text)
+            found = _words(text)
             (used if own else seen).update(found)
-            for word in set(found).difference(last):
-                last[word] = (place, source)
+            fresh = [word for word in dict.fromkeys(found) if word not in known]  # in order: plans are deterministic
+            known.update(fresh)
+            last.update((word, (place, source)) for word in fresh if not (word.isalpha() and word[1:].islower()))
     standing = _words_of(kept)
     atoms: dict[str, Atom] = {}
     for raw, (place, source) in last.items():
         word = raw.strip("./-+@")
-        if word in standing or raw in standing or len(word) < 3:
+        if not SHORTEST <= len(word) <= LONGEST or word in standing or raw in standing:
             continue
         kind = NAMED.fullmatch(word)
         if kind is None:
@@ -112,12 +121,19 @@ def _said(view: View, message: Message) -> Iterable[tuple[str, str, bool]]:
                 pass
 
 
+def _words(text: str) -> list[str]:
+    """Return the words of a text; by the quicker of two equal ways where no letter is beyond ASCII."""
+    for sign in "" if text.isascii() else SIGNS:
+        text = text.replace(sign, " ")
+    return text.translate(BETWEEN).split() if text.isascii() else WORD.findall(text)
+
+
 def _words_of(texts: Iterable[str]) -> set[str]:
     words: set[str] = set()
     spent = 0
     for text in texts:
-        words.update(WORD.findall(text))
+        words.update(_words(text))
         spent += len(text)
         if spent > KEPT_CHARS:
             break
-    return words | {word.strip("./-+@") for word in words}
+    return words | {word.strip("./-+@") for word in words if not word.isalnum()}
