@@ -1,4 +1,4 @@
-"""Builders and doubles for tests of agents, stages and policies; public, and used by our own tests."""
+"""Conversations from one line a message, views of them, and a summarizer that follows a script."""
 
 from __future__ import annotations
 
