@@ -91,10 +91,14 @@ def checked_result(
     Raises:
         BrokenConversation: it would.
     """
-    out = formats.assemble(shape, folded(transcript, plans), alternate=alternate)
+    view = folded(transcript, plans)
+    out = formats.assemble(shape, view, alternate=alternate)
     newest = plans[-1]
     if not newest.empty:
-        _refuse_fresh_breaches(shape, transcript, out)
+        untouched = {
+            id(message.native): message for message in view if message.native is not None and not message.patches
+        }
+        _refuse_fresh_breaches(shape, transcript, [untouched.get(id(native)) or _read(shape, native) for native in out])
     return Result(out, system, newest, newest.sizes, list(messages), plans, shape.name)
 
 
@@ -145,8 +149,12 @@ def _kind(part: Part) -> str:
     return str(part.__struct_config__.tag)
 
 
-def _refuse_fresh_breaches(shape: Format, transcript: Transcript, out: list[Any]) -> None:
-    broken = formats.broken(shape, formats.read(shape, out).messages)
+def _read(shape: Format, native: Any) -> Message:
+    return shape.read(native, MessageId("written"))
+
+
+def _refuse_fresh_breaches(shape: Format, transcript: Transcript, written: list[Message]) -> None:
+    broken = formats.broken(shape, written)
     if not broken:
         return
     known = {(breach.rule, breach.message) for breach in formats.broken(shape, transcript.messages)}

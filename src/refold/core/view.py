@@ -117,7 +117,7 @@ class View(Struct, frozen=True, dict=True):
         """The counter's word for each message of the view, in order."""
         return tuple(map(self.size, self.messages))
 
-    @property
+    @cached_property
     def estimated(self) -> int:
         """The counter's word for the whole request."""
         return self.fixed.overhead + self.counter.per_conversation + sum(self.sizes)
