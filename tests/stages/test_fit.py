@@ -174,6 +174,18 @@ def test_a_long_tool_loop_behind_one_signed_thought_shrinks_and_keeps_the_though
     assert not Pairing().broken(view.messages)
 
 
+def test_batches_whose_results_share_a_message_with_words_of_the_user_leave_too():
+    messages = [said("user", "go")]
+    for n in range(60):
+        words = Text(f"Reminder {n}: never touch file {n}.", at=(1,))
+        messages += [replace(thinking(n), parts=thinking(n).parts[1:])]
+        messages += [replace(answer(n), role="user", parts=(*answer(n).parts, words))]
+    view = fitted(Transcript(tuple(messages)), 6_000, rules=(Pairing(together=True),))
+    assert 0.9 * 6_000 <= view.tokens <= 6_000
+    assert lost(view) == ()
+    assert not Pairing(together=True).broken(view.messages)
+
+
 def test_pictures_that_were_seen_become_markers():
     picture = Message(MessageId("picture"), "user", (Text("see", at=(0,)), Image("image/png", 9, 800, 600, at=(1,))))
     messages = (said("user", "go"), picture, said("assistant", "seen"), said("user", "and now?"))

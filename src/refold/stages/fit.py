@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from refold.core.messages import Message, Note, text_of
+from refold.core.messages import Message, Note, Text, text_of
 from refold.core.policy import Pure
 from refold.stages.digest import Files, digest_text, limit_of
 from refold.stages.draft import Draft
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from refold.core.edits import Edit, Insert
-    from refold.core.messages import MessageId
+    from refold.core.messages import MessageId, Part
     from refold.core.view import View
 
 __all__ = ["Fit", "unshrinkable"]
@@ -118,10 +118,16 @@ def _left(draft: Draft) -> list[Message]:
             left.append(said)
             continue
         now = draft.messages[place]
-        if now is not said and now.parts != said.parts and said.role not in ("user", "system"):
+        if now is not said and now.parts != said.parts and said.role != "system":
             standing = {part.at: part for part in now.parts}
-            left.append(replace(said, parts=tuple(part for part in said.parts if standing.get(part.at) != part)))
+            changed = (part for part in said.parts if standing.get(part.at) != part)
+            left.append(replace(said, parts=tuple(part for part in changed if not _words_of_user(said, part))))
     return left
+
+
+def _words_of_user(message: Message, part: Part) -> bool:
+    """Tell whether a part is what a user said: cut in its place, it keeps its pins there."""
+    return message.role == "user" and isinstance(part, Text)
 
 
 def _anchor(view: View) -> MessageId | None:

@@ -148,16 +148,21 @@ def hide_segments(draft: Draft, regions: Regions, places: range, target: int, *,
     return gone
 
 
-def hide_users(draft: Draft, regions: Regions, target: int) -> list[int]:
-    """Let users' turns leave, oldest first, but the first and the newest; the digest quotes them."""
-    gone: list[int] = []
-    alone = {segment.start for segment in regions.segments if len(segment) == 1}
-    for place in regions.users[1:-1]:
+def hide_users(draft: Draft, regions: Regions, target: int) -> list[range]:
+    """Let users' turns leave, oldest first, but the first and the newest; the digest quotes them.
+
+    A turn whose message also holds results leaves with their calls.
+    """
+    gone: list[range] = []
+    kept = {*regions.users[:1], *regions.users[-1:]}
+    older = set(regions.users) - kept
+    for segment in regions.segments:
         if draft.total <= target:
             break
-        if place in alone and not draft.hidden[place]:
-            draft.hide([place])
-            gone.append(place)
+        turns = [place for place in segment if place in older and not draft.hidden[place]]
+        if turns and all(place in older or _may_leave(draft, place, regions) for place in segment):
+            draft.hide(segment)
+            gone.append(segment)
     return gone
 
 

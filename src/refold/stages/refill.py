@@ -26,10 +26,7 @@ TRIES = 40  # parts of outputs and texts
 def refill(draft: Draft, trail: Trail, room: int) -> None:
     """Put back whole users' turns, batches and outputs, newest first, then parts of outputs, while they fit."""
     enough = room - int(room * SLACK)
-    for place in reversed(trail.users):
-        if draft.total + draft.sizes[place] <= room:
-            draft.show([place])
-    for segment in reversed(trail.segments):
+    for segment in (*reversed(trail.users), *reversed(trail.segments)):
         if draft.total + draft.size(segment) <= room:
             draft.show(segment)
     tries = TRIES

@@ -35,7 +35,7 @@ class Trail(Struct):
 
     moves: list[Move] = []
     segments: list[range] = []
-    users: list[int] = []
+    users: list[range] = []
 
 
 def shrink(draft: Draft, areas: Regions, target: int, users: int, trail: Trail) -> None:
