@@ -165,6 +165,8 @@ class View(Struct, frozen=True, dict=True):
         Its id follows from the transcript, the edits so far and its content; `salt` tells equal messages apart.
         """
         content: tuple[Part, ...] = (Text(parts),) if isinstance(parts, str) else tuple(parts)
+        if len(content) > 1:  # each part needs an address of its own, or a later rewrite would change them all
+            content = tuple(part if part.at else replace(part, at=(place,)) for place, part in enumerate(content))
         made = (self.transcript.tip, self.measured, len(self.done), salt, role, note, content, before)
         id = MessageId("made:" + blake2b(canonical(made), digest_size=10).hexdigest())
         return Insert(Message(id, role, content, note), before)
