@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.view import View
 
-__all__ = ["OPENING", "digest_text", "limit_of"]
+__all__ = ["OPENING", "Files", "digest_text", "least_of", "limit_of"]
 
 OPENING = "[Digest of earlier messages: background, not a new request]"
 EXPLAINED = (
@@ -80,11 +80,23 @@ def digest_text(
     """
     limit = limit_of(view) if limit is None else limit
     view = replace(view, start=view.transcript.messages, done=(), before=None)  # calls of what left long ago, too
-    quotes = _quotes(view, messages, kept, WHOLE_TURN)
-    if view.counter.text("\n".join(quotes.pinned)) > limit * PINNED:
-        quotes = _quotes(view, messages, kept, 0)
+    quotes = _fitting(view, messages, kept, limit)
     sections = list(_sections(view, messages, kept, quotes, files or files_of(view.transcript.messages)))
     return _rendered(view.counter, sections, _atoms(view, messages, kept, limit), limit)
+
+
+def least_of(view: View, messages: Sequence[Message], kept: Sequence[Message], limit: int) -> int:
+    """Return the tokens that the pinned sentences of messages take in a digest of this limit, whatever it is."""
+    pinned = _fitting(view, messages, kept, limit).pinned
+    return view.counter.text("\n".join(f"- {line}" for line in (OPENING, *pinned))) if pinned else 0
+
+
+def _fitting(view: View, messages: Sequence[Message], kept: Sequence[Message], limit: int) -> Quotes:
+    """Return what users said, turns whole where they take a fair part of the limit, else by sentence."""
+    quotes = _quotes(view, messages, kept, WHOLE_TURN)
+    if view.counter.text("\n".join(quotes.pinned)) > limit * PINNED:
+        return _quotes(view, messages, kept, 0)
+    return quotes
 
 
 def _sections(

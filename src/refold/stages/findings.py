@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Outcome", "decisions", "openings", "outcomes", "todos", "values"]
 
-MOST = 400  # lines of one sort that are looked for
+MOST = 150  # lines of one sort that are looked for
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 DECIDED = re.compile(
     r"\b(?:decided?|decision|instead of|rather than|because|root cause|turns out|chose|going with|confirmed|"

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from refold.core.messages import Message, Note, Text, text_of
 from refold.core.policy import Pure
-from refold.stages.digest import Files, digest_text, limit_of
+from refold.stages.digest import digest_text, least_of, limit_of
 from refold.stages.draft import Draft
 from refold.stages.facts import files_of
 from refold.stages.pin import lost, pins
@@ -59,19 +59,24 @@ class Fit(Pure, frozen=True):
         files = files_of(view.transcript.messages)
         digest: Insert | None = None
         trail = Trail()
-        for _ in range(ROUNDS):
+        for more in reversed(range(ROUNDS)):
             draft.add(0)
             shrink(draft, areas, view.room - reserve, int(view.room * self.users), trail)
-            over = draft.total + reserve - view.room
-            digest = _digest(draft, files, max(reserve - max(over, 0), 0))
+            left, kept = _left(draft), [message for message in draft.shown() if not _is_digest(message)]
+            least = least_of(view, left, kept, reserve)
+            if least > reserve and more:
+                reserve = least
+                continue
+            over = max(draft.total + reserve - view.room, 0)
+            text = digest_text(view, left, kept=kept, limit=max(reserve - over, 0), files=files)
+            digest = view.insert("user", text, Note("digest", *files), before=_anchor(view)) if text else None
             size = view.counter.message(digest.message) if digest else 0
             draft.add(size)
-            if draft.total <= view.room:
-                refill(draft, trail, view.room)
-                return digest
-            if size <= reserve:
+            if draft.total <= view.room or size <= reserve:
                 break
             reserve = size
+        if draft.total < view.room:
+            refill(draft, trail, view.room)
         return digest
 
 
@@ -96,16 +101,6 @@ def _size(view: View, messages: Iterable[Message]) -> int:
 
 def _is_digest(message: Message) -> bool:
     return message.note is not None and message.note.kind == "digest"
-
-
-def _digest(draft: Draft, files: Files, limit: int) -> Insert | None:
-    """Return the insert of a digest of all that the draft does not show as it was said."""
-    view = draft.view
-    kept = [message for message in draft.shown() if not _is_digest(message)]
-    text = digest_text(view, _left(draft), kept=kept, limit=limit, files=files)
-    if not text:
-        return None
-    return view.insert("user", text, Note("digest", *files), before=_anchor(view))
 
 
 def _left(draft: Draft) -> list[Message]:
