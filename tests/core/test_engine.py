@@ -70,6 +70,13 @@ def test_a_step_for_every_call_runs_although_nothing_is_due():
     assert plan.stages_used == ("dropsecond",)
 
 
+def test_a_step_for_every_call_may_make_the_rest_unnecessary():
+    view = view_of(TALK, cause=Cause.THRESHOLD)
+    steps = (Step(DropSecond(), When.EVERY_CALL), Step(DropSecond(), When.DUE, "due"))
+    assert run(policy(*steps, trigger=Exactly(view.tokens - 5)), view).stages_used == ("dropsecond",)
+    assert run(policy(*steps, trigger=Exactly(10)), view).stages_used == ("dropsecond", "due")
+
+
 def test_a_step_over_the_goal_is_skipped_once_the_goal_is_met():
     view = view_of(TALK, goal=39)
     plan = run(policy(Step(DropSecond(), label="one"), Step(DropSecond(), When.OVER_GOAL, "two")), view)
@@ -167,3 +174,18 @@ def test_tags_are_read_off_a_plan():
     found = tags(plan)
     assert found[summary].condense_id == summary
     assert {found[message.id].condense_parent for message in TALK.messages[:2]} == {summary}
+
+
+def test_a_fingerprint_is_the_same_in_every_process():
+    import subprocess
+    import sys
+
+    program = "import refold.policies as p; print(*(p.find(n).fingerprint for n in p.names()))"
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, env={"PYTHONHASHSEED": seed}, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(seen) == 1
+    assert len(set(seen.pop().split())) == 6

@@ -37,13 +37,16 @@ def due(policy: Policy, view: View) -> bool:
 def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[PlanId] = ()) -> Planning:
     """Run a policy's steps over a view; yield what each needs, take the answers, return the plan.
 
-    A step whose edits would make the view larger although it should shrink it is not done.
+    A step whose edits would make the view larger although it should shrink it is not done. Whether a compaction is
+    due is asked once, after the leading steps of every call, which may have made it unnecessary (L02, L03).
     """
     start = view
-    started = due(policy, view)
+    started: bool | None = None
     records: list[StepRecord] = []
     for step in policy.steps:
-        if not _runs(step, started, view):
+        if started is None and step.when is not When.EVERY_CALL:
+            started = due(policy, view)
+        if not _runs(step, bool(started), view):
             continue
         needs = step.stage.needs(view)
         answers = (yield needs) if needs else ()

@@ -89,5 +89,19 @@ class Policy(Struct, frozen=True):
 
     @property
     def fingerprint(self) -> str:
-        """A hash of everything the policy is; two policies that act alike have the same."""
-        return blake2b(repr(self).encode(), digest_size=8).hexdigest()
+        """A hash of everything the policy is; two policies that act alike have the same, in every process."""
+        return blake2b(repr(_plain(self)).encode(), digest_size=8).hexdigest()
+
+
+def _plain(value: object) -> object:
+    """Return a value without anything whose order changes from process to process."""
+    match value:
+        case Struct():
+            fields = ((name, _plain(getattr(value, name))) for name in value.__struct_fields__)
+            return (type(value).__qualname__, tuple(fields))
+        case frozenset() | set():
+            return tuple(sorted(map(repr, map(_plain, value))))
+        case tuple() | list():
+            return tuple(map(_plain, value))
+        case _:
+            return value

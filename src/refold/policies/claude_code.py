@@ -27,9 +27,7 @@ POLICY = Policy(
     name="claude-code",
     summary="Clears old tool results on every call; near the limit, a summary, an acknowledgement and recent files.",
     counter=CharCounter(4, floor=True),  # L11
-    trigger=Share(
-        1.0, minus=13_000, floor=0.5
-    ),  # L01, L03; the floor is ours, for windows of which 13,000 leave little
+    trigger=Share(1.0, minus=13_000, floor=0.25),  # L01, L03; the floor is ours: 13,000 may be a whole window
     goal=Share(0.50),
     reserve=Reserve(cap=20_000, given_cap=20_000),  # L01
     steps=(
