@@ -6,6 +6,7 @@ address of another. Values have no identity of their own; identity is the transc
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Literal, NewType, TypeAlias
 
 from msgspec import Struct
@@ -148,7 +149,7 @@ class Patch(Struct, frozen=True, omit_defaults=True):
     to: Part | None = None
 
 
-class Message(Struct, frozen=True, omit_defaults=True):
+class Message(Struct, frozen=True, omit_defaults=True, dict=True):
     """One entry of a conversation, read from `native`, which is never written to.
 
     A message whose parts are all tool results has the role "tool" in every format. A message that
@@ -162,12 +163,12 @@ class Message(Struct, frozen=True, omit_defaults=True):
     native: Any = None
     patches: tuple[Patch, ...] = ()
 
-    @property
+    @cached_property
     def calls(self) -> tuple[ToolCall, ...]:
         """The calls of this message that await a result from us, in order."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall) and not part.server)
 
-    @property
+    @cached_property
     def results(self) -> tuple[ToolResult, ...]:
         """The results of this message that answer an earlier message's call, in order."""
         return tuple(part for part in self.parts if isinstance(part, ToolResult) and not part.server)
