@@ -9,6 +9,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Protocol
 
 from refold.core.messages import Message
+from refold.core.notes import recovered
 from refold.core.transcript import Transcript, chain
 from refold.core.view import Violation
 from refold.errors import BadMessages, UnknownFormat
@@ -103,6 +104,8 @@ def detect(messages: Sequence[Any]) -> Format:
 def read(format: Format, natives: Sequence[Any], known: Transcript = Transcript()) -> Transcript:  # noqa: B008 # a value
     """Return the transcript of a whole list; `known` is what its first messages were read into before.
 
+    A message that an earlier compaction made and the client sends back is known again by its opening.
+
     Raises:
         BadMessages: an entry is not a dict, or has neither role nor type nor parts; its position is named.
     """
@@ -115,7 +118,7 @@ def read(format: Format, natives: Sequence[Any], known: Transcript = Transcript(
                 f"message {place} is {_seen(native)}, which {format.name} does not have: pass messages as they are sent"
             )
         parent = chain(parent, identity(native))
-        messages.append(read_one(native, parent))
+        messages.append(recovered(read_one(native, parent)))
     return Transcript(tuple(messages))
 
 
