@@ -92,7 +92,13 @@ def _tried(example: Example, window: int, name: str) -> Trial:
 def _print(trials: list[Trial]) -> None:
     from refold.cli import show
 
-    heads = ("policy", ">after", ">kept", ">cleared", ">hidden", ">valid", ">fits", ">of goal", ">time", "#")
+    first = trials[0]
+    before = max(trial.before for trial in trials)
+    title = f"{first.example}: {first.messages:,} messages of {before:,} tokens, window {first.window:,}"
+    if all(trial.after == trial.before and not trial.refused for trial in trials):
+        show.line(f"\n{title}: below every trigger, so nothing is touched")
+        return
+    heads = ("policy", ">after", ">kept", ">cleared", ">hidden", ">valid", ">fits", ">of goal", ">time", "tokens left")
     rows: list[tuple[str, ...]] = []
     for trial in trials:
         if trial.refused:
@@ -103,9 +109,6 @@ def _print(trials: list[Trial]) -> None:
              show.number(trial.hidden), _yes(trial.valid), _yes(trial.fits), f"{trial.of_goal:.0%}",
              f"{trial.seconds * 1000:,.0f} ms", show.bar(trial.after, trial.before))
         )  # fmt: skip
-    first = trials[0]
-    before = max(trial.before for trial in trials)
-    title = f"{first.example}: {first.messages:,} messages of {before:,} tokens, window {first.window:,}"
     show.table(heads, rows, title=title)
 
 
