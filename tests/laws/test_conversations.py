@@ -13,7 +13,7 @@ from refold.errors import BadBudget, CannotFit, SummaryRefused
 from tests.laws.strategies import natives
 
 PAIRS = [(format, policy) for format in formats.names() for policy in policies.names()]
-over_all = pytest.mark.parametrize(("format", "policy"), PAIRS, ids="-".join)
+over_all = pytest.mark.parametrize(("format", "policy"), PAIRS, ids=map("-".join, PAIRS))
 shares = st.sampled_from([0.15, 0.25, 0.5, 0.75, 0.9])
 
 

@@ -1,0 +1,50 @@
+"""Other people's transcripts under every policy: read, compacted, proven, taken back. Skipped where they are absent."""
+
+import pytest
+
+import refold
+from refold import policies, transcripts
+from refold.errors import BadBudget, CannotFit, UnreadableTranscript
+from tests.shared import SHARED
+
+DATA = SHARED / "data"
+FILES = (
+    sorted(path for path in DATA.rglob("*") if path.is_file() and path.name != "MANIFEST.tsv") if DATA.is_dir() else []
+)
+REFUSED = {"empty.jsonl", "duplicate-assistant-response-2.jsonl"}  # no conversation; damaged from the first line on
+EACH = 2  # conversations of one file; some files hold hundreds of a kind
+
+
+def recorded(path):
+    try:
+        found = transcripts.read(path)
+    except UnreadableTranscript:
+        assert path.name in REFUSED
+        return []
+    return [each for each in found[:EACH] if each.messages]
+
+
+def size(each, messages):
+    return refold.count(messages, format=each.format, system=each.system, tools=each.tools)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(DATA)))
+def test_a_recorded_conversation_is_compacted_under_every_policy_and_taken_back(path):
+    for each in recorded(path):
+        whole = size(each, each.messages)
+        before = set(breach.message for breach in refold.violations(each.messages, format=each.format))
+        for budget in {whole // 2, whole // 4, 32_000} - {0}:
+            for policy in policies.names():
+                try:
+                    result = refold.compact(
+                        each.messages, format=each.format, policy=policy, budget=budget, system=each.system,
+                        tools=each.tools, force=True,
+                    )  # fmt: skip
+                except (CannotFit, BadBudget) as error:
+                    assert any(character.isdigit() for character in str(error))
+                    continue
+                assert size(each, result.messages) <= budget
+                after = set(breach.message for breach in refold.violations(result.messages, format=each.format))
+                assert after <= before
+                back = refold.rewind(result)
+                assert all(new is old for new, old in zip(back, each.messages, strict=True))
