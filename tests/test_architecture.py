@@ -59,7 +59,7 @@ MAY_IMPORT = {
     "meter": {"core", "formats", "request", "result"},
     "api": {"core", "formats", "policies", "stages", "limits", "counting", "outside", "request", "result", "meter"},
     "aio": {"core", "formats", "policies", "limits", "counting", "outside", "request", "result", "api", "meter"},
-    "testing": {"core"},
+    "testing": {"core", "rules", "formats", "limits", "counting", "testing"},
     "errors": set(),
     "demo": {"core", "counting", "demo"},
 }

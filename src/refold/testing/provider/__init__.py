@@ -1,0 +1,6 @@
+"""A scripted provider: a server on the loopback interface that real SDKs can talk to, for tests of agents."""
+
+from refold.testing.provider.script import Answer, Behave, Fault, Received
+from refold.testing.provider.server import ScriptedProvider
+
+__all__ = ["Answer", "Behave", "Fault", "Received", "ScriptedProvider"]
