@@ -2,7 +2,7 @@ import json
 
 from msgspec.structs import replace
 
-from refold.core.messages import Image, Message, MessageId, Reasoning, Text, ToolCall, ToolResult, text_of
+from refold.core.messages import Image, Message, MessageId, Note, Reasoning, Text, ToolCall, ToolResult, text_of
 from refold.core.transcript import Transcript
 from refold.rules.pairing import Pairing
 from refold.rules.reasoning import SealedReasoning
@@ -219,3 +219,39 @@ def test_a_goal_that_cannot_be_met_gives_the_smallest_view():
 def test_an_empty_conversation_gives_no_edits():
     view = view_of(Transcript(), goal=1)
     assert Fit().edits(view) == ()
+
+
+def shots(count, body=""):
+    lines = ["u: Test the login page."]
+    for n in range(count):
+        lines += [f"a: shot {n} | screenshot() as s{n}", f"t: s{n} = {body}[image]"]
+    return talk(*lines, "a: The page works.", "u: Go on.")
+
+
+def pictures(view):
+    return [inner for message in view.messages for part in message.parts if isinstance(part, ToolResult)
+            for inner in part.content if isinstance(inner, Image)]  # fmt: skip
+
+
+def test_pictures_that_were_answered_go_first_and_never_come_back_before_text():
+    transcript = shots(6, BODY)
+    whole = view_of(transcript).tokens
+    view = fitted(transcript, whole - 1_500)
+    assert len(pictures(view)) == 1
+    assert all(text.startswith(BODY) for text in outputs(view))
+    assert len(pictures(fitted(transcript, whole - 6_500))) <= 1
+    assert len(pictures(fitted(transcript, whole))) == 6
+
+
+def test_the_digest_stands_where_it_parts_no_call_from_its_result():
+    orphan = talk("u: go", "a: look | read(a.py) as c0", f"t: c0 = {BODY}", *[
+        line for n in range(1, 20) for line in (f"a: step {n} | read(src/{n}.py) as c{n}", f"t: c{n} = {BODY}")
+    ])  # fmt: skip
+    messages = [orphan.messages[0], *orphan.messages[2:]]  # a result without its call comes first
+    transcript = Transcript(tuple(messages))
+    view = view_of(transcript, window=10**7, goal=6_000, rules=(Pairing(),))
+    call = view.insert("assistant", [ToolCall("c0", "read", "{}")], Note("synthetic"), before=messages[1].id)
+    view = view.after((call,))
+    after = view.after(Fit().edits(view))
+    assert digests(after)
+    assert not Pairing().broken(after.messages)

@@ -75,3 +75,37 @@ def test_a_second_run_finds_nothing_more():
     view = view_of(talk("u: go", read("c1"), f"t: c1 = {BODY}", read("c2"), f"t: c2 = {BODY}"))
     view = view.after(Supersede().edits(view))
     assert Supersede().edits(view) == ()
+
+
+def repeats(sizes):
+    lines = ["u: go"]
+    for n, size in enumerate(sizes):
+        body = "line of the file\n" * size
+        lines += [read(f"old{n}", f"{n}.py"), f"t: old{n} = {body}", read(f"new{n}", f"{n}.py"), f"t: new{n} = {body}x"]
+    return talk(*lines, "a: done")
+
+
+def superseded(transcript, goal):
+    view = view_of(transcript, goal=goal)
+    after = view.after(Supersede().edits(view))
+    kept = [part.text for message in after.messages for part in message.parts if isinstance(part, ToolResult)]
+    return [number for number, text in enumerate(kept[::2]) if text.startswith("[output")], after
+
+
+def test_above_its_goal_a_view_loses_the_oldest_repeats_until_the_goal_is_met():
+    transcript = repeats([40] * 8)
+    whole = view_of(transcript).tokens
+    gone, after = superseded(transcript, whole - 1_500)
+    assert gone == [0, 1, 2]
+    assert 0.9 * (whole - 1_500) <= after.tokens <= whole - 1_500
+
+
+def test_a_repeat_that_would_leave_much_room_unused_goes_only_where_no_smaller_ones_do():
+    transcript = repeats([300, 30, 30, 30])
+    whole = view_of(transcript).tokens
+    gone, after = superseded(transcript, whole - 800)
+    assert gone == [1, 2]
+    assert after.tokens <= whole - 800
+    gone, after = superseded(transcript, whole - 2_500)
+    assert gone == [0]
+    assert 0.9 * (whole - 2_500) > after.tokens

@@ -126,7 +126,7 @@ def _words_of_user(message: Message, part: Part) -> bool:
 
 
 def _anchor(view: View) -> MessageId | None:
-    """Return the message that the digest stands before: the one after the first user's turn, else the first at all."""
+    """Return the message that the digest stands before: the first after the first user's turn that parts no pair."""
     said = [message for message in view.start if message.note is None and message.role != "system"]
     first = next((place for place, message in enumerate(said) if message.role == "user" and text_of(message)), -1)
-    return said[first + 1].id if first + 1 < len(said) else None
+    return next((message.id for message in said[first + 1 :] if view.index.get(message.id) in view.cuts), None)

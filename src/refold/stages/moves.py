@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from refold.core.messages import File, Image, Patch, Reasoning, Text, ToolCall, ToolResult
 from refold.stages.outline import pointer
 from refold.stages.pin import pins_of
-from refold.stages.replacing import is_pointer, original_parts, picture_marker, replaced_by, with_words
+from refold.stages.replacing import is_pointer, original_parts, picture_marker, pictures_in, replaced_by, with_words
 from refold.stages.shorten import shorten, shorten_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from refold.core.messages import Message
     from refold.stages.draft import Draft
@@ -33,6 +33,7 @@ __all__ = [
     "results_in",
     "shorten_calls",
     "strip_pictures",
+    "strip_seen",
 ]
 
 WORTH = 240  # characters from which an output is cleared
@@ -96,6 +97,23 @@ def drop_reasoning(draft: Draft, places: Iterable[int], target: int, loop: int) 
         sealed = any(part.sealed for part in thoughts)
         if len(thoughts) < len(parts) and not (sealed and place >= loop):
             done += _tried(draft, place, [Patch(part.at, None) for part in thoughts])
+    return done
+
+
+def strip_seen(draft: Draft, protected: Container[int]) -> list[Move]:
+    """Put markers in place of all pictures that the model has answered, but for the newest picture there is."""
+    messages = draft.base
+    shown = [
+        (place, picture)
+        for place, message in enumerate(messages)
+        if not draft.hidden[place]
+        for picture in pictures_in(message)
+    ]
+    answered = next((place for place in range(len(messages) - 1, -1, -1) if messages[place].role == "assistant"), 0)
+    done: list[Move] = []
+    for place, picture in shown[:-1]:
+        if place < answered and place not in protected:
+            done += _tried(draft, place, [Patch(picture.at, picture_marker(picture))])
     return done
 
 

@@ -12,6 +12,8 @@ from refold.stages.replacing import with_words
 from refold.stages.shorten import shorten, shorten_arguments
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from refold.stages.draft import Draft
     from refold.stages.shrink import Trail
 
@@ -29,23 +31,28 @@ def refill(draft: Draft, trail: Trail, room: int) -> None:
     for segment in (*reversed(trail.users), *reversed(trail.segments)):
         if draft.total + draft.size(segment) <= room:
             draft.show(segment)
+    markers: dict[int, list[Patch]] = {}  # of pictures that were answered, which never come back
+    for move in trail.pictures:
+        markers.setdefault(move.place, []).extend(move.patches)
     tries = TRIES
     for move in reversed(trail.moves):
         if draft.total >= enough or not tries:
             break
         if draft.hidden[move.place]:
             continue
-        if draft.total + move.saved > room or not _put_back(draft, move, room):
+        if draft.total + move.saved > room or not _put_back(draft, move, room, markers.get(move.place, ())):
             tries -= 1
             _put_part(draft, move, room)
     if draft.total < enough:
         _part_of_segment(draft, trail, room)
 
 
-def _put_back(draft: Draft, move: Move, room: int) -> bool:
-    """Show an output as it was before this run, if it fits; tell whether it does."""
-    before = draft.changed(move.place, move.patches)
-    draft.undo(move.place, before)
+def _put_back(draft: Draft, move: Move, room: int, markers: Sequence[Patch]) -> bool:
+    """Show an output as it was before this run, if it fits, with the markers of its pictures; tell whether it does."""
+    before = draft.changed(move.place, (*move.patches, *markers))
+    draft.undo(move.place, (patch.at for patch in move.patches))
+    if markers:
+        draft.change(move.place, markers)
     if draft.total > room:
         draft.restore(move.place, before)
     return draft.total <= room and draft.changed(move.place, move.patches) != before

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, Part, Path
     from refold.core.view import View
 
-__all__ = ["is_pointer", "original_parts", "picture_marker", "replaced_by", "with_words"]
+__all__ = ["is_pointer", "original_parts", "picture_marker", "pictures_in", "replaced_by", "with_words"]
 
 POINTER = "[output "
 
@@ -39,6 +39,20 @@ def with_words(result: ToolResult, text: str) -> tuple[Patch, ...]:
     if len(words) == 1 and words[0].at and words[0].at != result.at:
         return (Patch(words[0].at, Text(text)),)
     return replaced_by(result, text)
+
+
+def pictures_in(message: Message) -> tuple[Image, ...]:
+    """Return the pictures of a message that can be replaced, in order, those inside results too."""
+    found: list[Image] = []
+    for part in message.parts:
+        match part:
+            case Image():
+                found.append(part)
+            case ToolResult(content=content):
+                found += (inner for inner in content if isinstance(inner, Image))
+            case _:
+                pass
+    return tuple(picture for picture in found if picture.at)
 
 
 def picture_marker(part: Image | File) -> Text:

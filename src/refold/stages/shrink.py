@@ -16,6 +16,7 @@ from refold.stages.moves import (
     hide_users,
     shorten_calls,
     strip_pictures,
+    strip_seen,
 )
 
 if TYPE_CHECKING:
@@ -31,9 +32,10 @@ SHORT = 80  # characters of a long argument or an output in the newest batch, at
 
 
 class Trail(Struct):
-    """What a fit has done and can take back, each in the order it was done."""
+    """What a fit has done, each in the order it was done; all but `pictures` can be taken back."""
 
     moves: list[Move] = []
+    pictures: list[Move] = []
     segments: list[range] = []
     users: list[range] = []
 
@@ -43,11 +45,13 @@ def shrink(draft: Draft, areas: Regions, target: int, users: int, trail: Trail) 
 
     `trail` takes down what was done.
 
+    First pictures that were answered, all but the newest: they are the dearest and the model has said what it saw.
     Old: output, arguments, reasoning, pictures, errors, whole batches. Then users beyond their share, the largest
     of the newest part, the rest of it, older users' turns, the newest batch, and at the very last users' words.
     """
     every = range(len(draft.base))
     old, newer = range(areas.tail), range(areas.tail, len(every))
+    trail.pictures += strip_seen(draft, areas.fresh)
     calm = [place for place in newer if place not in areas.fresh]
     _lighten(draft, old, target, trail, areas)
     trail.segments += hide_segments(draft, areas, old, target)

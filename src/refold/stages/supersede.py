@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from refold.core.edits import Edit, Rewrite
-from refold.core.messages import Text, ToolCall, ToolResult
+from refold.core.edits import Edit, Rewrite, patched
+from refold.core.messages import Patch, Text, ToolCall, ToolResult
 from refold.core.policy import Pure
 from refold.stages.facts import FileRef, reads, writes
 from refold.stages.outline import call_line
 from refold.stages.replacing import is_pointer, replaced_by
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from refold.core.messages import Message
     from refold.core.view import View
 
@@ -19,6 +21,7 @@ __all__ = ["Supersede"]
 
 
 Shown: TypeAlias = dict[str, list[tuple[FileRef, int]]]  # by path: what later reads show, and their characters
+UNUSED = 0.1  # of the goal that may be left unused
 SAME, CHANGED = 0.8, 0.3  # share of the older output that the later must have; less is a failed or a cut read
 
 
@@ -26,7 +29,8 @@ class Supersede(Pure, frozen=True):
     """Older reads that a later read contains, and older equal outputs of equal calls, give way to a pointer.
 
     A read that a later change of the file has made outdated gives way as well, once the file is read again.
-    `least` is the number of characters from which an output is worth it.
+    `least` is the number of characters from which an output is worth it. Above its goal a view loses no more of them
+    than it takes to meet the goal: the oldest, and one that leaves more than a tenth of it unused only at need.
     """
 
     least: int = 200
@@ -36,7 +40,7 @@ class Supersede(Pure, frozen=True):
         seen: dict[tuple[str, str, str], None] = {}
         later: Shown = {}
         written: Shown = {}
-        edits: list[Edit] = []
+        found: list[tuple[Message, tuple[Rewrite, ...]]] = []
         for message in reversed(view.messages):
             for result in reversed(message.results):
                 call = view.call_of(message, result)
@@ -45,10 +49,11 @@ class Supersede(Pure, frozen=True):
                 plain = all(isinstance(inner, Text) for inner in result.content)
                 why = _why(call, result, seen, later, written)
                 if why and plain and len(result.text) >= self.least:
-                    edits += _rewrites(message, result, call, why)
+                    found.append((message, _rewrites(message, result, call, why)))
                     continue
                 _remember(call, result, seen, later, written)
-        return tuple(reversed(edits))
+        found.reverse()
+        return tuple(_needed(view, found))
 
 
 def _why(
@@ -91,7 +96,29 @@ def _remember(
         later.setdefault(ref.path, []).append((ref, len(result.text)))
 
 
-def _rewrites(message: Message, result: ToolResult, call: ToolCall, why: str) -> list[Edit]:
+def _needed(view: View, found: Sequence[tuple[Message, tuple[Rewrite, ...]]]) -> Iterator[Edit]:
+    """Return the rewrites that bring a view to its goal, in order; all of them where it is met already."""
+    if view.excess <= 0:
+        return (edit for _, edits in found for edit in edits)
+    excess, most = view.excess, view.excess + int(view.room * UNUSED)
+    taken: list[int] = []
+    larger: list[tuple[int, int]] = []  # what they save, and which, where that is more than is wanted
+    for number, (message, edits) in enumerate(found):
+        if excess <= 0:
+            break
+        saved = view.size(message) - view.counter.message(patched(message, [Patch(at.at, at.to) for at in edits]))
+        if saved > most:
+            larger.append((saved, number))
+        elif saved > 0:
+            taken.append(number)
+            excess, most = excess - saved, most - saved
+    if excess > 0 and larger:
+        saved, number = min(larger)
+        taken = [number] if saved >= view.excess else [*taken, number]
+    return (edit for number in sorted(taken) for edit in found[number][1])
+
+
+def _rewrites(message: Message, result: ToolResult, call: ToolCall, why: str) -> tuple[Rewrite, ...]:
     lines = result.text.count("\n") + 1
     text = f"[output {why}] {call_line(call, result)}, {lines:,} {'line' if lines == 1 else 'lines'}"
-    return [Rewrite(message.id, patch.at, patch.to) for patch in replaced_by(result, text)]
+    return tuple(Rewrite(message.id, patch.at, patch.to) for patch in replaced_by(result, text))
