@@ -38,7 +38,8 @@ ANSWERS = re.compile(
     r"of course[,!.]|certainly[,!.]|absolutely[,!.]|great (?:question|idea)|how can i|what would you|could you|"
     r"can you (?:please )?(?:share|provide|clarify|tell)|please (?:provide|share|clarify|let me know)|"
     r"it (?:looks|seems) like you|thank(?:s| you)\b|let me\b|let['’]s\b|i['’]ll\b|i will\b|now i\b|"
-    r"as an ai|hello[,!.]|hi[,!. ]|gerne[,!. ]|natürlich[,!.]|ich werde\b|lassen sie|bien sûr|je vais\b|claro[,!. ]|por supuesto|voy a\b)",
+    r"as an ai|hello[,!.]|hi[,!. ]|gerne[,!. ]|natürlich[,!.]|ich werde\b|lassen sie|"
+    r"bien sûr|je vais\b|claro[,!. ]|por supuesto|voy a\b)",
     re.I,
 )
 ASKS_BACK = re.compile(
