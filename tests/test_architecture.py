@@ -61,7 +61,7 @@ MAY_IMPORT = {
     "meter": {"core", "formats", "request", "result"},
     "api": {"core", "formats", "policies", "stages", "limits", "counting", "outside", "request", "result", "meter"},
     "aio": {"core", "formats", "policies", "limits", "counting", "outside", "request", "result", "api", "meter"},
-    "testing": {"core", "rules", "formats", "limits", "counting", "testing"},
+    "testing": {"core", "rules", "formats", "limits", "counting", "demo", "testing"},
     "errors": set(),
     "demo": {"core", "counting", "demo"},
 }

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from refold.testing.provider.wire import Refusal, dumped
 from refold.testing.provider.wire_anthropic import AnthropicWire
 from refold.testing.provider.wire_openai import OpenAIChatWire
+from refold.testing.provider.wire_responses import OpenAIResponsesWire
 
 if TYPE_CHECKING:
     from refold.testing.provider.answering import Answering, Outcome
@@ -27,7 +28,7 @@ __all__ = ["Server"]
 
 ANTHROPIC = AnthropicWire()
 CHAT = OpenAIChatWire()
-WIRES: tuple[Wire, ...] = (CHAT, ANTHROPIC)
+WIRES: tuple[Wire, ...] = (CHAT, OpenAIResponsesWire(), ANTHROPIC)
 CREATED = "2026-01-01T00:00:00Z"
 
 
