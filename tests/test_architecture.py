@@ -61,7 +61,11 @@ MAY_IMPORT = {
     "meter": {"core", "formats", "request", "result"},
     "api": {"core", "formats", "policies", "stages", "limits", "counting", "outside", "request", "result", "meter"},
     "aio": {"core", "formats", "policies", "limits", "counting", "outside", "request", "result", "api", "meter"},
-    "testing": {"core", "rules", "formats", "limits", "counting", "demo", "testing"},
+    "testing": {"core", "rules", "formats", "limits", "counting", "demo", "outside", "testing"},
+    "agent": {
+        *("core", "formats", "policies", "stages", "limits", "counting", "outside", "request", "result", "meter"),
+        *("api", "sessions", "recovery", "config", "agent"),
+    },
     "errors": set(),
     "demo": {"core", "counting", "demo"},
 }

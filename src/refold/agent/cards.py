@@ -1,0 +1,170 @@
+"""What a person sees of a compaction: a card while it runs, and one in its place when it is done (W15, V10)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+
+from refold.core.edits import Hide, Insert, Rewrite
+from refold.core.messages import Message, MessageId, text_of, texts
+from refold.core.view import Cause
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from refold.core.plan import Plan
+    from refold.core.view import View
+
+__all__ = ["Card", "DoneCard", "FailedCard", "StartedCard", "Target", "done_card", "targets_of"]
+
+SUMMARIES = frozenset({"summary", "outline", "digest"})
+
+
+class Target(Struct, frozen=True):
+    """One message that a compaction made smaller: whose it is, characters before and after, and by which step.
+
+    `name` is the tool's for a result, else the role.
+    """
+
+    name: str
+    original: int
+    compacted: int
+    method: str
+
+    @property
+    def reduction(self) -> float:
+        """The share of it that went."""
+        return 1 - self.compacted / self.original if self.original else 0.0
+
+
+class StartedCard(Struct, frozen=True, tag="compaction_started"):
+    """A compaction is running: messages in all and those it will touch, tokens, and where the trigger lies."""
+
+    messages: int
+    targets: int
+    tokens: int
+    threshold: int
+    window: int
+    cause: Cause = Cause.THRESHOLD
+
+    @property
+    def force(self) -> bool:
+        """Tell whether it runs although the trigger did not fire (W16)."""
+        return self.cause is not Cause.THRESHOLD
+
+    @property
+    def line(self) -> str:
+        """The card as a line."""
+        return f"Compacting conversation history… {self.messages:,} messages, {self.targets:,} of them to be shortened"
+
+
+class DoneCard(Struct, frozen=True, tag="compaction"):
+    """A compaction is done; takes the place of the card that said it runs.
+
+    Tokens and messages are those of the whole request before and after; `summary` is the summary's length in
+    characters, `seconds` how long it took.
+    """
+
+    targets: tuple[Target, ...]
+    before: int
+    after: int
+    messages_before: int
+    messages_after: int
+    window: int
+    seconds: float = 0.0
+    summary: int = 0
+    plan: str = ""
+
+    @property
+    def saved(self) -> int:
+        """Tokens saved; never negative."""
+        return max(self.before - self.after, 0)
+
+    @property
+    def line(self) -> str:
+        """The card as a line (V10)."""
+        change = (self.after - self.before) / self.before if self.before else 0.0
+        return f"Compaction complete: {self.before:,} → {self.after:,} tokens ({change:+.0%})"
+
+
+class FailedCard(Struct, frozen=True, tag="compaction_failed"):
+    """A compaction ended without a result; the conversation is as it was."""
+
+    reason: str
+
+    @property
+    def line(self) -> str:
+        """The card as a line."""
+        return f"Compaction failed, nothing was changed: {self.reason}"
+
+
+Card: TypeAlias = StartedCard | DoneCard | FailedCard
+
+
+def done_card(plan: Plan, view: View, *, seconds: float = 0.0) -> DoneCard:
+    """Return the card of a plan that was made on a view.
+
+    Where the gauge knew less than is there (the last call's total, V01), what is left is the counter's figure.
+    """
+    done = view.after(plan.edits)
+    before, after = view.messages, done.messages
+    summary = sum(
+        len(text_of(edit.message))
+        for edit in plan.edits
+        if isinstance(edit, Insert) and edit.message.note is not None and edit.message.note.kind in SUMMARIES
+    )
+    return DoneCard(
+        targets_of(plan, before, after),
+        plan.sizes.before,
+        min(max(plan.sizes.after, done.estimated), plan.sizes.before),
+        len(before),
+        len(after),
+        view.budget.window,
+        seconds,
+        summary,
+        plan.id,
+    )
+
+
+def targets_of(plan: Plan, before: Sequence[Message], after: Sequence[Message] = ()) -> tuple[Target, ...]:
+    """Return what a plan makes smaller, in the order of the conversation; `method` is the label of the step."""
+    methods = _methods(plan)
+    left = {message.id: message for message in after}
+    names = _tool_names(before)
+    return tuple(
+        Target(_name(message, names), _characters(message), _left(left.get(message.id)), methods[message.id])
+        for message in before
+        if message.id in methods
+    )
+
+
+def _methods(plan: Plan) -> dict[MessageId, str]:
+    found: dict[MessageId, str] = {}
+    for step in plan.steps:
+        for edit in plan.edits[step.start : step.stop]:
+            match edit:
+                case Rewrite(message=id):
+                    found.setdefault(id, step.label)
+                case Hide(messages=ids):
+                    found |= dict.fromkeys(ids, step.label)
+                case Insert():
+                    pass
+    return found
+
+
+def _tool_names(messages: Iterable[Message]) -> dict[str, str]:
+    return {call.call_id: call.name for message in messages for call in message.calls}
+
+
+def _name(message: Message, names: dict[str, str]) -> str:
+    found = dict.fromkeys(result.name or names.get(result.call_id, "") for result in message.results)
+    return ", ".join(filter(None, found)) or message.role
+
+
+def _characters(message: Message) -> int:
+    return sum(map(len, texts(message)))
+
+
+def _left(message: Message | None) -> int:
+    return 0 if message is None else _characters(message)

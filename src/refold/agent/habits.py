@@ -1,0 +1,38 @@
+"""What each of the systems does around its policy, as a table: the loop itself knows no policy by name."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+__all__ = ["HABITS", "Habits", "habits_of"]
+
+
+class Habits(Struct, frozen=True):
+    """How a loop behaves beside compaction.
+
+    `durable`: plans are kept with the session; else they last one turn, and the next starts from everything (W18).
+    `runtime`: the runtime block ends every system prompt (W12). `output`: what is done with a large tool output:
+    "cut" to bytes and lines (N14), "archive" with a preview (L08), or "as it is". `changed_files`: the model is told
+    of files that changed since it read them (L10).
+    """
+
+    durable: bool = True
+    runtime: bool = False
+    output: Literal["cut", "archive", "as it is"] = "archive"
+    changed_files: bool = True
+
+
+HABITS = {
+    "wolffish": Habits(durable=False, runtime=True, output="as it is", changed_files=False),  # W12, W18
+    "neurolink": Habits(output="cut", changed_files=False),  # N14
+    "opal": Habits(output="as it is", changed_files=False),
+    "claude-code": Habits(),  # L08, L10
+    "vibe": Habits(output="as it is", changed_files=False),
+}
+
+
+def habits_of(policy: str) -> Habits:
+    """Return the habits of a policy's system; of any other, those of the default policy."""
+    return HABITS.get(policy, Habits())

@@ -1,0 +1,297 @@
+"""A small loop around a model: measure, compact at one place, call, do the tools in order, again (W13)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from refold.agent.compacting import Compactor, keeping, resolved
+from refold.agent.conversation import Conversation, answers, says
+from refold.agent.events import (
+    AgentEvent,
+    AgentObserver,
+    Ending,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    UsageReported,
+)
+from refold.agent.habits import Habits, habits_of
+from refold.agent.middleware import Action, Middleware, Pipeline, Reset, Situation
+from refold.agent.outputs import OutputLimit, most_tokens
+from refold.agent.runtime_block import runtime_block, with_block
+from refold.agent.statistics import Statistics
+from refold.agent.tools import Outcome, Tool, definitions, perform
+from refold.core.view import Cause
+from refold.errors import UsageError
+from refold.limits.overflow import classify_error
+from refold.limits.usage import reported
+from refold.outside import Outside
+from refold.request import Options, counter_for
+
+if TYPE_CHECKING:
+    from refold.agent.cards import DoneCard
+    from refold.agent.files import Files
+    from refold.core.budget import Budget
+    from refold.core.messages import ToolCall
+    from refold.core.plan import Plan
+    from refold.core.policy import Policy
+    from refold.outside.clients import Client, OnText, Reply
+
+__all__ = ["MAX_STEPS", "Agent"]
+
+MAX_STEPS = 200
+INTERRUPTED = "[Interrupted before this call was done]"
+SKIPPED = "[Not done: the turn was stopped before this call]"
+UNANSWERED = "[The turn was stopped before an answer]"
+NOTHING = "(no output)"
+
+
+class Agent:
+    """A conversation with a model that may use tools and never outgrows its window. Not for several threads at once.
+
+    `run` takes what a person says and returns the answer. `stop` may be called from a tool, an observer or another
+    thread.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        policy: str | Policy = "refold",
+        tools: Sequence[Tool] = (),
+        system: Any = None,
+        budget: Budget | None = None,
+        window: int | None = None,
+        max_output: int | None = None,
+        middlewares: Sequence[Middleware] = (),
+        observers: Sequence[AgentObserver] = (),
+        on_text: OnText | None = None,
+        summarize: Any = None,
+        outside: Outside | None = None,
+        files: Files | None = None,
+        folder: Path | None = None,
+        habits: Habits | None = None,
+        max_steps: int = MAX_STEPS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._policy = resolved(policy)
+        self._habits = habits or habits_of(self._policy.name)
+        self._tools = {each.name: each for each in tools}
+        if len(self._tools) < len(tools):
+            raise UsageError("two tools have one name: give each its own")
+        self._definitions = definitions(tools, client.format) or None
+        self._system = system
+        self._max_output, self._max_steps = max_output, max_steps
+        self._pipeline = Pipeline(middlewares)
+        self._observers = tuple(observers)
+        self._on_text, self._clock, self._files = on_text, clock, files
+        self._talk = Conversation()
+        self._compactor = Compactor(
+            Options(
+                format=client.format,
+                policy=self._policy,
+                budget=budget,
+                window=window,
+                max_output=max_output,
+                model=client.model,
+                system=self._with_runtime(0, 0),
+                tools=self._definitions,
+            ),
+            self._outside(outside, summarize),
+            self._tell,
+            clock,
+        )
+        counter = self._policy.counter or counter_for("exact", client.model)
+        most = most_tokens(self._compactor.budget.input)
+        self._limit = OutputLimit(self._habits.output, counter, folder, most)
+        self.statistics = Statistics(self._compactor.budget.window)
+        self._turn = self._step = 0
+        self._stopping = False
+        self._cause = Cause.THRESHOLD  # why the next check compacts, whatever it measures
+
+    @property
+    def messages(self) -> list[Any]:
+        """What the model sees, in the provider's shape; a compaction changes it at once (O17)."""
+        return list(self._talk.view)
+
+    @property
+    def said(self) -> list[Any]:
+        """Everything that was said, whatever compactions did."""
+        return list(self._talk.said)
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans in force, oldest first."""
+        return self._talk.plans
+
+    def stop(self) -> None:
+        """End the turn after what is being done now; calls that are still open get a result that says so."""
+        self._stopping = True
+
+    def compact(self, focus: str | None = None, *, keep_recent: int | None = None) -> DoneCard | None:
+        """Compact now; `focus` shapes the summary (L07), `keep_recent` is what stays in tokens (O17).
+
+        Returns None where nothing could be made smaller.
+        """
+        card = self._compactor.compact(self._talk, focus=focus, policy=keeping(self._policy, keep_recent))
+        self._after(card)
+        return card
+
+    def run(self, text: str, more: Sequence[str] = ()) -> str:
+        """Take what a person says, work until the model has answered, and return the answer.
+
+        `more` are texts that go with it, as parts of the same message.
+
+        Raises:
+            RefoldError: the conversation cannot be made to fit.
+            Exception: the provider's own error, where no retry helps. The conversation stays valid and can go on.
+        """
+        self._begin(text, more)
+        ending: Ending = "failed"
+        try:
+            answer, ending = self._steps()
+        except KeyboardInterrupt:
+            ending = "interrupted"
+            raise
+        finally:
+            self._tell(TurnEnded(self._turn, self._step, ending, self.statistics))
+        return answer
+
+    def _begin(self, text: str, more: Sequence[str]) -> None:
+        self._turn, self._step, self._called, self._stopping = self._turn + 1, 0, 0, False
+        if not self._habits.durable:
+            self._talk.restart()
+        changed = self._files.changed() if self._files and self._habits.changed_files else ()
+        if changed:
+            from refold.agent.files import changed_notice
+
+            more = (*more, changed_notice(changed))
+        if self._talk.said and self._talk.said[-1].get("role") != "assistant":
+            self._say(says("assistant", UNANSWERED))  # an earlier turn ended without one
+        self._say(says("user", text, more))
+        self._tell(TurnStarted(self._turn, text))
+
+    def _steps(self) -> tuple[str, Ending]:
+        text = ""
+        while self._step < self._max_steps:
+            self._step += 1
+            wish = self._pipeline.before_turn(self._situation())
+            if self._stopping or wish.action is Action.STOP:
+                return text, "stopped"
+            if wish.action is Action.COMPACT:
+                self._cause = Cause.MANUAL
+            reply = self._reply()
+            text = reply.text
+            if not reply.calls:
+                self._pipeline.after_turn(self._situation())
+                return text, "answered"
+            self._perform(reply.calls)
+            if self._pipeline.after_turn(self._situation()).action is Action.STOP:
+                return text, "stopped"
+        return text, "steps"
+
+    def _reply(self) -> Reply:
+        """Make one call and take over the answer; the only place where the conversation is compacted (W13).
+
+        A refusal for size is answered by compacting and calling once more, which is no step of its own (W04, O12).
+        """
+        for last in (False, True):
+            self._compacted()
+            start = self._clock()
+            try:
+                reply = self._call()
+                break
+            except Exception as error:
+                if last or classify_error(error).remedy != "compact":
+                    raise
+                self._cause = Cause.OVERFLOW
+        self._say(reply.message)
+        self._report(reply, self._clock() - start)
+        return reply
+
+    def _compacted(self) -> None:
+        cause, self._cause = self._cause, Cause.THRESHOLD
+        decision = self._compactor.decide(self._talk, force=cause is not Cause.THRESHOLD)
+        self._tell(replace(decision, turn=self._turn, step=self._step))
+        self._after(self._compactor.prepare(self._talk, decision, cause))
+
+    def _after(self, card: DoneCard | None) -> None:
+        if card is not None:
+            self.statistics = self.statistics.compacted(card.after)
+            self._pipeline.reset(Reset.COMPACT)
+
+    def _call(self) -> Reply:
+        return self._client.complete(
+            self._talk.view,
+            system=self._with_runtime(self._step, self._called),
+            tools=self._definitions,
+            max_tokens=self._max_output,
+            on_text=self._on_text,
+        )
+
+    def _report(self, reply: Reply, seconds: float) -> None:
+        try:
+            usage = reported(reply.usage).usage()
+        except UsageError:  # a server that reports nothing
+            return
+        self._talk.usage = usage
+        self.statistics = self.statistics.after(usage, seconds)
+        if usage.prompt > self.statistics.window:
+            self._cause = Cause.SILENT_OVERFLOW  # O13
+        self._tell(UsageReported(self.statistics))
+
+    def _perform(self, calls: Sequence[ToolCall]) -> None:
+        """Do calls in order, one at a time (W13); whatever happens, each has a result afterwards."""
+        done: list[tuple[ToolCall, str, bool]] = []
+        rest = INTERRUPTED
+        try:
+            for call in calls:
+                if self._stopping:
+                    rest = SKIPPED
+                    break
+                done.append((call, *self._performed(call)))
+        finally:
+            done += [(call, rest, True) for call in calls[len(done) :]]
+            self._say(*answers(self._client.format, done))
+
+    def _performed(self, call: ToolCall) -> tuple[str, bool]:
+        self._tell(ToolStarted(call.name, call.call_id, call.arguments))
+        start = self._clock()
+        outcome: Outcome = perform(self._tools, call)
+        self._called += 1
+        if self._files is not None:
+            self._files.note(call, is_error=outcome.is_error)
+        shown = self._limit(outcome.text) or NOTHING
+        self._tell(
+            ToolFinished(call.name, call.call_id, outcome.text, len(shown), outcome.is_error, self._clock() - start)
+        )
+        return shown, outcome.is_error
+
+    def _say(self, *natives: Any) -> None:
+        self._talk.append(natives)
+
+    def _situation(self) -> Situation:
+        return Situation(self.statistics, self._step, len(self._talk.view))
+
+    def _with_runtime(self, step: int, called: int) -> Any:
+        return with_block(self._system, runtime_block(step, called)) if self._habits.runtime else self._system
+
+    def _outside(self, outside: Outside | None, summarize: Any) -> Outside:
+        made = outside or Outside(summarize=summarize)
+        if made.read_file is None and self._files is not None:
+            made = replace(made, read_file=self._files.restore)
+        return made
+
+    def _tell(self, event: AgentEvent) -> None:
+        for observer in self._observers:
+            try:
+                observer(event)
+            except Exception:  # noqa: S112 - a watcher's failure is not the conversation's
+                continue

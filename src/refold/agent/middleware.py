@@ -1,0 +1,134 @@
+"""What is asked before and after each call of the model: go on, compact first, or stop (V03)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Protocol
+
+from msgspec import Struct
+
+from refold.agent.statistics import Statistics
+
+__all__ = ["Action", "AutoCompact", "ContextWarning", "Middleware", "Pipeline", "Reset", "Situation", "Verdict"]
+
+WARNS_AT = 0.5  # V02, of the threshold
+ACTIONS = ("continue", "compact", "stop")  # the later one wins
+
+
+class Action(StrEnum):
+    """What a middleware wants."""
+
+    CONTINUE = "continue"
+    COMPACT = "compact"
+    STOP = "stop"
+
+
+class Reset(StrEnum):
+    """Why what a middleware remembers is no longer so."""
+
+    COMPACT = "compact"
+    NEW_SESSION = "new_session"
+
+
+class Situation(Struct, frozen=True):
+    """What a middleware may look at: the statistics, the step within the turn, the number of messages."""
+
+    statistics: Statistics
+    step: int
+    messages: int
+
+
+class Verdict(Struct, frozen=True):
+    """What a middleware wants, and why."""
+
+    action: Action = Action.CONTINUE
+    reason: str = ""
+
+
+GO_ON = Verdict()
+
+
+class Middleware(Protocol):
+    """Looks on before and after each call of the model."""
+
+    def before_turn(self, situation: Situation) -> Verdict:
+        """Say what is to be done before the call."""
+
+    def after_turn(self, situation: Situation) -> Verdict:
+        """Say what is to be done after the answer and its tools."""
+
+    def reset(self, reason: Reset) -> None:
+        """Forget what is no longer so."""
+
+
+class Pipeline:
+    """Asks middlewares in order; all are asked, and the strongest wish wins: stop, then compact, then continue."""
+
+    def __init__(self, middlewares: Sequence[Middleware] = ()) -> None:
+        self._all = tuple(middlewares)
+
+    def before_turn(self, situation: Situation) -> Verdict:
+        """Return what is to be done before the call."""
+        return _strongest([each.before_turn(situation) for each in self._all])
+
+    def after_turn(self, situation: Situation) -> Verdict:
+        """Return what is to be done after the answer."""
+        return _strongest([each.after_turn(situation) for each in self._all])
+
+    def reset(self, reason: Reset) -> None:
+        """Have all forget."""
+        for each in self._all:
+            each.reset(reason)
+
+
+class AutoCompact:
+    """Compacts from so many tokens of context on, whatever the policy's trigger says (V01, V13); 0 or less never."""
+
+    def __init__(self, threshold: int) -> None:
+        self.threshold = threshold
+
+    def before_turn(self, situation: Situation) -> Verdict:
+        """Ask for a compaction when the last call's total has reached the threshold."""
+        tokens = situation.statistics.context_tokens
+        if 0 < self.threshold <= tokens:
+            return Verdict(Action.COMPACT, f"{tokens:,} tokens of context have reached {self.threshold:,}")
+        return GO_ON
+
+    def after_turn(self, situation: Situation) -> Verdict:
+        """Go on."""
+        return GO_ON
+
+    def reset(self, reason: Reset) -> None:
+        """Nothing is remembered."""
+
+
+class ContextWarning:
+    """Warns once when half of a threshold is reached, and again only after a reset (V02)."""
+
+    def __init__(self, threshold: int, warn: Callable[[str], object], *, share: float = WARNS_AT) -> None:
+        self._threshold, self._warn, self._share = threshold, warn, share
+        self._warned = False
+
+    def before_turn(self, situation: Situation) -> Verdict:
+        """Warn if that has not been done, and go on."""
+        tokens = situation.statistics.context_tokens
+        if not self._warned and 0 < self._threshold * self._share <= tokens:
+            self._warned = True
+            self._warn(
+                f"The context holds {tokens:,} tokens, {tokens / self._threshold:.0%} of the {self._threshold:,} "
+                "from which on it is compacted"
+            )
+        return GO_ON
+
+    def after_turn(self, situation: Situation) -> Verdict:
+        """Go on."""
+        return GO_ON
+
+    def reset(self, reason: Reset) -> None:
+        """Warn again when it is time."""
+        self._warned = False
+
+
+def _strongest(verdicts: Sequence[Verdict]) -> Verdict:
+    return max(verdicts, key=lambda verdict: ACTIONS.index(verdict.action), default=GO_ON)

@@ -1,0 +1,36 @@
+"""Files that only their owner may read."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["append_owned", "owned_folder", "write_owned"]
+
+FOLDER, FILE = 0o700, 0o600
+
+
+def owned_folder(folder: Path) -> Path:
+    """Return the folder, made where it is missing."""
+    folder.mkdir(parents=True, exist_ok=True, mode=FOLDER)
+    return folder
+
+
+def write_owned(path: Path, text: str) -> Path:
+    """Write a whole file and return its path."""
+    return _written(path, text, os.O_TRUNC)
+
+
+def append_owned(path: Path, text: str) -> Path:
+    """Write at the end of a file, which is made where it is missing, and return its path."""
+    return _written(path, text, os.O_APPEND)
+
+
+def _written(path: Path, text: str, how: int) -> Path:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | how, FILE)
+    with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
+        file.write(text)
+    return path
