@@ -12,7 +12,14 @@ RefoldError
 │   └── StalePlan            a plan made for another transcript
 ├── OutsideError             someone else said no
 │   ├── SummaryRefused       no summary could be had
-│   └── ContextOverflow      a provider refused the request for its size
+│   ├── ContextOverflow      a provider refused the request for its size
+│   └── StoreError           the place where sessions are kept
+│       ├── SessionNotFound  no session of that id in it
+│       ├── WriteConflict    somebody else wrote first, or is compacting
+│       ├── StoreLocked      somebody else holds it longer than was waited
+│       ├── StoreCorrupt     not a store, or a damaged one; left as it is
+│       ├── StoreTooNew      written by a later version of refold
+│       └── StoreFull        no room for what was to be written
 ├── BrokenConversation       provider rules that do not hold and that no step repairs
 └── CannotFit                every step ran and the view is still above the input budget
 
@@ -39,7 +46,13 @@ __all__ = [
     "ContextOverflow",
     "OutsideError",
     "RefoldError",
+    "SessionNotFound",
     "StalePlan",
+    "StoreCorrupt",
+    "StoreError",
+    "StoreFull",
+    "StoreLocked",
+    "StoreTooNew",
     "SummaryRefused",
     "UnknownFormat",
     "UnknownModel",
@@ -47,6 +60,7 @@ __all__ = [
     "UnreadablePlan",
     "UnreadableTranscript",
     "UsageError",
+    "WriteConflict",
 ]
 
 
@@ -100,6 +114,34 @@ class SummaryRefused(OutsideError):
 
 class ContextOverflow(OutsideError):
     """A provider refused the request because it does not fit its context window."""
+
+
+class StoreError(OutsideError):
+    """The store could not be used; what it held before is still there, and the message names the store."""
+
+
+class SessionNotFound(StoreError):
+    """The store holds no session of that id."""
+
+
+class WriteConflict(StoreError):
+    """Somebody else wrote to the session first, or is compacting it; nothing of this write was kept."""
+
+
+class StoreLocked(StoreError):
+    """Somebody else held the store longer than this program waits."""
+
+
+class StoreCorrupt(StoreError):
+    """A file that is not a store, or a store with damaged content; it is left as it is."""
+
+
+class StoreTooNew(StoreError):
+    """A store that a later version of refold wrote."""
+
+
+class StoreFull(StoreError):
+    """No room for what was to be written, on the disk or under the store's own limit."""
 
 
 class BrokenConversation(RefoldError):

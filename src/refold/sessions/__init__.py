@@ -1,0 +1,1 @@
+"""Conversations that outlive a process: sessions over a store in memory, SQLite or PostgreSQL."""

@@ -1,0 +1,39 @@
+"""The words of native messages, and the index over all that a store holds."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import text
+
+from refold import formats
+from refold.core.messages import MessageId, texts
+from refold.sessions.words import words_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from refold.sessions.databases import Database
+
+__all__ = ["index_all", "words_in"]
+
+AT_ONCE = 500
+
+
+def words_in(format: formats.Format, native: Any) -> str:
+    """Return what a search over a message looks through: words, tool output and arguments, not reasoning."""
+    return "\n".join(texts(format.read(native, MessageId(""))))
+
+
+def index_all(database: Database, connection: Connection) -> None:
+    """Index every message by the format of a session that holds it."""
+    page = text(
+        "SELECT m.number, m.native, (SELECT s.format FROM held h JOIN sessions s ON s.id = h.session "
+        "WHERE h.message = m.id LIMIT 1) FROM messages m WHERE m.number > :after ORDER BY m.number LIMIT :count"
+    )
+    after = 0
+    while rows := connection.execute(page, {"after": after, "count": AT_ONCE}).all():
+        for number, native, format in rows:
+            database.index(connection, number, words_of(words_in(formats.find(format), json.loads(native))))
+        after = rows[-1][0]

@@ -1,0 +1,1 @@
+"""How stores of earlier releases become those of this one, one step a file."""

@@ -1,0 +1,49 @@
+"""The words of a text as every store searches them, and the excerpt around those that were found."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["excerpt", "pieces", "terms", "words_of"]
+
+# Scripts that write no spaces: each sign is a word of its own, and a query for several is a phrase.
+SIGNS = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+LONGEST = 128  # characters; what is longer is encoded data that nobody searches for
+_WORD = re.compile(rf"[{SIGNS}]|[^\W_{SIGNS}]+")
+_TERM = re.compile(rf"[{SIGNS}]+|[^\W_{SIGNS}]+")
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in order, in small letters; `src/foo_bar.py` is four words."""
+    return [word for word in _WORD.findall(text.lower()) if len(word) <= LONGEST]
+
+
+def terms(query: str) -> list[list[str]]:
+    """Return what a query asks for: words that must stand in this order, next to each other, for each term."""
+    return [found for run in _TERM.findall(query.lower()) if (found := words_of(run))]
+
+
+def pieces(words: Sequence[str], count: int = 16_000, size: int = 200_000) -> list[Sequence[str]]:
+    """Split words into runs of so many words and characters, for an index that limits what one row may hold."""
+    out: list[Sequence[str]] = []
+    start = held = 0
+    for place, word in enumerate(words):
+        if place - start == count or held + len(word) > size:
+            out.append(words[start:place])
+            start, held = place, 0
+        held += len(word)
+    return [*out, words[start:]] if start < len(words) else out
+
+
+def excerpt(text: str, query: str, around: int = 80) -> str:
+    """Return the text around the first word of a query that it holds, on one line."""
+    small = text.lower()
+    places = [place for run in terms(query) if (place := small.find("".join(run))) >= 0]
+    first = min(places, default=0)
+    start, stop = max(0, first - around), first + around
+    cut = " ".join(text[start:stop].split())
+    return f"{'…' if start else ''}{cut}{'…' if stop < len(text) else ''}"
