@@ -54,6 +54,8 @@ MAY_IMPORT = {
     "counting": {"core", "limits", "counting"},
     "outside": {"core", "limits", "formats", "stages", "counting", "guard", "outside"},
     "inventions": set(),
+    "learned": set(),
+    "recovery": {"core", "limits", "outside", "stages", "request", "api", "aio", "learned"},
     "guard": {"core", "prompts", "stages", "inventions"},
     "transcripts": {"transcripts"},
     "request": {"core", "formats", "policies", "limits", "counting"},

@@ -18,7 +18,10 @@ from refold.limits.files import Attached, file_budget, fit_files, how_to_read
 from refold.limits.models import neurolink_window, output_reserve
 from refold.limits.providers import provider_factor, provider_factors
 from refold.limits.tool_output import truncate_output
+from refold.outside.clients import client
+from refold.outside.retrying import may_retry, retrying
 from refold.policies import find
+from refold.recovery import recovering
 from refold.rules.pairing import Pairing
 from refold.stages.choose import KeepRatio
 from refold.stages.clear import Clear
@@ -26,6 +29,7 @@ from refold.stages.close_calls import CloseCalls
 from refold.stages.deduplicate import DeduplicateReads
 from refold.stages.slide import Slide
 from refold.testing import talk, view_of
+from refold.testing.provider import Fault, ScriptedProvider
 from tests.conformance.drive import CHARACTERS, Asked, after, drive, shown, stage_edits
 
 POLICY = find("neurolink")
@@ -497,3 +501,51 @@ REGISTRY = [
 @pytest.mark.parametrize(("provider", "model", "window"), REGISTRY)
 def test_n20_the_whole_registry_table(provider, model, window):
     assert neurolink_window(provider, model) == window
+
+
+def long_talk(turns=40):
+    lines = [
+        {"role": role, "content": f"{n} {role} " + "words " * 100}
+        for n in range(turns)
+        for role in ("user", "assistant")
+    ]
+    return [*lines, {"role": "user", "content": "And now?"}]
+
+
+@pytest.mark.parametrize(
+    "answers", [{"key": "right"}, {"window": 10}, {"models": ["other"]}], ids=["key", "overflow that stays", "model"]
+)
+def test_n12_what_cannot_be_retried_stops_at_once(answers):
+    with ScriptedProvider(["Hello"], **answers) as provider:
+        ours = client("m", provider.openai_url, "wrong")
+        with pytest.raises(Exception, match=r"(?i)key|tokens|model"):
+            retrying(ours.complete, sleep=pytest.fail)(long_talk(3))
+        ours.close()
+        assert len(provider.received) == 1
+
+
+def test_n12_a_flag_that_forbids_it_stops_at_once_and_a_server_error_does_not():
+    waits = []
+    with ScriptedProvider(["Hello"], faults=[Fault("server_error")]) as provider:
+        ours = client("m", provider.openai_url)
+        assert retrying(ours.complete, sleep=waits.append)(long_talk(3)).text == "Hello"
+        ours.close()
+    assert waits == [1]
+    error = ConnectionError("down")
+    assert may_retry(error)
+    error.is_retryable = False
+    assert not may_retry(error)
+
+
+def test_n13_the_retry_sends_the_compacted_messages_at_70_percent_of_the_input():
+    with ScriptedProvider(["Hello"], window=6_000) as provider:
+        ours = client("m", provider.openai_url)
+        made = recovering(
+            lambda messages: ours.complete(messages, max_tokens=1_000),
+            long_talk(), policy="neurolink", model="m", max_output=1_000,
+        )  # fmt: skip
+        ours.close()
+    sent = provider.received[1]
+    assert (sent.status, sent.body["messages"]) == (200, made.messages)
+    assert made.plans[0].sizes.goal == 3_500  # 70 % of 6,000 - 1,000
+    assert made.plans[0].sizes.after <= 3_500

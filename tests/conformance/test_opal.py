@@ -11,11 +11,15 @@ from refold.core.engine import due
 from refold.core.messages import Message, Note, Text, text_of
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
+from refold.errors import ContextOverflow
 from refold.limits.models import window
+from refold.outside.clients import client
 from refold.policies import find
+from refold.recovery import recovering
 from refold.rules.pairing import Pairing
 from refold.stages.choose import KeepTokens
 from refold.testing import talk, view_of
+from refold.testing.provider import Answer, ScriptedProvider
 from tests.conformance.drive import Asked, absent, after, drive, shown
 
 POLICY = find("opal")
@@ -244,3 +248,49 @@ def test_o15_an_unknown_model_s_window_is_128_000():
     assert window("a-model-that-nobody-knows").window == 128_000
     assert window("gpt-4o").window == 128_000
     assert window("claude-sonnet-4-5").window >= 200_000
+
+
+def long_talk(turns=40):
+    lines = [
+        {"role": role, "content": f"{n} {role} " + "words " * 100}
+        for n in range(turns)
+        for role in ("user", "assistant")
+    ]
+    return [*lines, {"role": "user", "content": "And now?"}]
+
+
+def test_o12_an_overflow_is_compacted_to_a_fifth_of_the_window_and_retried_at_once():
+    with ScriptedProvider(["Hello"], window=6_000) as provider:
+        ours = client("m", provider.openai_url)
+        made = recovering(ours.complete, long_talk(), policy="opal", model="m", summarize=lambda need: "All was said.")
+        ours.close()
+    assert [received.status for received in provider.received] == [400, 200]
+    assert (made.reply.text, made.passes) == ("Hello", 1)
+    kept = [message for message in made.messages if "words" in str(message["content"])]
+    sizes = [len(message["content"]) // 4 for message in kept]
+    assert 6_000 / 5 - sizes[0] < sum(sizes) < 6_000 / 5 + sizes[0]
+    assert "All was said." in str(made.messages)
+
+
+def test_o13_more_reported_input_than_the_window_makes_the_next_turn_compact_first():
+    said = long_talk()
+    with ScriptedProvider([Answer("Hello", usage=Usage(9_000)), "Again"]) as provider:
+        ours = client("m", provider.openai_url)
+        first = recovering(ours.complete, said, policy="opal", model="m", window=8_000)
+        assert (first.cause, first.plans) == (Cause.SILENT_OVERFLOW, ())
+        more = [*said, first.reply.message, {"role": "user", "content": "Go on"}]
+        second = recovering(ours.complete, more, policy="opal", model="m", window=8_000, cause=first.cause)
+        ours.close()
+    assert provider.received[1].tokens < provider.received[0].tokens / 2
+    assert (second.plans[0].cause, second.cause) == (Cause.SILENT_OVERFLOW, None)
+
+
+def test_o14_without_a_session_to_compact_the_overflow_reaches_the_caller():
+    with ScriptedProvider(["Hello"], window=100) as provider:
+        ours = client("m", provider.openai_url)
+        lone = [{"role": "user", "content": "words " * 500}]
+        with pytest.raises(ContextOverflow, match="no conversation here to compact") as caught:
+            recovering(lambda _: ours.complete(lone), [], policy="opal", model="m", format="openai-chat")
+        ours.close()
+    assert "maximum context length" in str(caught.value.__cause__)
+    assert len(provider.received) == 1

@@ -15,11 +15,14 @@ from refold.core.messages import Image, Message, Note, Reasoning, Text, ToolCall
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
 from refold.limits.models import wolffish_allowance
+from refold.outside.clients import client
 from refold.policies import find
+from refold.recovery import recovering
 from refold.stages.choose import LargestThenOldest
 from refold.stages.strip_images import StripImages
 from refold.stages.truncate import Truncate
 from refold.testing import talk, view_of
+from refold.testing.provider import ScriptedProvider
 from tests.conformance.drive import Asked, absent, after, drive, shown, stage_edits
 
 POLICY = find("wolffish")
@@ -307,3 +310,27 @@ def test_w05_targets_of_a_stage_and_of_the_policy_agree():
     assert {edit.message for edit in stage_edits(POLICY.steps[1].stage, view)} == {
         target.message.id for target in LargestThenOldest()(view)
     }
+
+
+def test_w04_a_refusal_of_the_provider_is_compacted_and_the_call_made_again():
+    messages = [{"role": "user", "content": "Read every mail"}]
+    for number in range(12):
+        call = {"id": f"c{number}", "type": "function", "function": {"name": "read_mail", "arguments": "{}"}}
+        messages += [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {
+                "role": "tool",
+                "tool_call_id": f"c{number}",
+                "content": f"Mail {number}. " + "words " * 100 * (number + 1),
+            },
+        ]
+    with ScriptedProvider(["Done"], window=6_000) as provider:
+        ours = client("m", provider.openai_url)
+        made = recovering(ours.complete, messages, policy="wolffish", model="m", window=200_000)
+        ours.close()
+    assert [received.status for received in provider.received] == [400, 200]
+    assert made.reply.text == "Done"
+    steps = [step for step in made.plans[0].steps if step.label == "truncate"]
+    largest = made.plans[0].edits[steps[0].start]
+    assert made.plans[0].cause is Cause.OVERFLOW
+    assert "Mail 8." in largest.to.text  # the largest but for the protected last three
