@@ -12,10 +12,10 @@ from refold.agent.cards import DoneCard, FailedCard, StartedCard, done_card, tar
 from refold.agent.decisions import Decision
 from refold.agent.events import AgentEvent
 from refold.api import drive
-from refold.core.budget import Never
+from refold.core.budget import Budget, Never
 from refold.core.policy import When
 from refold.core.view import Cause
-from refold.errors import RefoldError, UsageError
+from refold.errors import CannotFit, RefoldError, UsageError
 from refold.meter import Meter
 from refold.outside import Outside
 from refold.request import budget_for
@@ -25,8 +25,8 @@ from refold.stages.summarize import Summarize
 
 if TYPE_CHECKING:
     from refold.agent.conversation import Conversation
-    from refold.core.budget import Budget
     from refold.core.policy import Policy, Step
+    from refold.recovery import Recovered
     from refold.request import Options, Request
 
 __all__ = ["Compactor", "keeping", "resolved"]
@@ -43,14 +43,17 @@ class Compactor:
     ) -> None:
         assert not isinstance(options.policy, str)
         self.policy: Policy = options.policy
-        self.budget: Budget = budget_for(self.policy, options)
-        self._options = options
-        self._outside = outside
+        self.outside = outside
         self._tell, self._clock = tell, clock
-        named = {name: getattr(options, name) for name in options.__struct_fields__ if name != "usage"}
-        self._said, self._seen = Meter(**named), Meter(**named)
+        self._set(options)
         self._every_call = any(step.when is When.EVERY_CALL for step in self.policy.steps)
         self._asked_at = -1  # how many messages had been said when a compaction was last tried
+
+    def _set(self, options: Options) -> None:
+        self.budget = budget_for(self.policy, options)
+        self.options = options
+        named = {name: getattr(options, name) for name in options.__struct_fields__ if name != "usage"}
+        self._said, self._seen = Meter(**named), Meter(**named)
 
     def decide(self, talk: Conversation, *, force: bool = False) -> Decision:
         """Measure what would be sent, at the price of what is new."""
@@ -64,9 +67,9 @@ class Compactor:
             budget=check.limit,
             threshold=check.limit if isinstance(trigger, Never) else trigger.tokens(self.budget),
             messages=len(talk.view),
-            system_chars=len(formats.system_text(self._options.system)) if self._options.system else 0,
+            system_chars=len(formats.system_text(self.options.system)) if self.options.system else 0,
             system_tokens=check.breakdown.system,
-            tools=len(self._options.tools or ()),
+            tools=len(self.options.tools or ()),
             force=force,
             due=check.due,
         )
@@ -93,23 +96,44 @@ class Compactor:
             self._tell(FailedCard(str(error)))
             if cause in (Cause.THRESHOLD, Cause.MANUAL) and decision.effective <= decision.budget:
                 return None
-        return self._run(talk, policies.find(LAST_RESORT), cause, loud=True)
+        try:
+            return self._run(talk, policies.find(LAST_RESORT), cause, loud=True)
+        except CannotFit:
+            if decision.estimate > decision.budget:
+                raise
+            talk.usage = None  # only by the last report is it too large, and the report may be wrong
+            return None
 
     def compact(self, talk: Conversation, *, focus: str | None = None, policy: Policy | None = None) -> DoneCard | None:
         """Compact because a person asks for it; `focus` is what a summary should heed (L07)."""
         return self._run(talk, policy or self.policy, Cause.MANUAL, loud=True, focus=focus)
+
+    def adopt(self, talk: Conversation, recovered: Recovered, seconds: float) -> DoneCard | None:
+        """Take over what a recovery did: its plans, and the window that a refusal told (W04)."""
+        fresh = recovered.plans[len(talk.plans) :]
+        card = None
+        for number, plan in enumerate(fresh, len(talk.plans)):
+            options = replace(self.options, plans=recovered.plans[:number], cause=plan.cause)
+            card = done_card(plan, self._said.request(talk.said, options).view, seconds=seconds)
+            self._tell(card)
+        if fresh:
+            talk.plans, talk.view, talk.usage = recovered.plans, list(recovered.messages), None
+        if recovered.window is not None and recovered.window < self.budget.window:
+            reserve = self.policy.reserve(recovered.window, self.options.max_output)
+            self._set(replace(self.options, budget=Budget(recovered.window, reserve), window=None))
+        return card
 
     def _run(
         self, talk: Conversation, policy: Policy, cause: Cause, *, loud: bool, focus: str | None = None
     ) -> DoneCard | None:
         start = self._clock()
         options = replace(
-            self._options, policy=policy, plans=talk.plans, usage=talk.usage, cause=cause, instructions=focus
+            self.options, policy=policy, plans=talk.plans, usage=talk.usage, cause=cause, instructions=focus
         )
         request = self._said.request(talk.said, options)
         if loud:
             self._tell(self._started(request))
-        plan = drive(request, self._outside)
+        plan = drive(request, self.outside)
         result = proven(request, plan, talk.said)
         if plan.empty:
             return None
@@ -121,7 +145,7 @@ class Compactor:
     def _started(self, request: Request) -> StartedCard:
         view = request.view
         try:
-            plan = drive(request, replace(self._outside, summarize=lambda _: GUESSED, archive=None, read_file=None))
+            plan = drive(request, replace(self.outside, summarize=lambda _: GUESSED, archive=None, read_file=None))
             targets = len(targets_of(plan, view.messages))
         except RefoldError:
             targets = 0

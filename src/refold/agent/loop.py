@@ -29,9 +29,10 @@ from refold.agent.statistics import Statistics
 from refold.agent.tools import Outcome, Tool, definitions, perform
 from refold.core.view import Cause
 from refold.errors import UsageError
-from refold.limits.overflow import classify_error
 from refold.limits.usage import reported
 from refold.outside import Outside
+from refold.outside.retrying import WAITS, retrying
+from refold.recovery import recovering
 from refold.request import Options, counter_for
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from refold.core.messages import ToolCall
     from refold.core.plan import Plan
     from refold.core.policy import Policy
+    from refold.learned import LearnedWindows
     from refold.outside.clients import Client, OnText, Reply
 
 __all__ = ["MAX_STEPS", "Agent"]
@@ -50,6 +52,7 @@ INTERRUPTED = "[Interrupted before this call was done]"
 SKIPPED = "[Not done: the turn was stopped before this call]"
 UNANSWERED = "[The turn was stopped before an answer]"
 NOTHING = "(no output)"
+GIVEN = ("format", "policy", "budget", "window", "model", "system", "tools", "max_output")
 
 
 class Agent:
@@ -77,7 +80,10 @@ class Agent:
         files: Files | None = None,
         folder: Path | None = None,
         habits: Habits | None = None,
+        windows: LearnedWindows | None = None,
         max_steps: int = MAX_STEPS,
+        waits: Sequence[float] = WAITS,
+        sleep: Callable[[float], Any] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
@@ -88,7 +94,10 @@ class Agent:
             raise UsageError("two tools have one name: give each its own")
         self._definitions = definitions(tools, client.format) or None
         self._system = system
-        self._max_output, self._max_steps = max_output, max_steps
+        self._max_output = max_output or (budget.output_reserve if budget else 0) or None
+        self._max_steps, self._windows = max_steps, windows
+        self._called = 0
+        self._again = retrying(self._call, waits, sleep)  # what cannot succeed is not tried again (N12)
         self._pipeline = Pipeline(middlewares)
         self._observers = tuple(observers)
         self._on_text, self._clock, self._files = on_text, clock, files
@@ -198,22 +207,35 @@ class Agent:
         return text, "steps"
 
     def _reply(self) -> Reply:
-        """Make one call and take over the answer; the only place where the conversation is compacted (W13).
-
-        A refusal for size is answered by compacting and calling once more, which is no step of its own (W04, O12).
-        """
-        for last in (False, True):
-            self._compacted()
-            start = self._clock()
-            try:
-                reply = self._call()
-                break
-            except Exception as error:
-                if last or classify_error(error).remedy != "compact":
-                    raise
-                self._cause = Cause.OVERFLOW
+        """Make one call and take over the answer; the only place where the conversation is compacted (W13)."""
+        self._compacted()
+        start = self._clock()
+        try:
+            reply = self._again(self._talk.view)
+        except Exception as error:
+            reply = self._recovered(error)
         self._say(reply.message)
         self._report(reply, self._clock() - start)
+        return reply
+
+    def _recovered(self, error: Exception) -> Reply:
+        """Answer a refusal: make the request smaller and call once more, which is no step of its own (W04, O12)."""
+        start, pending = self._clock(), [error]
+
+        def call(messages: list[Any], max_tokens: int | None = None) -> Reply:
+            if pending:  # the call that was refused has been made already
+                raise pending.pop()
+            return self._again(messages, max_tokens)
+
+        compactor = self._compactor
+        given = {name: getattr(compactor.options, name) for name in GIVEN}
+        found = recovering(
+            call, self._talk.said, **given, plans=self._talk.plans, outside=compactor.outside,
+            windows=self._windows, endpoint=self._client.base_url,
+        )  # fmt: skip
+        self._after(compactor.adopt(self._talk, found, self._clock() - start))
+        self.statistics = replace(self.statistics, window=compactor.budget.window)
+        reply: Reply = found.reply
         return reply
 
     def _compacted(self) -> None:
@@ -227,12 +249,12 @@ class Agent:
             self.statistics = self.statistics.compacted(card.after)
             self._pipeline.reset(Reset.COMPACT)
 
-    def _call(self) -> Reply:
+    def _call(self, messages: list[Any], max_tokens: int | None = None) -> Reply:
         return self._client.complete(
-            self._talk.view,
+            messages,
             system=self._with_runtime(self._step, self._called),
             tools=self._definitions,
-            max_tokens=self._max_output,
+            max_tokens=max_tokens or self._max_output,
             on_text=self._on_text,
         )
 
