@@ -63,7 +63,7 @@ class Server:
         self._failed: list[Exception] = []
         config = uvicorn.Config(
             self._app(), log_config=None, log_level="critical", access_log=False, lifespan="off", ws="none",
-            http="h11", loop="asyncio",
+            http="h11", loop="asyncio", timeout_graceful_shutdown=1,
         )  # fmt: skip
         self._loop = _Loop(config)
         self._thread = threading.Thread(target=self._serve, name="scripted-provider", daemon=True)
@@ -75,6 +75,8 @@ class Server:
         port: int = self._socket.getsockname()[1]
         self._thread.start()
         self._loop.ready.wait()
+        if not self._loop.started:
+            raise OSError("the scripted provider could not be started")
         return port
 
     def stop(self) -> None:
@@ -85,7 +87,11 @@ class Server:
             raise self._failed[0]
 
     def _serve(self) -> None:
-        self._loop.run(sockets=[self._socket])
+        try:
+            self._loop.run(sockets=[self._socket])
+        finally:
+            self._socket.close()
+            self._loop.ready.set()
 
     def _app(self) -> Starlette:
         routes = [Route(wire.path, self._endpoint(wire), methods=["POST"]) for wire in WIRES]

@@ -42,17 +42,17 @@ class Prompt(Struct, frozen=True):
         """The whole prompt."""
         return self.tools + self.system + self.frame + sum(self.sizes)
 
-    def points(self) -> list[Point]:
-        """Return the places where the cache may cut it: after tools, system prompt and each message."""
+    def points(self, *, marks: bool) -> list[Point]:
+        """Return the places where the cache may cut it, after tools, system prompt and each message."""
         tools, system = self.request.tools, self.request.system
         key = blake2b(formats.tools_text(tools).encode("utf-8", "surrogatepass"), digest_size=8)
-        points = [Point(key.hexdigest(), self.tools, _marked(tools))]
+        points = [Point(key.hexdigest(), self.tools, marks and _marked(tools))]
         key.update(formats.system_text(system).encode("utf-8", "surrogatepass"))
-        points.append(Point(key.hexdigest(), self.tools + self.system, _marked(system)))
+        points.append(Point(key.hexdigest(), self.tools + self.system, marks and _marked(system)))
         head, tokens = key.hexdigest(), self.tools + self.system
         for message, size in zip(self.messages, self.sizes, strict=True):
             tokens += size
-            points.append(Point(head + message.id, tokens, _marked(message.native)))
+            points.append(Point(head + message.id, tokens, marks and _marked(message.native)))
         return points
 
     def shortened(self, room: int) -> Prompt:

@@ -117,7 +117,7 @@ class AnthropicWire:
 
     def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
         """Return what the prompt cache gives and takes: up to marks, or to the end where the body itself bears one."""
-        points = prompt.points()
+        points = prompt.points(marks=True)
         if isinstance(body.get("cache_control"), dict):
             points[-1] = replace(points[-1], marked=True)
         return cache.marked(points)

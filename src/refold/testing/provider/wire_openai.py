@@ -128,7 +128,7 @@ class OpenAIChatWire:
 
     def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
         """Return what the prompt cache gives; OpenAI keeps without being asked."""
-        return cache.automatic(prompt.points())
+        return cache.automatic(prompt.points(marks=False))
 
     def status(self, refusal: Refusal) -> int:
         """Return the HTTP status of a refusal."""
