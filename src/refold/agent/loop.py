@@ -38,6 +38,7 @@ from refold.request import Options, counter_for
 if TYPE_CHECKING:
     from refold.agent.cards import DoneCard
     from refold.agent.files import Files
+    from refold.agent.heartbeat import Heartbeat
     from refold.core.budget import Budget
     from refold.core.messages import ToolCall
     from refold.core.plan import Plan
@@ -79,6 +80,7 @@ class Agent:
         outside: Outside | None = None,
         files: Files | None = None,
         folder: Path | None = None,
+        heartbeat: Heartbeat | None = None,
         habits: Habits | None = None,
         windows: LearnedWindows | None = None,
         max_steps: int = MAX_STEPS,
@@ -100,7 +102,7 @@ class Agent:
         self._again = retrying(self._call, waits, sleep)  # what cannot succeed is not tried again (N12)
         self._pipeline = Pipeline(middlewares)
         self._observers = tuple(observers)
-        self._on_text, self._clock, self._files = on_text, clock, files
+        self._on_text, self._clock, self._files, self._heartbeat = on_text, clock, files, heartbeat
         self._talk = Conversation()
         self._compactor = Compactor(
             Options(
@@ -124,6 +126,11 @@ class Agent:
         self._turn = self._step = 0
         self._stopping = False
         self._cause = Cause.THRESHOLD  # why the next check compacts, whatever it measures
+
+    @property
+    def format(self) -> str:
+        """The format of the messages."""
+        return self._client.format
 
     @property
     def messages(self) -> list[Any]:
@@ -162,6 +169,8 @@ class Agent:
             RefoldError: the conversation cannot be made to fit.
             Exception: the provider's own error, where no retry helps. The conversation stays valid and can go on.
         """
+        if self._heartbeat is not None and self._heartbeat.asked(text):
+            return self._heartbeat.answer(self._client, text)
         self._begin(text, more)
         ending: Ending = "failed"
         try:
