@@ -9,12 +9,13 @@ import msgspec
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from refold.errors import StoreCorrupt, StoreError, StoreFull, StoreLocked, UnreadablePlan
+from refold.errors import StoreCorrupt, StoreError, StoreFull, StoreLocked
+from refold.sessions.heads import DAMAGED, damaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["corrupt", "told"]
+__all__ = ["told"]
 
 # The low byte of SQLite's codes, and the class or code of PostgreSQL's.
 _SQLITE: dict[int, type[StoreError]] = {
@@ -38,7 +39,7 @@ _POSTGRES: dict[str, type[StoreError]] = {
 _REMEDY = {
     StoreLocked: "is held by somebody else: try again when that is done, or give a longer timeout",
     StoreFull: "has no room for what was to be written: make room; all that was written before is kept",
-    StoreCorrupt: "is damaged or no store at all and was left as it is: restore a copy, or name another file",
+    StoreCorrupt: DAMAGED,
     StoreError: "could not be used",
 }
 
@@ -59,13 +60,8 @@ def told(store: str) -> Iterator[None]:
         raise StoreLocked(f"{store} {_REMEDY[StoreLocked]} (all connections are in use)") from error
     except SQLAlchemyError as error:
         raise StoreError(f"{store} {_REMEDY[StoreError]} ({error})") from error
-    except (msgspec.MsgspecError, UnreadablePlan) as error:
-        raise corrupt(store, str(error)) from error
-
-
-def corrupt(store: str, what: str) -> StoreCorrupt:
-    """Return the error that says what is damaged in which store."""
-    return StoreCorrupt(f"{store} {_REMEDY[StoreCorrupt]} ({what})")
+    except msgspec.MsgspecError as error:
+        raise damaged(store, str(error)) from error
 
 
 def _kind(error: BaseException | None) -> type[StoreError]:

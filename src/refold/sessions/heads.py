@@ -4,17 +4,41 @@ from __future__ import annotations
 
 import os
 import platform
+import time
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from refold.errors import SessionNotFound, WriteConflict
+from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConflict
 from refold.sessions.entries import Appended, Opened, Planned, Renewed, Rewound
 
 if TYPE_CHECKING:
-    from refold.sessions.store import Head, Write
+    from collections.abc import Iterator
 
-__all__ = ["advanced", "continued", "deletable", "gone", "leased", "owner_here", "unknown"]
+    from refold.sessions.store import Head, Store, Write
+
+__all__ = [
+    "DAMAGED",
+    "advanced",
+    "continued",
+    "damaged",
+    "deletable",
+    "gone",
+    "leased",
+    "leasing",
+    "new_id",
+    "owner_here",
+    "unknown",
+]
+
+
+DAMAGED = "is damaged or no store at all and was left as it is: restore a copy, or name another file"
+
+
+def damaged(store: str, what: str) -> StoreCorrupt:
+    """Return the error that says what is damaged in which store."""
+    return StoreCorrupt(f"{store} {DAMAGED} ({what})")
 
 
 def advanced(head: Head, write: Write, now: float) -> Head:
@@ -71,6 +95,11 @@ def deletable(head: Head) -> None:
         raise WriteConflict(f"session {head.id} continues as {head.next}, which stands on it: delete that one first")
 
 
+def new_id() -> str:
+    """Return an id for a session that sorts by time."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(4).hex()}"
+
+
 def owner_here() -> str:
     """Return a name for whoever asks, that tells the machine and the process."""
     return f"{platform.node()}/{os.getpid()}/{os.urandom(4).hex()}"
@@ -101,3 +130,19 @@ def gone(holder: str) -> bool:
     except OSError:
         return False
     return False
+
+
+@contextmanager
+def leasing(store: Store, session: str, seconds: float) -> Iterator[None]:
+    """Hold the compaction of a session.
+
+    Raises:
+        WriteConflict: somebody else holds it.
+    """
+    owner = owner_here()
+    store.lease(session, owner, seconds)
+    try:
+        yield
+    finally:
+        with suppress(StoreError):  # it ends by itself, and what happened inside matters more
+            store.release(session, owner)

@@ -1,14 +1,15 @@
-"""The words of native messages, and the index over all that a store holds."""
+"""The index of words over all that a store holds, made anew."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
 from refold import formats
-from refold.core.messages import MessageId, texts
+from refold.core.messages import MessageId
+from refold.sessions.receiving import words_in
 from refold.sessions.words import words_of
 
 if TYPE_CHECKING:
@@ -16,14 +17,9 @@ if TYPE_CHECKING:
 
     from refold.sessions.databases import Database
 
-__all__ = ["index_all", "words_in"]
+__all__ = ["index_all"]
 
 AT_ONCE = 500
-
-
-def words_in(format: formats.Format, native: Any) -> str:
-    """Return what a search over a message looks through: words, tool output and arguments, not reasoning."""
-    return "\n".join(texts(format.read(native, MessageId(""))))
 
 
 def index_all(database: Database, connection: Connection) -> None:
@@ -35,5 +31,7 @@ def index_all(database: Database, connection: Connection) -> None:
     after = 0
     while rows := connection.execute(page, {"after": after, "count": AT_ONCE}).all():
         for number, native, format in rows:
-            database.index(connection, number, words_of(words_in(formats.find(format), json.loads(native))))
+            database.index(
+                connection, number, words_of(words_in(formats.find(format).read(json.loads(native), MessageId(""))))
+            )
         after = rows[-1][0]

@@ -1,0 +1,64 @@
+"""Native messages as they are handed in, as what a store keeps: JSON text that loses nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from refold.core.messages import texts
+from refold.errors import BadMessages
+from refold.sessions.store import Received
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.messages import Message
+
+__all__ = ["given", "received", "words_in"]
+
+
+def given(messages: Sequence[Any]) -> tuple[list[Any], list[str]]:
+    """Return native objects and their JSON text; JSON text is kept as it is, objects are written as ASCII.
+
+    Raises:
+        BadMessages: no list, or a message that is not JSON.
+    """
+    if isinstance(messages, str | bytes | dict):
+        raise BadMessages(f"append takes a list of messages, not one {type(messages).__name__}")
+    natives, written = [], []
+    for place, message in enumerate(messages):
+        try:
+            native, text = _given(message)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise BadMessages(f"message {place} cannot be kept as JSON: {error}") from error
+        natives.append(native)
+        written.append(text)
+    return natives, written
+
+
+def received(messages: Sequence[Message], written: Sequence[str]) -> list[Received]:
+    """Return messages with their ids and words, as a store takes them."""
+    return [Received(message.id, text, words_in(message)) for message, text in zip(messages, written, strict=True)]
+
+
+def words_in(message: Message) -> str:
+    """Return what a search over a message looks through: words, tool output and arguments, not reasoning."""
+    return "\n".join(texts(message))
+
+
+def _given(message: Any) -> tuple[Any, str]:
+    if isinstance(message, str | bytes):
+        native = json.loads(message)
+        text = message if isinstance(message, str) else message.decode()
+        return native, text if text.isascii() or _clean(text) else json.dumps(native)
+    text = json.dumps(message)  # ASCII: half a surrogate pair and NUL are text like any other
+    # two halves that were apart read back as one sign, and the id must be of what is read back
+    return (json.loads(text) if "\\ud" in text else message), text
+
+
+def _clean(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

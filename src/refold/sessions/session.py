@@ -1,0 +1,403 @@
+"""A conversation that outlives a process: it grows, is measured, compacted, rewound and searched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import asdict, replace
+
+from refold import api, formats, policies
+from refold.core.budget import Budget, Usage
+from refold.core.events import CompactionApplied, CompactionFailed, notify
+from refold.errors import SessionNotFound, UsageError
+from refold.request import Options, budget_for
+from refold.sessions.entries import Reported
+from refold.sessions.figures import Compacted, Compaction, ContextStats, UsageReported
+from refold.sessions.heads import leasing, new_id
+from refold.sessions.log import Log
+from refold.sessions.manual import MARKER, condensing, truncating, view_to_tag
+from refold.sessions.measures import Measures
+from refold.sessions.originals import Originals
+from refold.sessions.recalling import named, recall, search
+from refold.sessions.receiving import given, received
+from refold.sessions.retaining import retaining
+from refold.sessions.shown import Shown
+from refold.sessions.state import Billed, voided
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from refold.core.counting import Counter
+    from refold.core.messages import MessageId
+    from refold.core.plan import Plan, Tag
+    from refold.core.policy import Policy
+    from refold.core.view import Cause, View
+    from refold.outside import Outside
+    from refold.result import Check
+    from refold.sessions.figures import Recalled
+    from refold.sessions.store import Head, Store
+
+__all__ = ["Session"]
+
+LEASE = 900.0  # seconds a compaction may take; more than V12's time-out of one call
+
+
+class Session:
+    """One conversation in a store: messages and plans are only ever added, and what the model sees is their fold.
+
+    Native messages go in and come out; those that no plan touched are the very objects that were appended. Another
+    process may work on the same session: `refresh` loads what it wrote, and a write that crosses another one raises
+    WriteConflict and keeps nothing. Not for use by several threads at once.
+
+    Args:
+        store: where it is kept; see `open_store`.
+        id: an id of a session that is there, or of one to be; a new one by default.
+        format: the messages' format; told from the first messages when left out.
+        must_exist: raise SessionNotFound unless the session is in the store.
+        in_flight: keep plans in this object only, so that a reload starts from the full content (W18).
+        observers: functions that are told of compactions and usage reports; one that raises breaks nothing.
+
+    The others are those of `refold.compact`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        id: str | None = None,
+        *,
+        format: str | None = None,
+        policy: str | Policy = "refold",
+        model: str | None = None,
+        window: int | None = None,
+        budget: Budget | int | None = None,
+        goal: Any = None,
+        system: Any = None,
+        tools: Any = None,
+        max_output: int | None = None,
+        counter: Counter | str | None = None,
+        must_exist: bool = False,
+        in_flight: bool = False,
+        observers: Sequence[Callable[[Any], object]] = (),
+    ) -> None:
+        self.store = store
+        self.in_flight = in_flight
+        self._observers = tuple(observers)
+        self._options = Options(
+            format=format, policy=policies.find(policy) if isinstance(policy, str) else policy, model=model,
+            window=window, budget=budget, goal=goal, system=system, tools=tools, max_output=max_output, counter=counter,
+        )  # fmt: skip
+        self._log = Log(store, id or new_id())
+        if must_exist and self._log.head is None:
+            raise SessionNotFound(f"there is no session {id!r} in {store.name}: name one of those that it lists")
+        self._held = Originals()
+        self._shown = Shown()
+        self._flying: tuple[Plan, ...] = ()
+        self._stale: Reported | None = None
+        self._sent: int | None = None
+        self._measures = Measures(self._options, self.format)
+        self._follow()
+
+    # What it is
+
+    @property
+    def id(self) -> str:
+        """The session's id; a policy that renews sessions changes it (V09)."""
+        return self._log.session
+
+    @property
+    def head(self) -> Head | None:
+        """What the store says of the session; None until something was appended."""
+        return self._log.head
+
+    @property
+    def lineage(self) -> tuple[str, ...]:
+        """This session and those that it continues, the newest first."""
+        return self._log.lineage
+
+    @property
+    def format(self) -> str | None:
+        """The format of its messages, once that is known."""
+        return self._log.head.format if self._log.head else self._options.format
+
+    @property
+    def messages(self) -> list[Any]:
+        """Every native message that is not rewound, as it was appended, whatever plans did to it."""
+        return list(self._held.natives)
+
+    @property
+    def ids(self) -> tuple[MessageId, ...]:
+        """The ids of those messages."""
+        return tuple(self._log.state.ids)
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans in force, oldest first."""
+        return (*self._log.state.in_force, *self._flying)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that compacts it."""
+        assert not isinstance(self._options.policy, str)
+        return self._options.policy
+
+    @property
+    def context_window(self) -> int:
+        """The whole window, in tokens."""
+        return budget_for(self.policy, self._options).window
+
+    def configure(self, **settings: Any) -> None:
+        """Change settings from now on: policy, model, window, budget, goal, system, tools, max_output, counter."""
+        if isinstance(settings.get("policy"), str):
+            settings["policy"] = policies.find(settings["policy"])
+        if settings.get("format") not in (None, self.format):
+            raise UsageError(f"the format of a session stays: this one has {self.format}")
+        self._options = replace(self._options, **settings)
+        self._measures = Measures(self._options, self.format)
+
+    def refresh(self) -> None:
+        """Load what others wrote since."""
+        self._log.refresh()
+        self._follow()
+
+    # A turn
+
+    def append(self, messages: Sequence[Any]) -> tuple[MessageId, ...]:
+        """Append native messages (objects, or their JSON text, which is kept as it is) and return their ids.
+
+        Raises:
+            BadMessages: one of them is no message of the format, or cannot be JSON.
+            WriteConflict: somebody else appended or rewound first; nothing was kept.
+        """
+        natives, written = given(messages)
+        if not natives:
+            return ()
+        format = formats.find(self.format) if self.format else formats.detect(natives)
+        longer = formats.read(format, [*self._held.natives, *natives], self._held.transcript)
+        fresh = longer.messages[len(self._held.natives) :]
+        self._log.begin(format.name)
+        self._log.append(received(fresh, written), natives)
+        self._held.grow(self._log, longer, natives)
+        return tuple(message.id for message in fresh)
+
+    def view(self) -> list[Any]:
+        """Return the native messages to send now (N08's effective history)."""
+        natives = self._seen()
+        self._sent = len(natives)
+        return list(natives)
+
+    def check(self) -> Check:
+        """Measure the request that `view` would be, at a cost that grows with what is new."""
+        return self._measures.shown.check(self._seen(), usage=self._usage())
+
+    def needs_compaction(self) -> bool:
+        """Tell whether compaction is due; False for an empty session (N19)."""
+        return bool(self._held.natives) and self.check().due
+
+    def report(self, usage: Usage | Mapping[str, Any]) -> Billed:
+        """Keep a provider's usage report on the view that was sent last; return what all calls were billed."""
+        from refold.counting.usage import reported
+
+        raw = None if isinstance(usage, Usage) else usage
+        value = usage if isinstance(usage, Usage) else reported(usage).usage(self._sent)
+        entry = Reported(value.prompt, value.completion, value.cached, value.covers, raw)
+        self._log.known  # noqa: B018 # raises for a session that is not there
+        self._log.report(entry)
+        self._follow()
+        billed = self._log.state.billed
+        window = self.context_window
+        notify(self._observers, UsageReported(self.id, value.prompt, value.completion, billed, window))  # type: ignore[arg-type]
+        return billed
+
+    @property
+    def billed(self) -> Billed:
+        """What all calls were billed together (O01)."""
+        return self._log.state.billed
+
+    def get_context_stats(self) -> ContextStats | None:
+        """Return how full the context is; None for a session without messages (N19)."""
+        if not self._held.natives:
+            return None
+        check = self.check()
+        return ContextStats(
+            estimated_input_tokens=check.tokens, available_input_tokens=check.limit, usage_ratio=check.ratio,
+            should_compact=check.due, message_count=len(self._seen()), context_window=self.context_window,
+            context_tokens=check.tokens, billed=self.billed,
+        )  # fmt: skip
+
+    # Compaction
+
+    def compact(
+        self,
+        instructions: str | None = None,
+        *,
+        force: bool = False,
+        cause: Cause | str | None = None,
+        keep_recent: int | None = None,
+        summarize: Any = None,
+        outside: Outside | None = None,
+    ) -> Compaction | None:
+        """Compact what is due (or is forced), and keep the plan; None for a session without messages.
+
+        The summary is written outside of any transaction: what is appended meanwhile, here or elsewhere, stays and
+        follows it. One process at a time compacts a session.
+
+        Args:
+            instructions: what a summary should heed.
+            force: compact although it is not due.
+            cause: as in `refold.compact`.
+            keep_recent: tokens of newest messages to keep, instead of what the policy says (O17).
+            summarize: writes summaries; see `refold.compact`.
+            outside: answers all needs, in `summarize`'s place.
+
+        Raises:
+            WriteConflict: somebody else is compacting it, or changed its plans meanwhile.
+            Also what `refold.compact` raises.
+        """
+        self.refresh()
+        if not self._held.natives:
+            return None
+        with leasing(self.store, self.id, LEASE):
+            self.refresh()
+            options = self._options if keep_recent is None else retaining(self._options, keep_recent)
+            settings = {name: value for name, value in asdict(options).items() if name != "format"}
+            settings |= {"usage": self._usage(), "plans": self._plans_for_request(), "cause": cause, "force": force}
+            expect, before = self._log.known.revision, len(self._seen())
+            result = api.compact(
+                self._held.natives, **settings | {"instructions": instructions}, format=self.format,
+                meter=self._measures.originals(planned=bool(self.plans)),
+                summarize=summarize, outside=outside, observers=(self._early,),
+            )  # fmt: skip
+            return self._kept(result.plan, expect, before)
+
+    def condense(self, first: MessageId, last: MessageId, summary: str) -> Plan:
+        """Put a summary of your own in place of the messages of the view from one to another (N08)."""
+        return self._tagged(condensing(self._view(), first, last, summary, self._named_format))
+
+    def truncate(self, first: MessageId, last: MessageId, marker: str = MARKER) -> Plan:
+        """Put a marker in place of the messages of the view from one to another (N08)."""
+        return self._tagged(truncating(self._view(), first, last, marker, self._named_format))
+
+    def untag(self, what: str) -> None:
+        """Take one plan off, by its id or that of its summary or marker, and leave the others in force (N08)."""
+        plan = named(self._log.state, what)
+        if plan not in self._log.state.live:
+            raise UsageError(f"{what} is no plan in force, nor made by one")
+        self._go(self._log.state.without(plan))  # type: ignore[arg-type]
+
+    def tags(self) -> dict[MessageId, Tag]:
+        """Return how each message is condensed or truncated by the plans in force (N07)."""
+        return self._log.state.tags()
+
+    # Back and forth
+
+    def rewind(self, to: str | int = -1) -> None:
+        """Go back, deleting nothing: to a plan as the newest one, to a message as the last, or to a number of plans.
+
+        `to` is an id (or the beginning of one), or how many plans stay, negative from the end. An id may be of a plan
+        or message that was rewound before. Messages stay when plans are taken off.
+
+        Raises:
+            UsageError: no such plan or message.
+            WriteConflict: somebody else wrote first.
+        """
+        state = self._log.state
+        if isinstance(to, int):
+            kept = max(len(self.plans) + to, 0) if to < 0 else to
+            self._flying = self._flying[: max(kept - len(state.live), 0)]
+            if kept < len(state.live):
+                self._go(state.before(kept))
+            self._sent = None
+            return
+        id = named(state, to)
+        self._go(state.at_plan(id) if id in state.plans else state.at_message(id))  # type: ignore[arg-type]
+
+    def forward(self) -> None:
+        """Take the last rewind back.
+
+        Raises:
+            UsageError: nothing was rewound since the last message or plan.
+        """
+        if not self._log.state.undone:
+            raise UsageError(f"session {self.id} was not rewound since the last message or plan")
+        self._go(self._log.state.undone[-1], forward=True)
+
+    # Originals
+
+    def recall(self, what: str, limit: int = 20) -> tuple[Recalled, ...]:
+        """Return originals: of a message's id, behind a plan's or a summary's id, or with the words of a query."""
+        return recall(self._log, what, limit)
+
+    def search(self, query: str, limit: int = 20) -> tuple[Recalled, ...]:
+        """Return the originals of this conversation that hold all words of a query, newest first."""
+        return search(self.store, query, self.lineage, limit)
+
+    @property
+    def _named_format(self) -> str:
+        return self.format or ""
+
+    def _seen(self) -> list[Any]:
+        if not self._held.natives:
+            return []
+        return self._shown.follow(formats.find(self._named_format), self._held.transcript, self.plans)
+
+    def _usage(self) -> Usage | None:
+        last = self._log.state.usage
+        if last is None or last is self._stale:
+            return None
+        return Usage(last.prompt, last.completion, last.cached, last.covers)
+
+    def _follow(self) -> None:
+        self._held.follow(self._log)
+        self._flying = tuple(plan for plan in self._flying if plan.base.length <= len(self._held.natives))
+
+    def _plans_for_request(self) -> tuple[Plan, ...]:
+        return voided(self.plans, self._log.state.ids)
+
+    def _view(self) -> View:
+        options = replace(self._options, format=self.format, plans=self._plans_for_request())
+        return view_to_tag(self._held.natives, self._held.transcript, options)
+
+    def _tagged(self, plan: Plan) -> Plan:
+        api.apply(
+            plan, self._held.natives, format=self.format, plans=self._plans_for_request()
+        )  # proves that it is valid
+        self._record(plan, self._log.known.revision, "")
+        return plan
+
+    def _go(self, to: Any, *, forward: bool = False) -> None:
+        self._log.rewind(to, forward=forward)
+        self._sent, self._flying = None, ()
+        self._follow()
+
+    def _kept(self, plan: Plan, expect: int, before: int) -> Compaction:
+        previous = self.id
+        if not plan.empty:
+            renew = new_id() if self.policy.renews_session and not self.in_flight else ""
+            try:
+                self._record(plan, expect, renew)
+            except Exception as error:
+                notify(self._observers, CompactionFailed(f"{type(error).__name__}: {error}"))
+                raise
+            notify(self._observers, CompactionApplied(plan))
+        done = Compaction(
+            compacted=not plan.empty, stages_used=plan.stages_used, tokens_before=plan.sizes.before,
+            tokens_after=plan.sizes.after, messages_before=before, messages_after=len(self._seen()),
+            context_window=self.context_window, session=self.id, plan=plan,
+            previous=previous if previous != self.id else "",
+        )  # fmt: skip
+        if not plan.empty:
+            notify(self._observers, Compacted(done))  # type: ignore[arg-type]
+        return done
+
+    def _record(self, plan: Plan, expect: int, renew: str) -> None:
+        if self.in_flight:
+            self._flying = (*self._flying, plan)
+            self._stale = self._log.state.usage
+        else:
+            self._log = self._log.record(plan, expect, renew)
+        self._sent = None  # the last report is of a context that is no more (O03)
+        self._follow()
+
+    def _early(self, event: Any) -> None:
+        if not isinstance(event, CompactionApplied):  # which is told when the plan is kept
+            notify(self._observers, event)
