@@ -6,10 +6,13 @@ address of another. Values have no identity of their own; identity is the transc
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any, Literal, NewType, TypeAlias
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, Literal, NewType, TypeAlias, TypeVar
 
 from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "Content",
@@ -28,6 +31,7 @@ __all__ = [
     "ToolCall",
     "ToolResult",
     "invented",
+    "once",
     "text_of",
     "texts",
 ]
@@ -78,7 +82,7 @@ class Reasoning(Struct, frozen=True, omit_defaults=True, tag="reasoning"):
     at: Path = ()
 
 
-class ToolCall(Struct, frozen=True, omit_defaults=True, tag="call"):
+class ToolCall(Struct, frozen=True, omit_defaults=True, tag="call", dict=True):
     """A tool the model asked for; `arguments` is JSON text, or free text for custom tools.
 
     `kind` is "function", or the provider's own word for another sort of call ("custom", "local_shell", …).
@@ -105,7 +109,7 @@ class Opaque(Struct, frozen=True, omit_defaults=True, tag="opaque"):
 Content: TypeAlias = Text | Image | File | Opaque
 
 
-class ToolResult(Struct, frozen=True, omit_defaults=True, tag="result"):
+class ToolResult(Struct, frozen=True, omit_defaults=True, tag="result", dict=True):
     """What a tool answered; `content` parts have paths of their own inside the same native object."""
 
     call_id: str
@@ -172,6 +176,29 @@ class Message(Struct, frozen=True, omit_defaults=True, dict=True):
     def results(self) -> tuple[ToolResult, ...]:
         """The results of this message that answer an earlier message's call, in order."""
         return tuple(part for part in self.parts if isinstance(part, ToolResult) and not part.server)
+
+
+Value = TypeVar("Value", Message, ToolCall, ToolResult)
+Found = TypeVar("Found")
+
+
+def once(function: Callable[[Value], Found]) -> Callable[[Value], Found]:
+    """Have a pure function find what it finds only once in the life of a value, which remembers it.
+
+    What is found lives and goes with the message of a conversation, so a pass pays only for what is new, and a changed
+    message, which is another value, is looked at anew.
+    """
+    name = f"{function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def known(value: Value) -> Found:
+        memo = value.__dict__
+        if name not in memo:
+            memo[name] = function(value)
+        found: Found = memo[name]
+        return found
+
+    return known
 
 
 def texts(message: Message) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from refold.core.transcript import Transcript, canonical
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Cause", "Rule", "Traits", "View", "Violation"]
+__all__ = ["Cause", "Listing", "Rule", "Traits", "View", "Violation"]
 
 
 class Cause(StrEnum):
@@ -69,6 +69,15 @@ class Traits(Struct, frozen=True, omit_defaults=True):
     alternates: bool = False
 
 
+class Listing(tuple[Message, ...]):
+    """Messages in order, with room for what rules find out about the whole list, so that it is found out once."""
+
+    @cached_property
+    def found(self) -> dict[Any, Any]:
+        """What was found out, by the question."""
+        return {}
+
+
 class View(Struct, frozen=True, dict=True):
     """What the model would see now: the fold of edits over a transcript, with its size and its limits.
 
@@ -94,10 +103,10 @@ class View(Struct, frozen=True, dict=True):
     before: int | None = None
 
     @cached_property
-    def messages(self) -> tuple[Message, ...]:
+    def messages(self) -> Listing:
         """The messages of the view, in order."""
         tip = self.start[-1].id if self.start else None
-        return fold(self.start, [self.done], [tip]) if self.done else self.start
+        return Listing(fold(self.start, [self.done], [tip]) if self.done else self.start)
 
     @cached_property
     def index(self) -> dict[MessageId, int]:
@@ -111,6 +120,11 @@ class View(Struct, frozen=True, dict=True):
         for rule in self.rules:
             cuts &= rule.cuts(self.messages)
         return frozenset(cuts)
+
+    @cached_property
+    def broken(self) -> tuple[Violation, ...]:
+        """Every breach of every rule."""
+        return tuple(breach for rule in self.rules for breach in rule.broken(self.messages))
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:

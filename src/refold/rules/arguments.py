@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from refold.core.messages import Message, ToolCall
+from refold.core.messages import Message, ToolCall, once
 from refold.core.view import Violation
 
 if TYPE_CHECKING:
@@ -48,10 +48,13 @@ class JsonArguments(Struct, frozen=True):
     @staticmethod
     def holds(call: ToolCall) -> bool:
         """Tell whether the arguments of a call are what a function call takes."""
-        if call.kind != "function" or not call.arguments:
-            return True
-        try:
-            _decode(call.arguments)
-        except (msgspec.DecodeError, UnicodeEncodeError):
-            return False
-        return True
+        return call.kind != "function" or not call.arguments or _object(call)
+
+
+@once
+def _object(call: ToolCall) -> bool:
+    try:
+        _decode(call.arguments)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return False
+    return True

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold.core.messages import Message, Reasoning, Text
+from refold.core.messages import Message, Reasoning, Text, once
 from refold.core.view import Violation
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class Filled(Struct, frozen=True):
         """Return messages without content or with blank words."""
         found: list[Violation] = []
         for place, message in enumerate(messages):
+            if _full(message):
+                continue
             if self.is_empty(message):
                 text = f"the {message.role} message has no content"
             elif self.blanks(message):
@@ -64,3 +66,18 @@ class Filled(Struct, frozen=True):
         return tuple(
             part for part in message.parts if isinstance(part, Text) and (not part.text or part.text.isspace())
         )
+
+
+@once
+def _full(message: Message) -> bool:
+    """Tell whether a message holds content by every measure: something beside reasoning, and no blank words."""
+    full = False
+    for part in message.parts:
+        match part:
+            case Text(text=text) if not text or text.isspace():
+                return False
+            case Reasoning():
+                pass
+            case _:
+                full = True
+    return full

@@ -37,12 +37,17 @@ class UniqueIds(Struct, frozen=True):
         found: list[Violation] = []
         ids: list[str] = []
         for place, message in enumerate(messages):
-            if not (self.together and place and ids and joined(messages[place - 1], message)):
+            if message.role != "assistant":
                 ids = []
-            if message.role != "assistant" or not message.calls:
-                ids = ids if message.role == "assistant" else []
+                continue
+            if ids and not (self.together and joined(messages[place - 1], message)):
+                ids = []
+            if not message.calls:
                 continue
             own = [call.call_id for call in message.calls]
+            if all(own) and len({*ids, *own}) == len(ids) + len(own):
+                ids = ids + own
+                continue
             if not self.optional and not all(own):
                 found.append(Violation(self.name, "a call without id", (place,), (message.id,)))
             before = Counter(filter(None, ids))

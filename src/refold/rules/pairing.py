@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from refold.core.messages import Message, ToolCall, ToolResult
-from refold.core.view import Violation
+from refold.core.messages import Message, ToolCall, ToolResult, once
+from refold.core.view import Listing, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,6 +54,11 @@ class Ledger(Struct):
     orphans: list[Found] = []
     pending: list[Asked] = []
 
+    @property
+    def whole(self) -> bool:
+        """Tell whether every call has its one result in its place, and every result its call."""
+        return not (self.late or self.twice or self.orphans or any(batch.open for batch in self.batches))
+
 
 def joined(first: Message, second: Message) -> bool:
     """Tell whether neighbors of one speaker are written as one message where roles alternate: one was edited."""
@@ -78,8 +83,14 @@ class Pairing(Struct, frozen=True):
     name: str = "pairing"
 
     def ledger(self, messages: Sequence[Message]) -> Ledger:
-        """Return who answers whom."""
-        return _by_id(messages) if self.anywhere else _by_batch(messages, self.together)
+        """Return who answers whom; of the messages of a view it is found out once, and is not to be changed."""
+        if not isinstance(messages, Listing):
+            return _by_id(messages) if self.anywhere else _by_batch(messages, self.together)
+        question = "ledger", self.anywhere, self.together
+        if question not in messages.found:
+            messages.found[question] = self.ledger(tuple(messages))
+        known: Ledger = messages.found[question]
+        return known
 
     def open_calls(self, messages: Sequence[Message]) -> tuple[ToolCall, ...]:
         """Return the calls at the very end that still await their results."""
@@ -188,6 +199,9 @@ def _batch(messages: Sequence[Message], first: int, together: bool) -> Batch:
 
 def _match(batch: Batch, results: list[Found]) -> list[Found]:
     """Pair a batch with the results that stand where its results belong; return the results left over."""
+    if len(results) == len(batch.calls) and _in_order(batch.calls, results):
+        batch.pairs = list(zip(batch.calls, results, strict=True))
+        return []
     by_id: dict[str, deque[int]] = {}
     for number, found in enumerate(results):
         if found.result.call_id:
@@ -216,6 +230,12 @@ def _match(batch: Batch, results: list[Found]) -> list[Found]:
         else:
             batch.open.append(asked)
     return [found for number, found in enumerate(results) if number not in used]
+
+
+def _in_order(calls: Sequence[Asked], results: Sequence[Found]) -> bool:
+    """Tell whether the results stand in the order of the calls, each id once: then there is nothing to look for."""
+    ids = [asked.call.call_id for asked in calls]
+    return all(ids) and ids == [found.result.call_id for found in results] and len(set(ids)) == len(ids)
 
 
 def _both_named(call: ToolCall, result: ToolResult) -> bool:
@@ -286,6 +306,8 @@ def server_pairs(messages: Sequence[Message]) -> tuple[list[tuple[int, int]], li
     """
     spans: list[tuple[int, int]] = []
     alone: list[Asked | Found] = []
+    if not any(map(_served, messages)):
+        return spans, alone
     open_: dict[str, list[Asked]] = {}
     for place, message in enumerate(messages):
         if message.role == "assistant":
@@ -303,6 +325,14 @@ def server_pairs(messages: Sequence[Message]) -> tuple[list[tuple[int, int]], li
     return spans, alone
 
 
+@once
+def _served(message: Message) -> bool:
+    """Tell whether a message holds calls that the provider answers, or such answers."""
+    return len(message.calls) + len(message.results) < sum(
+        isinstance(part, ToolCall | ToolResult) for part in message.parts
+    )
+
+
 def _ends_answer(messages: Sequence[Message], place: int) -> bool:
     """Tell whether what the model says after this message belongs to another answer."""
     message, after = messages[place], messages[place + 1]
@@ -311,7 +341,7 @@ def _ends_answer(messages: Sequence[Message], place: int) -> bool:
 
 def _buried(message: Message) -> bool:
     """Tell whether results stand behind something else; edited messages are put in order when they are written."""
-    if message.role != "user" or message.native is None or message.patches:
+    if message.role != "user" or message.native is None or message.patches or not message.results:
         return False
     kinds = [isinstance(part, ToolResult) for part in message.parts]
     return not all(kinds[: sum(kinds)])

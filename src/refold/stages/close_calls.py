@@ -50,13 +50,15 @@ class CloseCalls(Pure, frozen=True):
         pairing = next((rule for rule in view.rules if isinstance(rule, Pairing)), None)
         pairing = pairing or Pairing(together=view.traits.results_together)
         ledger = pairing.ledger(view.messages)
-        work = _Work(self, view, pairing, ledger)
-        work.settle_doubles()
-        for batch in ledger.batches:
-            work.close(batch)
-        for found in work.orphans:
-            work.adopt(found)
-        edits = work.finished()
+        edits: tuple[Edit, ...] = ()
+        if not ledger.whole:
+            work = _Work(self, view, pairing, ledger)
+            work.settle_doubles()
+            for batch in ledger.batches:
+                work.close(batch)
+            for found in work.orphans:
+                work.adopt(found)
+            edits = work.finished()
         last = view.messages[-1] if view.messages else None
         if self.acknowledge and last is not None and last.role == "tool" and view.traits.assistant_last:
             edits = (*edits, view.insert("assistant", self.acknowledge, SYNTHETIC, salt=len(edits)))

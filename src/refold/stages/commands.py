@@ -14,6 +14,7 @@ SHOWS = re.compile(r"\s*(?:cd \S+ && )?(?:cat|nl|head|sed) ")
 SAFE = re.compile(r"[\w@%+=:,./-]+")
 TOKEN = re.compile(r"(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.|[^\s'\"\\;&|<>()])+|&&|\|\||>>|[;&|<>()]", re.S)
 QUOTED = re.compile(r"'([^']*)'|\"((?:\\.|[^\"\\])*)\"|\\(.)", re.S)
+NOWHERE = ("2>&1", ">&2", "2>/dev/null", "2> /dev/null", ">/dev/null", "> /dev/null")  # redirections to no file
 JOINERS = {"|", "||", "&&", ";", "&", "(", ")"}
 
 
@@ -58,6 +59,8 @@ def written_by(command: str) -> tuple[str, ...]:
     if patched := patched_files(command):
         return patched
     line = command.split("<<", 1)[0]
+    for nowhere in NOWHERE:
+        line = line.replace(nowhere, "")
     if len(line) > LONGEST or not any(mark in line for mark in (">", "tee ", "sed -i")):
         return ()
     words = _words(line)
@@ -80,10 +83,14 @@ def _plain(command: str) -> tuple[str, list[str]]:
 
 def _words(command: str) -> list[str]:
     """Return the words of a command without their quotes; none where a quotation is left open."""
-    bare = TOKEN.sub("", command)
-    if "'" in bare or '"' in bare or "\\" in bare:
+    if _quotes(command) and _quotes(TOKEN.sub("", command)):
         return []
-    return [QUOTED.sub(_unquoted, token) for token in TOKEN.findall(command)]
+    words: list[str] = TOKEN.findall(command)
+    return [QUOTED.sub(_unquoted, word) if _quotes(word) else word for word in words]
+
+
+def _quotes(text: str) -> bool:
+    return "'" in text or '"' in text or "\\" in text
 
 
 def _unquoted(found: re.Match[str]) -> str:

@@ -34,6 +34,7 @@ SHARE = 0.15  # of the goal
 LEAST, MOST = 300, 20_000  # tokens
 SMALL = 5  # a digest under so many times its explanation goes without it
 IDENTIFIERS = "## Identifiers, and where they were last seen"
+ATOM = 3  # tokens of an identifier with its comma, at least
 ROUNDS = 6  # of cutting the identifiers until they fit
 PINNED = 0.4  # of a digest that pinned turns may have while they are quoted whole, not by sentence
 WHOLE_TURN = 600  # characters up to which a user's turn is quoted whole
@@ -175,7 +176,7 @@ def _first(view: View, turn_of: dict[str, int]) -> int:
 
 def _atoms(view: View, messages: Sequence[Message], kept: Sequence[Message], limit: int) -> tuple[Atom, ...]:
     words = (text for message in reversed(kept) for text in texts(message))
-    return ledger(view, messages, words, limit=limit)
+    return ledger(view, messages, words, limit=limit // ATOM)
 
 
 def _rendered(counter: Counter, sections: Sequence[Section], atoms: Sequence[Atom], limit: int) -> str:

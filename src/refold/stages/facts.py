@@ -6,20 +6,23 @@ Tools are known by their names and arguments, never by prose that sounds like on
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct
 
-from refold.core.messages import ToolCall, ToolResult
+from refold.core.messages import ToolCall, once
 from refold.stages.commands import argv_of, patched_files, read_by, written_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from refold.core.messages import Message
 
-__all__ = ["FileRef", "arguments_of", "files_of", "plain_name", "reads", "writes"]
+__all__ = ["FileRef", "arguments_of", "files_of", "is_shell", "plain_name", "reads", "subject", "writes"]
 
+_decode = msgspec.json.Decoder().decode
 WHOLE_READ = 2_000  # lines that common agents show when a whole file is asked for; what follows was not shown
 READERS = frozenset(
     {
@@ -75,6 +78,8 @@ SHELLS = frozenset(
         "run_command",
     }
 )
+SUBJECTS = ("command", "cmd", "pattern", "query", "url", "path")
+SUBJECT = 720  # characters of what a call is about that are kept: a line of it is shorter
 PATH_KEYS = ("file_path", "path", "filePath", "absolute_path", "notebook_path", "filename", "target_file", "file")
 
 
@@ -99,6 +104,7 @@ class FileRef(Struct, frozen=True, omit_defaults=True):
         return self.stop is None or (other.stop is not None and other.stop <= self.stop)
 
 
+@lru_cache(maxsize=1_024)
 def plain_name(name: str) -> str:
     """Return a tool's name in small letters, without the server it comes from (`mcp__fs__read_file`)."""
     return name.rsplit("__", 1)[-1].rsplit(".", 1)[-1].rsplit("/", 1)[-1].lower()
@@ -107,37 +113,63 @@ def plain_name(name: str) -> str:
 def arguments_of(call: ToolCall) -> dict[str, Any]:
     """Return the arguments of a call as a mapping; an empty one where they are no JSON object."""
     try:
-        found = json.loads(call.arguments)
-    except (ValueError, RecursionError):
-        return {}
+        found = _decode(call.arguments)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        found = _lenient(call.arguments)
     return found if isinstance(found, dict) else {}
+
+
+def is_shell(call: ToolCall) -> bool:
+    """Tell whether a call runs a command of a shell."""
+    return plain_name(call.name) in SHELLS
 
 
 def reads(call: ToolCall) -> FileRef | None:
     """Return the file and lines that a call reads, or None."""
-    name = plain_name(call.name)
-    if name in READERS:
-        return _ref(arguments_of(call))
-    if name in EDITORS:
-        arguments = arguments_of(call)
-        return _ref(arguments) if arguments.get("command") == "view" else None
-    if name in SHELLS:
-        found = read_by(_command(call))
-        return FileRef(*found) if found else None
-    return None
+    return _told(call)[0]
 
 
 def writes(call: ToolCall) -> tuple[str, ...]:
     """Return the files that a call creates, changes or deletes; empty for most calls."""
+    return _told(call)[1]
+
+
+def subject(call: ToolCall) -> tuple[str, bool]:
+    """Return the beginning of what a call is about, and whether it is a command, pattern, query, address or path."""
+    return _told(call)[2]
+
+
+@once
+def _told(call: ToolCall) -> tuple[FileRef | None, tuple[str, ...], tuple[str, bool]]:
+    """Return what a call reads, writes and is about; its arguments are decoded here and nowhere else."""
     name = plain_name(call.name)
-    if name in WRITERS:
-        return _one(arguments_of(call))
-    if name in EDITORS:
-        arguments = arguments_of(call)
-        return () if arguments.get("command") == "view" else _one(arguments)
-    if name in PATCHERS:
-        return patched_files(_patch_text(call)) or _one(arguments_of(call))
-    return written_by(_command(call)) if name in SHELLS else ()
+    arguments = arguments_of(call)
+    ref: FileRef | None = None
+    written: tuple[str, ...] = ()
+    if name in READERS:
+        ref = _ref(arguments)
+    elif name in WRITERS:
+        written = _one(arguments)
+    elif name in EDITORS:
+        views = arguments.get("command") == "view"
+        ref, written = (_ref(arguments), ()) if views else (None, _one(arguments))
+    elif name in PATCHERS:
+        written = patched_files(_patch_text(call, arguments)) or _one(arguments)
+    elif name in SHELLS and arguments:
+        command = argv_of(arguments.get("command", arguments.get("cmd")))
+        found = read_by(command)
+        ref, written = FileRef(*found) if found else None, written_by(command)
+    return ref, written, _subject(arguments)
+
+
+def _subject(arguments: dict[str, Any]) -> tuple[str, bool]:
+    for key in SUBJECTS:
+        value = arguments.get(key)
+        if isinstance(value, list):
+            value = " ".join(word for word in value if isinstance(word, str))
+        if isinstance(value, str) and value:
+            return value[:SUBJECT], True
+    return next((value for value in arguments.values() if isinstance(value, str) and value), "")[:SUBJECT], False
 
 
 def files_of(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -146,32 +178,33 @@ def files_of(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, .
     The lists of earlier summaries come first; a file that was read and later modified is modified only (O11).
     Calls whose result is an error count for nothing.
     """
-    failed = {part.call_id for part in _results(messages) if part.is_error and part.call_id}
+    failed = {result.call_id for message in messages for result in message.results if result.is_error}
+    failed.discard("")
     read: dict[str, None] = {}
     modified: dict[str, None] = {}
     for message in messages:
         if message.note is not None:
             read |= dict.fromkeys(message.note.read)
             modified |= dict.fromkeys(message.note.modified)
-        for part in message.parts:
-            if isinstance(part, ToolCall) and part.call_id not in failed:
-                if ref := reads(part):
+        for call in message.calls:
+            if call.call_id not in failed:
+                ref, written, _ = _told(call)
+                if ref:
                     read[ref.path] = None
-                modified |= dict.fromkeys(writes(part))
+                for path in written:
+                    modified[path] = None
     return tuple(path for path in read if path not in modified), tuple(modified)
 
 
-def _results(messages: Sequence[Message]) -> Iterable[ToolResult]:
-    return (part for message in messages for part in message.parts if isinstance(part, ToolResult))
+def _lenient(text: str) -> Any:
+    """Decode what the strict decoder refuses and models write: lone surrogates, NaN."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
-def _command(call: ToolCall) -> str:
-    arguments = arguments_of(call)
-    return argv_of(arguments.get("command", arguments.get("cmd"))) if arguments else ""
-
-
-def _patch_text(call: ToolCall) -> str:
-    arguments = arguments_of(call)
+def _patch_text(call: ToolCall, arguments: dict[str, Any]) -> str:
     return "\n".join(str(value) for value in arguments.values()) if arguments else call.arguments
 
 

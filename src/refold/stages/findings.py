@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from refold.core.messages import text_of
-from refold.stages.facts import SHELLS, arguments_of, plain_name
+from refold.core.messages import Message, ToolCall, ToolResult, once, text_of
+from refold.stages.facts import arguments_of, is_shell, subject
 from refold.stages.outline import call_line, exit_code, first_error, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from refold.core.messages import Message, ToolCall, ToolResult
     from refold.core.view import View
 
 __all__ = ["Outcome", "decisions", "openings", "outcomes", "todos", "values"]
@@ -49,37 +48,44 @@ def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] =
 
     `later` are newer messages in which a failed call may have gone well.
     """
-    went_well = {call_line(call) for call, result in _answered(view, later) if not _failed(call, result)}
+    went_well = {_same(call) for call, result in _answered(view, later) if not _failed(call, result)}
     found: dict[str, Outcome] = {}
     for call, result in _answered(view, reversed(messages)):
-        shell = plain_name(call.name) in SHELLS
-        if not (shell or result.is_error) or len(found) >= MOST:
-            if not shell and went_well is not None and result.is_error is False:
-                went_well.add(call_line(call)) if len(went_well) < MOST else None
+        if len(found) >= MOST:
+            break
+        shell, failed = is_shell(call), _failed(call, result)
+        if not failed:
+            went_well.add(_same(call))
+        if not (shell or result.is_error):
             continue
         line = call_line(call)
-        failed = _failed(call, result)
-        code = exit_code(result.text)
+        code = _code(result)
         ended = f"exit code {code}" if code is not None else "error" if result.is_error else ""
         if failed and (wrong := first_error(result.text)):
             ended = f"{ended}: {wrong}" if ended else wrong
         if line not in found:
-            found[line] = Outcome(line, ended, failed, shell, failed and line not in went_well)
-        if not failed:
-            went_well.add(line)
+            found[line] = Outcome(line, ended, failed, shell, failed and _same(call) not in went_well)
     return tuple(found.values())
 
 
 def decisions(messages: Sequence[Message]) -> tuple[str, ...]:
     """Return sentences of the assistant that give a decision or a reason, newest first."""
     found: dict[str, None] = {}
-    for text in _assistant(reversed(messages)):
-        for sentence in reversed(SENTENCE.split(text)):
-            if 15 < len(sentence) <= 400 and DECIDED.search(sentence):
-                found[one_line(sentence, 400)] = None
+    for message in reversed(messages):
+        if message.role == "assistant":
+            found |= dict.fromkeys(_decided(message))
         if len(found) >= MOST:
             break
     return tuple(found)
+
+
+@once
+def _decided(message: Message) -> tuple[str, ...]:
+    return tuple(
+        one_line(sentence, 400)
+        for sentence in reversed(SENTENCE.split(text_of(message)))
+        if 15 < len(sentence) <= 400 and DECIDED.search(sentence)
+    )
 
 
 def openings(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -90,7 +96,7 @@ def openings(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, .
     for message in reversed(messages):
         if message.role == "user" and message.note is None:
             closes = True
-        elif message.role == "assistant" and (line := one_line(text_of(message), 300)):
+        elif message.role == "assistant" and (line := _opening(message)):
             (closing if closes and not message.calls else others)[line] = None
             closes = False
         if len(others) >= MOST:
@@ -98,15 +104,20 @@ def openings(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, .
     return tuple(closing), tuple(others)
 
 
+@once
+def _opening(message: Message) -> str:
+    return one_line(text_of(message), 300)
+
+
 def todos(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """Return what the newest list of tasks has as done and as remaining; None where there is no list."""
     for message in reversed(messages):
         for call in reversed(message.calls):
-            if items := _items(call):
+            if any(f'"{key}"' in call.arguments for key in LISTS) and (items := _items(call)):
                 done = tuple(text for text, state in items if state in ("completed", "done", "complete"))
                 rest = (f"{text} ({state})" if state == "in_progress" else text for text, state in items)
                 return done, tuple(line for line, (text, _) in zip(rest, items, strict=True) if text not in done)
-        boxes = BOX.findall(text_of(message)) if message.role == "assistant" else []
+        boxes = _boxes(message) if message.role == "assistant" else ()
         if boxes:
             return (
                 tuple(one_line(text, 200) for mark, text in boxes if mark in "xX"),
@@ -115,17 +126,31 @@ def todos(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]
     return None
 
 
+@once
+def _boxes(message: Message) -> tuple[tuple[str, str], ...]:
+    text = text_of(message)
+    return tuple(BOX.findall(text)) if "] " in text else ()
+
+
 def values(messages: Sequence[Message]) -> tuple[str, ...]:
     """Return `name = value` for values that users and the assistant name in words, newest first, one a name."""
     found: dict[str, str] = {}
     for message in reversed(messages):
         if message.role in ("user", "assistant") and message.note is None:
-            for name, value in VALUE.findall(text_of(message)[:20_000]):
-                if any(char.isdigit() or char in "/._" for char in value):
-                    found.setdefault(name, value.rstrip(".:"))
+            for name, value in _values(message):
+                found.setdefault(name, value)
         if len(found) >= MOST:
             break
     return tuple(f"{name} = {value}" for name, value in found.items())
+
+
+@once
+def _values(message: Message) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (name, value.rstrip(".:"))
+        for name, value in VALUE.findall(text_of(message)[:20_000])
+        if any(char.isdigit() or char in "/._" for char in value)
+    )
 
 
 def _answered(view: View, messages: Iterable[Message]) -> Iterator[tuple[ToolCall, ToolResult]]:
@@ -136,17 +161,22 @@ def _answered(view: View, messages: Iterable[Message]) -> Iterator[tuple[ToolCal
                 yield call, result
 
 
+def _same(call: ToolCall) -> tuple[str, object]:
+    """Return what tells whether two calls ask for the same."""
+    return call.name, subject(call)
+
+
+@once
+def _code(result: ToolResult) -> int | None:
+    return exit_code(result.text)
+
+
 def _failed(call: ToolCall, result: ToolResult) -> bool:
-    return result.is_error or (plain_name(call.name) in SHELLS and bool(exit_code(result.text)))
+    return result.is_error or (is_shell(call) and bool(_code(result)))
 
 
-def _assistant(messages: Iterable[Message]) -> Iterator[str]:
-    return (text_of(message) for message in messages if message.role == "assistant")
-
-
+@once
 def _items(call: ToolCall) -> list[tuple[str, str]]:
-    if not any(f'"{key}"' in call.arguments for key in LISTS):
-        return []
     arguments = arguments_of(call)
     listed: Any = next((value for key in LISTS if isinstance(value := arguments.get(key), list)), [])
     found: list[tuple[str, str]] = []

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from heapq import nlargest
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from refold.core.messages import Reasoning, Text, ToolCall, ToolResult
+from refold.core.messages import Message, Text, ToolCall, ToolResult
 from refold.stages.outline import call_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from refold.core.messages import Message
     from refold.core.view import View
 
 __all__ = ["Atom", "atoms_in", "grouped", "ledger"]
 
 WORD = re.compile(r"[\w./@+-]+")
 BETWEEN = {code: " " for code in range(128) if not WORD.fullmatch(chr(code))}  # ASCII signs that no word holds
-SIGNS = "→…─│•—–‘’“”✓✔✗├└━┃■·×⎿●❯"  # signs beyond ASCII that tools print and that no word holds
+FIRST_BYTES = (0xC2, 0xE2)  # in UTF-8, of signs beyond ASCII that no word holds: U+0080 to 00BF and 2000 to 2FFF
+BLANKED = bytes(32 if code in BETWEEN or code in FIRST_BYTES else code for code in range(256))
+AROUND = "./-+@"  # signs of identifiers that none begins or ends with
 SHORTEST, LONGEST = 3, 160  # characters of an identifier
 NAMED = re.compile(
     r"(?P<path>.*\w/\w.*|/\w.*|[\w-]+\.(?:[jt]sx?|py|rs|go|java|kt|rb|php|c|h|cc|cpp|hpp|cs|md|toml|json|ya?ml|sql|sh|"
@@ -30,13 +32,29 @@ NAMED = re.compile(
     r"[A-Z]{2,}-\d+))|(?P<number>\d{3,}(?:\.\d+)*)",
 )
 WEIGHTS = {"path": 1.5, "dotted": 1.2, "name": 1.0, "number": 0.6}  # of a reference, by its kind
-OUTPUT_CHARS = 400_000  # of the newest output that are looked through
-EACH_OUTPUT = 20_000  # characters at the start of one output
-KEPT_CHARS = 400_000  # of the newest kept text that are looked through
+OUTPUT_CHARS = 200_000  # of the newest output that are looked through
+OWN_CHARS = 200_000  # of the newest words and calls of users and the assistant
+EACH_OWN = 10_000  # characters at the start of one of them
+EACH_OUTPUT = 10_000  # characters at the start of one output
+KEPT_CHARS = 200_000  # of the newest kept text that are looked through
 SAID_ELSEWHERE = "messages"
 SEVERAL = 4  # identifiers that are worth a line of their own
-OWN, SEEN, LATE = 2.0, 0.5, 1.5  # what counts: uses by the assistant or the user, showings by tools, how lately
+OWN, SEEN, LATE = 2.0, 0.5, 1.5  # texts of the assistant or the user that use it, output that shows it, how lately
+MANY = 4  # uses or showings from which more count for nothing
+OWN_WORTH = [OWN * times for times in range(MANY + 1)]
+SEEN_WORTH = [SEEN * times for times in range(MANY + 1)]
+AHEAD = 2  # times as many words as are asked for are looked at: not all are identifiers
 LENGTH = 60  # characters that halve the worth of an identifier, since room is short
+
+
+class Piece(NamedTuple):
+    """A text of a message that left, with the message's place; `own` where a user or the assistant wrote it."""
+
+    text: str
+    place: int
+    message: Message
+    part: ToolCall | ToolResult | None = None
+    own: bool = True
 
 
 class Atom(Struct, frozen=True):
@@ -52,7 +70,7 @@ def atoms_in(text: str) -> set[str]:
     return {
         word
         for raw in set(_words(text))
-        if SHORTEST <= len(word := raw.strip("./-+@")) <= LONGEST and NAMED.fullmatch(word)
+        if SHORTEST <= len(word := raw.strip(AROUND)) <= LONGEST and NAMED.fullmatch(word)
     }
 
 
@@ -61,38 +79,40 @@ def ledger(view: View, left: Sequence[Message], kept: Iterable[str] = (), limit:
 
     What the assistant wrote itself counts most, then how often and how lately something was said.
     """
+    pieces = _pieces(left)
     used: Counter[str] = Counter()
     seen: Counter[str] = Counter()
-    last: dict[str, tuple[int, str]] = {}
-    known: set[str] = set()
-    spent = 0
-    for place in range(len(left) - 1, -1, -1):
-        for source, text, own in _said(view, left[place]):
-            if not own:
-                if spent >= OUTPUT_CHARS:
-                    continue
-                text = text[:EACH_OUTPUT]
-                spent += len(text)
-            found = _words(text)
-            (used if own else seen).update(found)
-            fresh = [word for word in dict.fromkeys(found) if word not in known]  # in order: plans are deterministic
-            known.update(fresh)
-            last.update((word, (place, source)) for word in fresh if not (word.isalpha() and word[1:].islower()))
+    last: dict[str, int] = {}
+    for number, piece in enumerate(pieces):
+        words = dict.fromkeys(_words(piece.text), number)
+        (used if piece.own else seen).update(words.keys())
+        last.update(words)
     standing = _words_of(kept)
-    atoms: dict[str, Atom] = {}
-    for raw, (place, source) in last.items():
-        word = raw.strip("./-+@")
-        if not SHORTEST <= len(word) <= LONGEST or word in standing or raw in standing:
+    late = [LATE * (piece.place + 1) / len(left) for piece in pieces]
+    uses, shows = used.get, seen.get  # a counter's own look-up is slow where it has nothing
+    worth: dict[str, tuple[float, str, int]] = {}
+    for raw, number in last.items():
+        if raw in standing or (raw.isalpha() and raw[1:].islower()):
             continue
-        kind = NAMED.fullmatch(word)
-        if kind is None:
+        word = raw if raw.isalnum() else raw.strip(AROUND)
+        size = len(word)
+        if not SHORTEST <= size <= LONGEST or word in standing:
             continue
-        weight = WEIGHTS[kind.lastgroup or "name"]
-        score = OWN * min(used[raw], 4) + SEEN * min(seen[raw], 4) + LATE * (place + 1) / len(left)
-        score *= weight / (1 + len(word) / LENGTH)
-        if word not in atoms or atoms[word].score < score:
-            atoms[word] = Atom(word, source, score)
-    return tuple(sorted(atoms.values(), key=lambda atom: (-atom.score, atom.text))[:limit])
+        said = OWN_WORTH[uses(raw, 0)] if uses(raw, 0) < MANY else OWN_WORTH[-1]
+        shown = SEEN_WORTH[shows(raw, 0)] if shows(raw, 0) < MANY else SEEN_WORTH[-1]
+        score = (said + shown + late[number]) / (1 + size / LENGTH)
+        if word not in worth or worth[word][0] < score:
+            worth[word] = score, word, number
+    best: Iterable[tuple[float, str, int]] = worth.values()
+    if len(worth) > AHEAD * limit:
+        best = nlargest(AHEAD * limit, best)
+    found = [(-score * weight, word, number) for score, word, number in best if (weight := _weight(word))]
+    found.sort()
+    sources: dict[int, str] = {}
+    for _, _, number in found[:limit]:
+        if number not in sources:
+            sources[number] = _source(view, pieces[number])
+    return tuple(Atom(word, sources[number], -score) for score, word, number in found[:limit])
 
 
 def grouped(atoms: Iterable[Atom]) -> tuple[str, ...]:
@@ -105,27 +125,58 @@ def grouped(atoms: Iterable[Atom]) -> tuple[str, ...]:
     return (*several, f"elsewhere: {', '.join(single)}") if single else tuple(several)
 
 
-def _said(view: View, message: Message) -> Iterable[tuple[str, str, bool]]:
-    """Yield source, text and whether the assistant or the user wrote it, for each part of a message."""
-    for part in message.parts:
-        match part:
-            case Text(text=text):
-                yield SAID_ELSEWHERE, text, True
-            case ToolCall(arguments=arguments):
-                yield part.name, arguments.replace("\\n", " ").replace('\\"', '"'), True
-            case ToolResult():
-                yield call_line(view.call_of(message, part), part), part.text, False
-            case Reasoning():
-                pass
-            case _:
-                pass
+def _pieces(left: Sequence[Message]) -> list[Piece]:
+    """Return the beginnings of the newest texts, calls and output, oldest first."""
+    pieces: list[Piece] = []
+    spent = said = 0
+    for place in range(len(left) - 1, -1, -1):
+        message = left[place]
+        for part in message.parts:
+            match part:
+                case Text(text=text) if said < OWN_CHARS:
+                    text = text[:EACH_OWN]
+                    said += len(text)
+                    pieces.append(Piece(text, place, message))
+                case ToolCall(arguments=arguments) if said < OWN_CHARS:
+                    arguments = arguments[:EACH_OWN]
+                    said += len(arguments)
+                    text = arguments.replace("\\n", " ").replace('\\"', '"')
+                    pieces.append(Piece(text, place, message, part))
+                case ToolResult() if spent < OUTPUT_CHARS:
+                    text = part.text[:EACH_OUTPUT]
+                    spent += len(text)
+                    pieces.append(Piece(text, place, message, part, own=False))
+                case _:
+                    pass
+    pieces.reverse()
+    return pieces
+
+
+def _source(view: View, piece: Piece) -> str:
+    match piece.part:
+        case ToolCall(name=name):
+            return name
+        case ToolResult() as result:
+            return call_line(view.call_of(piece.message, result), result)
+        case _:
+            return SAID_ELSEWHERE
+
+
+def _weight(word: str) -> float:
+    """Return the weight of an identifier by its kind, 0 where a word is none; the common kinds without the pattern."""
+    if word.isdecimal():
+        return WEIGHTS["number"]
+    if "_" in word and word.isidentifier() and word.isascii():
+        return WEIGHTS["name"] if word.strip("_0123456789") else 0.0
+    kind = NAMED.fullmatch(word)
+    return WEIGHTS[kind.lastgroup or "name"] if kind else 0.0
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of a text; by the quicker of two equal ways where no letter is beyond ASCII."""
-    for sign in "" if text.isascii() else SIGNS:
-        text = text.replace(sign, " ")
-    return text.translate(BETWEEN).split() if text.isascii() else WORD.findall(text)
+    """Return the words of a text: what stands between blanks and signs that no identifier holds."""
+    if text.isascii():
+        return text.translate(BETWEEN).split()
+    return text.encode("utf-8", "surrogatepass").translate(BLANKED).decode("utf-8", "ignore").split()
 
 
 def _words_of(texts: Iterable[str]) -> set[str]:
@@ -136,4 +187,4 @@ def _words_of(texts: Iterable[str]) -> set[str]:
         spent += len(text)
         if spent > KEPT_CHARS:
             break
-    return words | {word.strip("./-+@") for word in words if not word.isalnum()}
+    return words | {word.strip(AROUND) for word in words if not word.isalnum()}

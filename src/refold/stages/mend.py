@@ -47,6 +47,8 @@ class Mend(Pure, frozen=True):
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the edits that mend what is broken."""
+        if not view.broken:
+            return ()
         edits: list[Edit] = []
         hidden: set[MessageId] = set()
         for rule in view.rules:

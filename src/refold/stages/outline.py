@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from refold.stages.facts import arguments_of, reads, writes
+from refold.core.messages import ToolCall, once
+from refold.stages.facts import reads, subject, writes
 
 if TYPE_CHECKING:
-    from refold.core.messages import ToolCall, ToolResult
+    from refold.core.messages import ToolResult
 
-__all__ = ["CLEARED", "call_line", "content_line", "exit_code", "first_error", "one_line", "pointer"]
+__all__ = ["CLEARED", "call_line", "content_line", "exit_code", "first_error", "may_be_wrong", "one_line", "pointer"]
 
 CLEARED = "[output cleared]"
 LOOKED_AT = 2_000  # characters at the start of an output that are searched for what it is
 AT_END = 1_000  # and at its end, where commands say how they ended
 CALL = 90  # characters of a path, a command or an argument that name a call
-KNOWN = 2_048  # calls whose line is remembered: each is named in several places
 NAMES = 8  # definitions, keys or files named in a line
 
-CODE = re.compile(
-    r"^[ \t\d→:|]*(?:export |pub |async |static |public |private )*"
-    r"((?:class|def|fn|func|function|struct|interface|trait|enum|impl|type)\s+\w+)",
-    re.M,
+CODE = re.compile(  # a first sign of its own is found quickest
+    r"\n[ \t\d→:|]*(?:export |pub |async |static |public |private )*"
+    r"((?:class|def|fn|func|function|struct|interface|trait|enum|impl|type)\s+\w+)"
 )
 KEYS = re.compile(r'"([A-Za-z_][\w.-]{0,40})"\s*:')
 TESTS = re.compile(r"\b\d+ (?:passed|failed|errors?|skipped|xfailed|warnings?)\b")
-HITS = re.compile(r"^([\w./@+-]+\.\w{1,8})[:\n]", re.M)
+HITS = re.compile(r"\n([\w./@+-]+\.\w{1,8})(?=[:\n])")
 ERROR = re.compile(
-    r"^.*(?:\b\w*(?:Error|Exception)\b[:(]|\b(?:error|fatal|panic(?:ked)?|FAILED|failed|Traceback|denied|not found|"
-    r"No such file|cannot|undefined)\b).*$",
-    re.M,
+    r"\w*(?:Error|Exception)\b[:(]|\b(?:error|fatal|panic(?:ked)?|FAILED|failed|Traceback|denied|not found|"
+    r"No such file|cannot|undefined)\b"
 )
 RAISED = re.compile(r"^(?:E\s+)?[\w.]*(?:Error|Exception)\b:.*$", re.M)
+# Looked for before the patterns, which are slower: without one of them the pattern finds nothing.
+RAISING = ("Error:", "Exception:")
+WRONG = (
+    "rror", "xception", "fatal", "panic", "FAILED", "failed", "Traceback", "denied", "not found", "No such file",
+    "cannot", "undefined",
+)  # fmt: skip
+COUNTED = (" passed", " failed", " error", " skipped", " xfailed", " warning")
+DEFINING = ("class", "def", "fn", "func", "struct", "interface", "trait", "enum", "impl", "type")
 EXIT = re.compile(
     r"(?:exit(?:ed with)?(?: status| code)?|returncode|exit_code)[\"' ]*[:=]?[ >]*(-?\d{1,3})\b(?! ?(?:ms|s\b))", re.I
 )
@@ -72,7 +77,7 @@ def call_line(call: ToolCall | None, result: ToolResult | None = None) -> str:
     return one_line((result.name if result else "") or "tool", 60) if call is None else _line(call)
 
 
-@lru_cache(maxsize=KNOWN)
+@once
 def _line(call: ToolCall) -> str:
     ref = reads(call)
     if ref is not None:
@@ -81,15 +86,10 @@ def _line(call: ToolCall) -> str:
     written = writes(call)
     if written:
         return f"{call.name} {one_line(', '.join(written), CALL)}"
-    arguments = arguments_of(call)
-    for key in ("command", "cmd", "pattern", "query", "url", "path"):
-        value = arguments.get(key)
-        if isinstance(value, list):
-            value = " ".join(word for word in value if isinstance(word, str))
-        if isinstance(value, str) and value:
-            return f"{call.name} `{one_line(value, CALL).replace('`', chr(39))}`"
-    rest = next((value for value in arguments.values() if isinstance(value, str) and value), "")
-    return f"{call.name} {one_line(rest, CALL)}".rstrip()
+    about, plain = subject(call)
+    if plain:
+        return f"{call.name} `{one_line(about, CALL).replace('`', chr(39))}`"
+    return f"{call.name} {one_line(about, CALL)}".rstrip()
 
 
 def content_line(text: str, *, error: bool = False) -> str:
@@ -97,15 +97,17 @@ def content_line(text: str, *, error: bool = False) -> str:
     code = exit_code(text)
     head = text[:LOOKED_AT]
     ended = f"exit code {code}" if code is not None else ""
-    counted = ", ".join(TESTS.findall(text[-AT_END:])[:4])
+    end = text[-AT_END:]
+    counted = ", ".join(TESTS.findall(end)[:4]) if _any(COUNTED, end) else ""
     wrong = first_error(text) if error or code or "failed" in counted else ""
     if wrong or counted:
         return "; ".join(filter(None, (ended, counted, wrong)))
-    if names := [" ".join(name.split()) for name in CODE.findall(head)[:NAMES]]:
+    defined = CODE.findall(f"\n{head}") if _any(DEFINING, head) else ()
+    if names := [" ".join(name.split()) for name in defined[:NAMES]]:
         return ", ".join(dict.fromkeys(names))
     if head.lstrip()[:1] in ("{", "[") and (keys := dict.fromkeys(KEYS.findall(head))):
         return f"JSON with {', '.join(list(keys)[:NAMES])}"
-    files = dict.fromkeys(HITS.findall(head))
+    files = dict.fromkeys(HITS.findall(f"\n{head}"))
     if len(files) > 1:
         return f"{len(files)} files: {', '.join(list(files)[:NAMES])}"
     opening = next((line for line in head.split("\n") if line.strip(" \t{}[]()<>#*-=/")), "")
@@ -114,16 +116,35 @@ def content_line(text: str, *, error: bool = False) -> str:
 
 def exit_code(text: str) -> int | None:
     """Return the exit code that an output names at its start or end, or None."""
-    found = EXIT.search(text, 0, 400) or next(iter(EXIT.finditer(text[-300:])), None)
-    return int(found[1]) if found else None
+    for piece in (text[:400], text[-300:]):
+        small = piece.lower()
+        if ("exit" in small or "returncode" in small) and (found := EXIT.search(piece)):
+            return int(found[1])
+    return None
 
 
 def first_error(text: str) -> str:
     """Return the line of an output that says what went wrong, or nothing."""
     for piece in (text[-AT_END:], text[:LOOKED_AT]):
-        if found := RAISED.search(piece) or ERROR.search(piece):
-            return one_line(found[0], 140)
+        if _any(RAISING, piece) and (raised := RAISED.search(piece)):
+            return one_line(raised[0], 140)
+        if may_be_wrong(piece) and (found := ERROR.search(piece)):
+            return one_line(_line_around(piece, found.start()), 140)
     return ""
+
+
+def may_be_wrong(text: str) -> bool:
+    """Tell quickly whether it is worth to look for an error in a text."""
+    return _any(WRONG, text)
+
+
+def _any(words: tuple[str, ...], text: str) -> bool:
+    return any(map(text.__contains__, words))
+
+
+def _line_around(text: str, place: int) -> str:
+    end = text.find("\n", place)
+    return text[text.rfind("\n", 0, place) + 1 : end if end >= 0 else len(text)]
 
 
 def _size(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold.core.messages import Message, MessageId, Role, text_of
+from refold.core.messages import Message, MessageId, Role, once, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from refold.core.transcript import Transcript
     from refold.core.view import View
 
-__all__ = ["Pin", "lost", "pins", "pins_of", "said_in"]
+__all__ = ["Pin", "lost", "pins", "pins_in", "pins_of", "said_in"]
 
 LONGEST = 600  # characters; a longer sentence is split at its clauses, a longer clause is no prose
 
@@ -96,6 +96,12 @@ def _limits(sentence: str) -> bool:
     return any(phrase in small for phrase in PHRASES) or NE_PAS.search(small) is not None
 
 
+@once
+def pins_in(message: Message) -> tuple[str, ...]:
+    """Return the sentences of a message's words that forbid, oblige or limit."""
+    return pins_of(text_of(message))
+
+
 def pins(transcript: Transcript) -> tuple[Pin, ...]:
     """Return all pins of a transcript in order, each sentence once, where it was first said."""
     found: dict[str, Pin] = {}
@@ -103,7 +109,7 @@ def pins(transcript: Transcript) -> tuple[Pin, ...]:
     for message in transcript.messages:
         turn += message.role == "user" and message.note is None
         if message.role in ("user", "system") and message.note is None:
-            for text in pins_of(text_of(message)):
+            for text in pins_in(message):
                 found.setdefault(text, Pin(text, turn, message.id, message.role))
     return tuple(found.values())
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold.core.messages import ToolCall
 from refold.rules.reasoning import SealedReasoning
 
 if TYPE_CHECKING:
@@ -64,9 +63,8 @@ def _segments(messages: Sequence[Message], cuts: Container[int]) -> tuple[range,
     reach = list(range(len(messages)))  # for each message: the last one that answers a call of it
     asked: dict[str, int] = {}
     for place, message in enumerate(messages):
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                asked[part.call_id or part.name] = place
+        for call in message.calls:
+            asked[call.call_id or call.name] = place
         for result in message.results:
             start = asked.get(result.call_id or result.name)
             if start is not None:

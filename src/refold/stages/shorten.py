@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from refold.stages.outline import ERROR
+from refold.stages.outline import ERROR, may_be_wrong
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,11 +31,12 @@ def shorten(text: str, limit: int, count: Callable[[str], int], *, keep: Sequenc
     if size <= limit:
         return text
     lines = text.split("\n")
+    wrong = _wrong(text, lines)
     chars = int(len(text) * max(limit, 0) / size)
-    best = _cut(lines, 0, keep)
+    best = _cut(lines, 0, keep, wrong)
     low, high = 0, len(text)
     for _ in range(ROUNDS):
-        made = _cut(lines, chars, keep)
+        made = _cut(lines, chars, keep, wrong)
         size = count(made)
         if size <= limit:
             best, low = made, chars
@@ -82,7 +83,18 @@ def _smaller(value: Any, chars: int) -> Any:
             return value
 
 
-def _cut(lines: Sequence[str], chars: int, keep: Sequence[str]) -> str:
+def _wrong(text: str, lines: Sequence[str]) -> list[int]:
+    """Return which lines tell of something that went wrong, but for very long ones."""
+    if not may_be_wrong(text):
+        return []
+    return [
+        place
+        for place, line in enumerate(lines)
+        if len(line) <= LONG_LINE and may_be_wrong(line) and ERROR.search(line)
+    ]
+
+
+def _cut(lines: Sequence[str], chars: int, keep: Sequence[str], wrong: Sequence[int]) -> str:
     head, first = _taken(lines, int(chars * HEAD))
     back = (lines[place][::-1] for place in range(len(lines) - 1, first - 1, -1))
     tail, last = _taken(back, int(chars * TAIL))
@@ -90,7 +102,10 @@ def _cut(lines: Sequence[str], chars: int, keep: Sequence[str]) -> str:
     middle = lines[first : len(lines) - last]
     shown = "\n".join([*head, *tail])
     kept = [sentence for sentence in dict.fromkeys(keep) if sentence not in shown]
-    errors = _errors(middle, chars - int(chars * HEAD) - int(chars * TAIL))
+    errors = _errors(
+        (lines[place] for place in wrong if first <= place < len(lines) - last),
+        chars - int(chars * HEAD) - int(chars * TAIL),
+    )
     left = len(middle) - len(errors)
     if left > 1:
         marker = f"[… {left:,} of {len(lines):,} lines left out …]"
@@ -121,10 +136,11 @@ def _words(line: str, chars: int) -> str:
     return line[: end if end > chars // 2 else chars]
 
 
-def _errors(middle: Sequence[str], chars: int) -> list[str]:
+def _errors(lines: Iterable[str], chars: int) -> list[str]:
+    """Return the lines, as far as there is room for them."""
     found: list[str] = []
-    for line in middle:
-        if len(line) < chars and len(line) <= LONG_LINE and line.strip() and ERROR.match(line):
+    for line in lines:
+        if len(line) < chars:
             found.append(line)
             chars -= len(line) + 1
     return found
