@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from refold.core.plan import Plan
-    from refold.core.view import View
 
 __all__ = ["Card", "DoneCard", "FailedCard", "StartedCard", "Target", "done_card", "targets_of"]
 
@@ -102,13 +101,19 @@ class FailedCard(Struct, frozen=True, tag="compaction_failed"):
 Card: TypeAlias = StartedCard | DoneCard | FailedCard
 
 
-def done_card(plan: Plan, view: View, *, seconds: float = 0.0) -> DoneCard:
-    """Return the card of a plan that was made on a view.
+def done_card(
+    plan: Plan,
+    before: Sequence[Message],
+    after: Sequence[Message],
+    *,
+    left: int = 0,
+    window: int = 0,
+    seconds: float = 0.0,
+) -> DoneCard:
+    """Return the card of a plan; `before` and `after` are the messages of the view it was made on, and its result.
 
-    Where the gauge knew less than is there (the last call's total, V01), what is left is the counter's figure.
+    `left` is the counter's figure afterwards: it stands where the gauge had known less than was there (V01).
     """
-    done = view.after(plan.edits)
-    before, after = view.messages, done.messages
     summary = sum(
         len(text_of(edit.message))
         for edit in plan.edits
@@ -117,10 +122,10 @@ def done_card(plan: Plan, view: View, *, seconds: float = 0.0) -> DoneCard:
     return DoneCard(
         targets_of(plan, before, after),
         plan.sizes.before,
-        min(max(plan.sizes.after, done.estimated), plan.sizes.before),
+        min(max(plan.sizes.after, left), plan.sizes.before),
         len(before),
         len(after),
-        view.budget.window,
+        window,
         seconds,
         summary,
         plan.id,

@@ -1,81 +1,105 @@
-"""Measures a conversation before each call, and compacts it where that is due."""
+"""Measures a session before each call, and compacts it where that is due."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from refold import formats, policies
+from refold import api, formats, policies
 from refold.agent.cards import DoneCard, FailedCard, StartedCard, done_card, targets_of
 from refold.agent.decisions import Decision
-from refold.agent.events import AgentEvent
-from refold.api import drive
+from refold.agent.events import SessionRenewed
 from refold.core.budget import Budget, Never
 from refold.core.policy import When
 from refold.core.view import Cause
-from refold.errors import CannotFit, RefoldError, UsageError
+from refold.errors import CannotFit, RefoldError
 from refold.meter import Meter
-from refold.outside import Outside
-from refold.request import budget_for
-from refold.result import proven
-from refold.stages.choose import KeepTokens
-from refold.stages.summarize import Summarize
+from refold.result import folded
 
 if TYPE_CHECKING:
-    from refold.agent.conversation import Conversation
-    from refold.core.policy import Policy, Step
-    from refold.recovery import Recovered
-    from refold.request import Options, Request
+    from collections.abc import Callable
 
-__all__ = ["Compactor", "keeping", "resolved"]
+    from refold.agent.events import AgentEvent
+    from refold.core.plan import Plan
+    from refold.core.policy import Policy
+    from refold.outside import Outside
+    from refold.recovery import Recovered
+    from refold.sessions import Compaction, Session
+
+__all__ = ["Asked", "Compactor"]
 
 LAST_RESORT = "refold"  # needs no model, so it works where a summary was refused
 GUESSED = "[A summary will stand here.]"  # only to learn, for the first card, which messages will be touched
 
 
+class Asked(Struct, frozen=True):
+    """What a request consists of beside the messages; names and meanings are those of `refold.compact`."""
+
+    policy: Policy
+    budget: Budget
+    model: str | None = None
+    system: Any = None
+    tools: Any = None
+    max_output: int | None = None
+
+    def named(self) -> dict[str, Any]:
+        """Return it as arguments."""
+        return {name: getattr(self, name) for name in self.__struct_fields__}
+
+
 class Compactor:
-    """Runs one policy over one conversation. `options` are as for `refold.compact`; the policy in them is a value."""
+    """Keeps one session inside one budget."""
 
     def __init__(
-        self, options: Options, outside: Outside, tell: Callable[[AgentEvent], None], clock: Callable[[], float]
+        self,
+        session: Session,
+        asked: Asked,
+        outside: Outside,
+        tell: Callable[[AgentEvent], None],
+        clock: Callable[[], float],
     ) -> None:
-        assert not isinstance(options.policy, str)
-        self.policy: Policy = options.policy
-        self.outside = outside
+        self.session, self.outside = session, outside
         self._tell, self._clock = tell, clock
-        self._set(options)
-        self._every_call = any(step.when is When.EVERY_CALL for step in self.policy.steps)
-        self._asked_at = -1  # how many messages had been said when a compaction was last tried
+        self._every_call = any(step.when is When.EVERY_CALL for step in asked.policy.steps)
+        self._tried_at = -1  # how many messages there were when a compaction was last tried
+        self.last_known: int | None = None
+        self.set(asked)
 
-    def _set(self, options: Options) -> None:
-        self.budget = budget_for(self.policy, options)
-        self.options = options
-        named = {name: getattr(options, name) for name in options.__struct_fields__ if name != "usage"}
-        self._said, self._seen = Meter(**named), Meter(**named)
+    def set(self, asked: Asked) -> None:
+        """Measure and compact by these from now on."""
+        self.asked = asked
+        self.session.configure(**asked.named(), window=None)
+        self._estimates = Meter(**asked.named(), format=self.session.format)
 
-    def decide(self, talk: Conversation, *, force: bool = False) -> Decision:
+    def decide(self, *, force: bool = False) -> Decision:
         """Measure what would be sent, at the price of what is new."""
-        estimate = self._seen.check(talk.view)
-        check = self._seen.check(talk.view, usage=talk.usage) if talk.usage else estimate
-        trigger = self.policy.trigger
+        view = self.session.view()
+        estimate, check = self._estimates.check(view), self.session.check()
+        system = self.asked.system
         return Decision(
             estimate=estimate.tokens,
-            last_known=talk.usage.prompt if talk.usage else None,
+            last_known=self.last_known,
             effective=check.tokens,
             budget=check.limit,
-            threshold=check.limit if isinstance(trigger, Never) else trigger.tokens(self.budget),
-            messages=len(talk.view),
-            system_chars=len(formats.system_text(self.options.system)) if self.options.system else 0,
+            threshold=self.threshold,
+            messages=len(view),
+            system_chars=len(formats.system_text(system)) if system else 0,
             system_tokens=check.breakdown.system,
-            tools=len(self.options.tools or ()),
+            tools=len(self.asked.tools or ()),
             force=force,
             due=check.due,
         )
 
-    def prepare(self, talk: Conversation, decision: Decision, cause: Cause) -> DoneCard | None:
-        """Compact where the decision says so; return the card if it changed anything.
+    @property
+    def threshold(self) -> int:
+        """From how many tokens on compaction is due; the input budget where no trigger is set."""
+        trigger, budget = self.asked.policy.trigger, self.asked.budget
+        return budget.input if isinstance(trigger, Never) else min(trigger.tokens(budget), budget.input)
+
+    def prepare(self, decision: Decision, cause: Cause) -> DoneCard | None:
+        """Compact where the decision says so; return the card if that changed anything.
 
         Without a new message no second attempt is made for the same reason. Where the policy cannot compact and what
         it has would not fit either, the default policy does, which needs nobody else.
@@ -83,101 +107,95 @@ class Compactor:
         Raises:
             RefoldError: neither could.
         """
-        due = decision.due or cause is not Cause.THRESHOLD
-        if cause is Cause.THRESHOLD and self._asked_at == len(talk.said):
-            return None
-        if not due and not self._every_call:
+        forced, length = cause is not Cause.THRESHOLD, len(self.session.ids)
+        due = decision.due or forced
+        if (not due and not self._every_call) or (not forced and self._tried_at == length):
             return None
         if due:
-            self._asked_at = len(talk.said)
+            self._tried_at = length
         try:
-            return self._run(talk, self.policy, cause, loud=due)
+            return self.compact(cause, loud=due)
         except RefoldError as error:
             self._tell(FailedCard(str(error)))
             if cause in (Cause.THRESHOLD, Cause.MANUAL) and decision.effective <= decision.budget:
                 return None
         try:
-            return self._run(talk, policies.find(LAST_RESORT), cause, loud=True)
+            return self._by_last_resort(cause)
         except CannotFit:
             if decision.estimate > decision.budget:
                 raise
-            talk.usage = None  # only by the last report is it too large, and the report may be wrong
+            self.last_known = None  # only by the last report is it too large, and the report may be wrong
             return None
 
-    def compact(self, talk: Conversation, *, focus: str | None = None, policy: Policy | None = None) -> DoneCard | None:
-        """Compact because a person asks for it; `focus` is what a summary should heed (L07)."""
-        return self._run(talk, policy or self.policy, Cause.MANUAL, loud=True, focus=focus)
+    def compact(
+        self, cause: Cause, *, loud: bool = True, focus: str | None = None, keep_recent: int | None = None
+    ) -> DoneCard | None:
+        """Compact; `focus` is what a summary should heed (L07), `keep_recent` what stays, in tokens (O17)."""
+        start, before = self._clock(), self.session.plans
+        if loud:
+            self._tell(self._started(cause))
+        done = self.session.compact(focus, cause=cause, keep_recent=keep_recent, outside=self.outside)
+        if done is None or not done.compacted:
+            return None
+        self._renewed(done)
+        return self._done(done.plan, before, self._clock() - start)
 
-    def adopt(self, talk: Conversation, recovered: Recovered, seconds: float) -> DoneCard | None:
+    def adopt(self, recovered: Recovered, seconds: float) -> DoneCard | None:
         """Take over what a recovery did: its plans, and the window that a refusal told (W04)."""
-        fresh = recovered.plans[len(talk.plans) :]
         card = None
-        for number, plan in enumerate(fresh, len(talk.plans)):
-            options = replace(self.options, plans=recovered.plans[:number], cause=plan.cause)
-            card = done_card(plan, self._said.request(talk.said, options).view, seconds=seconds)
-            self._tell(card)
-        if fresh:
-            talk.plans, talk.view, talk.usage = recovered.plans, list(recovered.messages), None
-        if recovered.window is not None and recovered.window < self.budget.window:
-            reserve = self.policy.reserve(recovered.window, self.options.max_output)
-            self._set(replace(self.options, budget=Budget(recovered.window, reserve), window=None))
+        for plan in recovered.plans[len(self.session.plans) :]:
+            before = self.session.plans
+            self._renewed(_kept(self.session, plan))
+            card = self._done(plan, before, seconds)
+        window = recovered.window
+        if window is not None and window < self.asked.budget.window:
+            reserve = self.asked.policy.reserve(window, self.asked.max_output)
+            self.set(replace(self.asked, budget=Budget(window, reserve)))
         return card
 
-    def _run(
-        self, talk: Conversation, policy: Policy, cause: Cause, *, loud: bool, focus: str | None = None
-    ) -> DoneCard | None:
-        start = self._clock()
-        options = replace(
-            self.options, policy=policy, plans=talk.plans, usage=talk.usage, cause=cause, instructions=focus
+    def _by_last_resort(self, cause: Cause) -> DoneCard | None:
+        asked = self.asked
+        self.session.configure(policy=policies.find(LAST_RESORT))
+        try:
+            return self.compact(cause)
+        finally:
+            self.session.configure(policy=asked.policy)
+
+    def _renewed(self, done: Compaction) -> None:
+        if done.previous:
+            self._tell(SessionRenewed(done.previous, done.session))
+
+    def _started(self, cause: Cause) -> StartedCard:
+        outside = replace(self.outside, summarize=lambda _: GUESSED, archive=None, read_file=None, count=None)
+        session, window = self.session, self.asked.budget.window
+        said, plans = session.messages, session.plans
+        try:
+            plan = api.plan(
+                said, format=session.format, plans=plans, cause=cause, outside=outside, **self.asked.named()
+            )
+            view = folded(formats.read(formats.find(session.format or ""), said), plans)
+            targets, tokens = len(targets_of(plan, view)), plan.sizes.before
+        except RefoldError:
+            targets, tokens = 0, session.check().tokens
+        return StartedCard(len(session.view()), targets, tokens, self.threshold, window, cause)
+
+    def _done(self, plan: Plan, before: tuple[Plan, ...], seconds: float) -> DoneCard:
+        self.last_known = None
+        transcript = formats.read(formats.find(self.session.format or ""), self.session.messages)
+        left = self._estimates.check(self.session.view()).tokens
+        card = done_card(
+            plan,
+            folded(transcript, before),
+            folded(transcript, (*before, plan)),
+            left=left,
+            window=self.asked.budget.window,
+            seconds=seconds,
         )
-        request = self._said.request(talk.said, options)
-        if loud:
-            self._tell(self._started(request))
-        plan = drive(request, self.outside)
-        result = proven(request, plan, talk.said)
-        if plan.empty:
-            return None
-        card = done_card(plan, request.view, seconds=self._clock() - start)
-        talk.put(result)
         self._tell(card)
         return card
 
-    def _started(self, request: Request) -> StartedCard:
-        view = request.view
-        try:
-            plan = drive(request, replace(self.outside, summarize=lambda _: GUESSED, archive=None, read_file=None))
-            targets = len(targets_of(plan, view.messages))
-        except RefoldError:
-            targets = 0
-        trigger = request.policy.trigger
-        threshold = view.budget.input if isinstance(trigger, Never) else trigger.tokens(view.budget)
-        return StartedCard(len(view.messages), targets, view.tokens, threshold, view.budget.window, view.cause)
 
-
-def resolved(policy: str | Policy) -> Policy:
-    """Return a policy by name or as it is."""
-    return policies.find(policy) if isinstance(policy, str) else policy
-
-
-def keeping(policy: Policy, recent: int | None) -> Policy:
-    """Return a policy whose summaries leave so many of the newest tokens alone (O17); the same where None is given.
-
-    Raises:
-        UsageError: the number is not positive, or the policy has no step that keeps a number of tokens.
-    """
-    if recent is None:
-        return policy
-    if recent <= 0:
-        raise UsageError(f"{recent} tokens to be kept: give a positive number")
-    steps = tuple(_keeping(step, recent) for step in policy.steps)
-    if steps == policy.steps:
-        raise UsageError(f"policy {policy.name} keeps no number of tokens: leave keep_recent out, or take opal")
-    return replace(policy, steps=steps)
-
-
-def _keeping(step: Step, recent: int) -> Step:
-    match step.stage:
-        case Summarize(cut=KeepTokens()) as stage:
-            return replace(step, stage=replace(stage, cut=KeepTokens(recent)))
-        case _:
-            return step
+def _kept(session: Session, plan: Plan) -> Compaction:
+    """Put a plan in force that was made outside of the session, as its own are."""
+    log = session._log
+    return session._kept(plan, log.known.revision, len(session.view()))

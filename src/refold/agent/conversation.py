@@ -1,4 +1,4 @@
-"""What a loop works on: everything that was said, the plans in force, and what the model sees under them."""
+"""Messages that a loop adds to a conversation, in the provider's shape."""
 
 from __future__ import annotations
 
@@ -10,40 +10,7 @@ from refold.core.messages import Message, MessageId, Note, Text, ToolCall, ToolR
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold.core.budget import Usage
-    from refold.core.plan import Plan
-    from refold.result import Result
-
-__all__ = ["Conversation", "answers", "says"]
-
-
-class Conversation:
-    """Messages in the provider's shape. `said` is only ever extended; `view` is what is sent, compacted or not.
-
-    `usage` is the provider's last report on the view, None when there is none that still holds.
-    """
-
-    def __init__(self, said: Sequence[Any] = (), plans: Sequence[Plan] = (), view: Sequence[Any] | None = None) -> None:
-        self.said = list(said)
-        self.plans = tuple(plans)
-        self.view = list(self.said if view is None else view)
-        self.usage: Usage | None = None
-
-    def append(self, natives: Sequence[Any]) -> None:
-        """Add what was said."""
-        self.said.extend(natives)
-        self.view.extend(natives)
-
-    def put(self, result: Result) -> None:
-        """Take over a compaction's result; the provider's last report no longer holds (O03)."""
-        self.view = list(result.messages)
-        self.plans = result.plans
-        self.usage = None
-
-    def restart(self) -> None:
-        """Start again from everything that was said, as if nothing had been compacted (W18)."""
-        if self.plans:
-            self.view, self.plans, self.usage = list(self.said), (), None
+__all__ = ["answers", "says"]
 
 
 def says(role: str, text: str, more: Sequence[str] = ()) -> dict[str, Any]:
@@ -64,7 +31,6 @@ def answers(format: str, results: Sequence[tuple[ToolCall, str, bool]]) -> list[
         for place, (call, text, is_error) in enumerate(results)
     ]
     groups = [parts] if shape.traits.results_together else [[part] for part in parts]
-    made = [
-        Message(MessageId(f"results:{n}"), "tool", tuple(group), Note("synthetic")) for n, group in enumerate(groups)
-    ]
+    note = Note("synthetic")
+    made = [Message(MessageId(f"results:{number}"), "tool", tuple(group), note) for number, group in enumerate(groups)]
     return formats.assemble(shape, made)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["HABITS", "Habits", "habits_of"]
+__all__ = ["HABITS", "Habits", "Output", "habits_of"]
+
+Output: TypeAlias = Literal["cut", "archive", "as it is"]
 
 
 class Habits(Struct, frozen=True):
@@ -20,7 +22,7 @@ class Habits(Struct, frozen=True):
 
     durable: bool = True
     runtime: bool = False
-    output: Literal["cut", "archive", "as it is"] = "archive"
+    output: Output = "archive"
     changed_files: bool = True
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from refold.agent.compacting import Compactor, keeping, resolved
-from refold.agent.conversation import Conversation, answers, says
+from refold.agent.compacting import Asked, Compactor
+from refold.agent.conversation import answers, says
 from refold.agent.events import (
     AgentEvent,
     AgentObserver,
@@ -23,8 +23,8 @@ from refold.agent.events import (
 )
 from refold.agent.habits import Habits, habits_of
 from refold.agent.middleware import Action, Middleware, Pipeline, Reset, Situation
-from refold.agent.outputs import OutputLimit, most_tokens
 from refold.agent.runtime_block import runtime_block, with_block
+from refold.agent.setting_up import output_limit, resolved, sized, warnings_of
 from refold.agent.statistics import Statistics
 from refold.agent.tools import Outcome, Tool, definitions, perform
 from refold.core.view import Cause
@@ -33,12 +33,13 @@ from refold.limits.usage import reported
 from refold.outside import Outside
 from refold.outside.retrying import WAITS, retrying
 from refold.recovery import recovering
-from refold.request import Options, counter_for
+from refold.sessions import MemoryStore, Session
 
 if TYPE_CHECKING:
     from refold.agent.cards import DoneCard
     from refold.agent.files import Files
     from refold.agent.heartbeat import Heartbeat
+    from refold.config import Settings
     from refold.core.budget import Budget
     from refold.core.messages import ToolCall
     from refold.core.plan import Plan
@@ -53,7 +54,6 @@ INTERRUPTED = "[Interrupted before this call was done]"
 SKIPPED = "[Not done: the turn was stopped before this call]"
 UNANSWERED = "[The turn was stopped before an answer]"
 NOTHING = "(no output)"
-GIVEN = ("format", "policy", "budget", "window", "model", "system", "tools", "max_output")
 
 
 class Agent:
@@ -67,9 +67,11 @@ class Agent:
         self,
         client: Client,
         *,
-        policy: str | Policy = "refold",
+        policy: str | Policy | None = None,
         tools: Sequence[Tool] = (),
+        session: Session | None = None,
         system: Any = None,
+        settings: Settings | None = None,
         budget: Budget | None = None,
         window: int | None = None,
         max_output: int | None = None,
@@ -88,42 +90,28 @@ class Agent:
         sleep: Callable[[float], Any] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._client = client
-        self._policy = resolved(policy)
-        self._habits = habits or habits_of(self._policy.name)
+        chosen = resolved(policy, session, settings)
+        self._habits = habits or habits_of(chosen.name)
         self._tools = {each.name: each for each in tools}
         if len(self._tools) < len(tools):
             raise UsageError("two tools have one name: give each its own")
-        self._definitions = definitions(tools, client.format) or None
-        self._system = system
-        self._max_output = max_output or (budget.output_reserve if budget else 0) or None
-        self._max_steps, self._windows = max_steps, windows
-        self._called = 0
-        self._again = retrying(self._call, waits, sleep)  # what cannot succeed is not tried again (N12)
-        self._pipeline = Pipeline(middlewares)
+        self._client, self._system = client, system
+        self._files, self._heartbeat, self._windows = files, heartbeat, windows
+        self._on_text, self._clock, self._max_steps = on_text, clock, max_steps
         self._observers = tuple(observers)
-        self._on_text, self._clock, self._files, self._heartbeat = on_text, clock, files, heartbeat
-        self._talk = Conversation()
-        self._compactor = Compactor(
-            Options(
-                format=client.format,
-                policy=self._policy,
-                budget=budget,
-                window=window,
-                max_output=max_output,
-                model=client.model,
-                system=self._with_runtime(0, 0),
-                tools=self._definitions,
-            ),
-            self._outside(outside, summarize),
-            self._tell,
-            clock,
-        )
-        counter = self._policy.counter or counter_for("exact", client.model)
-        most = most_tokens(self._compactor.budget.input)
-        self._limit = OutputLimit(self._habits.output, counter, folder, most)
-        self.statistics = Statistics(self._compactor.budget.window)
-        self._turn = self._step = 0
+        self._again = retrying(self._call, waits, sleep)  # what cannot succeed is not tried again (N12)
+        self._max_output = max_output or (budget.output_reserve if budget else 0) or None
+        asked = Asked(
+            chosen, budget or sized(client.model, chosen, settings, window, max_output), client.model,
+            self._with_runtime(0, 0), definitions(tools, client.format) or None, max_output,
+        )  # fmt: skip
+        self.session = session or Session(MemoryStore(), format=client.format, in_flight=not self._habits.durable)
+        self._lasting = len(self.session.plans)  # plans that do not end with the turn (W18)
+        self._compactor = Compactor(self.session, asked, self._outside(outside, summarize), self._tell, clock)
+        self._pipeline = Pipeline((*middlewares, *warnings_of(settings, asked, self._tell)))
+        self._limit = output_limit(self._habits.output, asked, folder, settings)
+        self.statistics = Statistics(asked.budget.window)
+        self._turn = self._step = self._called = 0
         self._stopping = False
         self._cause = Cause.THRESHOLD  # why the next check compacts, whatever it measures
 
@@ -135,17 +123,17 @@ class Agent:
     @property
     def messages(self) -> list[Any]:
         """What the model sees, in the provider's shape; a compaction changes it at once (O17)."""
-        return list(self._talk.view)
+        return self.session.view()
 
     @property
     def said(self) -> list[Any]:
         """Everything that was said, whatever compactions did."""
-        return list(self._talk.said)
+        return self.session.messages
 
     @property
     def plans(self) -> tuple[Plan, ...]:
         """The plans in force, oldest first."""
-        return self._talk.plans
+        return self.session.plans
 
     def stop(self) -> None:
         """End the turn after what is being done now; calls that are still open get a result that says so."""
@@ -156,7 +144,7 @@ class Agent:
 
         Returns None where nothing could be made smaller.
         """
-        card = self._compactor.compact(self._talk, focus=focus, policy=keeping(self._policy, keep_recent))
+        card = self._compactor.compact(Cause.MANUAL, focus=focus, keep_recent=keep_recent)
         self._after(card)
         return card
 
@@ -184,14 +172,15 @@ class Agent:
 
     def _begin(self, text: str, more: Sequence[str]) -> None:
         self._turn, self._step, self._called, self._stopping = self._turn + 1, 0, 0, False
-        if not self._habits.durable:
-            self._talk.restart()
+        if self.session.in_flight and len(self.session.plans) > self._lasting:
+            self.session.rewind(self._lasting)  # a turn starts from everything that was said (W18)
         changed = self._files.changed() if self._files and self._habits.changed_files else ()
         if changed:
             from refold.agent.files import changed_notice
 
             more = (*more, changed_notice(changed))
-        if self._talk.said and self._talk.said[-1].get("role") != "assistant":
+        said = self.session.messages
+        if said and said[-1].get("role") != "assistant":
             self._say(says("assistant", UNANSWERED))  # an earlier turn ended without one
         self._say(says("user", text, more))
         self._tell(TurnStarted(self._turn, text))
@@ -220,7 +209,7 @@ class Agent:
         self._compacted()
         start = self._clock()
         try:
-            reply = self._again(self._talk.view)
+            reply = self._again(self.session.view())
         except Exception as error:
             reply = self._recovered(error)
         self._say(reply.message)
@@ -237,21 +226,20 @@ class Agent:
             return self._again(messages, max_tokens)
 
         compactor = self._compactor
-        given = {name: getattr(compactor.options, name) for name in GIVEN}
         found = recovering(
-            call, self._talk.said, **given, plans=self._talk.plans, outside=compactor.outside,
-            windows=self._windows, endpoint=self._client.base_url,
+            call, self.session.messages, **compactor.asked.named(), format=self._client.format,
+            plans=self.session.plans, outside=compactor.outside, windows=self._windows, endpoint=self._client.base_url,
         )  # fmt: skip
-        self._after(compactor.adopt(self._talk, found, self._clock() - start))
-        self.statistics = replace(self.statistics, window=compactor.budget.window)
+        self._after(compactor.adopt(found, self._clock() - start))
+        self.statistics = replace(self.statistics, window=compactor.asked.budget.window)
         reply: Reply = found.reply
         return reply
 
     def _compacted(self) -> None:
         cause, self._cause = self._cause, Cause.THRESHOLD
-        decision = self._compactor.decide(self._talk, force=cause is not Cause.THRESHOLD)
+        decision = self._compactor.decide(force=cause is not Cause.THRESHOLD)
         self._tell(replace(decision, turn=self._turn, step=self._step))
-        self._after(self._compactor.prepare(self._talk, decision, cause))
+        self._after(self._compactor.prepare(decision, cause))
 
     def _after(self, card: DoneCard | None) -> None:
         if card is not None:
@@ -262,7 +250,7 @@ class Agent:
         return self._client.complete(
             messages,
             system=self._with_runtime(self._step, self._called),
-            tools=self._definitions,
+            tools=self._compactor.asked.tools,
             max_tokens=max_tokens or self._max_output,
             on_text=self._on_text,
         )
@@ -272,7 +260,8 @@ class Agent:
             usage = reported(reply.usage).usage()
         except UsageError:  # a server that reports nothing
             return
-        self._talk.usage = usage
+        self.session.report(reply.usage)
+        self._compactor.last_known = usage.prompt
         self.statistics = self.statistics.after(usage, seconds)
         if usage.prompt > self.statistics.window:
             self._cause = Cause.SILENT_OVERFLOW  # O13
@@ -306,10 +295,10 @@ class Agent:
         return shown, outcome.is_error
 
     def _say(self, *natives: Any) -> None:
-        self._talk.append(natives)
+        self.session.append(natives)
 
     def _situation(self) -> Situation:
-        return Situation(self.statistics, self._step, len(self._talk.view))
+        return Situation(self.statistics, self._step, len(self.session.ids))
 
     def _with_runtime(self, step: int, called: int) -> Any:
         return with_block(self._system, runtime_block(step, called)) if self._habits.runtime else self._system

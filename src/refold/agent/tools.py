@@ -123,7 +123,7 @@ def _accepted(function: Function, name: str) -> type[Struct]:
 
 
 def _default(value: Any) -> Any:
-    return msgspec.field(default_factory=lambda: value) if isinstance(value, list | dict | set) else value
+    return msgspec.field(default_factory=value.copy) if isinstance(value, list | dict | set) else value
 
 
 def _arguments(wanted: Tool, text: str) -> Mapping[str, Any]:

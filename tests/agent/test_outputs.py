@@ -1,0 +1,43 @@
+import stat
+from pathlib import Path
+
+import pytest
+
+from refold.agent.outputs import OutputLimit, most_tokens, saving
+from refold.core.counting import CharCounter
+from tests.agent.kit import Watched, calls, results
+
+FOUR = CharCounter(4)
+
+
+def test_equal_outputs_share_a_file_and_others_never_do(tmp_path):
+    save = saving(tmp_path / "outputs")
+    assert save("x") == save("x")
+    assert save("x") != save("y")
+    assert stat.S_IMODE(Path(save("x")).stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(("budget", "expected"), [(1_000_000, 40_000), (32_000, 8_000), (1, 1)])
+def test_a_small_window_archives_smaller_outputs(budget, expected):
+    assert most_tokens(budget) == expected
+
+
+def test_without_a_folder_what_would_be_archived_is_cut():
+    limit = OutputLimit("archive", FOUR, max_tokens=1_000)
+    assert limit("x" * 4_000) == "x" * 4_000
+    assert len(limit("x" * 40_000)) <= 4_000
+
+
+def test_the_transcript_gets_what_the_model_gets(tmp_path):
+    run = Watched([calls("word " * 40_000), "Done."], folder=tmp_path, policy="claude-code")
+    run.agent.run("go")
+    (shown,) = results(run.agent.said)
+    assert len(shown) < 3_000
+    assert str(tmp_path) in shown
+    assert (tmp_path / shown.split(str(tmp_path) + "/")[1].split("]")[0]).read_text() == "word " * 40_000
+
+
+def test_an_empty_output_says_so():
+    run = Watched([calls(""), "Done."])
+    run.agent.run("go")
+    assert results(run.agent.said) == ["(no output)"]
