@@ -1,4 +1,4 @@
-"""`refold demo`: every policy on invented conversations, small and large, without a key or a file."""
+"""`refold demo`: every policy on invented conversations and in an agent at work, without a key or a file."""
 
 from __future__ import annotations
 
@@ -44,20 +44,24 @@ class Trial(NamedTuple):
 )
 @options.as_json
 def command(policy: str | None, windows: tuple[int, ...], as_json: bool) -> None:
-    """Run every policy over invented conversations at two windows, and show what each does."""
+    """Run every policy over invented conversations, and have an agent work under each; show what each does."""
     from refold import demo, policies
-    from refold.cli import show
+    from refold.cli import demo_mail, show
 
     if policy:
         options.policy_of(policy)
     names = (policy,) if policy else policies.names()
     runs = [(each, window, name) for each in demo.conversations() for window in windows or WINDOWS for name in names]
     trials = [_tried(*run) for run in show.progress(runs, "Compacting")]
+    tasks = [(name, *size) for size in demo_mail.WINDOWS for name in names]
+    worked = [demo_mail.tried(*task) for task in show.progress(tasks, "Reading e-mails")]
     if as_json:
-        show.emit([trial._asdict() for trial in trials])
+        show.emit([trial._asdict() for trial in trials] + [trial._asdict() | {"example": "task"} for trial in worked])
         return
     for example, window in dict.fromkeys((trial.example, trial.window) for trial in trials):
         _print([trial for trial in trials if (trial.example, trial.window) == (example, window)])
+    for window, _ in demo_mail.WINDOWS:
+        demo_mail.table([trial for trial in worked if trial.window == window])
     show.line("\nCounts are exact; triggers and goals are by each policy's own count.")
     show.line("On a file of your own: refold plan FILE --window 200k")
 
