@@ -271,11 +271,11 @@ class Session:
 
     def condense(self, first: MessageId, last: MessageId, summary: str) -> Plan:
         """Put a summary of your own in place of the messages of the view from one to another (N08)."""
-        return self._tagged(condensing(self._view(), first, last, summary, self._named_format))
+        return self._tagged(condensing(self._view(), first, last, summary, self.format or ""))
 
     def truncate(self, first: MessageId, last: MessageId, marker: str = MARKER) -> Plan:
         """Put a marker in place of the messages of the view from one to another (N08)."""
-        return self._tagged(truncating(self._view(), first, last, marker, self._named_format))
+        return self._tagged(truncating(self._view(), first, last, marker, self.format or ""))
 
     def untag(self, what: str) -> None:
         """Take one plan off, by its id or that of its summary or marker, and leave the others in force (N08)."""
@@ -331,14 +331,10 @@ class Session:
         """Return the originals of this conversation that hold all words of a query, newest first."""
         return search(self.store, query, self.lineage, limit)
 
-    @property
-    def _named_format(self) -> str:
-        return self.format or ""
-
     def _seen(self) -> list[Any]:
         if not self._held.natives:
             return []
-        return self._shown.follow(formats.find(self._named_format), self._held.transcript, self.plans)
+        return self._shown.follow(formats.find(self.format or ""), self._held.transcript, self.plans)
 
     def _usage(self) -> Usage | None:
         last = self._log.state.usage

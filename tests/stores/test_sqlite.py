@@ -1,0 +1,55 @@
+import os
+import stat
+
+import pytest
+
+from refold.sessions import SQLStore, open_store
+from refold.sessions.databases import SQLite
+from tests.stores.contract import Contract
+from tests.stores.messages import chained
+
+
+class TestSQLite(Contract):
+    @pytest.fixture
+    def store(self, clock, tmp_path):
+        with SQLStore(SQLite(tmp_path / "new" / "sessions.db", 5), clock) as store:
+            yield store
+
+    def test_the_files_and_a_folder_made_for_them_are_readable_by_their_owner_only(self, store, said, tmp_path):
+        folder = tmp_path / "new"
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        files = list(folder.iterdir())
+        assert {file.name for file in files} >= {"sessions.db", "sessions.db-wal"}
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+    def test_every_commit_is_on_the_disk(self, store):
+        with store._database.engine.connect() as connection:
+            assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+            assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+            assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
+
+
+def test_a_file_that_others_could_read_is_closed_to_them(tmp_path):
+    path = tmp_path / "sessions.db"
+    open_store(path).close()
+    path.chmod(0o644)
+    open_store(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_mask_of_the_process_does_not_matter(tmp_path):
+    before = os.umask(0)
+    try:
+        open_store(tmp_path / "deep" / "er" / "sessions.db").close()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "deep" / "er").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "deep" / "er" / "sessions.db").stat().st_mode) == 0o600
+
+
+def test_a_store_opened_again_holds_what_was_written(tmp_path):
+    said = chained("one", "two")
+    with open_store(tmp_path / "s.db") as store:
+        store.append("a", said, store.create("a", "openai-chat").tip)
+    with open_store(f"sqlite:///{tmp_path / 's.db'}") as store:
+        assert list(store.load("a").natives) == [message.id for message in said]
