@@ -55,6 +55,7 @@ MAY_IMPORT = {
     "outside": {"core", "limits", "formats", "stages", "counting", "guard", "outside"},
     "inventions": set(),
     "learned": set(),
+    "config": {"core", "limits", "policies", "stages"},
     "recovery": {"core", "limits", "outside", "stages", "request", "api", "aio", "learned"},
     "guard": {"core", "prompts", "stages", "inventions"},
     "transcripts": {"transcripts"},

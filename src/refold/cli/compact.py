@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from refold.cli.files import Conversation
+    from refold.outside import Outside
     from refold.result import Result
 
 
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
 @click.option("--plan-out", metavar="PLAN", help="Keep the plan, for `refold apply` and `refold diff`.")
 @options.reading
 @options.budgeted
+@options.summarized
 @options.as_json
 def command(
-    files: tuple[str, ...], out: str, plan_out: str | None, how: options.Reading, asked: options.Asked, as_json: bool
-) -> int:
+    files: tuple[str, ...], out: str, plan_out: str | None, how: options.Reading, asked: options.Asked,
+    outside: Outside, as_json: bool,
+) -> int:  # fmt: skip
     """Compact conversations and write them in the provider's own shape.
 
     With system prompt or tools apart, a request body is written, else the list of messages. With several files OUT
@@ -41,7 +44,7 @@ def command(
         raise UsageError("messages and plan cannot both go to standard output: name a file for one of them")
     if plan_out is not None:
         output.writable(plan_out)
-    return each(files, out, how, "Compacting", lambda talk: _compacted(talk, asked, plan_out), as_json=as_json)
+    return each(files, out, how, "Compacting", lambda talk: _compacted(talk, asked, outside, plan_out), as_json=as_json)
 
 
 def each(
@@ -85,16 +88,15 @@ def written(talk: Conversation, result: Result, out: str, *, as_json: bool) -> N
     show.note(f"{talk.label}: {did if not plan.empty else 'nothing to do, written as it was'}")
 
 
-def _compacted(talk: Conversation, asked: options.Asked, plan_out: str | None) -> Result:
+def _compacted(talk: Conversation, asked: options.Asked, outside: Outside, plan_out: str | None) -> Result:
     from refold import api
     from refold.cli import output
     from refold.core.wire import dump_plan
-    from refold.outside import Outside
     from refold.request import request_for
     from refold.result import proven
 
     request = request_for(talk.recorded.messages, asked.of(talk.recorded))
-    result = proven(request, api.drive(request, Outside()), talk.recorded.messages)
+    result = proven(request, api.drive(request, outside), talk.recorded.messages)
     if plan_out is not None:
         output.write(plan_out, dump_plan(result.plan, indent=2) + b"\n")
     return result

@@ -10,7 +10,7 @@ import rich_click as click
 
 __all__ = ["cli", "main"]
 
-COMMANDS = ("stats", "plan", "diff", "compact", "apply", "check", "repair", "models", "policies", "demo")
+COMMANDS = ("stats", "plan", "diff", "compact", "apply", "check", "repair", "models", "policies", "config", "demo")
 OK, BROKEN, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 

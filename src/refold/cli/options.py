@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 import rich_click as click
 
 if TYPE_CHECKING:
+    from refold.config import Settings
     from refold.core.policy import Policy
+    from refold.outside import Outside
+    from refold.outside.summarizers import SummaryCost
     from refold.request import Options
     from refold.transcripts import Recorded
 
@@ -26,6 +29,7 @@ __all__ = [
     "policy_of",
     "reading",
     "sized",
+    "summarized",
 ]
 
 P = ParamSpec("P")
@@ -37,7 +41,7 @@ UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 class Asked(NamedTuple):
     """What the user said about policy and budget."""
 
-    policy: str = "refold"
+    policy: str | None = None
     window: int | None = None
     model: str | None = None
     budget: int | None = None
@@ -56,19 +60,25 @@ class Asked(NamedTuple):
     def of(self, found: Recorded) -> Options:
         """Return the arguments for one conversation; window and model of the file hold where none were given.
 
+        Policy, switches and the user's own windows are those of the settings in force.
+
         Raises:
             UnknownModel: no table knows the model, and no window was given.
             BadBudget: neither the user nor the file says how much a request may hold.
         """
+        from refold.config import Settings
         from refold.request import Options
 
+        settings = Settings.load({"policy": self.policy})
         window, model = self.window, self.model
         if not self.sized:
             window, model = found.window, found.model
         if window is None and self.budget is None:
+            window, model = _configured(settings, model)
+        if window is None and self.budget is None:
             _known(model, in_file=self.model is None)
         return Options(
-            format=found.format, policy=policy_of(self.policy), budget=self.budget,
+            format=found.format, policy=settings.apply_to(policy_of(settings.policy)), budget=self.budget,
             model=model or found.model, window=window, goal=self.goal, system=found.system, tools=found.tools,
             usage=_last_report(found) if self.reported else None, force=self.force,
             instructions=self.instructions, max_output=self.max_output, counter=self.counter,
@@ -152,6 +162,20 @@ def reading(function: Callable[..., R]) -> Callable[..., R]:
     return read
 
 
+def summarized(function: Callable[..., R]) -> Callable[..., R]:
+    """Add the options on a model that writes summaries; the command gets who answers needs as `outside`."""
+
+    @click.option(
+        "--summarize-with", metavar="MODEL", help="Model that writes summaries, behind a guard; none by default."
+    )
+    @click.option("--base-url", metavar="URL", help="Where it is asked: any server that speaks as OpenAI does.")
+    @functools.wraps(function)
+    def summarize(summarize_with: str | None, base_url: str | None, *args: Any, **rest: Any) -> R:
+        return function(*args, outside=_outside(summarize_with, base_url), **rest)
+
+    return summarize
+
+
 def sized(function: Callable[..., R]) -> Callable[..., R]:
     """Add the options on policy and size of a request, not on a run; the command gets them as one `asked`."""
     return _gathered(function, (*_POLICY, *_SIZE))
@@ -163,7 +187,7 @@ def budgeted(function: Callable[..., R]) -> Callable[..., R]:
 
 
 _POLICY = (
-    click.option("-p", "--policy", default="refold", show_default=True, help="Policy by name, or a file with one."),
+    click.option("-p", "--policy", help="Policy by name, or a file with one; by default what is configured: refold."),
 )
 _SIZE = (
     click.option("-w", "--window", type=Tokens(), help="Context window in tokens."),
@@ -215,6 +239,40 @@ def _tokens(text: str) -> int | None:
     if not match or ("." in match[1] and not match[2]):
         return None
     return int(float(re.sub(r"[_,]", "", match[1])) * UNITS[match[2]])
+
+
+def _configured(settings: Settings, model: str | None) -> tuple[int | None, str | None]:
+    """Return the window that the user set for all models or for this one, and the model that a deployment is."""
+    if settings.window is not None or (model is not None and settings.window_of(model).source == "override"):
+        return settings.window_of(model).window, model
+    return None, settings.deployments.get(model or "", model)
+
+
+def _outside(model: str | None, base_url: str | None) -> Outside:
+    """Return who answers needs: a summarizer where a model is named or configured, else nobody."""
+    from refold.config import Settings
+    from refold.outside import Outside
+
+    settings = Settings.load({"summarize_with": model, "summarize_base_url": base_url})
+    if settings.summarizer_model is None:
+        return Outside()
+    from refold.outside.clients import client
+    from refold.outside.summarizers import guarded, model_summarizer, retrying
+
+    asked = client(settings.summarizer_model, settings.summarize_base_url or settings.base_url)
+    if (context := click.get_current_context()) is not None:
+        context.call_on_close(asked.close)
+    size = settings.window_of(asked.model)
+    window = size.window if size.source == "override" else None
+    return Outside(summarize=guarded(retrying(model_summarizer(asked, window=window, observers=[_told]))))
+
+
+def _told(cost: SummaryCost) -> None:
+    """Say on standard error what a summary cost."""
+    from refold.cli import show
+
+    dollars = "" if cost.dollars is None else f", US$ {cost.dollars:.4f}"
+    show.note(f"summary by {cost.model}: {cost.usage.prompt:,} tokens in, {cost.usage.completion:,} out{dollars}")
 
 
 def _known(model: str | None, *, in_file: bool) -> None:

@@ -49,10 +49,10 @@ class Row(Struct, frozen=True):
     new: Message | None = None
 
 
-def planned(messages: Sequence[Any], options: Options) -> tuple[Request, Plan]:
+def planned(messages: Sequence[Any], options: Options, outside: Outside | None = None) -> tuple[Request, Plan]:
     """Plan, and return the request with the counter that the plan's sizes are by."""
     request = request_for(messages, options)
-    made = api.drive(request, Outside())
+    made = api.drive(request, outside or Outside())
     if made.sizes.before != request.view.tokens:
         request = request.recounted()
     return request, made

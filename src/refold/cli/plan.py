@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from refold.cli.outcome import Row
     from refold.core.plan import Plan
     from refold.core.view import View
+    from refold.outside import Outside
 
 STYLES = {"cleared": "yellow", "shortened": "yellow", "hidden": "red", "inserted": "green", "changed": "yellow"}
 CANNOT_FIT = 1
@@ -24,9 +25,10 @@ LONG = 3  # a run of messages with one fate and more than this many is one line
 @click.argument("file")
 @options.reading
 @options.budgeted
+@options.summarized
 @click.option("--all", "every", is_flag=True, help="Every message on a line of its own.")
 @options.as_json
-def command(file: str, how: options.Reading, asked: options.Asked, every: bool, as_json: bool) -> int:
+def command(file: str, how: options.Reading, asked: options.Asked, outside: Outside, every: bool, as_json: bool) -> int:
     """Show what a compaction would do to each message, and why, without doing it.
 
     Exit code 1 when what is left would not fit.
@@ -36,7 +38,7 @@ def command(file: str, how: options.Reading, asked: options.Asked, every: bool, 
 
     talk = files.only(file, how)
     with show.working("Planning"):
-        request, made = outcome.planned(talk.recorded.messages, asked.of(talk.recorded))
+        request, made = outcome.planned(talk.recorded.messages, asked.of(talk.recorded), outside)
     if as_json:
         click.echo(dump_plan(made))
     else:

@@ -25,7 +25,7 @@ class Outside(Struct, frozen=True):
     it refuses for its size is asked again in parts (W09).
     """
 
-    summarize: Callable[[Summarize], str | Awaitable[str]] | None = None
+    summarize: Callable[[Summarize], str | Refused | Awaitable[str | Refused]] | None = None
     read_file: Callable[[ReadFile], str] | None = None
     archive: Callable[[Archive], str] | None = None
     count: Callable[[CountExactly], int] | None = None
@@ -113,15 +113,15 @@ def _answer(need: Need, given: Any) -> Answer:
             return Refused(f"the answer was of type {type(given).__name__}, which is not what was asked for")
 
 
-def _waited(pending: Awaitable[str]) -> Any:
+def _waited(pending: Awaitable[Any]) -> Any:
     """Wait for a coroutine from synchronous code, beside a running event loop too."""
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
 
-    async def run() -> str:
+    async def run() -> Any:
         return await pending
 
-    coroutine: Coroutine[Any, Any, str] = run()
+    coroutine: Coroutine[Any, Any, Any] = run()
     try:
         try:
             asyncio.get_running_loop()

@@ -1,0 +1,321 @@
+"""Settings: from arguments, the environment (`REFOLD_*`), and `refold.toml`, in that order."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold import policies
+from refold.core.budget import Exactly, Never, Share
+from refold.core.policy import Policy, When
+from refold.errors import UsageError
+from refold.limits import models
+from refold.limits.tool_output import MAX_BYTES, MAX_LINES, Output, truncate_output
+from refold.stages.clear import Clear
+from refold.stages.deduplicate import DeduplicateReads
+from refold.stages.slide import Slide
+from refold.stages.supersede import Supersede
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from refold.core.budget import Budget, Limit
+    from refold.core.policy import Step
+
+__all__ = ["ALIASES", "FILE", "NAMED_BY", "Settings", "names", "variable"]
+
+FILE = "refold.toml"
+NAMED_BY = "REFOLD_CONFIG"  # the variable that names another file
+BELOW = 0.75  # of a trigger that was lowered: where compaction stops, if the policy's own goal lies above
+WARNED_AT = 0.5  # of the threshold, V13
+DEFAULT, ARGUMENT = "default", "argument"
+TRUE, FALSE = frozenset({"true", "1", "yes", "on"}), frozenset({"false", "0", "no", "off"})
+UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
+
+# Variables of NeuroLink, read after our own.
+ALIASES = {
+    "NEUROLINK_TOKEN_THRESHOLD": "auto_compact_threshold",
+    "NEUROLINK_SUMMARIZATION_ENABLED": "enable_summarization",
+    "NEUROLINK_SUMMARIZATION_MODEL": "summarize_with",
+}
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """What is set; `sources` says of each setting where it comes from.
+
+    A default of `threshold` and `auto_compact_threshold` is what the systems they come from have (N17, V13); the
+    policy's own trigger stays unless one of them is set.
+    """
+
+    policy: str = "refold"
+    model: str | None = None
+    base_url: str | None = None
+    window: int | None = None
+    windows: dict[str, int] = {}
+    deployments: dict[str, str] = {}
+    store: str | None = None
+    summarize_with: str | None = None
+    summarize_base_url: str | None = None
+    enable_summarization: bool = True
+    enabled: bool = True  # N17, down to file_read_budget_percent
+    threshold: float = 0.80
+    enable_pruning: bool = True
+    enable_deduplication: bool = True
+    enable_sliding_window: bool = True
+    max_tool_output_bytes: int = MAX_BYTES
+    max_tool_output_lines: int = MAX_LINES
+    file_read_budget_percent: float = 0.60
+    auto_compact_threshold: int = 200_000  # V13
+    context_warnings: bool = False  # V13
+    sources: dict[str, str] = {}
+
+    @classmethod
+    def load(
+        cls,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        file: str | Path | None = None,
+    ) -> Settings:
+        """Return the settings in force: an argument wins over the environment, the environment over the file.
+
+        `arguments` of None are not given. `file` is a path that must exist; without it the one that `REFOLD_CONFIG`
+        names, or `refold.toml` in the working folder where there is one.
+
+        Raises:
+            UsageError: a setting there is none of, or a value that cannot be, with its place and the remedy.
+        """
+        space = os.environ if environ is None else environ
+        given: dict[str, tuple[Any, str]] = {}
+        for values in (_of_file(_path(file, space)), _of_environment(space), _of_arguments(arguments or {})):
+            given |= values
+        checked = {name: _checked(name, value, place) for name, (value, place) in given.items()}
+        sources = {name: given[name][1] if name in given else DEFAULT for name in names()}
+        return cls(**checked, sources=sources)
+
+    def is_set(self, name: str) -> bool:
+        """Tell whether a setting was given, and is not the default."""
+        return self.sources.get(name, DEFAULT) != DEFAULT or getattr(self, name) != _DEFAULTS[name]
+
+    def chosen(self) -> Policy:
+        """Return the policy that is named, with the settings applied."""
+        return self.apply_to(policies.find(self.policy))
+
+    def apply_to(self, policy: Policy) -> Policy:
+        """Return a policy as these settings have it: its trigger, and without the steps that are switched off."""
+        steps = tuple(step for step in policy.steps if self._keeps(step))
+        trigger, goal = self._trigger(policy), policy.goal
+        if trigger is not policy.trigger:
+            goal = _below(trigger, goal, self.window_of().window if self._sized else None)
+        after = self.apply_to(policy.after_overflow) if policy.after_overflow is not None else None
+        changed = {"steps": steps, "trigger": trigger, "goal": goal, "after_overflow": after}
+        return policy if all(changed[name] == getattr(policy, name) for name in changed) else replace(policy, **changed)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what `refold.compact` and `refold.plan` are to be given: policy, model and window."""
+        given: dict[str, Any] = {"policy": self.chosen()}
+        if self.model is not None:
+            given["model"] = self.deployments.get(self.model, self.model)
+        if self.window is not None or self._sized:
+            given["window"] = self.window_of().window
+        return given
+
+    def window_of(self, model: str | None = None) -> models.Window:
+        """Return the window of a model: the one that is set, the row of `windows`, or what the tables know."""
+        name = model or self.model
+        return models.window(name, override=self.window or self.windows or None, deployments=self.deployments)
+
+    def tool_output(self, text: str, save: Callable[[str], str] | None = None) -> Output:
+        """Return an output of a tool cut to the bytes and lines that are set (N14)."""
+        return truncate_output(text, self.max_tool_output_bytes, self.max_tool_output_lines, save=save)
+
+    def file_budget(self, window: int, used: int, max_output: int = 0) -> int:
+        """Return the tokens for files: the share that is set of what the window has left (N15)."""
+        return max(0, window - used - max_output) * round(self.file_read_budget_percent * 10_000) // 10_000
+
+    def warns_at(self, policy: Policy, budget: Budget) -> int | None:
+        """Return the tokens from which a warning is due, half the trigger; None where warnings are off (V13)."""
+        off = not self.context_warnings or isinstance(policy.trigger, Never)
+        return None if off else int(policy.trigger.tokens(budget) * WARNED_AT)
+
+    @property
+    def summarizer_model(self) -> str | None:
+        """The model that writes summaries; None where none is named or summaries are off."""
+        return self.summarize_with if self.enable_summarization else None
+
+    @property
+    def _sized(self) -> bool:
+        return self.window is not None or (self.model is not None and not self.window_of().assumed)
+
+    def _keeps(self, step: Step) -> bool:
+        stage = step.stage
+        off = (
+            (not self.enabled and step.when is When.EVERY_CALL)
+            or (not self.enable_pruning and isinstance(stage, Clear))
+            or (not self.enable_deduplication and isinstance(stage, DeduplicateReads | Supersede))
+            or (not self.enable_sliding_window and isinstance(stage, Slide) and step.when is not When.OVER_BUDGET)
+        )
+        return not off
+
+    def _trigger(self, policy: Policy) -> Limit:
+        if not self.enabled:
+            return Never()
+        share, tokens = self.is_set("threshold"), self.is_set("auto_compact_threshold")
+        if share and tokens:
+            by_share, by_tokens = (self.sources.get(name, ARGUMENT) for name in ("threshold", "auto_compact_threshold"))
+            if _rank(by_share) == _rank(by_tokens):
+                raise UsageError(
+                    f"threshold ({by_share}) and auto_compact_threshold ({by_tokens}) both set the trigger: give one"
+                )
+            share = _rank(by_share) > _rank(by_tokens)
+            tokens = not share
+        if tokens:
+            return policies.threshold(self.auto_compact_threshold)
+        return Share(self.threshold, inclusive=True) if share else policy.trigger
+
+
+_DEFAULTS: dict[str, Any] = {name: getattr(Settings(), name) for name in Settings.__struct_fields__}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all settings."""
+    return tuple(name for name in Settings.__struct_fields__ if name != "sources")
+
+
+def variable(name: str) -> str:
+    """Return the variable of the environment that sets a setting."""
+    return f"REFOLD_{name.upper()}"
+
+
+def _below(trigger: Limit, goal: Limit, window: int | None) -> Limit:
+    """Return a goal under the trigger, for a compaction that stops above it would be due again at once."""
+    match trigger, goal:
+        case Share(share=share), Share() if goal.share >= share and not goal.of_window:
+            return Share(share * BELOW)
+        case Exactly(count=count), Share() if window is not None and count <= window * goal.share:
+            return Exactly(int(count * BELOW))
+        case Exactly(count=count), Exactly() if goal.count >= count:
+            return Exactly(int(count * BELOW))
+        case _:
+            return goal
+
+
+def _rank(source: str) -> int:
+    return 2 if source == ARGUMENT else 1 if source.startswith("environment") else 0
+
+
+def _path(file: str | Path | None, space: Mapping[str, str]) -> Path | None:
+    named = file or space.get(NAMED_BY)
+    if named is None:
+        return Path(FILE) if Path(FILE).is_file() else None
+    if not Path(named).is_file():
+        by = "" if file else f" ({NAMED_BY})"
+        raise UsageError(f"there is no file {named}{by}: name a TOML file of settings")
+    return Path(named)
+
+
+def _of_file(path: Path | None) -> dict[str, tuple[Any, str]]:
+    if path is None:
+        return {}
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is no TOML: {error}") from None
+    return {_known(key, str(path)): (value, f"{path}: {key}") for key, value in found.items()}
+
+
+def _of_environment(space: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
+    aliases = {field: (space[name], f"environment {name}") for name, field in ALIASES.items() if space.get(name)}
+    ours = {
+        name: (space[variable(name)], f"environment {variable(name)}") for name in names() if space.get(variable(name))
+    }
+    return aliases | ours
+
+
+def _of_arguments(arguments: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+    return {_known(name, ARGUMENT): (value, ARGUMENT) for name, value in arguments.items() if value is not None}
+
+
+def _known(key: str, place: str) -> str:
+    """Return the name of a setting, written in any of three ways: max_lines, max-lines, maxLines."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).replace("-", "_").lower()
+    if name not in names():
+        near = get_close_matches(name, names(), n=1)
+        raise UsageError(f"{place}: there is no setting {key!r}{f'; did you mean {near[0]}?' if near else ''}")
+    return name
+
+
+def _checked(name: str, value: Any, place: str) -> Any:
+    """Return a value in the type of its setting and within its bounds."""
+    kind = get_type_hints(Settings)[name]
+    try:
+        found = _converted(kind, value)
+    except (ValueError, TypeError, msgspec.MsgspecError):
+        raise _wrong(name, value, place) from None
+    bad = (
+        (name in {"threshold", "file_read_budget_percent"} and not 0 < found <= 1)
+        or (name in {"max_tool_output_bytes", "max_tool_output_lines"} and found < 1)
+        or (name == "window" and not 0 < found <= models.LARGEST)
+        or (name == "windows" and not all(0 < size <= models.LARGEST for size in found.values()))
+    )
+    if bad:
+        raise _wrong(name, value, place)
+    return found
+
+
+def _converted(kind: Any, value: Any) -> Any:
+    """Return a value of a file as it is, a text of the environment as what it says."""
+    if kind is bool:
+        return _truth(value)
+    if isinstance(value, str) and kind in (int, int | None):
+        return _tokens(value)
+    if isinstance(value, str) and kind is float:
+        return float(value.rstrip("%")) / (100 if value.endswith("%") else 1)
+    if isinstance(value, str) and kind not in (str, str | None):
+        value = msgspec.json.decode(value)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return msgspec.convert(value, kind)
+
+
+def _truth(value: Any) -> bool:
+    word = str(value).strip().lower()
+    if word not in TRUE | FALSE:
+        raise ValueError(value)
+    return word in TRUE
+
+
+def _tokens(text: str) -> int:
+    found = re.fullmatch(r"(-?\d[\d_,]*)([km]?)", text.strip().lower())
+    if found is None:
+        raise ValueError(text)
+    return int(re.sub(r"[_,]", "", found[1])) * UNITS[found[2]]
+
+
+REMEDIES: dict[str, str] = {
+    "threshold": "give a share above 0 and up to 1, as in 0.8",
+    "file_read_budget_percent": "give a share above 0 and up to 1, as in 0.6",
+    "windows": 'give a table of models and tokens, as in {"my-model" = 32000}',
+    "deployments": 'give a table of deployments and models, as in {"prod" = "gpt-4o"}',
+}
+BY_KIND: dict[Literal["bool", "int", "text"], str] = {
+    "bool": "give true or false",
+    "int": "give a whole number, as in 200000 or 200k",
+    "text": "give a text",
+}
+
+
+def _wrong(name: str, value: Any, place: str) -> UsageError:
+    kind = get_type_hints(Settings)[name]
+    by_kind = BY_KIND["bool" if kind is bool else "int" if kind in (int, int | None) else "text"]
+    where = place if place != ARGUMENT else f"argument {name}"
+    return UsageError(f"{where} = {value!r} cannot be {name}: {REMEDIES.get(name, by_kind)}")
