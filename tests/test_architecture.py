@@ -83,6 +83,10 @@ MAY_IMPORT = {
         *("core", "formats", "policies", "stages", "limits", "counting", "outside", "request", "result", "meter"),
         *("api", "sessions", "recovery", "learned", "config", "agent"),
     },
+    "gateway": {
+        *("core", "formats", "policies", "stages", "limits", "counting", "outside", "request", "result", "meter"),
+        *("api", "sessions", "recovery", "learned", "config", "gateway"),
+    },
     "errors": set(),
     "demo": {"core", "counting", "demo"},
 }

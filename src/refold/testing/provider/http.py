@@ -67,7 +67,7 @@ class Server:
         )  # fmt: skip
         self._loop = _Loop(config)
         self._thread = threading.Thread(target=self._serve, name="scripted-provider", daemon=True)
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else no TCP_NODELAY
 
     def start(self) -> int:
         """Serve in a thread of its own, and return the port when requests are taken."""

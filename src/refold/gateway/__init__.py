@@ -1,0 +1,1 @@
+"""The gateway: any agent, any SDK, one changed base URL."""

@@ -1,0 +1,94 @@
+"""The gateway as an ASGI application: it stands between clients and their providers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refold.gateway.dialects import route
+from refold.gateway.door import Door
+from refold.gateway.http import Gone, Refusal, read_body, refuse
+from refold.gateway.relay import relay, while_there
+from refold.gateway.upstream import Upstream, from_upstream, to_upstream
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from refold.gateway.dialects import Route
+    from refold.gateway.http import Headers, Receive, Scope, Send
+    from refold.gateway.settings import Settings
+
+__all__ = ["Gateway"]
+
+
+class Gateway:
+    """An ASGI application; its server must send it the lifespan events."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._door = Door(settings)
+        self._upstream: Upstream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection's request, or start and end."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await self._serve(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        self._upstream = Upstream(self.settings)
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self._upstream.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        where = route(scope["method"], scope["path"], headers)
+        try:
+            path = self._door.admitted(scope["path"], headers)
+            where = route(scope["method"], path, headers)
+            if where.kind == "other":
+                await self._through(scope, path, where, receive, send)
+            else:
+                await self._chat(scope, path, where, receive, send)
+        except Refusal as refusal:
+            await refuse(send, where.dialect.provider, refusal)
+        except Gone:
+            return
+
+    async def _through(self, scope: Scope, path: str, where: Route, receive: Receive, send: Send) -> None:
+        """Pass anything that carries no conversation, however large, in both directions as it comes."""
+        url = self._upstream.address(where.dialect.provider, path, scope["query_string"])
+        headers: Headers = scope["headers"]
+        sized = [(name, value) for name, value in headers if name == b"content-length"]
+        has_body = bool(sized and sized[0][1] != b"0") or any(name == b"transfer-encoding" for name, _ in headers)
+        body = _parts(receive) if has_body else None
+        answer = await self._upstream.send(scope["method"], url, [*to_upstream(headers), *sized], body)
+        try:
+            async with while_there(receive):
+                await relay(send, answer, from_upstream(answer))
+        finally:
+            answer.close()
+
+    async def _chat(self, scope: Scope, path: str, where: Route, receive: Receive, send: Send) -> None:
+        headers: Headers = scope["headers"]
+        body = await read_body(receive, dict(headers), self.settings.max_body, self.settings.body_timeout)
+        url = self._upstream.address(where.dialect.provider, path, scope["query_string"])
+        async with while_there(receive):
+            answer = await self._upstream.send(scope["method"], url, to_upstream(headers), body)
+            try:
+                await relay(send, answer, from_upstream(answer))
+            finally:
+                answer.close()
+
+
+async def _parts(receive: Receive) -> AsyncIterator[bytes]:
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        yield message.get("body", b"")
+        more = message.get("more_body", False)

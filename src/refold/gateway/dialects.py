@@ -1,0 +1,93 @@
+"""What the gateway knows of each provider's protocol: which paths carry a conversation, where, and how errors look."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from urllib.parse import unquote
+
+import msgspec
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["DIALECTS", "Dialect", "Kind", "Route", "error_body", "route"]
+
+Kind: TypeAlias = Literal["chat", "count", "compact", "other"]
+
+
+class Dialect(Struct, frozen=True):
+    """One protocol: its provider, the format of its messages, and the keys of a body that hold what is looked at."""
+
+    provider: str
+    format: str = ""
+    messages: str = ""
+    system: tuple[str, ...] = ()
+    max_output: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()  # keys that name a history kept upstream, which cannot be seen from here
+
+
+DIALECTS = {
+    "chat": Dialect("openai", "openai-chat", "messages", (), ("max_completion_tokens", "max_tokens")),
+    "responses": Dialect(
+        "openai", "openai-responses", "input", ("instructions",), ("max_output_tokens",),
+        ("previous_response_id", "conversation"),
+    ),
+    "anthropic": Dialect("anthropic", "anthropic", "messages", ("system",), ("max_tokens",)),
+    "gemini": Dialect("gemini", "gemini", "contents", ("systemInstruction", "system_instruction"), (),
+                      ("cachedContent", "cached_content")),
+}  # fmt: skip
+_OTHER = {provider: Dialect(provider) for provider in ("openai", "anthropic", "gemini")}
+
+_PATHS: tuple[tuple[re.Pattern[str], str, Kind], ...] = (
+    (re.compile(r"(?:/v1)?/chat/completions"), "chat", "chat"),
+    (re.compile(r"(?:/v1)?/responses"), "responses", "chat"),
+    (re.compile(r"(?:/v1)?/responses/compact"), "responses", "compact"),
+    (re.compile(r"/v1/messages"), "anthropic", "chat"),
+    (re.compile(r"/v1/messages/count_tokens"), "anthropic", "count"),
+    (re.compile(r"/v1(?:alpha|beta)?/models/([^/:]+):(?:generateContent|streamGenerateContent)"), "gemini", "chat"),
+    (re.compile(r"/v1(?:alpha|beta)?/models/([^/:]+):countTokens"), "gemini", "count"),
+)
+_GEMINI_PATH = re.compile(r"/v1(?:alpha|beta)|/upload/v1beta|/v1/models/[^/]+:")
+
+
+class Route(Struct, frozen=True):
+    """Where a request belongs: its dialect, what it asks for, and the model where the path names it."""
+
+    dialect: Dialect
+    kind: Kind = "other"
+    model: str = ""
+
+
+def route(method: str, path: str, headers: Mapping[bytes, bytes]) -> Route:
+    """Return where a request belongs, by its path, and by its headers where the path is of several providers."""
+    if method == "POST":
+        for pattern, name, kind in _PATHS:
+            if found := pattern.fullmatch(path):
+                return Route(DIALECTS[name], kind, unquote(found[1]) if found.groups() else "")
+    if path.startswith("/v1/messages") or b"anthropic-version" in headers or b"x-api-key" in headers:
+        return Route(_OTHER["anthropic"])
+    if b"x-goog-api-key" in headers or _GEMINI_PATH.match(path):
+        return Route(_OTHER["gemini"])
+    return Route(_OTHER["openai"])
+
+
+_ANTHROPIC = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error"}
+_ANTHROPIC |= {404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error", 529: "overloaded_error"}
+_GEMINI = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
+_GEMINI |= {413: "INVALID_ARGUMENT", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED"}
+
+
+def error_body(provider: str, status: int, message: str, code: str) -> bytes:
+    """Return an error of the gateway's own as the provider's clients read it."""
+    body: dict[str, Any]
+    match provider:
+        case "anthropic":
+            body = {"type": "error", "error": {"type": _ANTHROPIC.get(status, "api_error"), "message": message}}
+        case "gemini":
+            body = {"error": {"code": status, "message": message, "status": _GEMINI.get(status, "INTERNAL")}}
+        case _:
+            kind = "invalid_request_error" if status < 500 else "server_error"
+            body = {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    return msgspec.json.encode(body)

@@ -1,0 +1,139 @@
+"""Runs a gateway under uvicorn: in this thread until a signal comes, or in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from refold.errors import UsageError
+from refold.gateway.app import Gateway
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from refold.gateway.settings import Settings
+
+__all__ = ["Serving"]
+
+LONGEST_HEAD = 64 * 1024  # bytes of request line and headers; more is nobody's conversation
+
+
+class _Protocol(HttpToolsProtocol):
+    """HTTP whose heads must come in time and have a bounded size."""
+
+    head_timeout = 20.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        super().connection_made(transport)
+        self._head = 0
+        self._late: asyncio.TimerHandle | None = self.loop.call_later(self.head_timeout, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        if self._late is not None:
+            self._head += len(data)
+            if self._head > LONGEST_HEAD and b"\r\n\r\n" not in data:
+                self.transport.close()
+                return
+        super().data_received(data)
+
+    def on_headers_complete(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._late is not None:
+            self._late.cancel()
+        super().connection_lost(exc)
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn that says when requests are taken."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = threading.Event()
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self.loop = asyncio.get_running_loop()
+        await super().startup(sockets)
+        self.ready.set()
+
+
+class Serving:
+    """A gateway on a socket. `url` is its address; as a context manager it serves in a thread of its own."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.gateway = Gateway(settings)
+        protocol = type("Protocol", (_Protocol,), {"head_timeout": settings.head_timeout})
+        config = uvicorn.Config(
+            self.gateway, log_config=None, log_level="critical", access_log=False, lifespan="on", ws="none",
+            http=protocol, loop="uvloop", timeout_graceful_shutdown=5, server_header=False, date_header=False,
+            proxy_headers=False, timeout_keep_alive=75,
+        )  # fmt: skip
+        self._server = _Server(config)
+        self._thread: threading.Thread | None = None
+        self._socket = _bound(settings.host, settings.port)
+
+    @property
+    def url(self) -> str:
+        """The address of the gateway, without a path."""
+        host, port = self._socket.getsockname()[:2]
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+    def run(self) -> None:
+        """Serve until a signal ends it."""
+        self._server.run(sockets=[self._socket])
+
+    def start(self) -> None:
+        """Serve in a thread of its own; returns when requests are taken."""
+        self._thread = threading.Thread(target=self._threaded, name="refold-gateway", daemon=True)
+        self._thread.start()
+        self._server.ready.wait()
+        if not self._server.started:
+            raise UsageError("the gateway could not be started")
+
+    def stop(self) -> None:
+        """End what `start` began, when requests in hand are done."""
+        self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _threaded(self) -> None:
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            self._server.ready.set()
+            self._socket.close()
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio sets no TCP_NODELAY
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except OSError as error:
+        made.close()
+        said = f"cannot listen on {host} port {port}: {error.strerror}: choose another with --port"
+        raise UsageError(said) from error
+    return made

@@ -1,0 +1,86 @@
+"""What a gateway is told when it starts; nothing of it is ever taken from a request."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from msgspec import Struct, field
+
+from refold import policies
+from refold.errors import UsageError
+
+__all__ = ["UPSTREAMS", "Settings", "is_loopback"]
+
+UPSTREAMS = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
+    "gemini": "https://generativelanguage.googleapis.com",
+}
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """How a gateway works.
+
+    `upstreams` are base URLs by provider ("openai", "anthropic", "gemini"); a provider left out is not served.
+    `policy` compacts, `policies` and `windows` give another policy or window (tokens) to single models, `window` to
+    all. `token` is asked of every client, in the header `x-refold-token` or in the path `/token/TOKEN/…`; an address
+    that is not loopback needs one. `strict` refuses a request whose compaction fails instead of sending it as it is,
+    `shadow` plans and reports and changes nothing, `repair` mends invalid conversations, `recall` offers the model a
+    tool that brings back what left. `background` compacts below the hard limit beside the traffic instead of before a
+    request. `summarizer` is the model that writes summaries for policies that want one, asked at `summarizer_url`.
+    `store` is a file or a database URL, None keeps everything in memory; `store_key` encrypts originals in the store,
+    `retention` is after how many seconds without use a conversation is forgotten (0: never). `max_body` and `memory`
+    are bytes; `timeout` is seconds without a byte from upstream (V12), `connect_timeout` and `body_timeout` seconds
+    for the connection and between parts of a client's body; `connections` is the largest number of connections to
+    upstream (0: no limit) and `keepalive` how many seconds an idle one is kept.
+
+    Raises:
+        UsageError: an address open to others without a token, an upstream that is no http(s) URL.
+    """
+
+    upstreams: dict[str, str] = field(default_factory=lambda: dict(UPSTREAMS))
+    host: str = "127.0.0.1"
+    port: int = 8787
+    policy: str = "refold"
+    policies: dict[str, str] = {}
+    window: int | None = None
+    windows: dict[str, int] = {}
+    token: str = ""
+    strict: bool = False
+    shadow: bool = False
+    repair: bool = False
+    recall: bool = False
+    background: bool = True
+    summarizer: str = ""
+    summarizer_url: str = ""
+    store: str | None = None
+    store_key: str = ""
+    retention: float = 0.0
+    max_body: int = 64 * 1024 * 1024
+    memory: int = 512 * 1024 * 1024
+    timeout: float = 720.0  # V12
+    connect_timeout: float = 20.0
+    body_timeout: float = 60.0
+    head_timeout: float = 20.0
+    connections: int = 0
+    keepalive: float = 30.0
+
+    def __post_init__(self) -> None:
+        if not is_loopback(self.host) and not self.token:
+            raise UsageError(f"{self.host} can be reached from other machines: give a token, or listen on 127.0.0.1")
+        if not self.upstreams:
+            raise UsageError("no upstream: name the provider that requests are sent to")
+        for name, url in self.upstreams.items():
+            if name not in UPSTREAMS:
+                raise UsageError(f"there is no provider {name!r}: use one of {', '.join(UPSTREAMS)}")
+            parts = urlsplit(url)
+            if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+                raise UsageError(f"the upstream {url!r} of {name} is no http or https address")
+        for policy in (self.policy, *self.policies.values()):
+            policies.find(policy)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address is reached from this machine alone."""
+    return host in LOOPBACK or (host.startswith("127.") and host.replace(".", "").isdigit())

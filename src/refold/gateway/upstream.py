@@ -1,0 +1,112 @@
+"""The one connection outward: requests to the configured providers, and to nobody else."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import aiohttp
+from yarl import URL
+
+from refold.gateway.http import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from refold.gateway.http import Headers
+    from refold.gateway.settings import Settings
+
+__all__ = ["Upstream", "from_upstream", "to_upstream"]
+
+HOP = frozenset(
+    {
+        b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te",
+        b"trailer", b"transfer-encoding", b"upgrade", b"host", b"content-length", b"expect", b"forwarded",
+        b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"cookie",
+    }
+)  # fmt: skip
+BACK = (HOP - {b"content-length"}) | {b"set-cookie"}
+OURS = b"x-refold-"
+ENCODINGS = re.compile(rb"\b(gzip|deflate|identity)\b")  # what the usage in an answer can be read through
+VERSION = re.compile(r"/v\d+(?:alpha|beta)?$")
+
+
+class Upstream:
+    """Sends requests to the configured providers over a pool of connections; made inside the event loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._bases = {name: url.rstrip("/") for name, url in settings.upstreams.items()}
+        connector = aiohttp.TCPConnector(
+            limit=settings.connections, keepalive_timeout=settings.keepalive, ttl_dns_cache=300
+        )
+        timeout = aiohttp.ClientTimeout(total=None, sock_read=settings.timeout, sock_connect=settings.connect_timeout)
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            timeout=timeout,
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+            max_line_size=64 * 1024,
+            max_field_size=64 * 1024,
+        )
+
+    def address(self, provider: str, path: str, query: bytes) -> URL:
+        """Return where a path of a provider is.
+
+        Raises:
+            Refusal: the provider is not configured (404).
+        """
+        base = self._bases.get(provider)
+        if base is None:
+            raise Refusal(404, f"this gateway has no upstream for {provider}", "no_upstream")
+        version = VERSION.search(base)
+        if version and (path == version[0] or path.startswith(version[0] + "/")):
+            path = path[len(version[0]) :]  # the base names the version already
+        return URL(f"{base}{path}" + (f"?{query.decode('latin-1')}" if query else ""), encoded=True)
+
+    async def send(
+        self, method: str, url: URL, headers: Headers, body: bytes | AsyncIterator[bytes] | None
+    ) -> aiohttp.ClientResponse:
+        """Send a request and return the answer with its body still to be read.
+
+        Raises:
+            Refusal: upstream cannot be reached (502) or says nothing in time (504).
+        """
+        try:
+            return await self._session.request(
+                method,
+                url,
+                headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers],
+                data=body,
+                allow_redirects=False,  # a redirect would carry a client's key to another host
+            )
+        except TimeoutError as error:
+            raise Refusal(504, "the provider did not answer in time", "upstream_timeout") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise Refusal(502, f"the provider cannot be reached ({type(error).__name__})", "upstream_down") from error
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+
+def to_upstream(headers: Headers) -> Headers:
+    """Return a client's headers as upstream gets them: without those of one hop, and without ours."""
+    dropped = {token.strip() for name, value in headers if name == b"connection" for token in value.lower().split(b",")}
+    out: Headers = []
+    for name, value in headers:
+        if name in HOP or name.startswith(OURS) or name in dropped:
+            continue
+        if name == b"accept-encoding":
+            value = b", ".join(ENCODINGS.findall(value)) or b"identity"
+        out.append((name, value))
+    return out
+
+
+def from_upstream(answer: aiohttp.ClientResponse) -> Headers:
+    """Return the headers of an answer as the client gets them; a length that was told stays."""
+    return [
+        (low, value)
+        for name, value in answer.raw_headers
+        if (low := name.lower()) not in BACK and not low.startswith(OURS)
+    ]
