@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from msgspec.structs import replace
 
+from refold.agent import Agent, tool
+from refold.agent.cards import DoneCard
+from refold.agent.files import Files
+from refold.agent.subagents import DIGEST, subagent
 from refold.core.budget import Budget
 from refold.core.counting import CharCounter
 from refold.core.engine import due
@@ -17,6 +23,10 @@ from refold.policies import find
 from refold.rules.pairing import Pairing
 from refold.stages.restore import Restore, recently_read
 from refold.testing import talk, view_of
+from refold.testing.client import ScriptedClient
+from refold.testing.provider import Answer
+from tests.agent.kit import Watched, results
+from tests.agent.kit import calls as answers
 from tests.conformance.drive import Asked, absent, after, drive, shown
 
 POLICY = find("claude-code")
@@ -224,3 +234,86 @@ def test_l04_a_call_that_waits_for_its_result_stays():
     assert seen.messages[-1] is view.messages[-1]
     assert any(text_of(message) == "go" for message in seen.messages)
     assert all(isinstance(part, Text) for message in seen.messages[:-1] for part in message.parts)
+
+
+def a_file(name, tmp_path, text):
+    (tmp_path / name).write_text(text)
+    return Answer("", [("read_file", {"path": name})])
+
+
+def reader(tmp_path):
+    @tool
+    def read_file(path: str) -> str:
+        return (tmp_path / path).read_text()
+
+    return read_file
+
+
+def test_l05_an_agent_brings_back_the_files_it_read_as_they_are_now(tmp_path):
+    script = [a_file(f"f{n}.py", tmp_path, f"line {n}\n" * 1_000) for n in range(6)]
+    run = Watched([*script, *(answers("word " * 2_000) for _ in range(3)), "Done."], policy="claude-code",
+                  tools=(reader(tmp_path), *Watched([""]).agent._tools.values()), files=Files(tmp_path),
+                  budget=Budget(35_000, 2_000), summarize=lambda need: "so far so good")  # fmt: skip
+    run.agent.run("go")
+    assert run.told(DoneCard)
+    texts = [str(message["content"]) for message in run.sent()]
+    back = [text for text in texts if "Restored after compaction" in text]
+    assert 1 <= len(back) <= 5
+    assert "f5.py" in back[0]
+    assert "Noted, file content restored." in texts
+
+
+def test_l07_compact_with_instructions_is_shaped_by_the_users_words():
+    asked = []
+    run = Watched([answers("word " * 2_000), "Done."], policy="claude-code",
+                  summarize=lambda need: asked.append(need) or "what was decided")  # fmt: skip
+    run.agent.run("go")
+    card = run.agent.compact("keep the names of all tables")
+    assert card is not None
+    assert "keep the names of all tables" in asked[0].instructions
+    assert "what was decided" in str(run.agent.messages[0]["content"])
+
+
+def test_l08_an_output_above_40_000_tokens_goes_to_disk_and_leaves_a_path_and_a_preview(tmp_path):
+    run = Watched([answers("z" * 160_000), answers("z" * 160_004), "Done."], policy="claude-code", folder=tmp_path,
+                  budget=Budget(1_000_000, 100_000))  # fmt: skip
+    run.agent.run("go")
+    whole, preview = results(run.agent.messages)
+    assert whole == "z" * 160_000
+    (saved,) = tmp_path.iterdir()
+    assert saved.read_text() == "z" * 160_004
+    assert str(saved) in preview
+    assert preview.count("z" * 2_000) == 1
+    assert len(preview) < 2_300
+
+
+def test_l09_a_sub_agent_compacts_on_its_own_window_and_hands_on_a_bounded_digest():
+    inner = ScriptedClient([*(answers("word " * 1_000) for _ in range(12)), "answer " * 5_000], window=12_000)
+    made = []
+
+    def make_inner():
+        made.append(Agent(inner, policy="claude-code", tools=Watched([""]).agent._tools.values(),
+                          budget=Budget(12_000, 2_000), max_output=2_000, summarize=lambda need: "short"))  # fmt: skip
+        return made[-1]
+
+    run = Watched([Answer("", [("delegate", {"task": "look around"})]), "Done."], tools=[subagent(make_inner)])
+    assert run.agent.run("go") == "Done."
+    assert made[0].plans
+    assert not run.agent.plans
+    (digest,) = results(run.agent.messages)
+    assert len(digest) <= DIGEST
+    assert "answer answer" in digest
+    assert inner.received[0].messages[0].parts[0].text == "look around"  # nothing of the caller's conversation
+
+
+def test_l10_a_file_that_changed_on_disk_is_told_at_the_next_turn(tmp_path):
+    run = Watched([a_file("a.py", tmp_path, "1"), "Read.", "Looked again.", "Fine."], policy="claude-code",
+                  tools=[reader(tmp_path)], files=Files(tmp_path))  # fmt: skip
+    run.agent.run("read a.py")
+    run.agent.run("and?")
+    assert "a.py" not in str(run.agent.said[-2])
+    later = (tmp_path / "a.py").stat().st_mtime_ns + 10**9
+    os.utime(tmp_path / "a.py", ns=(later, later))
+    run.agent.run("and now?")
+    assert "- a.py" in str(run.agent.said[-2])
+    assert run.agent.said[-2]["content"][0] == {"type": "text", "text": "and now?"}

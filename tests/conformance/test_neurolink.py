@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 import refold
+from refold.agent.statistics import context_line
 from refold.core.budget import Budget, Reserve, Share
 from refold.core.counting import CharCounter, count_all
 from refold.core.engine import due
@@ -549,3 +550,22 @@ def test_n13_the_retry_sends_the_compacted_messages_at_70_percent_of_the_input()
     assert (sent.status, sent.body["messages"]) == (200, made.messages)
     assert made.plans[0].sizes.goal == 3_500  # 70 % of 6,000 - 1,000
     assert made.plans[0].sizes.after <= 3_500
+
+
+@pytest.mark.parametrize(
+    ("used", "said"),
+    [
+        (6_000, ""),
+        (6_001, "60% of the context used (6,001 of 10,000 tokens)"),
+        (7_999, "80% of the context used (7,999 of 10,000 tokens)"),
+        (8_000, "Warning: 80% of the context used (8,000 of 10,000 tokens); compaction is due at 80%"),
+        (9_900, "Warning: 99% of the context used (9,900 of 10,000 tokens); compaction is due at 80%"),
+    ],
+)
+def test_n18_a_line_informs_above_60_percent_and_warns_from_the_threshold(used, said):
+    assert context_line(used, 10_000, 0.80) == said
+
+
+def test_n18_the_threshold_can_be_another():
+    assert context_line(7_000, 10_000, 0.70).startswith("Warning: 70%")
+    assert not context_line(7_000, 10_000, 0.71).startswith("Warning")

@@ -5,13 +5,17 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from refold.agent.cards import DoneCard, StartedCard
+from refold.agent.events import TurnEnded, UsageReported
+from refold.agent.names import named
+from refold.agent.statistics import Statistics
 from refold.core.budget import Budget, Share, Usage
 from refold.core.counting import CharCounter
 from refold.core.engine import due
 from refold.core.messages import Message, Note, Text, text_of
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
-from refold.errors import ContextOverflow
+from refold.errors import ContextOverflow, UsageError
 from refold.limits.models import window
 from refold.outside.clients import client
 from refold.policies import find
@@ -20,6 +24,7 @@ from refold.rules.pairing import Pairing
 from refold.stages.choose import KeepTokens
 from refold.testing import talk, view_of
 from refold.testing.provider import Answer, ScriptedProvider
+from tests.agent.kit import Watched, calls
 from tests.conformance.drive import Asked, absent, after, drive, shown
 
 POLICY = find("opal")
@@ -294,3 +299,58 @@ def test_o14_without_a_session_to_compact_the_overflow_reaches_the_caller():
         ours.close()
     assert "maximum context length" in str(caught.value.__cause__)
     assert len(provider.received) == 1
+
+
+def test_o01_the_context_is_the_last_prompt_and_what_is_billed_adds_up():
+    # the table of the document: 10k + 2k, 14k + 3k, 19k + 1k
+    used = Statistics(window=128_000)
+    for prompt, completion in ((10_000, 2_000), (14_000, 3_000), (19_000, 1_000)):
+        used = used.after(Usage(prompt, completion), 1.0)
+    assert used.prompt == 19_000
+    assert used.session_tokens == 49_000
+    assert used.ratio == 19_000 / 128_000
+
+
+def test_o03_start_and_end_are_told_with_message_counts_and_the_usage_base_is_reset():
+    run = Watched([*(calls("word " * 1_500) for _ in range(20)), "Done."], policy="opal", budget=Budget(20_000, 1_000))
+    run.agent.run("go")
+    started, done = run.told(StartedCard)[0], run.told(DoneCard)[0]
+    assert named(started, "opal") == ("compaction_start", {"messages": started.messages})
+    figures = {"messages_before": done.messages_before, "messages_after": done.messages_after}
+    assert named(done, "opal") == ("compaction_end", figures)
+    assert done.messages_after < done.messages_before == started.messages
+    reset = Statistics(window=20_000).after(Usage(18_000, 100), 1.0).compacted(9_000)
+    assert (reset.prompt, reset.completion, reset.context_tokens, reset.session_prompt) == (0, 0, 9_000, 18_000)
+
+
+def test_o16_every_usage_event_the_end_of_a_turn_and_the_state_carry_the_window():
+    run = Watched([calls("a"), "Done."], policy="opal", budget=Budget(77_000, 1_000))
+    assert run.agent.statistics.window == 77_000  # from the start
+    run.agent.run("go")
+    told = [*run.told(UsageReported), *run.told(TurnEnded)]
+    assert len(told) == 3
+    for event in told:
+        name, figures = named(event, "opal")
+        assert (name, figures["context_window"]) in {("usage_update", 77_000), ("agent_end", 77_000)}
+    assert run.agent.session.get_context_stats().context_window == 77_000
+
+
+def test_o17_a_person_can_compact_with_a_budget_for_what_stays_and_the_agents_messages_follow():
+    run = Watched([*(calls("word " * 500) for _ in range(20)), "Done."], policy="opal", budget=Budget(100_000, 1_000))
+    run.agent.run("go")
+    whole = run.agent.messages
+    assert run.agent.compact() is None or len(run.agent.messages) < len(whole)
+    before = run.agent.messages
+    card = run.agent.compact(keep_recent=2_000)
+    assert card is not None
+    assert len(run.agent.messages) < len(before)
+    assert run.agent.said == whole
+    assert run.agent.run("and now?") == "Done."
+    assert len(run.sent()) < len(whole)  # the provider was sent the compacted messages
+
+
+def test_o17_a_budget_of_nothing_is_refused():
+    run = Watched([calls("a"), "Done."], policy="opal")
+    run.agent.run("go")
+    with pytest.raises(UsageError):
+        run.agent.compact(keep_recent=0)

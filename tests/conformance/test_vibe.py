@@ -5,6 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from refold.agent.cards import DoneCard, StartedCard
+from refold.agent.events import SessionRenewed, Warned
+from refold.agent.heartbeat import Heartbeat
+from refold.agent.middleware import Action, AutoCompact, ContextWarning, Pipeline, Reset, Situation, Verdict
+from refold.agent.names import named
+from refold.agent.session_log import SessionLog
+from refold.agent.statistics import Statistics
+from refold.config import Settings
 from refold.core.budget import Budget, Exactly, Never, Usage
 from refold.core.engine import due
 from refold.core.gauge import LastTotal
@@ -13,9 +21,12 @@ from refold.core.needs import CountExactly, Summarize
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
 from refold.errors import SummaryRefused
+from refold.outside import clients
 from refold.policies import find, threshold
 from refold.rules.pairing import Pairing
 from refold.testing import talk, view_of
+from refold.testing.provider import Answer
+from tests.agent.kit import Watched, calls
 from tests.conformance.drive import Asked, absent, after, drive, shown
 
 POLICY = find("vibe")
@@ -145,3 +156,161 @@ def test_v08_the_view_is_recounted_by_a_call_of_16_output_tokens():
     assert isinstance(count, CountExactly)
     assert count.max_tokens == 16
     assert count.messages == view.after(plan.edits).messages
+
+
+def situation(tokens):
+    return Situation(Statistics(context_tokens=tokens), 1, 1)
+
+
+@pytest.mark.parametrize(("tokens", "warned"), [(99_999, 0), (100_000, 1)])
+def test_v02_a_warning_comes_at_half_of_the_threshold(tokens, warned):
+    said = []
+    ContextWarning(200_000, said.append).before_turn(situation(tokens))
+    assert len(said) == warned
+    assert all("100,000 tokens, 50% of the 200,000" in text for text in said)
+
+
+def test_v02_it_comes_once_until_it_is_reset():
+    said = []
+    warning = ContextWarning(200_000, said.append)
+    for _ in range(3):
+        assert warning.before_turn(situation(150_000)).action is Action.CONTINUE
+    assert len(said) == 1
+    warning.reset(Reset.COMPACT)
+    warning.before_turn(situation(150_000))
+    assert len(said) == 2
+
+
+@pytest.mark.parametrize(("asked", "count"), [({}, 0), ({"context_warnings": True}, 1)])
+def test_v02_it_is_off_unless_asked_for(asked, count):
+    full = [Answer("", [("echo", {"text": "a"})], usage=Usage(120_000, 10)) for _ in range(2)]
+    run = Watched([*full, "Done."], settings=Settings.load(asked, environ={}), policy="vibe", budget=Budget(400_000))
+    run.agent.run("go")
+    assert len(run.told(Warned)) == count
+
+
+@pytest.mark.parametrize(
+    ("wishes", "result"),
+    [
+        ([Action.CONTINUE, Action.CONTINUE], Action.CONTINUE),
+        ([Action.CONTINUE, Action.COMPACT], Action.COMPACT),
+        ([Action.COMPACT, Action.STOP], Action.STOP),
+    ],
+)
+def test_v03_a_pipeline_before_and_after_each_turn_continues_compacts_or_stops(wishes, result):
+    class Wish:
+        def __init__(self, action):
+            self.action, self.resets = action, []
+
+        def before_turn(self, situation):
+            return Verdict(self.action)
+
+        after_turn = before_turn
+
+        def reset(self, reason):
+            self.resets.append(reason)
+
+    middlewares = [Wish(action) for action in wishes]
+    pipeline = Pipeline(middlewares)
+    assert pipeline.before_turn(situation(0)).action is result
+    assert pipeline.after_turn(situation(0)).action is result
+    pipeline.reset(Reset.COMPACT)
+    assert [each.resets for each in middlewares] == [["compact"]] * 2
+
+
+@pytest.mark.parametrize(("tokens", "action"), [(199_999, "continue"), (200_000, "compact")])
+def test_v03_the_auto_compact_middleware_compacts_from_its_threshold_on(tokens, action):
+    assert AutoCompact(200_000).before_turn(situation(tokens)).action == action
+
+
+def test_v04_statistics_after_each_call():
+    used = Statistics().after(Usage(1_000, 50), 2.0).after(Usage(1_200, 80), 4.0)
+    assert (used.prompt, used.completion) == (1_200, 80)
+    assert (used.session_prompt, used.session_completion) == (2_200, 130)
+    assert used.context_tokens == 1_280
+    assert used.tokens_per_second == 20.0
+
+
+def test_v04_an_agent_keeps_them():
+    ticks = iter(range(1_000))
+    run = Watched([calls("a"), "Done."], policy="vibe", clock=lambda: float(next(ticks)))
+    run.agent.run("go")
+    sizes = [received.tokens for received in run.client.received]
+    assert run.agent.statistics.steps == 2
+    assert run.agent.statistics.prompt == sizes[1]
+    assert run.agent.statistics.session_prompt == sum(sizes)
+    assert run.agent.statistics.tokens_per_second > 0
+
+
+def compacted(tmp_path=None, **named):
+    logs = (SessionLog(tmp_path, "first", system="vibe"),) if tmp_path else ()
+    run = Watched([*(calls("word " * 1_500) for _ in range(12)), "Done."], policy="vibe", observers=logs,
+                  budget=Budget(20_000, 1_000), summarize=lambda need: "1. Goals: say it", **named)  # fmt: skip
+    run.agent.run("go")
+    return run
+
+
+def test_v09_a_compaction_begins_a_new_session_and_a_new_log_and_resets_the_middlewares(tmp_path):
+    class Counts:
+        resets = 0
+
+        def before_turn(self, situation):
+            return Verdict()
+
+        after_turn = before_turn
+
+        def reset(self, reason):
+            self.resets += 1
+
+    counts = Counts()
+    run = compacted(tmp_path, middlewares=[counts])
+    renewed = run.told(SessionRenewed)
+    assert renewed
+    assert all(event.old != event.new for event in renewed)
+    assert run.agent.session.id == renewed[-1].new
+    assert (tmp_path / f"session-{renewed[-1].new}.jsonl").exists()
+    assert counts.resets == len(renewed) == len(run.told(DoneCard))
+    assert len(run.agent.said) == 1 + 12 * 2 + 1  # the conversation went on
+
+
+def test_v10_events_and_the_line_at_the_end():
+    run = compacted()
+    started, done = run.told(StartedCard)[0], run.told(DoneCard)[0]
+    figures = {"current_context_tokens": started.tokens, "threshold": started.threshold}
+    assert named(started, "vibe") == ("CompactStartEvent", figures)
+    name, figures = named(done, "vibe")
+    assert name == "CompactEndEvent"
+    assert figures["old_context_tokens"] == started.tokens > figures["new_context_tokens"] > 0
+    assert figures["summary_length"] >= len("1. Goals: say it")
+    assert started.line.startswith("Compacting conversation history")
+    exact = DoneCard((), 200_000, 15_000, 9, 2, 256_000)
+    assert exact.line == "Compaction complete: 200,000 → 15,000 tokens (-92%)"
+
+
+def test_v11_a_health_check_is_answered_and_nothing_runs_in_the_background(tmp_path):
+    import threading
+
+    (tmp_path / "HEARTBEAT.md").write_text("Look whether the disk is full.")
+    run = Watched(["HEARTBEAT_OK", "Hello."], policy="vibe", heartbeat=Heartbeat(tmp_path))
+    threads = threading.active_count()
+    assert run.agent.run("heartbeat") == "HEARTBEAT_OK"
+    assert threading.active_count() == threads
+    assert "Look whether the disk is full." in str(run.client.received[0].body["messages"][0])
+    assert run.agent.said == []
+    assert run.agent.run("hi") == "Hello."
+
+
+def test_v12_calls_may_take_720_seconds_over_5_kept_of_10_connections():
+    assert (clients.TIMEOUT, clients.KEPT_ALIVE, clients.CONNECTIONS) == (720.0, 5, 10)
+    model = clients.client("m", "http://127.0.0.1:9/v1", "key", "openai-chat")
+    assert model._sdk.timeout == 720.0
+    model.close()
+
+
+def test_v13_two_settings_with_their_defaults_and_what_they_do():
+    settings = Settings()
+    assert (settings.auto_compact_threshold, settings.context_warnings) == (200_000, False)
+    low = Settings.load({"auto_compact_threshold": 5_000}, environ={})
+    assert low.apply_to(POLICY).trigger == Exactly(5_000, inclusive=True)
+    off = Settings.load({"auto_compact_threshold": 0}, environ={})
+    assert isinstance(off.apply_to(POLICY).trigger, Never)

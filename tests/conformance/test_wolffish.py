@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import stat
+from datetime import UTC, datetime
+
 import pytest
 from msgspec.structs import replace
 
 import refold
+from refold.agent import Agent, Tool
+from refold.agent.cards import DoneCard, StartedCard
+from refold.agent.daily_log import DailyLog
+from refold.agent.decisions import Decision, Snapshots
+from refold.agent.events import ToolFinished, ToolStarted, UsageReported
+from refold.agent.tasks import TaskFile
 from refold.core.budget import Budget, Share, Usage
 from refold.core.counting import CharCounter
 from refold.core.edits import Rewrite
@@ -16,13 +26,17 @@ from refold.core.transcript import Transcript
 from refold.core.view import Cause
 from refold.limits.models import wolffish_allowance
 from refold.outside.clients import client
+from refold.outside.summarizers import model_summarizer
 from refold.policies import find
 from refold.recovery import recovering
+from refold.sessions import MemoryStore, Session
 from refold.stages.choose import LargestThenOldest
 from refold.stages.strip_images import StripImages
 from refold.stages.truncate import Truncate
 from refold.testing import talk, view_of
 from refold.testing.provider import ScriptedProvider
+from refold.testing.provider.mail_agent import MailAgent, Mailbox
+from tests.agent.kit import Watched, calls, results
 from tests.conformance.drive import Asked, absent, after, drive, shown, stage_edits
 
 POLICY = find("wolffish")
@@ -334,3 +348,156 @@ def test_w04_a_refusal_of_the_provider_is_compacted_and_the_call_made_again():
     largest = made.plans[0].edits[steps[0].start]
     assert made.plans[0].cause is Cause.OVERFLOW
     assert "Mail 8." in largest.to.text  # the largest but for the protected last three
+
+
+def test_w11_a_task_file_holds_2_000_characters_of_each_output_and_states_the_sizes(tmp_path):
+    task = TaskFile(tmp_path, "42")
+    task.add("google_gmail_search", "x" * 9_450)
+    text = task.path.read_text()
+    assert "### Step 1: google_gmail_search\n- **Output:** (9,450 chars) xxx" in text
+    assert text.rstrip().endswith("x [7,450 chars omitted]")
+    assert text.count("x") == 2_000
+    assert task.path.name == "TASK-42.md"
+    assert "x" * 9_450 in (tmp_path / "TASK-42-detail.log").read_text()
+
+
+def test_w11_41_outputs_of_60_kb_make_a_task_file_of_under_100_kb_and_a_log_of_everything(tmp_path):
+    task = TaskFile(tmp_path, "mail")
+    run = Watched([calls("y" * 60_000) for _ in range(41)] + ["Done."], observers=(task,), policy="wolffish",
+                  budget=Budget(10**7), max_output=100_000)  # fmt: skip
+    run.agent.run("read all")
+    assert task.path.stat().st_size < 100_000
+    assert task.detail.stat().st_size > 41 * 60_000
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (task.path, task.detail)] == [0o600, 0o600]
+
+
+def test_w12_a_runtime_block_ends_every_system_prompt():
+    run = Watched([calls(*"abc"), calls("d"), "Done."], policy="wolffish", system="Be brief.")
+    run.agent.run("go")
+    systems = [received.body["messages"][0]["content"] for received in run.client.received]
+    assert all(text.startswith("Be brief.\n\n<runtime>\n") and text.endswith("</runtime>") for text in systems)
+    for text, step, called in zip(systems, (1, 2, 3), (0, 3, 4), strict=True):
+        assert f"Tool iteration this turn: {step}\n" in text
+        assert f"Tools called this turn: {called}\n" in text
+        assert "EVERY item" in text
+        assert "10 to 15 calls" in text
+
+
+def test_w13_compaction_happens_before_each_call_of_the_model_and_nowhere_else_and_tools_run_in_order():
+    run = Watched([*(calls("word " * 1_500, "b", "c") for _ in range(40)), "Done."], policy="wolffish",
+                  budget=Budget(100_000, 4_000), summarize=lambda need: "TASK: go on")  # fmt: skip
+    run.agent.run("go")
+    kinds = (Decision, StartedCard, DoneCard, UsageReported, ToolStarted, ToolFinished)
+    order = [type(event) for event in run.events if isinstance(event, kinds)]
+    for place, kind in enumerate(order):
+        if kind is StartedCard:
+            assert order[place - 1 : place + 3] == [Decision, StartedCard, DoneCard, UsageReported]
+        if kind is UsageReported and place + 1 < len(order):
+            assert order[place + 1 : place + 7] == [ToolStarted, ToolFinished] * 3
+    assert order.count(Decision) == order.count(UsageReported) == 41
+    assert order.count(DoneCard) >= 2
+
+
+def test_w15_a_card_says_that_it_is_compacting_and_one_in_its_place_what_was_done():
+    ticks = iter(range(10_000))
+    run = Watched([*(calls("word " * 1_500) for _ in range(18)), "Done."], policy="wolffish",
+                  budget=Budget(100_000, 4_000), clock=lambda: float(next(ticks)),
+                  summarize=lambda need: "TASK: go on")  # fmt: skip
+    run.agent.run("go")
+    started, done = run.told(StartedCard)[0], run.told(DoneCard)[0]
+    assert started.messages == done.messages_before
+    assert started.targets == len(done.targets) > 0
+    assert done.seconds > 0
+    assert done.saved == done.before - done.after > 0
+    target = done.targets[0]
+    assert (target.name, target.original, target.method) == ("echo", 7_500, "truncate")
+    assert 0 < target.compacted < 2_000
+    assert target.reduction == 1 - target.compacted / 7_500
+
+
+def test_w16_events_carry_their_figures_and_are_written_to_a_log_of_the_day(tmp_path):
+    day = datetime(2026, 6, 9, 8, 30, tzinfo=UTC)
+    log = DailyLog(tmp_path, system="wolffish", clock=lambda: day)
+    run = Watched([*(calls("word " * 1_500) for _ in range(18)), "Done."], policy="wolffish", observers=(log,),
+                  budget=Budget(100_000, 4_000), summarize=lambda need: "TASK: go on")  # fmt: skip
+    run.agent.run("go")
+    text = (tmp_path / "2026-06-09.log.md").read_text()
+    started, done = run.told(StartedCard)[0], run.told(DoneCard)[0]
+    wanted = {"messages_count": started.messages, "force": False}
+    assert f"- 08:30:00 compaction.started {json.dumps(wanted)}\n" in text
+    wanted = {"tokens_saved": done.saved, "targets_count": len(done.targets)}
+    assert f"- 08:30:00 compaction.applied {json.dumps(wanted)}\n" in text
+    assert "word word" not in text
+
+
+def test_w17_the_decision_line_shows_what_decided_and_decides_by_the_rule():
+    # the document's own sample says false, against its rule: 839,203 are above 725,424
+    decision = Decision(839_203, 541_090, 839_203, 967_232, 725_424, 52, 26_000, 17_334, 47, False, True)
+    assert decision.line == (
+        "[compactor] charEstimate=839203 lastKnown=541090 effective=839203 budget=967232 threshold=725424 (75%) "
+        "messages=52 sysChars=26000 tools=47 force=false needsCompaction=true"
+    )
+
+
+def test_w17_each_check_is_a_line_and_each_step_a_snapshot(tmp_path):
+    run = Watched([calls("a"), "Done."], policy="wolffish", system="s" * 300, observers=(Snapshots(tmp_path),))
+    run.agent.run("go")
+    first, second = run.told(Decision)
+    assert (first.last_known, second.last_known) == (None, run.client.received[0].tokens)
+    assert first.effective == first.estimate
+    assert second.effective == max(second.estimate, second.last_known)
+    assert (first.messages, second.messages, first.tools) == (1, 3, 2)
+    assert first.threshold == 72_000  # 75 % of 96,000
+    body = json.loads((tmp_path / "turn-0001-step-002.json").read_text())
+    assert body["tokenBudget"] == 96_000
+    assert body["tokenCount"] == second.system_tokens == POLICY.counter.text("s" * second.system_chars)
+
+
+def test_w18_the_session_keeps_everything_and_a_reload_starts_from_the_full_content():
+    store = MemoryStore()
+    session = Session(store, "mail", in_flight=True)
+    run = Watched([*(calls("word " * 1_500) for _ in range(18)), "Done."], policy="wolffish", session=session,
+                  budget=Budget(100_000, 4_000), summarize=lambda need: "TASK: go on")  # fmt: skip
+    run.agent.run("go")
+    assert run.agent.plans
+    reloaded = Session(store, "mail")
+    assert reloaded.plans == ()
+    assert reloaded.view() == reloaded.messages == run.agent.said
+    assert results(reloaded.view()) == ["word " * 1_500] * 18
+    before = len(run.told(DoneCard))
+    run.agent.run("and again")
+    assert len(run.told(DoneCard)) == before + 1  # it was compacted from scratch
+
+
+W19_BUDGET = 967_232
+
+
+def mail_run(provider, wire):
+    box, events = Mailbox(), []
+    base = provider.url if wire == "anthropic" else provider.openai_url
+    model = client("scripted", base, "key", wire)
+    defined = [each["function"] for each in box.tools]
+    tools = [
+        Tool(each["name"], each["description"], each["parameters"], getattr(box, each["name"])) for each in defined
+    ]
+    agent = Agent(model, policy="wolffish", tools=tools, system=box.system, budget=Budget(1_000_000, 32_768),
+                  summarize=model_summarizer(model, window=1_000_000), observers=[events.append])  # fmt: skip
+    return box, agent, events
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "anthropic"])
+def test_w19_the_task_of_41_e_mails_is_done_with_two_compactions_and_no_overflow(wire):
+    with ScriptedProvider(behave=MailAgent(), window=W19_BUDGET, output_apart=True) as provider:
+        box, agent, events = mail_run(provider, wire)
+        answer = agent.run(box.task)
+        agent.close()
+    assert answer == "Briefing: 41 of 41 messages are read."
+    assert box.unread == ()
+    assert len(box.read) == 41  # none was read twice
+    batches = [len(received.messages[-1].results) for received in provider.received if received.tools]
+    assert {received.status for received in provider.received} == {200}
+    cards = [event for event in events if isinstance(event, DoneCard)]
+    assert len(cards) == 2
+    assert all(card.after <= 0.5 * W19_BUDGET for card in cards)
+    assert all(event.effective <= W19_BUDGET for event in events if isinstance(event, Decision))
+    assert len(batches) == 5  # a search, three batches, the briefing

@@ -174,10 +174,10 @@ class Compactor:
                 said, format=session.format, plans=plans, cause=cause, outside=outside, **self.asked.named()
             )
             view = folded(formats.read(formats.find(session.format or ""), said), plans)
-            targets, tokens = len(targets_of(plan, view)), plan.sizes.before
+            targets = len(targets_of(plan, view))
         except RefoldError:
-            targets, tokens = 0, session.check().tokens
-        return StartedCard(len(session.view()), targets, tokens, self.threshold, window, cause)
+            targets = 0
+        return StartedCard(len(session.view()), targets, session.check().tokens, self.threshold, window, cause)
 
     def _done(self, plan: Plan, before: tuple[Plan, ...], seconds: float) -> DoneCard:
         self.last_known = None

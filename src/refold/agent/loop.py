@@ -135,6 +135,10 @@ class Agent:
         """The plans in force, oldest first."""
         return self.session.plans
 
+    def close(self) -> None:
+        """Close the client's connections."""
+        self._client.close()
+
     def stop(self) -> None:
         """End the turn after what is being done now; calls that are still open get a result that says so."""
         self._stopping = True
