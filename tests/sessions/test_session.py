@@ -1,0 +1,331 @@
+import copy
+
+import pytest
+
+import refold
+from refold import policies
+from refold.core.events import CompactionApplied, CompactionFailed, CompactionStarted
+from refold.errors import BadMessages, SessionNotFound, SummaryRefused, UnknownFormat, UsageError, WriteConflict
+from refold.sessions import Compacted, MemoryStore, Session, UsageReported
+from tests.sessions.talks import answer, exchange, session, summarize, talk, user
+
+
+def compacted(store, count=30, **settings):
+    opened = session(store, **settings)
+    opened.append(talk(count))
+    done = opened.compact(summarize=summarize)
+    assert done.compacted
+    return opened
+
+
+def test_untouched_messages_come_out_as_the_very_objects_that_went_in(store):
+    opened = session(store, window=100_000)
+    messages = talk(3)
+    before = copy.deepcopy(messages)
+    opened.append(messages)
+    assert all(seen is given for seen, given in zip(opened.view(), messages, strict=True))
+    assert messages == before
+
+
+def test_a_session_opened_again_shows_the_same(store):
+    opened = compacted(store)
+    opened.append([user("more")])
+    again = session(store, opened.id)
+    assert again.view() == opened.view()
+    assert again.messages == opened.messages
+    assert again.ids == opened.ids
+    assert again.plans == opened.plans
+    assert again.check() == opened.check()
+
+
+@pytest.mark.parametrize("policy", policies.names())
+@pytest.mark.parametrize("format", ["openai-chat", "anthropic"])
+def test_a_view_that_grows_turn_by_turn_is_the_fold_of_all_plans(policy, format):
+    store = MemoryStore()
+    opened = session(store, policy=policy, format=format)
+    count = 0
+    for number in range(60):
+        messages = exchange(number) if format == "openai-chat" else anthropic(number)
+        for message in messages:
+            opened.append([message])
+        if opened.needs_compaction():
+            count += opened.compact(summarize=summarize).compacted
+        assert opened.view() == folded_anew(opened)
+        assert opened.check().tokens <= opened.check().limit
+    assert count >= 2
+    again = session(store, opened.id, policy=policy)
+    assert again.view() == opened.view()
+    every = session(store, opened.id, policy=policy).messages
+    assert len(every) == 240
+
+
+def folded_anew(opened):
+    if not opened.plans:
+        return opened.messages
+    *earlier, last = opened.plans
+    return refold.apply(last, opened.messages, format=opened.format, plans=earlier).messages
+
+
+def anthropic(number):
+    return [
+        user(f"Step {number}"),
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": f"c{number}", "name": "read", "input": {"path": "x"}}],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": f"c{number}", "content": f"w{number} " * 80}],
+        },
+        answer(f"Step {number} is done."),
+    ]
+
+
+def test_json_text_is_kept_as_it_was_received(store):
+    text = '{"role": "user",  "content": "1.10 and \\u00e9", "n": 1.10}'
+    opened = session(store)
+    (id,) = opened.append([text])
+    assert store.natives([id]) == {id: text}
+    assert opened.view() == [{"role": "user", "content": "1.10 and é", "n": 1.10}]
+    opened.append([text.encode()])
+    assert store.load(opened.id).natives[opened.ids[1]] == text
+
+
+@pytest.mark.parametrize(
+    "text", ["half \ud83d alone", "two halves \ud83d\ude00", "nul \x00", "漢字 ünïcödé", "\u2028 line"]
+)
+def test_odd_text_survives_a_reload(store, text):
+    opened = session(store)
+    opened.append([user(text), answer("ok")])
+    again = session(store, opened.id)
+    assert again.view()[0]["content"].encode("utf-16", "surrogatepass") == text.encode("utf-16", "surrogatepass")
+    assert again.ids == opened.ids
+
+
+@pytest.mark.parametrize(
+    "message", [{"role": "user", "content": object()}, {"role": "user", "content": {1, 2}}, "no json", b"\xff", 7]
+)
+def test_what_cannot_be_kept_is_refused_and_named_and_nothing_is_kept(store, message):
+    opened = session(store)
+    opened.append([user("hi")])
+    with pytest.raises(BadMessages, match=r"message [12]"):
+        opened.append([user("fine"), message])
+    assert len(session(store, opened.id).messages) == 1
+
+
+def test_one_message_instead_of_a_list_is_refused(store):
+    with pytest.raises(BadMessages, match="list"):
+        session(store).append(user("hi"))
+
+
+def test_a_format_that_cannot_be_told_is_asked_for(store):
+    with pytest.raises(UnknownFormat):
+        session(store).append([{"strange": 1}])
+
+
+def test_nothing_appended_is_nothing_written(store):
+    opened = session(store)
+    assert opened.append([]) == ()
+    assert opened.head is None
+    assert store.sessions() == ()
+
+
+def test_a_session_that_must_exist_does(store):
+    with pytest.raises(SessionNotFound, match="'nobody'"):
+        session(store, "nobody", must_exist=True)
+    session(store, "somebody").append([user("hi")])
+    assert session(store, "somebody", must_exist=True).view() == [user("hi")]
+
+
+def test_two_writers_collide_and_go_on_after_a_refresh(store):
+    one = session(store)
+    one.append(talk(1))
+    other = session(store, one.id)
+    one.append([user("mine")])
+    with pytest.raises(WriteConflict):
+        other.append([user("yours")])
+    assert len(other.messages) == 4
+    other.refresh()
+    other.append([answer("both")])
+    one.refresh()
+    assert one.messages == other.messages == [*talk(1), user("mine"), answer("both")]
+
+
+def test_a_conflict_keeps_nothing_of_what_was_refused(store):
+    one = session(store)
+    one.append(talk(1))
+    other = session(store, one.id)
+    one.append([user("mine")])
+    with pytest.raises(WriteConflict):
+        other.append([user("yours")])
+    assert not one.search("yours")
+    assert session(store, one.id).messages == one.messages
+
+
+def test_messages_that_arrive_while_a_summary_is_written_are_kept(store):
+    opened = session(store)
+    opened.append(talk(30))
+    other = session(store, opened.id)
+
+    def slowly(request):
+        other.refresh()
+        other.append([user("arrived meanwhile")])
+        return "A summary."
+
+    done = opened.compact(summarize=slowly)
+    assert done.compacted
+    assert opened.view()[-1] == user("arrived meanwhile")
+    assert session(store, opened.id).view() == opened.view()
+    other.refresh()
+    assert other.view() == opened.view()
+
+
+def test_only_one_compaction_of_a_session_runs_at_a_time(store):
+    opened = session(store)
+    opened.append(talk(30))
+    other = session(store, opened.id)
+    seen = []
+
+    def slowly(request):
+        with pytest.raises(WriteConflict, match="being compacted"):
+            other.compact(summarize=summarize)
+        seen.append(True)
+        return "A summary."
+
+    opened.compact(summarize=slowly)
+    assert seen
+    assert other.compact(force=True, summarize=summarize) is not None
+
+
+def test_a_plan_recorded_meanwhile_makes_the_compaction_fail_loudly(store):
+    events = []
+    opened = session(store, observers=[events.append])
+    opened.append(talk(30))
+    other = session(store, opened.id)
+
+    def slowly(request):
+        other.condense(other.ids[0], other.ids[3], "by hand")
+        return "A summary."
+
+    with pytest.raises(WriteConflict):
+        opened.compact(summarize=slowly)
+    opened.refresh()
+    assert [plan.policy for plan in opened.plans] == ["manual"]
+    assert [type(event) for event in events] == [CompactionStarted, CompactionFailed]
+
+
+def test_a_compaction_that_fails_gives_the_lease_back_and_keeps_nothing(store):
+    opened = session(store, policy="vibe", window=3_000)
+    opened.append(talk(30))
+
+    def broken(request):
+        raise RuntimeError("no model")
+
+    with pytest.raises(SummaryRefused):
+        opened.compact(force=True, summarize=broken)
+    assert opened.plans == ()
+    assert opened.compact(force=True, summarize=summarize).compacted
+
+
+def test_a_compaction_that_is_not_due_does_nothing(store):
+    events = []
+    opened = session(store, window=100_000, observers=[events.append])
+    opened.append(talk(2))
+    done = opened.compact()
+    assert not done.compacted
+    assert done.plan.empty
+    assert opened.plans == ()
+    assert events == []
+
+
+def test_observers_hear_of_a_compaction_when_it_is_kept(store):
+    heard = []
+
+    def observer(event):
+        heard.append((type(event), len(session(store, opened.id).plans)))
+
+    opened = session(store, observers=[observer])
+    opened.append(talk(30))
+    opened.compact(summarize=summarize)
+    assert heard == [(CompactionStarted, 0), (CompactionApplied, 1), (Compacted, 1)]
+
+
+def test_an_observer_that_raises_breaks_nothing(store):
+    def angry(event):
+        raise RuntimeError
+
+    opened = session(store, observers=[angry])
+    opened.append(talk(30))
+    assert opened.compact(summarize=summarize).compacted
+
+
+def test_a_report_calibrates_until_the_next_plan(store):
+    opened = session(store, window=400_000)
+    opened.append(talk(2))
+    opened.view()
+    opened.report({"prompt_tokens": 70_000, "completion_tokens": 9})
+    assert opened.check().tokens == 70_000
+    opened.append([user("x" * 400)])
+    assert 70_100 <= opened.check().tokens <= 70_120
+    assert session(store, opened.id, window=400_000).check().tokens == opened.check().tokens
+    opened.compact(force=True, summarize=summarize)
+    assert opened.check().tokens < 5_000
+    assert session(store, opened.id, window=400_000).check().tokens == opened.check().tokens
+
+
+def test_a_report_of_any_provider_is_kept_as_it_came(store):
+    heard = []
+    opened = session(store, observers=[heard.append])
+    opened.append(talk(1))
+    raw = {
+        "input_tokens": 10,
+        "cache_read_input_tokens": 90,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": 5,
+        "new": {"x": 1},
+    }
+    opened.report(raw)
+    entry = store.load(opened.id).entries[-1].entry
+    assert (entry.prompt, entry.completion, entry.cached, entry.native) == (100, 5, 90, raw)
+    opened.report(refold.Usage(50, 5))
+    assert (opened.billed.calls, opened.billed.prompt, opened.billed.completion, opened.billed.cached) == (
+        2,
+        150,
+        10,
+        90,
+    )
+    assert [type(event) for event in heard] == [UsageReported, UsageReported]
+
+
+def test_a_report_on_a_session_that_is_not_there_is_refused(store):
+    with pytest.raises(SessionNotFound, match="append"):
+        session(store).report({"prompt_tokens": 1})
+
+
+def test_settings_change_from_the_next_check_on(store):
+    opened = session(store)
+    opened.append(talk(30))
+    assert opened.needs_compaction()
+    opened.configure(window=100_000, policy="neurolink")
+    assert not opened.needs_compaction()
+    assert opened.policy.name == "neurolink"
+    system = opened.check().breakdown.system
+    opened.configure(system="be brief " * 50)
+    assert opened.check().breakdown.system > system
+    with pytest.raises(UsageError, match="openai-chat"):
+        opened.configure(format="anthropic")
+
+
+def test_an_existing_session_says_its_own_format(store):
+    opened = session(store, format="anthropic")
+    opened.append(anthropic(1))
+    assert session(store, opened.id).format == "anthropic"
+    assert Session(store, opened.id, window=1_000).view() == anthropic(1)
+
+
+def test_new_ids_differ_and_sort_by_time():
+    from refold.sessions import new_id
+
+    ids = [new_id() for _ in range(50)]
+    assert len(set(ids)) == 50
+    assert sorted(id[:15] for id in ids) == [id[:15] for id in ids]
