@@ -378,3 +378,8 @@ def test_a_file_that_cannot_be_written_leaves_them_in_memory(tmp_path):
     windows = LearnedWindows(tmp_path / "file" / "windows.json")
     windows.learn("m", "", 5_000)
     assert windows.get("m") == 5_000
+
+
+def test_a_cause_there_is_none_of_is_named():
+    with pytest.raises(UsageError, match='no cause is called "hunger"'):
+        recovering(Model(5_000), talk(3), model="gpt-4o", cause="hunger")

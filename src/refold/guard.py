@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -130,16 +130,17 @@ def judge_answer(summary: str, need: Summarize, *, mend: bool = True) -> str | R
 def mended(summary: str, need: Summarize) -> str:
     """Return a summary with the constraints and changed files that it leaves out written behind it, word for word.
 
-    Constraints that stood behind the earlier summary are carried on too. The same summary where nothing is missing.
+    What stood behind an earlier summary, or behind those of parts that are merged, is carried on. The same summary
+    where nothing is missing.
     """
     text = summary.strip()
-    held = dict.fromkeys([*_carried(need.previous or ""), *(pin.text for pin in _pins(need))])
     blocks = [text]
-    lost = [pin for pin in held if pin not in text]
+    lost = [pin for pin in _known(need, CONSTRAINTS, (pin.text for pin in _pins(need))) if pin not in text]
     if lost:
         blocks.append("\n".join([CONSTRAINTS, *(f"- {pin}" for pin in lost)]))
     if LISTED_BEHIND not in need.instructions:
-        unnamed = [path for path in files_of(need.messages)[1] if not named_in(path, text)]
+        changed = _known(need, CHANGED, files_of(need.messages)[1])
+        unnamed = [path for path in changed if not named_in(path, text)]
         if unnamed:
             blocks.append("\n".join([CHANGED, *(f"- {path}" for path in unnamed)]))
     return "\n\n".join(blocks)
@@ -238,15 +239,22 @@ def _pins(need: Summarize) -> tuple[Pin, ...]:
     return tuple(pin for pin in pins(Transcript(need.messages)) if pin.role == "user")
 
 
-def _carried(previous: str) -> list[str]:
-    """Return the constraints that were written behind an earlier summary."""
-    found: list[str] = []
-    for block in previous.split(CONSTRAINTS)[1:]:
+def _known(need: Summarize, heading: str, now: Iterable[str]) -> dict[str, None]:
+    """Return what must stand behind a summary: what stood behind earlier ones, and what its messages say now.
+
+    A request without messages is one to merge summaries of parts: what stood behind those is in its text.
+    """
+    earlier = "\n".join(filter(None, (need.previous, "" if need.messages else need.text)))
+    return dict.fromkeys([*_carried(earlier, heading), *now])
+
+
+def _carried(text: str, heading: str) -> Iterator[str]:
+    """Yield the lines that were written under a heading behind a summary."""
+    for block in text.split(heading)[1:]:
         for line in block.lstrip("\n").splitlines():
             if not line.startswith("- "):
                 break
-            found.append(line[2:])
-    return found
+            yield line[2:]
 
 
 def _some(words: Sequence[str]) -> str:

@@ -6,7 +6,9 @@ import refold
 from refold.core.messages import ToolCall
 from refold.counting import reported
 from refold.errors import UsageError
-from refold.outside.clients import CONNECTIONS, KEPT_ALIVE, TIMEOUT, BadReply, client
+from refold.outside import Outside
+from refold.outside.clients import CONNECTIONS, KEPT_ALIVE, TIMEOUT, BadReply, client, recounting
+from refold.testing.provider import ScriptedProvider
 
 ASK = [{"role": "user", "content": "Hello"}]
 CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a.py"}'}}
@@ -250,3 +252,17 @@ def test_claude_is_given_a_number_of_tokens_although_nobody_named_one(server, an
     server.says(claude({"type": "text", "text": "x"}))
     anthropic.complete(ASK)
     assert server.requests[0][1]["max_tokens"] == 16_384
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "anthropic"])
+def test_a_policy_that_counts_again_gets_the_provider_s_own_count(wire):  # V08
+    talk = [{"role": role, "content": "word " * 300} for _ in range(20) for role in ("user", "assistant")]
+    with ScriptedProvider(["x"]) as provider:
+        ours = client("m", provider.url if wire == "anthropic" else provider.openai_url, wire=wire)
+        outside = Outside(summarize=lambda need: "All was said. " * 9, count=recounting(ours, system="Be brief."))
+        result = refold.compact(talk, format=wire, policy="vibe", window=8_000, force=True, outside=outside)
+        ours.close()
+    assert not [step.refused for step in result.plan.steps if step.refused]
+    if wire == "openai-chat":
+        assert provider.received[0].tokens < 500
+        assert provider.received[0].max_output == 16

@@ -9,9 +9,21 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from refold.core.messages import ToolCall
+from refold.core.needs import CountExactly
 from refold.errors import OutsideError, UsageError
 
-__all__ = ["CONNECTIONS", "KEPT_ALIVE", "TIMEOUT", "BadReply", "Client", "OnText", "Reply", "Wire", "client"]
+__all__ = [
+    "CONNECTIONS",
+    "KEPT_ALIVE",
+    "TIMEOUT",
+    "BadReply",
+    "Client",
+    "OnText",
+    "Reply",
+    "Wire",
+    "client",
+    "recounting",
+]
 
 TIMEOUT = 720.0  # seconds, V12
 KEPT_ALIVE, CONNECTIONS = 5, 10  # V12
@@ -117,6 +129,19 @@ def client(
             return AnthropicClient(model, base_url, api_key, timeout=timeout, options=options)
         case other:
             raise UsageError(f'no wire is called "{other}": say "openai-chat" or "anthropic"')
+
+
+def recounting(
+    client: Client, *, system: Any = None, tools: Sequence[Any] | None = None
+) -> Callable[[CountExactly], int]:
+    """Return a count for `Outside(count=…)`: the provider's own, of the messages as they will be sent (V08)."""
+
+    def count(need: CountExactly) -> int:
+        from refold import formats
+
+        return client.count(formats.assemble(formats.find(client.format), need.messages), system, tools)
+
+    return count
 
 
 def missing(package: str) -> UsageError:
