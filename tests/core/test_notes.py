@@ -2,6 +2,7 @@ import pytest
 
 import refold
 from refold import formats
+from refold.core.messages import text_of
 from refold.core.notes import OPENINGS
 from refold.policies import find
 from tests.test_api import MESSAGES
@@ -32,6 +33,14 @@ def test_what_only_mentions_an_opening_or_comes_from_elsewhere_does_not():
         {"role": "tool", "tool_call_id": "c", "content": opening},
     ]
     assert notes_of(said) == [None] * 5
+
+
+def test_our_part_in_a_users_message_is_told_apart_from_their_words():
+    content = [{"type": "text", "text": "Go on"}, {"type": "text", "text": "[Compaction Summary] TASK: x"}]
+    message = formats.read(formats.find("anthropic"), [{"role": "user", "content": content}]).messages[0]
+    assert message.note is None
+    assert [part.ours for part in message.parts] == [False, True]
+    assert text_of(message) == "Go on"
 
 
 def test_files_of_a_summary_come_back():

@@ -42,10 +42,14 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 
 class Text(Struct, frozen=True, omit_defaults=True, tag="text"):
-    """Words, of whoever the message's role says."""
+    """Words, of whoever the message's role says; `ours` where they are of our making inside another's message.
+
+    A digest joined with a user's words is sent back as one message: its part stays told apart from theirs.
+    """
 
     text: str
     at: Path = ()
+    ours: bool = False
 
 
 class Image(Struct, frozen=True, omit_defaults=True, tag="image"):
@@ -218,8 +222,8 @@ def texts(message: Message) -> tuple[str, ...]:
 
 
 def text_of(message: Message) -> str:
-    """Return the words of a message alone: no tool traffic, no reasoning."""
-    return "\n".join(part.text for part in message.parts if isinstance(part, Text))
+    """Return the words of a message alone: no tool traffic, no reasoning, nothing of ours in another's message."""
+    return "\n".join(part.text for part in message.parts if isinstance(part, Text) and not part.ours)
 
 
 def invented(id: MessageId, role: Role, text: str, note: Note) -> Message:

@@ -1,8 +1,9 @@
 """How a message of ours is known again when a client sends it back as one of its own.
 
 A note lives beside a message and never inside the native object, so a list that was compacted and is sent again has
-lost it. Our texts begin with openings of their own; a message with nothing but such a text gets its note back. Only a
-user's or a system message is looked at: text from tools never becomes a note.
+lost it. Our texts begin with openings of their own: a message with nothing but such a text gets its note back, and one
+that was joined with a user's words has that part marked as ours. Only a user's or a system message is looked at: text
+from tools never becomes a note.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from refold.core.messages import Message, Note, Text
 
 if TYPE_CHECKING:
-    from refold.core.messages import NoteKind
+    from refold.core.messages import NoteKind, Part
 
 __all__ = ["OPENINGS", "recovered"]
 
@@ -35,12 +36,24 @@ _FILES = re.compile(r"<(read|modified)-files>\n(.*?)\n</\1-files>", re.S)  # O06
 
 
 def recovered(message: Message) -> Message:
-    """Return the message with its note, where its only part is a text that opens as ours do."""
-    if len(message.parts) != 1 or message.role not in ("user", "system"):
+    """Return the message with its note, or with the parts of our making marked, where there are any."""
+    if message.role not in ("user", "system"):
         return message
-    part = message.parts[0]
+    kinds = [_kind(part) for part in message.parts]
+    if not any(kinds):
+        return message
+    if len(kinds) == 1 and (kind := kinds[0]) is not None:
+        text = message.parts[0].text if isinstance(message.parts[0], Text) else ""
+        files = {which: tuple(names.split("\n")) for which, names in _FILES.findall(text)}
+        return replace(message, note=Note(kind, files.get("read", ()), files.get("modified", ())))
+    parts = (
+        replace(part, ours=True) if kind is not None and isinstance(part, Text) else part
+        for part, kind in zip(message.parts, kinds, strict=True)
+    )
+    return replace(message, parts=tuple(parts))
+
+
+def _kind(part: Part) -> NoteKind | None:
     if not isinstance(part, Text) or not (part.text.startswith(_OPENINGS) or _LAST_REQUEST in part.text):
-        return message
-    kind: NoteKind = next((OPENINGS[opening] for opening in _OPENINGS if part.text.startswith(opening)), "summary")
-    files = {which: tuple(names.split("\n")) for which, names in _FILES.findall(part.text)}
-    return replace(message, note=Note(kind, files.get("read", ()), files.get("modified", ())))
+        return None
+    return next((OPENINGS[opening] for opening in _OPENINGS if part.text.startswith(opening)), "summary")
