@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -31,17 +31,26 @@ SNIFFED = 8_192  # bytes by which a file is known to be no text
 class Workspace:
     """A folder and tools for its files; `max_bytes` and `max_lines` are what one answer may have (N14).
 
-    Paths are resolved before they are used: one that leads outside, by `..` or by a link, is refused.
+    Paths are resolved before they are used: one that leads outside, by `..` or by a link, is refused. What lies in
+    `also_read` may be read and searched by its whole path, and not written.
 
     Raises:
         UsageError: it is no folder.
     """
 
-    def __init__(self, root: str | Path, *, max_bytes: int = MAX_BYTES, max_lines: int = MAX_LINES) -> None:
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        max_bytes: int = MAX_BYTES,
+        max_lines: int = MAX_LINES,
+        also_read: Sequence[Path] = (),
+    ) -> None:
         self.root = Path(root).expanduser().resolve()
         if not self.root.is_dir():
             raise UsageError(f"{root} is no folder: name one that is there")
         self._bytes, self._lines = max_bytes, max_lines
+        self._readable = tuple(place.resolve() for place in also_read)
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the six tools."""
@@ -68,7 +77,7 @@ class Workspace:
 
     def write(self, path: Told, content: str) -> str:
         """Write a whole file; it is made, with its folders, or replaced."""
-        place = self._inside(path)
+        place = self._inside(path, writing=True)
         if place.is_dir():
             raise UsageError(f"{path} is a folder")
         new = not place.exists()
@@ -78,7 +87,7 @@ class Workspace:
 
     def edit(self, path: Told, old: str, new: str, every: bool = False) -> str:
         """Replace a text in a file by another. `old` must stand in it exactly once, unless `every` is true."""
-        place = self._file(path)
+        place = self._file(path, writing=True)
         text = self._text(place, exact=True)
         found = text.count(old) if old else 0
         if not found:
@@ -144,17 +153,17 @@ class Workspace:
                 if not place.is_symlink() or place.resolve().is_relative_to(self.root):
                     yield place
 
-    def _inside(self, path: str) -> Path:
+    def _inside(self, path: str, *, writing: bool = False) -> Path:
         try:
             place = (self.root / Path(path).expanduser()).resolve()
         except (OSError, RuntimeError, ValueError) as error:
             raise UsageError(f"{path!r} is no path: {error}") from None
-        if not place.is_relative_to(self.root):
+        if not any(map(place.is_relative_to, (self.root,) if writing else (self.root, *self._readable))):
             raise UsageError(f"{path} lies outside of {self.root}, which alone may be read and written")
         return place
 
-    def _file(self, path: str) -> Path:
-        place = self._inside(path)
+    def _file(self, path: str, *, writing: bool = False) -> Path:
+        place = self._inside(path, writing=writing)
         if not place.is_file():
             raise UsageError(f"{path} is {'a folder' if place.is_dir() else 'no file'}")
         return place
@@ -172,7 +181,7 @@ class Workspace:
             raise UsageError(f"{self._name(place)} is not UTF-8 ({error.reason}): change it by a command") from None
 
     def _name(self, place: Path) -> str:
-        return place.relative_to(self.root).as_posix()
+        return place.relative_to(self.root).as_posix() if place.is_relative_to(self.root) else str(place)
 
     def _some(self, lines: list[str], most: int) -> str:
         more = f"\n[More than {most:,}: narrow it down]" if len(lines) > most else ""

@@ -10,7 +10,12 @@ import rich_click as click
 
 __all__ = ["cli", "main"]
 
-COMMANDS = ("stats", "plan", "diff", "compact", "apply", "check", "repair", "models", "policies", "config", "demo")
+COMMANDS = (
+    *("stats", "plan", "diff", "compact", "apply", "check", "repair", "models", "policies", "config"),
+    *("chat", "sessions", "show", "rewind", "export", "search", "demo"),
+)
+ALIASES = {"loop": "chat"}
+MODULES = {"show": "show_session"}  # whose names are taken
 OK, BROKEN, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -23,9 +28,10 @@ class Refold(click.RichGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a name, or None."""
-        if cmd_name not in COMMANDS:
+        name = ALIASES.get(cmd_name, cmd_name)
+        if name not in COMMANDS:
             return None
-        found: click.Command = import_module(f"refold.cli.{cmd_name}").command
+        found: click.Command = import_module(f"refold.cli.{MODULES.get(name, name)}").command
         return found
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
@@ -58,11 +64,11 @@ def _ran(run: Any) -> int:
 
 def _of_refold(error: Exception) -> int:
     """Say an error of the library in one line; anything else is a fault of ours and is raised on."""
-    from refold.errors import RefoldError, UsageError
+    from refold.errors import RefoldError, SessionNotFound, UsageError
 
     if not isinstance(error, RefoldError):
         raise error
-    return _said(_one_line(str(error)), USAGE if isinstance(error, UsageError) else BROKEN)
+    return _said(_one_line(str(error)), USAGE if isinstance(error, UsageError | SessionNotFound) else BROKEN)
 
 
 def _of_system(error: OSError) -> int:
