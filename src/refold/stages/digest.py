@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold.core.messages import text_of, texts
+from refold.core.messages import texts
+from refold.stages.carried import OPENING, Carried, carried, entry, unquoted, words_of
 from refold.stages.facts import files_of
-from refold.stages.findings import Outcome, decisions, openings, outcomes, todos, values
-from refold.stages.ledger import Atom, grouped, ledger
+from refold.stages.findings import Outcome, decisions, openings, outcomes, todos, values, well
+from refold.stages.ledger import Atom, grouped, ledger, ungrouped
 from refold.stages.outline import one_line
-from refold.stages.pin import pins_of, said_in
+from refold.stages.pin import CONSTRAINTS, pins_of, said_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,9 +23,8 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.view import View
 
-__all__ = ["OPENING", "Files", "digest_text", "least_of", "limit_of"]
+__all__ = ["OPENING", "Files", "digest_text", "files_told", "least_of", "limit_of"]
 
-OPENING = "[Digest of earlier messages: background, not a new request]"
 EXPLAINED = (
     f"{OPENING}\n"
     "It was made from messages and outputs that are no longer shown in full. "
@@ -33,7 +34,11 @@ EXPLAINED = (
 SHARE = 0.15  # of the goal
 LEAST, MOST = 300, 20_000  # tokens
 SMALL = 5  # a digest under so many times its explanation goes without it
-IDENTIFIERS = "## Identifiers, and where they were last seen"
+GOAL, REMAINING, ERRORS = "Goal (the first request)", "Remaining", "Errors"
+CHANGED, READ = "Files changed", "Files read"
+IDENTIFIERS = "Identifiers, and where they were last seen"
+TOLD = {GOAL, CONSTRAINTS, CHANGED, READ}  # sections that hold what earlier digests told already
+END = " → "  # between a call and how it ended
 ATOM = 3  # tokens of an identifier with its comma, at least
 ROUNDS = 6  # of cutting the identifiers until they fit
 PINNED = 0.4  # of a digest that pinned turns may have while they are quoted whole, not by sentence
@@ -82,14 +87,27 @@ def digest_text(
     limit = limit_of(view) if limit is None else limit
     view = replace(view, start=view.transcript.messages, done=(), before=None)  # calls of what left long ago, too
     quotes = _fitting(view, messages, kept, limit)
-    sections = list(_sections(view, messages, kept, quotes, files or files_of(view.transcript.messages)))
+    before = carried(view.transcript.messages)
+    sections = [
+        _continued(section, before, view)
+        for section in _sections(view, messages, kept, quotes, files or files_told(view))
+    ]
     return _rendered(view.counter, sections, _atoms(view, messages, kept, limit), limit)
+
+
+def files_told(view: View) -> Files:
+    """Return the files read and those changed, in order: what earlier digests tell, then what the messages show."""
+    before = carried(view.transcript.messages)
+    read, changed = files_of(view.transcript.messages)
+    changed = tuple(dict.fromkeys((*before.lines(CHANGED), *changed)))
+    gone = set(changed)
+    return tuple(path for path in dict.fromkeys((*before.lines(READ), *read)) if path not in gone), changed
 
 
 def least_of(view: View, messages: Sequence[Message], kept: Sequence[Message], limit: int) -> int:
     """Return the tokens that the pinned sentences of messages take in a digest of this limit, whatever it is."""
     pinned = _fitting(view, messages, kept, limit).pinned
-    return view.counter.text("\n".join(f"- {line}" for line in (OPENING, *pinned))) if pinned else 0
+    return view.counter.text("\n".join(map(entry, (OPENING, *pinned)))) if pinned else 0
 
 
 def _fitting(view: View, messages: Sequence[Message], kept: Sequence[Message], limit: int) -> Quotes:
@@ -104,29 +122,46 @@ def _sections(
     view: View, messages: Sequence[Message], kept: Sequence[Message], quotes: Quotes, files: Files
 ) -> Iterator[Section]:
     """Yield what is told, in the order of the digest; a share of 0 is told whole."""
-    yield Section("Goal (the first request)", quotes.goal, 0.2)
-    yield Section("Constraints and requests (word for word)", quotes.pinned, share=0)
+    yield Section(GOAL, quotes.goal, 0.2)
+    yield Section(CONSTRAINTS, quotes.pinned, share=0)
     yield Section("Further requests (word for word)", quotes.requests, 0.3, newest_first=True)
     yield Section("Decisions and reasons", decisions(messages), 0.08, newest_first=True)
     tasks = None if todos(kept) else todos(messages)
     done, rest = tasks or ((), ())
     closing, others = openings(messages)
     yield Section("Done", (*reversed(done), *closing), 0.06, newest_first=True)
-    yield Section("Remaining", rest, 0.08)
+    yield Section(REMAINING, rest, 0.08)
     read, changed = files
-    yield Section("Files changed", tuple(reversed(changed)), 0.2, newest_first=True)
-    yield Section("Files read", tuple(reversed(read)), 0.12, newest_first=True)
+    yield Section(CHANGED, tuple(reversed(changed)), 0.2, newest_first=True)
+    yield Section(READ, tuple(reversed(read)), 0.12, newest_first=True)
     ends = outcomes(view, messages, kept)
     commands = tuple(f"{end.call}{_ended(end)}" for end in ends if end.shell and not end.failed)
     yield Section("Commands", commands, 0.05, newest_first=True)
     errors = sorted((end for end in ends if end.failed), key=lambda end: not end.open)
-    yield Section("Errors", tuple(f"{end.call}{_ended(end)}{_state(end.open)}" for end in errors), 0.08)
+    yield Section(ERRORS, tuple(f"{end.call}{_ended(end)}{_state(end.open)}" for end in errors), 0.08)
     yield Section("Values", values(messages), 0.04, newest_first=True)
     yield Section("Said by the assistant", others, 0.04, newest_first=True)
 
 
+def _continued(section: Section, before: Carried, view: View) -> Section:
+    """Return a section with the entries of earlier digests: those first, as far as they hold, and each once."""
+    old = before.lines(section.title)
+    if not old or section.title in TOLD or (section.title == REMAINING and section.lines):
+        return section
+    new: tuple[str, ...] = section.lines
+    if section.title == ERRORS:
+        again, mended = {line.split(END)[0] for line in new}, well(view, view.transcript.messages)
+        old = tuple(
+            line.replace(_state(True), _state(False)) if line.split(END)[0] in mended else line
+            for line in old
+            if line.split(END)[0] not in again
+        )
+    lines = (*new, *reversed(old)) if section.newest_first else (*old, *new)
+    return replace(section, lines=tuple(dict.fromkeys(lines)))
+
+
 def _ended(end: Outcome) -> str:
-    return f" → {end.ended}" if end.ended else ""
+    return f"{END}{end.ended}" if end.ended else ""
 
 
 def _state(unresolved: bool) -> str:
@@ -134,9 +169,11 @@ def _state(unresolved: bool) -> str:
 
 
 def _turns(view: View) -> dict[str, int]:
-    """Number the user's messages from 1, by id."""
+    """Number the user's messages from 1, by id; turns that a digest quotes which was sent back keep their numbers."""
+    quoted = carried(view.transcript.messages).turns
+    numbers = (number for number in count(1) if number == 1 or number not in quoted)
     users = (message for message in view.transcript.messages if message.role == "user" and message.note is None)
-    return {message.id: number for number, message in enumerate(users, 1)}
+    return {message.id: next(numbers) for message in users}
 
 
 def _quotes(view: View, messages: Sequence[Message], kept: Sequence[Message], whole: int) -> Quotes:
@@ -149,9 +186,12 @@ def _quotes(view: View, messages: Sequence[Message], kept: Sequence[Message], wh
     goal: tuple[str, ...] = ()
     requests: list[str] = []
     pinned: list[str] = []
+    before = carried(view.transcript.messages)
+    pinned += before.lines(CONSTRAINTS) if whole else _sentences(before.lines(CONSTRAINTS))
     told: set[str] = set(pins_of(said_in(kept)))
+    told.update(sentence for _, words in unquoted(pinned) for sentence in pins_of(words))
     for message in left:
-        text = text_of(message).strip()
+        text = words_of(message).strip()
         turn = turn_of[message.id]
         short = len(text) <= whole
         quote = f'"{text}" (turn {turn})' if short else f'"{one_line(text, WHOLE_TURN)}" (turn {turn}, beginning)'
@@ -165,9 +205,16 @@ def _quotes(view: View, messages: Sequence[Message], kept: Sequence[Message], wh
             goal = (quote,)
         elif text:
             requests.append(quote)
+    goal = before.lines(GOAL)[:1] or goal
     if not goal and not kept and turn_of and not (left and turn_of[left[0].id] == 1):
-        goal = (f'"{one_line(text_of(view.transcript.messages[_first(view, turn_of)]), 200)}" (turn 1, beginning)',)
+        goal = (f'"{one_line(words_of(view.transcript.messages[_first(view, turn_of)]), 200)}" (turn 1, beginning)',)
     return Quotes(goal, tuple(reversed(requests)), tuple(pinned))
+
+
+def _sentences(quotes: Sequence[str]) -> tuple[str, ...]:
+    """Return the pinned sentences of quotations, each as one of its own."""
+    found = ((turn, sentence) for turn, words in unquoted(quotes) for sentence in pins_of(words))
+    return tuple(dict.fromkeys(f'"{sentence}" (turn {turn})' for turn, sentence in found))
 
 
 def _first(view: View, turn_of: dict[str, int]) -> int:
@@ -176,7 +223,8 @@ def _first(view: View, turn_of: dict[str, int]) -> int:
 
 def _atoms(view: View, messages: Sequence[Message], kept: Sequence[Message], limit: int) -> tuple[Atom, ...]:
     words = (text for message in reversed(kept) for text in texts(message))
-    return ledger(view, messages, words, limit=limit // ATOM)
+    before = ungrouped(carried(view.transcript.messages).lines(IDENTIFIERS))
+    return ledger(view, messages, words, limit=limit // ATOM, before=before)
 
 
 def _rendered(counter: Counter, sections: Sequence[Section], atoms: Sequence[Atom], limit: int) -> str:
@@ -199,9 +247,9 @@ def _rendered(counter: Counter, sections: Sequence[Section], atoms: Sequence[Ato
     for lines, section in zip(taken, sections, strict=True):
         if lines:
             shown = reversed(lines) if section.newest_first else lines
-            blocks.append("\n".join([f"## {section.title}", *(f"- {line}" for line in shown)]))
+            blocks.append("\n".join([f"## {section.title}", *map(entry, shown)]))
     if ids:
-        blocks.append("\n".join([IDENTIFIERS, *(f"- {line}" for line in ids)]))
+        blocks.append("\n".join([f"## {IDENTIFIERS}", *map(entry, ids)]))
     return "\n\n".join(blocks) if len(blocks) > 1 else ""
 
 
@@ -213,7 +261,7 @@ def _within(counter: Counter, section: Section, start: int, room: float | None) 
     taken: list[str] = []
     spent = 0 if start else counter.text(f"\n\n## {section.title}\n")
     for line in lines:
-        cost = counter.text(f"- {line}\n")
+        cost = counter.text(f"{entry(line)}\n")
         if room is not None and spent + cost > room:
             break
         taken.append(line)
@@ -226,7 +274,7 @@ def _identifiers(counter: Counter, atoms: Sequence[Atom], room: int) -> tuple[tu
     some = list(atoms)
     for _ in range(ROUNDS):
         lines = grouped(some)
-        cost = counter.text("\n".join(["", "", IDENTIFIERS, *(f"- {line}" for line in lines)])) + 1
+        cost = counter.text("\n".join(["", "", f"## {IDENTIFIERS}", *map(entry, lines)])) + 1
         if not some or cost <= room:
             return (lines, cost) if some else ((), 0)
         some = some[: min(len(some) - 1, int(len(some) * max(room, 0) / cost * 0.98))]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from refold.core.messages import Message, ToolCall, ToolResult, once, text_of
+from refold.stages.carried import words_of
 from refold.stages.facts import arguments_of, is_shell, subject
 from refold.stages.outline import call_line, exit_code, first_error, one_line
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from refold.core.view import View
 
-__all__ = ["Outcome", "decisions", "openings", "outcomes", "todos", "values"]
+__all__ = ["Outcome", "decisions", "openings", "outcomes", "todos", "values", "well"]
 
 MOST = 150  # lines of one sort that are looked for
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -66,6 +67,11 @@ def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] =
         if line not in found:
             found[line] = Outcome(line, ended, failed, shell, failed and _same(call) not in went_well)
     return tuple(found.values())
+
+
+def well(view: View, messages: Sequence[Message]) -> frozenset[str]:
+    """Return the lines of the calls that went well."""
+    return frozenset(call_line(call) for call, result in _answered(view, messages) if not _failed(call, result))
 
 
 def decisions(messages: Sequence[Message]) -> tuple[str, ...]:
@@ -148,7 +154,7 @@ def values(messages: Sequence[Message]) -> tuple[str, ...]:
 def _values(message: Message) -> tuple[tuple[str, str], ...]:
     return tuple(
         (name, value.rstrip(".:"))
-        for name, value in VALUE.findall(text_of(message)[:20_000])
+        for name, value in VALUE.findall(words_of(message)[:20_000])
         if any(char.isdigit() or char in "/._" for char in value)
     )
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from refold.core.messages import Message, Note, Text, text_of
+from refold.core.messages import Message, Note, Patch, Text
 from refold.core.policy import Pure
-from refold.stages.digest import digest_text, least_of, limit_of
+from refold.stages.carried import digests_in, is_digest, words_of
+from refold.stages.digest import digest_text, files_told, least_of, limit_of
 from refold.stages.draft import Draft
-from refold.stages.facts import files_of
 from refold.stages.pin import lost, pins
 from refold.stages.refill import refill
 from refold.stages.regions import Regions, regions
@@ -45,7 +45,10 @@ class Fit(Pure, frozen=True):
             return ()
         draft = Draft(view)
         areas = regions(view, int(view.room * self.newest))
-        draft.drop(place for place, message in enumerate(view.messages) if _is_digest(message))
+        draft.drop(place for place, message in enumerate(view.messages) if is_digest(message))
+        for place, message in enumerate(view.messages):
+            if message.note is None and (joined := digests_in(message)):
+                draft.change(place, [Patch(part.at, None) for part in joined])
         digest = self._settled(draft, areas)
         made = (digest,) if digest else ()
         if lost(view, [*draft.shown(), *(insert.message for insert in made)]):
@@ -56,13 +59,13 @@ class Fit(Pure, frozen=True):
         """Shrink and write the digest until both fit together, then fill up; return the digest."""
         view = draft.view
         reserve = limit_of(view)
-        files = files_of(view.transcript.messages)
+        files = files_told(view)
         digest: Insert | None = None
         trail = Trail()
         for more in reversed(range(ROUNDS)):
             draft.add(0)
             shrink(draft, areas, view.room - reserve, int(view.room * self.users), trail)
-            left, kept = _left(draft), [message for message in draft.shown() if not _is_digest(message)]
+            left, kept = _left(draft), [message for message in draft.shown() if not is_digest(message)]
             least = least_of(view, left, kept, reserve)
             if least > reserve and more:
                 reserve = least
@@ -99,15 +102,13 @@ def _size(view: View, messages: Iterable[Message]) -> int:
     return sum(map(view.size, messages))
 
 
-def _is_digest(message: Message) -> bool:
-    return message.note is not None and message.note.kind == "digest"
-
-
 def _left(draft: Draft) -> list[Message]:
     """Return what is not shown as it was said: messages that left, and of changed ones the parts that changed."""
     left: list[Message] = []
     index = draft.view.index
     for said in draft.view.transcript.messages:
+        if is_digest(said):
+            continue
         place = index.get(said.id)
         if place is None or draft.hidden[place]:
             left.append(said)
@@ -128,5 +129,5 @@ def _words_of_user(message: Message, part: Part) -> bool:
 def _anchor(view: View) -> MessageId | None:
     """Return the message that the digest stands before: the first after the first user's turn that parts no pair."""
     said = [message for message in view.start if message.note is None and message.role != "system"]
-    first = next((place for place, message in enumerate(said) if message.role == "user" and text_of(message)), -1)
+    first = next((place for place, message in enumerate(said) if message.role == "user" and words_of(message)), -1)
     return next((message.id for message in said[first + 1 :] if view.index.get(message.id) in view.cuts), None)

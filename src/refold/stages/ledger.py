@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from refold.core.view import View
 
-__all__ = ["Atom", "atoms_in", "grouped", "ledger"]
+__all__ = ["Atom", "atoms_in", "grouped", "ledger", "ungrouped"]
 
 WORD = re.compile(r"[\w./@+-]+")
 BETWEEN = {code: " " for code in range(128) if not WORD.fullmatch(chr(code))}  # ASCII signs that no word holds
@@ -38,6 +38,7 @@ EACH_OWN = 10_000  # characters at the start of one of them
 EACH_OUTPUT = 10_000  # characters at the start of one output
 KEPT_CHARS = 200_000  # of the newest kept text that are looked through
 SAID_ELSEWHERE = "messages"
+ELSEWHERE = "elsewhere"
 SEVERAL = 4  # identifiers that are worth a line of their own
 OWN, SEEN, LATE = 2.0, 0.5, 1.5  # texts of the assistant or the user that use it, output that shows it, how lately
 MANY = 4  # uses or showings from which more count for nothing
@@ -74,10 +75,17 @@ def atoms_in(text: str) -> set[str]:
     }
 
 
-def ledger(view: View, left: Sequence[Message], kept: Iterable[str] = (), limit: int = 4_000) -> tuple[Atom, ...]:
+def ledger(
+    view: View,
+    left: Sequence[Message],
+    kept: Iterable[str] = (),
+    limit: int = 4_000,
+    before: Sequence[tuple[str, str]] = (),
+) -> tuple[Atom, ...]:
     """Return identifiers that stand in messages that left and in no kept text, the likeliest needed first.
 
-    What the assistant wrote itself counts most, then how often and how lately something was said.
+    What the assistant wrote itself counts most, then how often and how lately something was said. `before` are
+    identifiers of an earlier ledger with their sources; each counts as one that was used once.
     """
     pieces = _pieces(left)
     used: Counter[str] = Counter()
@@ -103,6 +111,9 @@ def ledger(view: View, left: Sequence[Message], kept: Iterable[str] = (), limit:
         score = (said + shown + late[number]) / (1 + size / LENGTH)
         if word not in worth or worth[word][0] < score:
             worth[word] = score, word, number
+    earlier = {word: source for word, source in before if word not in standing and word not in worth}
+    for word in earlier:
+        worth[word] = OWN / (1 + len(word) / LENGTH), word, -1
     best: Iterable[tuple[float, str, int]] = worth.values()
     if len(worth) > AHEAD * limit:
         best = nlargest(AHEAD * limit, best)
@@ -110,9 +121,9 @@ def ledger(view: View, left: Sequence[Message], kept: Iterable[str] = (), limit:
     found.sort()
     sources: dict[int, str] = {}
     for _, _, number in found[:limit]:
-        if number not in sources:
+        if number >= 0 and number not in sources:
             sources[number] = _source(view, pieces[number])
-    return tuple(Atom(word, sources[number], -score) for score, word, number in found[:limit])
+    return tuple(Atom(word, sources.get(number) or earlier[word], -score) for score, word, number in found[:limit])
 
 
 def grouped(atoms: Iterable[Atom]) -> tuple[str, ...]:
@@ -122,7 +133,18 @@ def grouped(atoms: Iterable[Atom]) -> tuple[str, ...]:
         lines.setdefault(atom.source, []).append(atom.text)
     several = [f"{source}: {', '.join(words)}" for source, words in lines.items() if len(words) >= SEVERAL]
     single = [word for words in lines.values() if len(words) < SEVERAL for word in words]
-    return (*several, f"elsewhere: {', '.join(single)}") if single else tuple(several)
+    return (*several, f"{ELSEWHERE}: {', '.join(single)}") if single else tuple(several)
+
+
+def ungrouped(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return identifiers with their sources from lines that `grouped` has made."""
+    parted = (line.rpartition(": ") for line in lines)
+    return tuple(
+        (word, SAID_ELSEWHERE if source == ELSEWHERE else source)
+        for source, _, words in parted
+        for word in words.split(", ")
+        if word
+    )
 
 
 def _pieces(left: Sequence[Message]) -> list[Piece]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold.core.messages import Message, MessageId, Role, once, text_of
+from refold.stages.carried import carried, digests_in, unquoted, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from refold.core.transcript import Transcript
     from refold.core.view import View
 
-__all__ = ["Pin", "lost", "pins", "pins_in", "pins_of", "said_in"]
+__all__ = ["CONSTRAINTS", "Pin", "lost", "pins", "pins_in", "pins_of", "said_in"]
 
+CONSTRAINTS = "Constraints and requests (word for word)"  # the section of a digest that quotes turns with pins
 LONGEST = 600  # characters; a longer sentence is split at its clauses, a longer clause is no prose
 
 # Words that forbid, oblige or limit; looked for in words of users and systems only, so that a false hit costs a line.
@@ -99,7 +101,7 @@ def _limits(sentence: str) -> bool:
 @once
 def pins_in(message: Message) -> tuple[str, ...]:
     """Return the sentences of a message's words that forbid, oblige or limit."""
-    return pins_of(text_of(message))
+    return pins_of(words_of(message))
 
 
 def pins(transcript: Transcript) -> tuple[Pin, ...]:
@@ -108,6 +110,10 @@ def pins(transcript: Transcript) -> tuple[Pin, ...]:
     turn = 0
     for message in transcript.messages:
         turn += message.role == "user" and message.note is None
+        if digests_in(message):  # sent back by a client: the turns that it quotes are not here any more
+            for number, words in unquoted(carried([message]).lines(CONSTRAINTS)):
+                for text in pins_of(words):
+                    found.setdefault(text, Pin(text, number, message.id, "user"))
         if message.role in ("user", "system") and message.note is None:
             for text in pins_in(message):
                 found.setdefault(text, Pin(text, turn, message.id, message.role))

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["is_pointer", "original_parts", "picture_marker", "pictures_in", "replaced_by", "with_words"]
 
 POINTER = "[output "
+LONGEST = 600  # characters of a pointer, which is one line
 
 
 def is_pointer(message: Message, result: ToolResult) -> bool:
-    """Tell whether an earlier plan has put a pointer in place of this output."""
-    return bool(message.patches) and result.text.startswith(POINTER)
+    """Tell whether an earlier plan has put a pointer in place of this output, or a client has sent one back."""
+    text = result.text
+    return text.startswith(POINTER) and (bool(message.patches) or (len(text) < LONGEST and "\n" not in text))
 
 
 def replaced_by(result: ToolResult, text: str) -> tuple[Patch, ...]:

@@ -22,6 +22,8 @@ PREVIOUS = "previous-summary"
 FENCES = re.compile(rf"<(?=\s*/?\s*(?:{FENCE}|{PREVIOUS})\b)", re.I)
 HEADINGS = re.compile(r"^\[(?=(?:system|user|assistant|tool|call|result)\b)", re.M | re.I)
 
+LONGEST_WORD = 200  # characters of a name or an id
+
 
 class Lengths(Struct, frozen=True):
     """The most characters of each sort of part that a summarizer is shown; None for all of it."""
@@ -81,8 +83,12 @@ def _data(text: str, length: int | None) -> str:
     if length is not None and len(text) > length:
         tail = length // 4
         text = shortened(text, length - tail, tail, "[{omitted:,} characters left out]")
-    return HEADINGS.sub(r"\\[", FENCES.sub("&lt;", text))
+    if "<" in text:
+        text = FENCES.sub("&lt;", text)
+    return HEADINGS.sub(r"\\[", text) if text.startswith("[") or "\n[" in text else text
 
 
 def _word(text: str) -> str:
-    return re.sub(r"[\s\[\]<>]+", " ", head_of(text, 200))
+    if len(text) <= LONGEST_WORD and text.replace("-", "_").isidentifier():
+        return text
+    return re.sub(r"[\s\[\]<>]+", " ", head_of(text, LONGEST_WORD))

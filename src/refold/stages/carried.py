@@ -1,0 +1,96 @@
+"""What an earlier digest told, read back from its words where a client sends it again instead of the originals.
+
+A digest is made anew from what was said. Where that is gone, because an already compacted list was sent, the digest in
+it is the only record: its entries are carried on into the next one, which takes its place.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold.core.messages import Message, Text, once, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["OPENING", "Carried", "carried", "digests_in", "entry", "is_digest", "unquoted", "words_of"]
+
+OPENING = "[Digest of earlier messages: background, not a new request]"
+HEADING = "## "
+ENTRY = "- "
+INDENT = "\n  "  # before further lines of an entry, so that none of them can begin a section or an entry
+QUOTE = re.compile(r'"(.*)" \(turn (\d+)(?:, beginning)?\)', re.S)
+
+
+class Carried(Struct, frozen=True):
+    """The entries of earlier digests by title of their section, in the order told, each once."""
+
+    sections: dict[str, tuple[str, ...]] = {}
+
+    def lines(self, title: str) -> tuple[str, ...]:
+        """Return the entries of a section."""
+        return self.sections.get(title, ())
+
+    @property
+    def turns(self) -> frozenset[int]:
+        """The numbers of the turns that are quoted."""
+        return frozenset(turn for lines in self.sections.values() for turn, _ in unquoted(lines))
+
+
+def is_digest(message: Message) -> bool:
+    """Tell whether a message is a digest of ours, whether inserted or sent back by a client."""
+    return message.note is not None and message.note.kind == "digest"
+
+
+def digests_in(message: Message) -> tuple[Text, ...]:
+    """Return the texts of a message that are digests: all of a digest's, and one that was joined to a user's turn."""
+    return _digests(message) if message.role == "user" else ()
+
+
+def words_of(message: Message) -> str:
+    """Return the words of a message without a digest that was joined to them when they were written."""
+    inside = digests_in(message)
+    if not inside:
+        return text_of(message)
+    return "\n".join(part.text for part in message.parts if isinstance(part, Text) and part not in inside)
+
+
+def carried(messages: Iterable[Message]) -> Carried:
+    """Return what the digests among messages tell, the oldest first."""
+    sections: dict[str, dict[str, None]] = {}
+    for message in messages:
+        if digests_in(message):
+            for title, lines in _sections(message).items():
+                sections.setdefault(title, {}).update(dict.fromkeys(lines))
+    return Carried({title: tuple(lines) for title, lines in sections.items()})
+
+
+def entry(line: str) -> str:
+    """Return a line of a section as it is written in a digest."""
+    return ENTRY + line.replace("\n", INDENT)
+
+
+def unquoted(lines: Sequence[str]) -> tuple[tuple[int, str], ...]:
+    """Return number of the turn and words of each quotation of a user among lines."""
+    found = (QUOTE.fullmatch(line) for line in lines if line[:1] == '"')
+    return tuple((int(quote[2]), quote[1]) for quote in found if quote)
+
+
+@once
+def _digests(message: Message) -> tuple[Text, ...]:
+    texts = tuple(part for part in message.parts if isinstance(part, Text))
+    return texts if is_digest(message) else tuple(text for text in texts if text.text.startswith(OPENING))
+
+
+@once
+def _sections(message: Message) -> dict[str, tuple[str, ...]]:
+    sections: dict[str, tuple[str, ...]] = {}
+    told = "\n".join(part.text for part in digests_in(message))
+    for block in f"\n{told}".split(f"\n{HEADING}")[1:]:
+        title, _, body = block.partition("\n")
+        lines = f"\n{body}".rstrip("\n").split(f"\n{ENTRY}")[1:]
+        sections[title] = (*sections.get(title, ()), *(line.replace(INDENT, "\n").rstrip("\n") for line in lines))
+    return sections
