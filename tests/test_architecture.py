@@ -205,5 +205,9 @@ def test_importing_refold_loads_no_network_database_event_loop_or_tokenizer():
         "click",
         "email",
         "importlib.metadata",
+        "openai",
+        "anthropic",
+        "tenacity",
+        "tomllib",
     }
     assert not loaded & forbidden

@@ -206,6 +206,17 @@ def test_enable_sliding_window_drops_the_fallback():
     assert "leave out to fit" in last_resort
 
 
+@pytest.mark.parametrize("name", policies.names())
+def test_keep_pins_brings_back_what_a_policy_loses(name):
+    rule = "Never delete the archive folder."
+    said = [*talk(2), {"role": "user", "content": f"Go on. {rule}"}, {"role": "assistant", "content": "Yes."}, *talk()]
+    policy = load({"keep_pins": True, "policy": name}).chosen()
+    result = refold.compact(said, policy=policy, window=9_000)
+    assert rule in str(result.messages)
+    assert refold.violations(result.messages) == ()
+    assert result.sizes.after <= result.sizes.limit
+
+
 def test_max_tool_output_bytes_and_lines_cut_an_output():
     text = "".join(f"line {number}\n" for number in range(100))
     assert load().tool_output(text).text == text

@@ -22,6 +22,7 @@ from refold.limits import models
 from refold.limits.tool_output import MAX_BYTES, MAX_LINES, Output, truncate_output
 from refold.stages.clear import Clear
 from refold.stages.deduplicate import DeduplicateReads
+from refold.stages.keep_pins import keeping_pins
 from refold.stages.slide import Slide
 from refold.stages.supersede import Supersede
 
@@ -66,6 +67,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     summarize_with: str | None = None
     summarize_base_url: str | None = None
     enable_summarization: bool = True
+    keep_pins: bool = False
     enabled: bool = True  # N17, down to file_read_budget_percent
     threshold: float = 0.80
     enable_pruning: bool = True
@@ -118,7 +120,9 @@ class Settings(Struct, frozen=True, kw_only=True):
             goal = _below(trigger, goal, self.window_of().window if self._sized else None)
         after = self.apply_to(policy.after_overflow) if policy.after_overflow is not None else None
         changed = {"steps": steps, "trigger": trigger, "goal": goal, "after_overflow": after}
-        return policy if all(changed[name] == getattr(policy, name) for name in changed) else replace(policy, **changed)
+        if any(changed[name] != getattr(policy, name) for name in changed):
+            policy = replace(policy, **changed)
+        return keeping_pins(policy) if self.keep_pins else policy
 
     def arguments(self) -> dict[str, Any]:
         """Return what `refold.compact` and `refold.plan` are to be given: policy, model and window."""
