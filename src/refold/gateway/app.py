@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
+from refold.gateway.asked import asked, inflated
+from refold.gateway.budgets import Budgets
 from refold.gateway.dialects import route
 from refold.gateway.door import Door
+from refold.gateway.exchange import Exchange, Exchanges
 from refold.gateway.http import Gone, Refusal, read_body, refuse
+from refold.gateway.keeping import Keeper
+from refold.gateway.metrics import Metrics
+from refold.gateway.planning import Planner
 from refold.gateway.relay import relay, while_there
+from refold.gateway.tracks import Tracks
 from refold.gateway.upstream import Upstream, from_upstream, to_upstream
+from refold.outside import Outside
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -25,7 +34,10 @@ class Gateway:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.tracks = Tracks(settings.memory)
+        self.metrics = Metrics(self.tracks)
         self._door = Door(settings)
+        self._budgets = Budgets(settings)
         self._upstream: Upstream
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -37,11 +49,20 @@ class Gateway:
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
-        self._upstream = Upstream(self.settings)
+        self._open()
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        await self._planner.close()
         await self._upstream.close()
+        await self._keeper.close()
         await send({"type": "lifespan.shutdown.complete"})
+
+    def _open(self) -> None:
+        settings = self.settings
+        self._upstream = Upstream(settings)
+        self._keeper = Keeper()
+        self._planner = Planner(settings, Outside(), self._keeper, self.metrics)
+        self._exchanges = Exchanges(settings, self._upstream, self.tracks, self._budgets, self._planner, self.metrics)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -74,14 +95,14 @@ class Gateway:
 
     async def _chat(self, scope: Scope, path: str, where: Route, receive: Receive, send: Send) -> None:
         headers: Headers = scope["headers"]
-        body = await read_body(receive, dict(headers), self.settings.max_body, self.settings.body_timeout)
+        held = dict(headers)
         url = self._upstream.address(where.dialect.provider, path, scope["query_string"])
+        wishes = asked(held, self.settings)
+        raw = await read_body(receive, held, self.settings.max_body, self.settings.body_timeout)
+        begun = time.perf_counter()
+        plain = inflated(raw, held.get(b"content-encoding", b""), self.settings.max_body)
         async with while_there(receive):
-            answer = await self._upstream.send(scope["method"], url, to_upstream(headers), body)
-            try:
-                await relay(send, answer, from_upstream(answer))
-            finally:
-                answer.close()
+            await self._exchanges.run(Exchange(where, url, headers, wishes, raw, plain), send, begun)
 
 
 async def _parts(receive: Receive) -> AsyncIterator[bytes]:

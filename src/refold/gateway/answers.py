@@ -1,0 +1,126 @@
+"""Reads an answer beside its way to the client: the usage it reports, and whether it is an error."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from refold.errors import UsageError
+from refold.limits.usage import Reported, reported
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Reading", "events", "prelude"]
+
+LARGEST = 64 * 1024 * 1024  # bytes of an answer that are kept to be read
+PRELUDE = (b"response.created", b"response.in_progress", b"response.queued")  # events that say nothing yet
+_decode = msgspec.json.Decoder().decode
+
+
+class Reading:
+    """Is shown the pieces of one answer and knows at the end what it reported.
+
+    `streaming` answers are lines of events, of which only those that speak of usage or of an end are parsed; others
+    are one JSON body.
+    """
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        self.streaming = "text/event-stream" in headers.get("Content-Type", "")
+        encoded = headers.get("Content-Encoding", "").lower()
+        self._inflate = zlib.decompressobj(47) if encoded in ("gzip", "deflate") else None
+        self._readable = encoded in ("", "identity", "gzip", "deflate")
+        self._pieces: list[bytes] = []
+        self._line = b""
+        self._size = 0
+        self._usage: dict[str, Any] = {}
+        self._ends: dict[str, Any] = {}
+
+    def feed(self, piece: bytes) -> None:
+        """Take a piece of the answer as it came from upstream."""
+        if not self._readable:
+            return
+        if self._inflate is not None:
+            try:
+                piece = self._inflate.decompress(piece, LARGEST)
+            except zlib.error:
+                self._readable = False
+                return
+        if self.streaming:
+            *lines, self._line = (self._line + piece).split(b"\n")
+            for line in lines:
+                self._event(line)
+        elif self._size < LARGEST:
+            self._pieces.append(piece)
+            self._size += len(piece)
+
+    @property
+    def text(self) -> bytes:
+        """The body of an answer that is not a stream."""
+        return b"".join(self._pieces)
+
+    def body(self) -> dict[str, Any]:
+        """Return what the answer says of itself: usage, error and reason of its end."""
+        if self.streaming:
+            if self._line:
+                self._event(self._line)
+                self._line = b""
+            return {**self._ends, **({"usage": self._usage} if self._usage else {})}
+        try:
+            held = _decode(self.text)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return {}
+        if isinstance(held, list):  # Gemini streams a list where no events were asked for
+            held = held[-1] if held else {}
+        return held if isinstance(held, dict) else {}
+
+    def usage(self) -> Reported | None:
+        """Return the usage that the answer reported, if it did."""
+        try:
+            return reported({key: value for key, value in self.body().items() if key in ("usage", "usageMetadata")})
+        except UsageError:
+            return None
+
+    def _event(self, line: bytes) -> None:
+        if not line.startswith(b"data:") or not (b'"usage' in line or b"error" in line or b"inish" in line):
+            return
+        try:
+            held = _decode(line[5:])
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        if not isinstance(held, dict):
+            return
+        for place in (held, held.get("message"), held.get("response")):
+            if isinstance(place, dict):
+                self._take(place)
+
+    def _take(self, place: dict[str, Any]) -> None:
+        for key in ("usage", "usageMetadata"):
+            usage = place.get(key)
+            if isinstance(usage, dict):
+                self._usage |= {name: value for name, value in usage.items() if value is not None}
+        for key in ("error", "choices", "candidates", "incomplete_details"):
+            if place.get(key):
+                self._ends[key] = place[key]
+
+
+def events(text: bytes) -> list[dict[str, Any]]:
+    """Return the data of every event of a stream."""
+    found = []
+    for line in text.split(b"\n"):
+        if line.startswith(b"data:") and line[5:].strip() not in (b"", b"[DONE]"):
+            try:
+                held = _decode(line[5:])
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                continue
+            if isinstance(held, dict):
+                found.append(held)
+    return found
+
+
+def prelude(text: bytes) -> bool:
+    """Tell whether a stream has said nothing yet but that it begins."""
+    names = [line[6:].strip() for line in text.split(b"\n") if line.startswith(b"event:")]
+    return bool(names) and all(name in PRELUDE for name in names)

@@ -1,0 +1,68 @@
+"""What a client may ask of the gateway with headers, and a body that is compressed."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold import policies
+from refold.gateway.http import Refusal
+
+if TYPE_CHECKING:
+    from refold.gateway.settings import Settings
+
+__all__ = ["Asked", "asked", "inflated"]
+
+NAME = re.compile(r"[\w.:@/-]{1,128}")
+
+
+class Asked(Struct, frozen=True):
+    """A client's wishes: to be left alone, another policy, and a name for the conversation."""
+
+    bypass: bool = False
+    policy: str = ""
+    session: str = ""
+
+
+def asked(headers: dict[bytes, bytes], settings: Settings) -> Asked:
+    """Read a client's wishes.
+
+    A policy is one of those that come with refold or that the gateway was started with: a name is never a path.
+
+    Raises:
+        Refusal: a policy that there is none of, or a name with characters that no name has (400).
+    """
+    bypass = headers.get(b"x-refold-bypass", b"").lower() in (b"1", b"true", b"yes")
+    policy = headers.get(b"x-refold-policy", b"").decode("latin-1")
+    session = headers.get(b"x-refold-session", b"").decode("latin-1")
+    known = {*policies.names(), settings.policy, *settings.policies.values()}
+    if policy and policy not in known:
+        raise Refusal(400, f"x-refold-policy names no policy; there are {', '.join(policies.names())}", "bad_header")
+    if session and not NAME.fullmatch(session):
+        raise Refusal(400, "x-refold-session is 1 to 128 letters, digits or any of . : @ / _ -", "bad_header")
+    return Asked(bypass, policy, session)
+
+
+def inflated(raw: bytes, encoding: bytes, limit: int) -> bytes | None:
+    """Return a compressed body as it was before; None for an encoding that is not known here, or a damaged body.
+
+    Raises:
+        Refusal: it becomes larger than the limit (413).
+    """
+    match encoding.lower().strip():
+        case b"" | b"identity":
+            return raw
+        case b"gzip" | b"x-gzip" | b"deflate":
+            machine = zlib.decompressobj(47)
+        case _:
+            return None
+    try:
+        plain = machine.decompress(raw, limit + 1)
+    except zlib.error:
+        return None
+    if len(plain) > limit:
+        raise Refusal(413, f"the request body is larger than {limit:,} bytes when unpacked", "request_too_large")
+    return plain if machine.eof else None

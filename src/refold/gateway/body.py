@@ -1,0 +1,187 @@
+"""A request body as bytes: where its messages are, and what else it holds, without parsing what nobody asks for.
+
+A client sends its whole history with every call. `continued` opens a body by what is known of the one before: the
+part that both share is compared, not read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Raw, Struct
+
+__all__ = ["Bytes", "Opened", "continued", "native", "opened", "spliced"]
+
+Bytes: TypeAlias = Raw | bytes
+Values: TypeAlias = dict[str, Bytes]
+
+_values = msgspec.json.Decoder(dict[str, Raw]).decode
+_list = msgspec.json.Decoder(list[Raw]).decode
+_decode = msgspec.json.Decoder().decode
+_KEY = re.compile(rb'[\s,{]*"((?:[^"\\]|\\.)*)"\s*:\s*', re.S)
+_SPACE = re.compile(rb"\s*")
+_TEXT_SPACE = re.compile(r"\s*")
+_WHITE = b" \t\r\n"
+_HEAD = b'{"":['
+
+
+class Opened(Struct):
+    """A body whose messages were found.
+
+    `raws` are the client's own bytes of each message; `start` and `stop` are where their list begins and ends, without
+    its brackets, `end` where the last message ends. `before` and `after` are the values at the keys on either side.
+    """
+
+    body: bytes
+    raws: list[Bytes]
+    start: int
+    end: int
+    stop: int
+    before: Values
+    after: Values
+
+    def raw(self, key: str) -> Bytes | None:
+        """Return the bytes of the value at a key of the body."""
+        found = self.before.get(key)
+        return self.after.get(key) if found is None else found
+
+    def get(self, *keys: str) -> Any:
+        """Return the value at the first of several keys that is there."""
+        found = next((raw for key in keys if (raw := self.raw(key)) is not None), None)
+        return None if found is None else native(found)
+
+
+def opened(body: bytes, key: str) -> Opened | None:
+    """Open a body whose messages are a list at a key; None where there is no such list, or the key stands twice.
+
+    Raises:
+        ValueError: the body is no JSON object.
+    """
+    try:
+        values = _values(body)
+        held = values.get(key)
+        if held is None or memoryview(held)[0] != 0x5B:  # [
+            return None
+        return _located(body, dict(values), key, list(_list(held)))
+    except msgspec.DecodeError:  # lone surrogates, numbers out of range: others read them, so nothing is wrong yet
+        return _opened_slowly(body, key)
+
+
+def continued(known: Opened, body: bytes) -> Opened | None:
+    """Open a body that begins with all that is known of another one, to the end of its last message; else None."""
+    if not known.raws or not body.startswith(memoryview(known.body)[: known.end]):
+        return None
+    found = _SPACE.match(body, known.end)
+    at = found.end() if found else known.end
+    match body[at : at + 1]:
+        case b",":
+            rest = _HEAD + body[at + 1 :]
+        case b"]":
+            rest = _HEAD + body[at:]
+        case _:
+            return None
+    try:
+        after: Values = dict(_values(rest))
+        held = after.pop("")
+        fresh = _list(held)
+    except (msgspec.DecodeError, KeyError):
+        return None
+    if known.before.keys() & after.keys():  # a key that stands twice: the last one counts, which is not this list
+        return None
+    stop = len(body) - len(rest) + len(_HEAD) - 1 + len(memoryview(held)) - 1
+    return Opened(body, [*known.raws, *fresh], known.start, _end(body, known.start, stop), stop, known.before, after)
+
+
+def spliced(opened: Opened, messages: bytes) -> bytes:
+    """Return the body with other messages, which are given as the JSON of the list without its brackets."""
+    body = memoryview(opened.body)
+    return b"".join((body[: opened.start], messages, body[opened.stop :]))
+
+
+def native(raw: Bytes) -> Any:
+    """Return a value; what the fast parser refuses (lone surrogates) the other one reads."""
+    try:
+        return _decode(raw)
+    except msgspec.DecodeError:
+        return json.loads(bytes(raw))
+
+
+def _located(body: bytes, values: Values, key: str, raws: list[Bytes]) -> Opened | None:
+    """Walk the keys of the body, to find where each value stands."""
+    at, start, stop = 0, -1, -1
+    before: Values = {}
+    after: Values = {}
+    while found := _KEY.match(body, at):
+        name = str(_decode(b'"' + found[1] + b'"'))
+        raw, at = values[name], found.end()
+        if not body.startswith(raw, at):
+            return None  # a key that stands twice
+        size = len(memoryview(raw))
+        if name == key:
+            if start >= 0:
+                return None
+            start, stop = at + 1, at + size - 1
+        elif start < 0:
+            before[name] = raw
+        else:
+            after[name] = raw
+        at += size
+    return Opened(body, raws, start, _end(body, start, stop), stop, before, after) if start >= 0 else None
+
+
+def _end(body: bytes, start: int, stop: int) -> int:
+    while stop > start and body[stop - 1] in _WHITE:
+        stop -= 1
+    return stop
+
+
+def _opened_slowly(body: bytes, key: str) -> Opened | None:
+    """Do the same with the standard library, which takes what JSON proper does not."""
+    text = body.decode()
+    if not isinstance(held := json.loads(text), dict) or not isinstance(held.get(key), list):
+        return None
+    before: Values = {}
+    after: Values = {}
+    raws: list[Bytes] | None = None
+    start = stop = 0
+    for name, first, last in _pairs(text, _skip(text, 0) + 1, keyed=True):
+        if name == key:
+            if raws is not None:
+                return None
+            raws = [text[a:b].encode() for _, a, b in _pairs(text, first + 1, keyed=False)]
+            start, stop = len(text[: first + 1].encode()), len(text[: last - 1].encode())
+        else:
+            (before if raws is None else after)[name] = text[first:last].encode()
+    if raws is None or _twice(before, after, held, key):
+        return None
+    return Opened(body, raws, start, _end(body, start, stop), stop, before, after)
+
+
+def _twice(before: Values, after: Values, held: dict[str, Any], key: str) -> bool:
+    """Tell whether the walk met fewer keys than there are, or one on both sides of the messages."""
+    return bool(before.keys() & after.keys()) or len(before) + len(after) + 1 != len(held) or key not in held
+
+
+def _pairs(text: str, at: int, *, keyed: bool) -> Iterator[tuple[str, int, int]]:
+    """Yield the name, start and end of each value of an object (or, without names, of a list) that begins before."""
+    decoder = json.JSONDecoder()
+    at = _skip(text, at)
+    while text[at] not in "]}":
+        name = ""
+        if keyed:
+            name, at = decoder.raw_decode(text, at)
+            at = _skip(text, _skip(text, at) + 1)
+        _, end = decoder.raw_decode(text, at)
+        yield name, at, end
+        at = _skip(text, end)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+
+
+def _skip(text: str, at: int) -> int:
+    found = _TEXT_SPACE.match(text, at)
+    return found.end() if found else at

@@ -1,0 +1,85 @@
+"""How much a request may hold, and by which policy it is kept there: settings, tables, and what refusals told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold import policies
+from refold.core.budget import Budget, Never
+from refold.counting import counter_for
+from refold.errors import BadBudget
+from refold.learned import LearnedWindows
+from refold.limits import models
+
+if TYPE_CHECKING:
+    from refold.core.counting import Counter
+    from refold.core.policy import Policy
+    from refold.gateway.settings import Settings
+
+__all__ = ["Bound", "Budgets"]
+
+MOST = 4_096  # combinations of model and length of answer that are remembered
+
+
+class Bound(Struct, frozen=True):
+    """A policy at work on one model: the budget, the size in tokens from which it acts, and who counts.
+
+    `assumed` says that nobody knows the model's window.
+    """
+
+    policy: Policy
+    budget: Budget
+    trigger: int
+    counter: Counter
+    assumed: bool = False
+
+    def due(self, tokens: int) -> bool:
+        """Tell whether a request of this size is to be compacted."""
+        if isinstance(self.policy.trigger, Never):
+            return False
+        return self.policy.trigger.reached(tokens, self.budget) or tokens > self.budget.input
+
+
+class Budgets:
+    """Answers what bounds a request."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._learned = LearnedWindows()
+        self._known: dict[tuple[str, int | None, str], Bound] = {}
+
+    def bound(self, model: str, max_output: int | None, policy: str = "") -> Bound:
+        """Return what bounds a request to a model whose answer may have so many tokens."""
+        name = policy or self._settings.policies.get(model) or self._settings.policy
+        key = model, max_output, name
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= MOST:
+                self._known.clear()
+            found = self._known[key] = self._bound(model, max_output, policies.find(name))
+        return found
+
+    def learn(self, model: str, window: int) -> None:
+        """Take a model's true window from a provider's refusal."""
+        self._learned.learn(model, "", window)
+        self._known.clear()
+
+    def _bound(self, model: str, max_output: int | None, policy: Policy) -> Bound:
+        settings = self._settings
+        given = settings.windows.get(model, settings.window)
+        table = models.window(model, None, given)
+        size = self._learned.window(model, "", table.window) or table.window
+        assumed = table.assumed and self._learned.get(model) is None
+        beyond_input = table.window - table.input_cap if table.input_cap and size == table.window else 0
+        answer = max_output if max_output is not None else (None if given else table.output_cap or None)
+        reserve = max(policy.reserve(size, answer), beyond_input)
+        try:
+            budget = Budget(size, reserve)
+        except BadBudget:
+            budget = Budget(size, size // 2)
+        if budget.input < size // 8:  # a client that asks for the whole window as an answer means "as much as there is"
+            budget = Budget(size, policy.reserve(size, None))
+        trigger = policy.trigger.tokens(budget)
+        return Bound(policy, budget, min(trigger, budget.input), policy.counter or counter_for(model), assumed)

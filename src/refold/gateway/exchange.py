@@ -1,0 +1,306 @@
+"""One request with a conversation: made ready, sent, its answer carried back; sent again where it did not fit."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold import formats
+from refold.errors import RefoldError
+from refold.gateway.answers import Reading, prelude
+from refold.gateway.body import spliced
+from refold.gateway.http import Refusal
+from refold.gateway.planning import Failed, Target
+from refold.gateway.reading import most, reported, write
+from refold.gateway.relay import relay
+from refold.gateway.tracks import Busy
+from refold.gateway.upstream import from_upstream, to_upstream
+from refold.limits.overflow import classify_error, classify_response
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+    from refold.gateway.asked import Asked
+    from refold.gateway.budgets import Budgets
+    from refold.gateway.dialects import Route
+    from refold.gateway.http import Headers, Send
+    from refold.gateway.metrics import Metrics
+    from refold.gateway.planning import Planner
+    from refold.gateway.settings import Settings
+    from refold.gateway.tracks import Reported, Track, Tracks
+    from refold.gateway.upstream import Upstream
+
+__all__ = ["Exchange", "Exchanges", "Ready"]
+
+REFUSED = frozenset({400, 413, 422, 429, 500, 503})  # statuses that hide a request that is too long
+
+
+class Ready(Struct):
+    """A request as it goes upstream: its body, the conversation it belongs to, and what is said of it in headers."""
+
+    body: bytes
+    plain: bool = True
+    target: Target | None = None
+    reported: Reported | None = None
+    done: str = "forwarded"
+    reason: str = ""
+    failed: str = ""
+
+
+class Exchange(Struct, frozen=True):
+    """One request of a client: where it goes, what it asks, and its body unpacked (None where nobody can read it)."""
+
+    route: Route
+    url: URL
+    headers: Headers
+    asked: Asked
+    raw: bytes
+    plain: bytes | None
+
+
+class Exchanges:
+    """Carries out exchanges."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        upstream: Upstream,
+        tracks: Tracks,
+        budgets: Budgets,
+        planner: Planner,
+        metrics: Metrics,
+    ) -> None:
+        self._settings = settings
+        self._upstream = upstream
+        self._tracks = tracks
+        self._budgets = budgets
+        self._planner = planner
+        self._metrics = metrics
+
+    async def run(self, exchange: Exchange, send: Send, begun: float) -> None:
+        """Carry out one exchange."""
+        ready = await self.ready(exchange)
+        self._metrics.added.observe(time.perf_counter() - begun)
+        answer = await self._send(exchange, ready)
+        try:
+            if ready.target is not None and (first := await _refused(answer)) is not None:
+                again = await self._again(exchange, ready, answer, first)
+                if again is None:
+                    await self._rest(exchange, ready, answer, first, send)
+                    return
+                answer.close()
+                ready = again
+                answer = await self._send(exchange, ready)
+            await self._carry(exchange, ready, answer, send)
+        finally:
+            answer.close()  # and not released: what nobody reads any more is not drained
+            if ready.target is not None:
+                self._tracks.resized(ready.target.track)
+
+    async def ready(self, exchange: Exchange) -> Ready:
+        """Make a request ready: as it came, or with its messages under the plans in force.
+
+        Raises:
+            Refusal: a compaction failed and the gateway is strict (503).
+        """
+        untouched = Ready(exchange.raw, plain=False)
+        if exchange.asked.bypass or exchange.plain is None:
+            untouched.done = "bypassed" if exchange.asked.bypass else "forwarded"
+            return untouched
+        try:
+            target = await self.target(exchange.route, exchange.asked, exchange.plain)
+            if target is None:
+                return untouched
+            return await self._prepared(exchange, target)
+        except Refusal:
+            raise
+        except (
+            ValueError,
+            RefoldError,
+            RecursionError,
+        ) as error:  # the provider says its own error
+            if self._settings.strict and isinstance(error, RefoldError):
+                raise _strict(type(error).__name__) from error
+            untouched.failed = type(error).__name__ if isinstance(error, RefoldError) else ""
+            return untouched
+
+    async def target(self, route: Route, asked: Asked, plain: bytes) -> Target | None:
+        """Return the conversation a body belongs to, with what bounds it; None where it holds none to be seen."""
+        dialect = route.dialect
+        shape = formats.find(dialect.format)
+        while True:
+            try:
+                track = self._tracks.find(dialect, shape, asked.session, plain)
+                break
+            except Busy as busy:
+                async with busy.track.lock:
+                    pass
+        if track is None or any(_given(track, key) for key in dialect.elsewhere):
+            return None
+        model = route.model or track.body.get("model")
+        if not isinstance(model, str) or not model:
+            return None
+        bound = self._budgets.bound(model, _max_output(track, dialect.max_output), asked.policy)
+        return Target(track, dialect, bound, model)
+
+    async def _prepared(self, exchange: Exchange, target: Target) -> Ready:
+        track = target.track
+        ready = Ready(exchange.raw, plain=False, target=target)
+        async with track.lock:
+            top = most(track)
+            if exchange.route.kind == "chat" and (top is None or top >= target.bound.trigger or track.full):
+                try:
+                    ready.reason = await self._planner.look(target)
+                except Failed as failed:
+                    self._metrics.failed(str(failed))
+                    if self._settings.strict:
+                        raise _strict(str(failed)) from None
+                    ready.failed = str(failed)
+            if track.plans:
+                ready.body, ready.plain, ready.done = spliced(track.body, write(track, target.bound)), True, "compacted"
+            ready.reported = reported(track)
+        return ready
+
+    async def _again(
+        self, exchange: Exchange, ready: Ready, answer: aiohttp.ClientResponse, first: bytes
+    ) -> Ready | None:
+        """Return the request made shorter where the provider refused it for its size, else None."""
+        error = classify_error(_error(answer, first))
+        if error.kind not in ("context_overflow", "request_too_large") and error.remedy != "compact":
+            return None
+        if self._settings.shadow or exchange.plain is None or exchange.route.kind != "chat":
+            return None
+        if error.limit and ready.target is not None and error.limit < ready.target.bound.budget.window:
+            self._budgets.learn(ready.target.model, error.limit)
+        try:
+            target = await self.target(exchange.route, exchange.asked, exchange.plain)
+            if target is None:
+                return None
+            async with target.track.lock:
+                await self._planner.rescue(target, error)
+                body = spliced(target.track.body, write(target.track, target.bound))
+                made = Ready(body, True, target, reported(target.track), "rescued", "overflow")
+        except (Failed, RefoldError, ValueError) as failed:
+            reason = str(failed) if isinstance(failed, Failed) else type(failed).__name__
+            self._metrics.failed(reason)
+            ready.failed = reason
+            return None
+        self._metrics.retries.inc()
+        return made
+
+    async def _send(self, exchange: Exchange, ready: Ready) -> aiohttp.ClientResponse:
+        headers = to_upstream(exchange.headers)
+        if ready.plain:
+            headers = [(name, value) for name, value in headers if name != b"content-encoding"]
+        return await self._upstream.send("POST", exchange.url, headers, ready.body)
+
+    async def _carry(self, exchange: Exchange, ready: Ready, answer: aiohttp.ClientResponse, send: Send) -> None:
+        reading = Reading(answer.headers)
+        headers = [*from_upstream(answer), *self._told(ready)]
+        self._count(exchange, ready, answer)
+        if ready.target is None or exchange.route.kind != "chat" or answer.status != 200:
+            await relay(send, answer, headers)
+            return
+        await relay(send, answer, headers, reading.feed)
+        self._learn(ready, reading)
+
+    async def _rest(
+        self, exchange: Exchange, ready: Ready, answer: aiohttp.ClientResponse, first: bytes, send: Send
+    ) -> None:
+        """Carry an answer of which the beginning has been read already."""
+        self._count(exchange, ready, answer)
+        reading = Reading(answer.headers)
+        answer.content.unread_data(first)
+        await relay(send, answer, [*from_upstream(answer), *self._told(ready)], reading.feed)
+        if answer.status == 200:
+            self._learn(ready, reading)
+
+    def _learn(self, ready: Ready, reading: Reading) -> None:
+        """Take what an answer reported for the next look at its conversation."""
+        target, usage = ready.target, reading.usage()
+        if target is None or ready.reported is None or usage is None:
+            return
+        self._metrics.reported(usage)
+        track = target.track
+        track.reported = replace(ready.reported, usage=usage.usage())
+        full = classify_response(reading.body(), target.bound.budget.window)
+        if full.kind == "context_overflow" and not target.bound.assumed:
+            track.full = True
+
+    def _count(self, exchange: Exchange, ready: Ready, answer: aiohttp.ClientResponse) -> None:
+        name = exchange.route.dialect.format
+        self._metrics.request(name, ready.done)
+        self._metrics.answers.labels(name, str(answer.status)).inc()
+        if ready.target is not None and ready.plain:
+            self._metrics.spared(sum(plan.sizes.saved for plan in ready.target.track.plans))
+
+    def _told(self, ready: Ready) -> Headers:
+        """Return the headers that say what the gateway did; every value is of its own making."""
+        told: dict[str, Any] = {"done": ready.done}
+        if ready.reason:
+            told["reason"] = ready.reason
+        if ready.failed:
+            told["failed"] = ready.failed
+        if ready.target is not None:
+            told["conversation"] = ready.target.track.id
+            told |= _planned(ready.target.track)
+        return [(f"x-refold-{name}".encode(), str(value).encode("latin-1", "replace")) for name, value in told.items()]
+
+
+def _planned(track: Track) -> dict[str, Any]:
+    plan = track.plans[-1] if track.plans else track.shadow
+    if plan is None:
+        return {}
+    sizes = plan.sizes
+    told = {"plan": plan.id, "policy": plan.policy, "tokens-before": sizes.before, "tokens-after": sizes.after}
+    return told if track.plans else {f"shadow-{name}": value for name, value in told.items()}
+
+
+async def _refused(answer: aiohttp.ClientResponse) -> bytes | None:
+    """Return what was read of an answer that may be a refusal for size; None where it cannot be one.
+
+    A stream that has said nothing yet but that it begins may still end in an error.
+    """
+    try:
+        if answer.status in REFUSED:
+            return await answer.content.read()
+        if answer.status != 200 or "text/event-stream" not in answer.headers.get("Content-Type", ""):
+            return None
+        if answer.headers.get("Content-Encoding"):
+            return None
+        first = await answer.content.readany()
+        while prelude(first) and len(first) < 65_536 and (more := await answer.content.readany()):
+            first += more
+        return first
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise Refusal(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
+
+
+def _error(answer: aiohttp.ClientResponse, first: bytes) -> Any:
+    """Return the error that the beginning of an answer holds."""
+    reading = Reading(answer.headers)
+    reading.feed(first)
+    body = reading.body()
+    if answer.status == 200:
+        return body.get("error")
+    return {**body, "status": answer.status} if body else {"message": reading.text.decode("utf-8", "replace")}
+
+
+def _given(track: Track, key: str) -> bool:
+    raw = track.body.raw(key)
+    return raw is not None and bytes(raw) != b"null"
+
+
+def _max_output(track: Track, keys: tuple[str, ...]) -> int | None:
+    found = track.body.get(*keys) if keys else None
+    if not keys and isinstance(config := track.body.get("generationConfig"), dict):
+        found = config.get("maxOutputTokens")
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+
+def _strict(reason: str) -> Refusal:
+    return Refusal(503, f"the conversation could not be compacted ({reason}) and this gateway is strict", "compaction")

@@ -1,0 +1,227 @@
+"""Makes plans for conversations: before a request, beside the traffic, or after a refusal; one at a time for each."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold import api
+from refold.core.budget import Budget, Usage
+from refold.core.plan import Plan
+from refold.core.policy import Policy, Step
+from refold.core.view import Cause
+from refold.errors import BadBudget, RefoldError
+from refold.gateway.reading import fixed, measured, read, refold, unread, usage_of
+from refold.request import Options, request_for
+from refold.result import proven
+from refold.stages.strip_media import StripMedia
+
+if TYPE_CHECKING:
+    from refold.gateway.budgets import Bound
+    from refold.gateway.dialects import Dialect
+    from refold.gateway.keeping import Keeper
+    from refold.gateway.metrics import Metrics
+    from refold.gateway.settings import Settings
+    from refold.gateway.tracks import Track
+    from refold.limits.overflow import ProviderError
+    from refold.outside import Outside
+
+__all__ = ["Failed", "Planner", "Target"]
+
+AT_ONCE = 256 * 1024  # bytes that are read without leaving the event loop
+STRIP = Policy("strip-media", (Step(StripMedia(), label="strip media"),))
+REST = 0.05  # share of the window by which a request must grow before it is compacted again
+
+
+class Failed(Exception):  # it is told to the client in a header, and the request goes on
+    """A compaction that came to nothing, and why."""
+
+
+class Target(Struct, frozen=True):
+    """A conversation with what bounds it and what is asked of it."""
+
+    track: Track
+    dialect: Dialect
+    bound: Bound
+    model: str
+
+
+class Planner:
+    """Compacts conversations, each by one plan at a time."""
+
+    def __init__(self, settings: Settings, outside: Outside, keeper: Keeper, metrics: Metrics) -> None:
+        self._settings = settings
+        self._outside = outside
+        self._keeper = keeper
+        self._metrics = metrics
+        self._works: set[asyncio.Task[None]] = set()
+
+    async def look(self, target: Target) -> str:
+        """Measure a conversation and compact it where that is due; return why it was, or nothing.
+
+        The caller holds the conversation's lock. Below the hard limit the work goes on beside the traffic.
+
+        Raises:
+            Failed: the compaction was due and came to nothing.
+        """
+        track, bound = target.track, target.bound
+        await self.read(target)
+        if await self._keeper.follow(track):
+            refold(track, bound)
+        tokens = measured(track, bound, fixed(track, target.dialect, bound))
+        limit = bound.budget.input
+        if not (track.full or bound.due(tokens)) or (tokens < track.resting and tokens <= limit):
+            return ""
+        if self._settings.shadow:
+            await self.compact(target, _cause(track))
+            return "shadow"
+        if self._settings.background and tokens <= limit and not track.full:
+            self.begin(target)
+            return "background"
+        cause = _cause(track)
+        await self.compact(target, cause)
+        return cause.value
+
+    async def read(self, target: Target) -> None:
+        """Read what is new of a conversation, in a thread where that is much."""
+        if unread(target.track) > AT_ONCE:
+            await asyncio.to_thread(read, target.track, target.bound)
+        else:
+            read(target.track, target.bound)
+
+    def begin(self, target: Target) -> None:
+        """Begin a compaction beside the traffic, unless one is under way."""
+        track = target.track
+        if track.work is not None and not track.work.done():
+            return
+        track.work = asyncio.create_task(self._made(target, Cause.THRESHOLD))
+        adopting = asyncio.create_task(self._beside(target, track.work))
+        self._works.add(adopting)
+        adopting.add_done_callback(self._works.discard)
+
+    async def compact(self, target: Target, cause: Cause, policy: Policy | None = None,
+                      usage: Usage | None = None, instructions: str = "") -> Plan:  # fmt: skip
+        """Compact a conversation whose lock the caller holds, and put the plan in force.
+
+        Raises:
+            Failed: no plan could be made, or it would change nothing.
+        """
+        track = target.track
+        async with self._keeper.alone(track):
+            if await self._keeper.follow(track):  # somebody else has done it meanwhile
+                refold(track, target.bound)
+                return track.plans[-1]
+            made = await self._begun(track) if cause is Cause.THRESHOLD else None
+            if made is None:
+                made = await self._made(target, cause, policy, usage, instructions)
+            await self._adopt(target, made)
+        return made
+
+    async def close(self) -> None:
+        """Wait for work under way, so that what was planned is kept."""
+        if self._works:
+            await asyncio.wait(self._works, timeout=5)
+
+    async def rescue(self, target: Target, error: ProviderError) -> Plan:
+        """Compact a conversation that the provider has refused for its size; the caller holds its lock.
+
+        Raises:
+            Failed: nothing can be done.
+        """
+        await self.read(target)
+        if error.kind == "request_too_large":
+            return await self.compact(target, Cause.MANUAL, STRIP)
+        asked = error.requested
+        usage = Usage(asked, covers=len(target.track.view)) if asked and asked > target.bound.budget.input else None
+        return await self.compact(target, Cause.OVERFLOW, None, usage)
+
+    async def _begun(self, track: Track) -> Plan | None:
+        """Return the plan that is being made beside the traffic, once it is there and if it still is for this."""
+        if track.work is None or track.work.done():
+            return None
+        made = await asyncio.shield(track.work)
+        return made if _fits(track, made) else None
+
+    async def _beside(self, target: Target, work: asyncio.Task[Plan]) -> None:
+        track = target.track
+        try:
+            async with self._keeper.alone(track):
+                made = await work
+                async with track.lock:
+                    if await self._keeper.follow(track):
+                        refold(track, target.bound)
+                    elif _fits(track, made):
+                        await self._adopt(target, made)
+        except Failed as failed:
+            self._metrics.failed(str(failed))
+
+    async def _made(self, target: Target, cause: Cause, policy: Policy | None = None, usage: Usage | None = None,
+                    instructions: str = "") -> Plan:  # fmt: skip
+        track, bound = target.track, target.bound
+        beside = fixed(track, target.dialect, bound)
+        messages = track.transcript.messages
+        options = Options(
+            format=track.format.name, policy=policy or bound.policy, budget=bound.budget, model=target.model,
+            system=beside.system, tools=beside.tools, usage=usage or usage_of(track), cause=cause, plans=track.plans,
+            instructions=instructions or None,
+        )  # fmt: skip
+        natives = [message.native for message in messages]
+        with self._metrics.compacting():
+            try:
+                made = await asyncio.to_thread(self._planned, natives, options, track)
+            except RefoldError as error:
+                track.resting = _rest(track, bound, measured(track, bound, beside))
+                raise Failed(type(error).__name__) from error
+            except Exception as error:  # whatever a policy or summarizer of others raises, the request goes on
+                raise Failed(type(error).__name__) from error
+        track.resting = _rest(track, bound, made.sizes.after)
+        if made.empty:
+            raise Failed("nothing to compact")
+        return made
+
+    def _planned(self, natives: list[object], options: Options, track: Track) -> Plan:
+        request = request_for(natives, options, transcript=track.transcript, estimates=track.estimates)
+        made = api.drive(request, self._outside)
+        proven(request, made, natives)
+        return made
+
+    async def _adopt(self, target: Target, made: Plan) -> None:
+        track = target.track
+        self._metrics.compacted(made, shadow=self._settings.shadow)
+        if self._settings.shadow:
+            track.shadow = made
+            return
+        await self._keeper.keep(track, made)
+        track.plans = (*track.plans, made)
+        track.full = False
+        refold(track, target.bound)
+
+
+def tightened(bound: Bound, limit: int | None) -> Bound:
+    """Return what bounds a request after its provider has told a smaller window."""
+    budget = bound.budget
+    if limit is None or limit >= budget.window:
+        return bound
+    try:
+        smaller = Budget(limit, min(budget.output_reserve, limit // 2))
+    except BadBudget:
+        return bound
+    return replace(bound, budget=smaller, trigger=min(bound.policy.trigger.tokens(smaller), smaller.input))
+
+
+def _cause(track: Track) -> Cause:
+    return Cause.SILENT_OVERFLOW if track.full else Cause.THRESHOLD
+
+
+def _fits(track: Track, made: Plan) -> bool:
+    """Tell whether a plan made beside the traffic still is for this conversation."""
+    messages, base = track.transcript.messages, made.base
+    same = 0 < base.length <= len(messages) and messages[base.length - 1].id == base.tip
+    return same and made.earlier == tuple(plan.id for plan in track.plans)
+
+
+def _rest(track: Track, bound: Bound, tokens: int) -> int:
+    return tokens + int(bound.budget.window * REST)

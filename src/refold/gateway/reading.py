@@ -1,0 +1,179 @@
+"""Reads and measures a conversation, as much of it as must be known; and writes what stands for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from refold import formats
+from refold.core.budget import Usage
+from refold.core.edits import fold
+from refold.formats.lens import json_text
+from refold.gateway.body import native
+from refold.gateway.tracks import Fixed, Reported, Written
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.messages import Message
+    from refold.gateway.body import Bytes
+    from refold.gateway.budgets import Bound
+    from refold.gateway.dialects import Dialect
+    from refold.gateway.tracks import Track
+
+__all__ = ["fixed", "measured", "most", "read", "refold", "reported", "unread", "usage_of", "write"]
+
+LONGEST_TOKEN = 12  # bytes a token, on the average of a request; more is not text
+NOTHING = Usage(0)
+COSTLY = (b'"image', b'"input_image', b'"input_file', b'"file', b'"document', b'"input_audio', b"Data", b"_data")
+
+
+def most(track: Track) -> int | None:
+    """Return a number of tokens that the request cannot exceed, at hardly any cost; None where only reading tells.
+
+    A token is at least one byte of JSON, except of what is not text. With a report, only what came since counts.
+    """
+    body = track.body
+    report = _trusted(track)
+    if report is not None and report.usage.prompt * LONGEST_TOKEN < report.size:
+        return None  # pictures; or a server that cut the prompt and reports what was left
+    start = report.count if report is not None else 0
+    fresh = body.raws[start:]
+    if any(mark in memoryview(raw).tobytes() for raw in fresh for mark in COSTLY):
+        return None
+    size = sum(len(memoryview(raw)) for raw in fresh)
+    if report is not None:
+        return report.usage.prompt + report.usage.completion + size
+    return size + len(body.body) - (body.stop - body.start) if not track.plans else None
+
+
+def reported(track: Track) -> Reported:
+    """Return an empty report as of the newest request, to be filled when its answer comes."""
+    body = track.body
+    return Reported(NOTHING, len(body.raws), body.stop - body.start, tuple(plan.id for plan in track.plans))
+
+
+def unread(track: Track) -> int:
+    """Return the bytes of messages that were not read yet."""
+    return sum(len(memoryview(raw)) for raw in track.body.raws[len(track.transcript) :])
+
+
+def read(track: Track, bound: Bound) -> None:
+    """Read and count what is new; may take long for what was never seen before."""
+    start = len(track.transcript)
+    raws = track.body.raws
+    if track.counter is not bound.counter:
+        track.counter, track.estimates, track.view = bound.counter, {}, ()
+    if start < len(raws) or not track.view:
+        natives = [message.native for message in track.transcript.messages]
+        natives += [native(raw) for raw in raws[start:]]
+        track.transcript = formats.read(track.format, natives, track.transcript)
+        if track.view and start:
+            fresh = track.transcript.messages[start:]
+            track.view += fresh
+            track.estimated += sum(_size(track, message, bound) for message in fresh)
+        else:
+            refold(track, bound)
+
+
+def refold(track: Track, bound: Bound) -> None:
+    """Compute the view and its size anew, after plans changed or messages were read again."""
+    messages = track.transcript.messages
+    track.view = fold(messages, [plan.edits for plan in track.plans], [plan.base.tip for plan in track.plans])
+    track.estimated = sum(_size(track, message, bound) for message in track.view)
+
+
+def fixed(track: Track, dialect: Dialect, bound: Bound) -> Fixed:
+    """Return system prompt and tools with their tokens; counted again only when they change."""
+    body = track.body
+    system = next((raw for key in dialect.system if (raw := body.raw(key)) is not None), None)
+    tools = body.raw("tools")
+    known = track.beside
+    if known is not None and known[2] is bound.counter and _equal(known[0], system) and _equal(known[1], tools):
+        return known[3]
+    said, defined = None if system is None else native(system), None if tools is None else native(tools)
+    tokens = bound.counter.text(formats.system_text(said)) if said else 0
+    tokens += bound.counter.tools(formats.tools_text(defined)) if defined else 0
+    made = Fixed(said, defined, tokens)
+    track.beside = system, tools, bound.counter, made
+    return made
+
+
+def measured(track: Track, bound: Bound, beside: Fixed) -> int:
+    """Return the size of the request under the plans in force, by the policy's gauge."""
+    usage = usage_of(track)
+    since = 0
+    if usage is not None and usage.covers is not None:
+        since = sum(_size(track, message, bound) for message in track.view[usage.covers :])
+    estimated = beside.tokens + bound.counter.per_conversation + track.estimated
+    return bound.policy.gauge.measure(estimated, since, usage)
+
+
+def usage_of(track: Track) -> Usage | None:
+    """Return the last report, in messages of the view; None where plans have changed since."""
+    report = _trusted(track)
+    if report is None:
+        return None
+    return replace(report.usage, covers=max(len(track.view) - (len(track.body.raws) - report.count), 0))
+
+
+def write(track: Track, bound: Bound) -> bytes:
+    """Return the messages that stand for the client's under the plans in force, as the JSON of a list.
+
+    What no plan touched is the client's own bytes. A longer history gives the same bytes at its beginning.
+    """
+    plans = tuple(plan.id for plan in track.plans)
+    written = track.written
+    raws = track.body.raws
+    if written is None or written.plans != plans or (len(raws) > written.count and not written.open):
+        read(track, bound)
+        written = _written(track, plans)
+    elif len(raws) > written.count:
+        body = b",".join((written.body, *map(bytes, raws[written.count :])))
+        written = Written(len(raws), body, True, plans)
+    track.written = written
+    return written.body
+
+
+def _written(track: Track, plans: tuple[str, ...]) -> Written:
+    messages, raws = track.transcript.messages, track.body.raws
+    own = {id(message.native): place for place, message in enumerate(messages)}
+    natives = formats.assemble(track.format, track.view)
+    pieces = [_bytes(native, own, raws) for native in natives]
+    last = own.get(id(natives[-1])) if natives else None
+    return Written(len(raws), b",".join(pieces), last == len(messages) - 1, plans)
+
+
+def _bytes(value: object, own: dict[int, int], raws: Sequence[Bytes]) -> bytes:
+    place = own.get(id(value))
+    if place is not None:
+        return bytes(raws[place])
+    try:
+        return msgspec.json.encode(value)
+    except (UnicodeEncodeError, TypeError, ValueError):
+        return json_text(value).encode()
+
+
+def _size(track: Track, message: Message, bound: Bound) -> int:
+    if message.patches or message.native is None:
+        return bound.counter.message(message)
+    known = track.estimates.get(message.id)
+    if known is None:
+        known = track.estimates[message.id] = bound.counter.message(message)
+    return known
+
+
+def _trusted(track: Track) -> Reported | None:
+    """Return the last report where it is of this beginning and these plans."""
+    report = track.reported
+    if report is None or report.count > len(track.body.raws):
+        return None
+    return report if report.plans == tuple(plan.id for plan in track.plans) else None
+
+
+def _equal(known: Bytes | None, raw: Bytes | None) -> bool:
+    if known is raw:
+        return True
+    return known is not None and raw is not None and bytes(known) == bytes(raw)
