@@ -43,6 +43,16 @@ def test_nonsense_of_a_model_is_rejected_and_the_policy_goes_on(run, talk):
     assert "was rejected" in done.output
 
 
+def test_a_model_that_cannot_be_reached_is_told_and_the_policy_goes_on(run, talk, monkeypatch):
+    monkeypatch.setattr("refold.outside.retrying.time.sleep", lambda seconds: None)
+    done = run(
+        "compact", talk, "-p", "opal", "-w", "20k", "--summarize-with", "m", "--base-url", "http://127.0.0.1:9/v1"
+    )
+    assert done.exit_code == 0
+    assert "summarize: APIConnectionError" in done.output
+    assert "[Compacted" in done.output
+
+
 def test_a_summarizer_may_be_configured(run, talk, tmp_path, monkeypatch):
     with ScriptedProvider([SUMMARY]) as provider:
         monkeypatch.setenv("REFOLD_SUMMARIZE_WITH", "gpt-4o")

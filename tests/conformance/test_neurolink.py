@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 import refold
 from refold.agent.statistics import context_line
+from refold.config import Settings
 from refold.core.budget import Budget, Reserve, Share
 from refold.core.counting import CharCounter, count_all
 from refold.core.engine import due
@@ -569,3 +570,19 @@ def test_n18_a_line_informs_above_60_percent_and_warns_from_the_threshold(used, 
 def test_n18_the_threshold_can_be_another():
     assert context_line(7_000, 10_000, 0.70).startswith("Warning: 70%")
     assert not context_line(7_000, 10_000, 0.71).startswith("Warning")
+
+
+def test_n17_the_block_has_eight_fields_with_their_defaults_and_a_variable_each():
+    block = {
+        "enabled": True, "threshold": 0.80, "enable_pruning": True, "enable_deduplication": True,
+        "enable_sliding_window": True, "max_tool_output_bytes": 51_200, "max_tool_output_lines": 2_000,
+        "file_read_budget_percent": 0.60,
+    }  # fmt: skip
+    settings = Settings.load(environ={})
+    assert {name: getattr(settings, name) for name in block} == block
+    assert settings.apply_to(POLICY) is POLICY
+    other = {"REFOLD_ENABLED": "0", "REFOLD_ENABLE_PRUNING": "false", "REFOLD_FILE_READ_BUDGET_PERCENT": "0.5"}
+    changed = Settings.load(environ=other)
+    assert not changed.enabled
+    assert "prune" not in [step.name for step in changed.apply_to(POLICY).steps]
+    assert (settings.file_budget(1_000, 0), changed.file_budget(1_000, 0)) == (600, 500)

@@ -22,15 +22,18 @@ from refold.core.edits import Rewrite
 from refold.core.engine import due
 from refold.core.gauge import HigherOf
 from refold.core.messages import Image, Message, Note, Reasoning, Text, ToolCall, ToolResult
+from refold.core.needs import Given, Summarize
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
 from refold.limits.models import wolffish_allowance
+from refold.outside import Outside
 from refold.outside.clients import client
-from refold.outside.summarizers import model_summarizer
+from refold.outside.summarizers import model_summarizer, retrying
 from refold.policies import find
 from refold.recovery import recovering
 from refold.sessions import MemoryStore, Session
 from refold.stages.choose import LargestThenOldest
+from refold.stages.serialize import serialize
 from refold.stages.strip_images import StripImages
 from refold.stages.truncate import Truncate
 from refold.testing import talk, view_of
@@ -501,3 +504,24 @@ def test_w19_the_task_of_41_e_mails_is_done_with_two_compactions_and_no_overflow
     assert all(card.after <= 0.5 * W19_BUDGET for card in cards)
     assert all(event.effective <= W19_BUDGET for event in events if isinstance(event, Decision))
     assert len(batches) == 5  # a search, three batches, the briefing
+
+
+def test_w09_a_record_above_the_summarizer_s_window_is_summarized_in_parts_with_five_waits_of_retries():
+    waits = []
+    failing = dict.fromkeys(range(1, 6), "server_error")
+    with ScriptedProvider(["TASK: all was said."], window=3_000, faults=failing) as provider:
+        ours = client("m", provider.openai_url)
+        ask = retrying(model_summarizer(ours, window=3_000), sleep=waits.append)
+        transcript = talk(*[f"{role}: part {n} " + "words " * 300 for n in range(8) for role in "ua"])
+        need = Summarize(
+            transcript.messages, serialize(transcript.messages), "wolffish_summary", "Summarize.", max_tokens=400
+        )
+        answer = Outside(summarize=ask).answer(need)
+        ours.close()
+    assert answer == Given(text="TASK: all was said.")
+    assert waits == [1, 2, 4, 8, 16]
+    served = [received for received in provider.received if received.status == 200]
+    assert all(received.tokens <= 3_000 for received in served)
+    told = [received.messages[-1].parts[0].text for received in served]
+    assert all(any(f"part {n} words" in text for text in told) for n in range(8))
+    assert told[-1].count("all was said") == 2  # the last call merges two halves

@@ -157,6 +157,17 @@ def test_faults_of_a_provider_pass_behind_the_real_sdk(wire, fault):
 
 
 @pytest.mark.parametrize("wire", ["openai-chat", "anthropic"])
+def test_a_provider_that_does_not_answer_is_asked_again(wire):
+    waits = []
+    with ScriptedProvider(["Hello"], faults=[Fault("timeout")]) as provider:
+        ours = client("m", provider.url if wire == "anthropic" else provider.openai_url, wire=wire, timeout=0.5)
+        ask = retrying(lambda text: ours.complete([{"role": "user", "content": text}]), sleep=waits.append)
+        assert ask("Hello?").text == "Hello"
+        ours.close()
+    assert waits == [1]
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "anthropic"])
 def test_an_overflow_of_a_provider_stops_at_once(wire):  # N12
     with ScriptedProvider(["Hello"], window=100) as provider:
         ours = client("m", provider.url if wire == "anthropic" else provider.openai_url, wire=wire)

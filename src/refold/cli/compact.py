@@ -90,13 +90,16 @@ def written(talk: Conversation, result: Result, out: str, *, as_json: bool) -> N
 
 def _compacted(talk: Conversation, asked: options.Asked, outside: Outside, plan_out: str | None) -> Result:
     from refold import api
-    from refold.cli import output
+    from refold.cli import output, show
     from refold.core.wire import dump_plan
     from refold.request import request_for
     from refold.result import proven
 
     request = request_for(talk.recorded.messages, asked.of(talk.recorded))
     result = proven(request, api.drive(request, outside), talk.recorded.messages)
+    for step in result.plan.steps if outside.summarize is not None else ():
+        if step.refused:
+            show.note(f"refold: {talk.label}: {step.label}: {step.refused}")
     if plan_out is not None:
         output.write(plan_out, dump_plan(result.plan, indent=2) + b"\n")
     return result
