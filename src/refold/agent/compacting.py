@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "Compactor"]
 
 LAST_RESORT = "refold"  # needs no model, so it works where a summary was refused
+GROWTH = 0.05  # of the input budget, before the next attempt
 GUESSED = "[A summary will stand here.]"  # only to learn, for the first card, which messages will be touched
 
 
@@ -64,6 +65,7 @@ class Compactor:
         self._tell, self._clock = tell, clock
         self._every_call = any(step.when is When.EVERY_CALL for step in asked.policy.steps)
         self._tried_at = -1  # how many messages there were when a compaction was last tried
+        self._tried_with = 0  # and how many tokens it left
         self.last_known: int | None = None
         self.set(asked)
 
@@ -101,31 +103,42 @@ class Compactor:
     def prepare(self, decision: Decision, cause: Cause) -> DoneCard | None:
         """Compact where the decision says so; return the card if that changed anything.
 
-        Without a new message no second attempt is made for the same reason. Where the policy cannot compact and what
-        it has would not fit either, the default policy does, which needs nobody else.
+        Without a new message no second attempt is made for the same reason, and while all fits none before the view
+        has grown by a twentieth of the budget: what could not be made smaller would only cost again. Where the policy
+        cannot compact and what it has would not fit either, the default policy does, which needs nobody else.
 
         Raises:
             RefoldError: neither could.
         """
         forced, length = cause is not Cause.THRESHOLD, len(self.session.ids)
         due = decision.due or forced
-        if (not due and not self._every_call) or (not forced and self._tried_at == length):
+        if (not due and not self._every_call) or (not forced and self._in_vain(decision, length)):
             return None
         if due:
-            self._tried_at = length
+            self._tried_at, self._tried_with = length, decision.effective
         try:
-            return self.compact(cause, loud=due)
+            card = self.compact(cause, loud=due)
+            if card is not None:
+                self._tried_with = self.session.check().tokens
+            return card
         except RefoldError as error:
             self._tell(FailedCard(str(error)))
             if cause in (Cause.THRESHOLD, Cause.MANUAL) and decision.effective <= decision.budget:
                 return None
         try:
-            return self._by_last_resort(cause)
+            card = self._by_last_resort(cause)
+            self._tried_with = self.session.check().tokens
+            return card
         except CannotFit:
             if decision.estimate > decision.budget:
                 raise
             self.last_known = None  # only by the last report is it too large, and the report may be wrong
             return None
+
+    def _in_vain(self, decision: Decision, length: int) -> bool:
+        grown = decision.effective - self._tried_with
+        small = 0 <= grown < decision.budget * GROWTH and decision.effective <= decision.budget
+        return self._tried_at == length or (self._tried_at >= 0 and small)
 
     def compact(
         self, cause: Cause, *, loud: bool = True, focus: str | None = None, keep_recent: int | None = None

@@ -17,13 +17,15 @@ class Habits(Struct, frozen=True):
     `durable`: plans are kept with the session; else they last one turn, and the next starts from everything (W18).
     `runtime`: the runtime block ends every system prompt (W12). `output`: what is done with a large tool output:
     "cut" to bytes and lines (N14), "archive" with a preview (L08), or "as it is". `changed_files`: the model is told
-    of files that changed since it read them (L10).
+    of files that changed since it read them (L10). `pins`: the first request and users' constraints come back into view
+    where a compaction took them out, which is ours.
     """
 
     durable: bool = True
     runtime: bool = False
     output: Output = "archive"
     changed_files: bool = True
+    pins: bool = True
 
 
 HABITS = {

@@ -23,6 +23,7 @@ from refold.agent.events import (
 )
 from refold.agent.habits import Habits, habits_of
 from refold.agent.middleware import Action, Middleware, Pipeline, Reset, Situation
+from refold.agent.pins import with_pins
 from refold.agent.runtime_block import runtime_block, with_block
 from refold.agent.setting_up import output_limit, resolved, sized, warnings_of
 from refold.agent.statistics import Statistics
@@ -92,6 +93,7 @@ class Agent:
     ) -> None:
         chosen = resolved(policy, session, settings)
         self._habits = habits or habits_of(chosen.name)
+        chosen = with_pins(chosen) if self._habits.pins else chosen
         self._tools = {each.name: each for each in tools}
         if len(self._tools) < len(tools):
             raise UsageError("two tools have one name: give each its own")
