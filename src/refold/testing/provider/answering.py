@@ -31,7 +31,7 @@ _AT_THE_DOOR: dict[FaultKind, RefusalKind] = {
     "server_error": "server_error",
     "overloaded": "overloaded",
 }
-_SECRET = frozenset({"authorization", "x-api-key", "api-key", "cookie", "proxy-authorization"})
+_SECRET = frozenset({"authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie", "proxy-authorization"})
 _LENGTHS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
 
@@ -103,7 +103,11 @@ class Answering:
 
     def allowed(self, headers: Mapping[str, str]) -> bool:
         """Tell whether the key of a request is right; any is where none was set."""
-        given = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
+        given = (
+            headers.get("x-api-key")
+            or headers.get("x-goog-api-key")
+            or headers.get("authorization", "").removeprefix("Bearer ")
+        )
         return self._rules.key is None or given == self._rules.key
 
     def _opened(self, raw: bytes, headers: Mapping[str, str]) -> dict[str, Any] | Refusal:

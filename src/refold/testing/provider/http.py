@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from refold.testing.provider.wire import Refusal, dumped
 from refold.testing.provider.wire_anthropic import AnthropicWire
+from refold.testing.provider.wire_gemini import GeminiWire, named
 from refold.testing.provider.wire_openai import OpenAIChatWire
 from refold.testing.provider.wire_responses import OpenAIResponsesWire
 
@@ -28,6 +29,7 @@ __all__ = ["Server"]
 
 ANTHROPIC = AnthropicWire()
 CHAT = OpenAIChatWire()
+GEMINI = GeminiWire()
 WIRES: tuple[Wire, ...] = (CHAT, OpenAIResponsesWire(), ANTHROPIC)
 CREATED = "2026-01-01T00:00:00Z"
 
@@ -96,23 +98,40 @@ class Server:
     def _app(self) -> Starlette:
         routes = [Route(wire.path, self._endpoint(wire), methods=["POST"]) for wire in WIRES]
         routes.append(Route(f"{ANTHROPIC.path}/count_tokens", self._count, methods=["POST"]))
+        routes += [Route(f"/{v}/models/{{called:path}}", self._gemini, methods=["POST"]) for v in ("v1", "v1beta")]
         routes.append(Route("/v1/models", self._list, methods=["GET"]))
         routes.append(Route("/v1/models/{model:path}", self._model, methods=["GET"]))
         return Starlette(routes=routes, exception_handlers={HTTPException: self._nowhere})
 
     def _endpoint(self, wire: Wire) -> Any:
         async def answer(request: Request) -> Response:
-            raw = await request.body()
-            try:
-                outcome = self._answering.take(wire, raw, request.headers)
-            except Exception as error:
-                self._failed.append(error)
-                return _refusal(wire, Refusal("server_error", str(error)), 0)
-            if outcome.fault is not None and outcome.fault.kind == "timeout":
-                await self._silence(request)
-            return _response(wire, outcome)
+            return await self._answer(wire, await request.body(), request)
 
         return answer
+
+    async def _answer(self, wire: Wire, raw: bytes, request: Request) -> Response:
+        try:
+            outcome = self._answering.take(wire, raw, request.headers)
+        except Exception as error:
+            self._failed.append(error)
+            return _refusal(wire, Refusal("server_error", str(error)), 0)
+        if outcome.fault is not None and outcome.fault.kind == "timeout":
+            await self._silence(request)
+        return _response(wire, outcome)
+
+    async def _gemini(self, request: Request) -> Response:
+        model, _, verb = request.path_params["called"].partition(":")
+        raw = named(await request.body(), model, streaming=verb == "streamGenerateContent")
+        match verb:
+            case "generateContent" | "streamGenerateContent":
+                return await self._answer(GEMINI, raw, request)
+            case "countTokens":
+                counted = self._answering.count(GEMINI, raw, request.headers)
+                if isinstance(counted, Refusal):
+                    return _refusal(GEMINI, counted, 0)
+                return JSONResponse({"totalTokens": counted})
+            case _:
+                return _refusal(GEMINI, Refusal("path", f"there is no {verb or 'such path'}"), 0)
 
     async def _silence(self, request: Request) -> None:
         """Wait until the client gives up or the server ends."""
