@@ -1,0 +1,135 @@
+"""Run as a program: does one thing to a store again and again, killed at one point later each time, and says what was left.
+
+    python -m tests.stores.killed URL DEED
+
+Each run is a process of its own (forked, so that it starts at once) that ends itself by SIGKILL at its point: before or
+after a statement, at a commit, after it. A second process then opens the store and reads all of it. Writes one JSON line
+a point.
+"""
+
+import json
+import os
+import signal
+import sys
+from functools import partial
+
+from sqlalchemy import event
+
+from refold.sessions import MemoryStore, Session, open_store
+from tests.sessions.talks import answer, summarize, user
+
+
+def watch(engine, at):
+    """Kill this process at a point; points are counted from 1."""
+    seen = 0
+
+    def point(*_):
+        nonlocal seen
+        seen += 1
+        if seen == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    for name in ("before_cursor_execute", "after_cursor_execute", "commit", "checkin"):
+        event.listen(engine, name, point)
+
+
+def opened(store, id):
+    return Session(store, id, policy="opal", window=4_000)
+
+
+def begin(session):
+    said = [each for number in range(4) for each in (user(f"{session.id} step {number}"), answer(f"done {number}"))]
+    session.append(said)
+
+
+def append(session):
+    session.append([user(f"{session.id} more"), user(f"{session.id} and more")])
+
+
+def compact(session):
+    session.compact(force=True, summarize=summarize)
+
+
+def renew(session):
+    session.configure(policy="vibe")
+    session.compact(force=True, summarize=summarize)
+
+
+def rewind(session):
+    session.rewind(session.ids[3])
+
+
+def report(session):
+    session.report({"prompt_tokens": 77})
+
+
+def delete(session):
+    session.store.delete(session.id)
+
+
+DEEDS = {each.__name__: each for each in (begin, append, compact, renew, rewind, report, delete)}
+
+
+def attempt(url, deed, at):
+    store = open_store(url)
+    session = opened(store, f"{deed}-{at}")
+    watch(store._database.engine, at)
+    DEEDS[deed](session)
+
+
+def between(url, deed, at):
+    """Say what the run to this point left, and make ready for the next one."""
+    with open_store(url) as store:
+        if at:
+            sys.stdout.write(json.dumps(left(store, f"{deed}-{at}")) + "\n")
+            sys.stdout.flush()
+        if deed != "begin":
+            begin(opened(store, f"{deed}-{at + 1}"))
+
+
+def left(store, id):
+    """What is left of a session: messages, plans, billed tokens, how often it goes on as another, and words found."""
+    heads = [head.id for head in store.sessions() if id in (head.id, head.parent)]
+    if not heads or store.load(heads[0]).head.messages == 0:
+        return ["nothing", len(store.search(id, limit=100))]
+    newest = next(name for name in heads if not store.load(name).head.next)
+    session = opened(store, newest)
+    found = [len(session.search(f"{id} {word}")) for word in ("step", "more")]
+    return [len(session.messages), len(session.plans), session.billed.prompt, len(heads) - 1, *found]
+
+
+def forked(act):
+    """Run a function in a process of its own; return how that ended."""
+    child = os.fork()
+    if child == 0:
+        try:
+            act()
+        except BaseException as error:  # a fault in the child must be seen by the parent
+            sys.stderr.write(f"{type(error).__name__}: {error}\n")
+            sys.stderr.flush()
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(child, 0)[1]
+
+
+def warm(url):
+    """Load what every run needs, so that a fork has it at once; no connection survives this."""
+    session = opened(MemoryStore(), "warm")
+    begin(session)
+    compact(session)
+    open_store(url).close()
+
+
+def main(url, deed):
+    warm(url)
+    at, ended = 0, -1
+    assert forked(partial(between, url, deed, 0)) == 0
+    while ended != 0:
+        at += 1
+        ended = forked(partial(attempt, url, deed, at))
+        assert ended in (0, signal.SIGKILL), ended
+        assert forked(partial(between, url, deed, at)) == 0
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

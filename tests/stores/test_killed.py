@@ -1,0 +1,89 @@
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from refold.sessions import Session, open_store
+from tests.sessions.talks import user
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked to start quickly")
+
+# Of a session of 8 messages: messages, plans, billed tokens, how often it went on as another, words found.
+BEFORE = [8, 0, 0, 0, 4, 0]
+AFTER = {
+    "begin": BEFORE,
+    "append": [10, 0, 0, 0, 4, 2],
+    "compact": [8, 1, 0, 0, 4, 0],
+    "renew": [8, 1, 0, 1, 4, 0],
+    "rewind": [4, 0, 0, 0, 4, 0],
+    "report": [8, 0, 77, 0, 4, 0],
+    "delete": ["nothing", 0],
+}
+
+
+@pytest.mark.parametrize("deed", list(AFTER))
+def test_a_kill_at_any_point_of_any_write_leaves_all_of_it_or_nothing(database_url, deed):
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.stores.killed", database_url, deed],
+        cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    before = ["nothing", 0] if deed == "begin" else BEFORE
+    states = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert len(states) >= 8
+    assert states[0] == before
+    assert states[-1] == AFTER[deed]
+    changed = states.index(AFTER[deed])
+    assert states == [before] * changed + [AFTER[deed]] * (len(states) - changed)
+
+
+WRITER = """
+import sys
+from refold.sessions import Session, open_store
+session = Session(open_store(sys.argv[1]), "s", policy="opal", window=100_000)
+number = len(session.messages)
+while True:
+    session.append([{"role": "user", "content": f"message {number}"}])
+    print(number, flush=True)
+    number += 1
+"""
+
+
+def test_what_was_said_to_be_kept_is_there_after_a_kill_at_any_moment(database_url):
+    dice, kept = random.Random(7), 0
+    for _ in range(8):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, database_url], stdout=subprocess.PIPE, text=True)
+        first = writer.stdout.readline()
+        assert first == f"{kept}\n"
+        time.sleep(dice.random() * 0.05)
+        writer.send_signal(signal.SIGKILL)
+        said = [int(line) for line in writer.communicate()[0].splitlines() if line]
+        said = [int(first), *said]
+        with open_store(database_url) as store:
+            session = Session(store, "s", policy="opal", window=100_000)
+            assert session.messages == [user(f"message {number}") for number in range(len(session.messages))]
+            assert len(session.messages) - len(said) - kept in (0, 1)  # one more may be kept and not yet said
+            kept = len(session.messages)
+            assert len(store.search("message", limit=10_000)) == kept
+
+
+def test_a_process_that_was_killed_while_compacting_holds_nobody_up(database_url):
+    program = """
+import os, signal, sys
+from refold.sessions import Session, open_store
+session = Session(open_store(sys.argv[1]), "s", policy="opal", window=4_000)
+session.compact(force=True, summarize=lambda request: os.kill(os.getpid(), signal.SIGKILL))
+"""
+    with open_store(database_url) as store:
+        session = Session(store, "s", policy="opal", window=4_000)
+        session.append([user(f"message {number}") for number in range(8)])
+        ran = subprocess.run([sys.executable, "-c", program, database_url], check=False)
+        assert ran.returncode == -signal.SIGKILL
+        assert session.compact(force=True, summarize=lambda request: "All of it.").compacted

@@ -1,0 +1,54 @@
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from refold.sessions import Session, open_store
+from tests.sessions.talks import summarize, talk, user
+
+ROOT = Path(__file__).parents[2]
+PROCESSES, TURNS = 8, 12
+SESSIONS = 200
+
+
+def test_eight_processes_on_one_session_collide_loudly_and_lose_nothing(database_url):
+    command = [sys.executable, "-m", "tests.stores.worker", database_url]
+    workers = [
+        subprocess.Popen([*command, f"worker{n}", str(TURNS)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for n in range(PROCESSES)
+    ]
+    collisions = sum(int(worker.communicate(timeout=80)[0]) for worker in workers)
+    assert [worker.returncode for worker in workers] == [0] * PROCESSES
+    with open_store(database_url) as store:
+        said = [message["content"] for message in Session(store, "shared", window=100_000).messages]
+        assert len(store.load("shared").entries) == 1 + PROCESSES * TURNS
+    assert Counter(said) == Counter(
+        f"worker{n} {verb} {number}" for n in range(PROCESSES) for number in range(TURNS) for verb in ("says", "adds")
+    )
+    pairs = list(zip(said[::2], said[1::2], strict=True))
+    assert all(first.replace("says", "adds") == second for first, second in pairs)
+    for n in range(PROCESSES):
+        own = [first for first, _ in pairs if first.startswith(f"worker{n} ")]
+        assert own == [f"worker{n} says {number}" for number in range(TURNS)]
+    assert collisions > 0
+
+
+def test_two_hundred_sessions_at_once_lose_nothing(database_url):
+    with open_store(database_url, timeout=60) as store:
+
+        def converse(number):
+            session = Session(store, f"s{number}", policy="opal", window=4_000)
+            session.append([user(f"I am {number}"), *talk(30)])
+            session.report({"prompt_tokens": number + 1})
+            done = session.compact(force=True, summarize=summarize)
+            session.append([user(f"still {number}")])
+            return done.compacted
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(converse, range(SESSIONS)))
+        assert len(store.sessions()) == SESSIONS
+        for number in range(SESSIONS):
+            session = Session(store, f"s{number}", policy="opal", window=4_000)
+            assert session.messages == [user(f"I am {number}"), *talk(30), user(f"still {number}")]
+            assert (len(session.plans), session.billed.prompt) == (1, number + 1)

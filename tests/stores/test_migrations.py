@@ -1,0 +1,134 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, inspect, make_url, text
+
+from refold.errors import StoreCorrupt, StoreTooNew
+from refold.sessions import Session, open_store, schema
+from refold.sessions.databases import Postgres, SQLite
+from refold.sessions.migrate import revisions, upgrade
+from refold.sessions.sql import SQLStore
+from tests.sessions.talks import summarize, talk
+
+
+def database(url):
+    parsed = make_url(url)
+    return SQLite(Path(parsed.database), 5) if parsed.drivername == "sqlite" else Postgres(parsed, 5)
+
+
+class OfVersion(SQLStore):
+    """A store that is written as a release of an earlier version would have written it."""
+
+    def __init__(self, where, version):
+        self.name, self._database, self._clock = where.name, _Unindexed(where), lambda: 1_000.0
+        upgrade(where, version)
+
+
+class _Unindexed:
+    """A database of version 1, which had no index of words."""
+
+    def __init__(self, where):
+        self.engine, self.hold = where.engine, where.hold
+
+    def index(self, connection, number, words):
+        pass
+
+
+@pytest.mark.parametrize("version", revisions()[:-1])
+def test_a_store_of_every_earlier_version_is_brought_to_this_one_with_all_it_holds(database_url, version):
+    assert version == "0001_transcripts"  # a new version needs its own way to be written here
+    where = database(database_url)
+    old = OfVersion(where, version)
+    messages = talk(30)
+    session = Session(old, "old", format="openai-chat", policy="opal", window=4_000)
+    session.append(messages)
+    old.close()
+    with where.engine.connect() as connection:
+        assert "leases" not in inspect(connection).get_table_names()
+    where.engine.dispose()
+    with open_store(database_url) as store:
+        again = Session(store, "old", policy="opal", window=4_000)
+        assert again.messages == messages
+        assert [found.message for found in again.search("word7")] == [talk(8)[-2]]
+        assert again.compact(force=True, summarize=summarize).compacted
+
+
+def test_the_tables_are_those_the_code_works_with(database_url):
+    with open_store(database_url) as store, store._database.engine.connect() as connection:
+        there = inspect(connection)
+        for table in schema.metadata.tables.values():
+            columns = {column["name"]: column for column in there.get_columns(table.name)}
+            assert set(columns) == {column.name for column in table.columns}
+            assert there.get_pk_constraint(table.name)["constrained_columns"] == [c.name for c in table.primary_key]
+            assert len(there.get_foreign_keys(table.name)) == len(table.foreign_key_constraints)
+            required = {column.name for column in table.columns if not column.nullable}
+            assert {name for name, column in columns.items() if not column["nullable"]} >= required - {"number"}
+
+
+def test_a_store_of_a_later_version_is_named_and_left_as_it_is(database_url):
+    open_store(database_url).close()
+    where = database(database_url)
+    with where.engine.connect() as connection, connection.begin():
+        connection.execute(text("UPDATE refold_version SET version_num = '9999_later'"))
+    with pytest.raises(StoreTooNew, match=r"9999_later.*install a newer refold"):
+        open_store(database_url)
+    with where.engine.connect() as connection:
+        assert connection.execute(text("SELECT version_num FROM refold_version")).scalar() == "9999_later"
+    where.engine.dispose()
+
+
+def test_a_database_of_another_program_is_left_alone(tmp_path):
+    path = tmp_path / "other.db"
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE cookies (id INTEGER)"))
+    engine.dispose()
+    with pytest.raises(StoreCorrupt, match="cookies"):
+        open_store(path)
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.connect() as connection:
+        assert inspect(connection).get_table_names() == ["cookies"]
+    engine.dispose()
+
+
+OPEN = "import sys; from refold.sessions import open_store; open_store(sys.argv[1], timeout=60).close()"
+
+
+def test_several_processes_that_open_a_new_store_at_once_make_it_once(database_url):
+    openers = [
+        subprocess.Popen([sys.executable, "-c", OPEN, database_url], stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    said = [opener.communicate(timeout=60)[1] for opener in openers]
+    assert [opener.returncode for opener in openers] == [0] * 4, said
+    with open_store(database_url) as store, store._database.engine.connect() as connection:
+        assert connection.execute(text("SELECT version_num FROM refold_version")).all() == [(revisions()[-1],)]
+
+
+KILLED = """
+import os, signal, sys
+from sqlalchemy import event
+from refold.sessions.databases import SQLite
+from refold.sessions.sql import SQLStore
+from pathlib import Path
+where, left = SQLite(Path(sys.argv[1]), 5), int(sys.argv[2])
+def point(*_):
+    global left
+    left -= 1
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+event.listen(where.engine, "after_cursor_execute", point)
+SQLStore(where).close()
+"""
+
+
+@pytest.mark.parametrize("at", [3, 9, 15, 18, 21])
+def test_an_upgrade_that_was_killed_is_made_again(tmp_path, at):
+    path = tmp_path / "s.db"
+    ran = subprocess.run([sys.executable, "-c", KILLED, str(path), str(at)], check=False, stderr=subprocess.PIPE)
+    assert ran.returncode == -9, ran.stderr
+    with open_store(path) as store:
+        Session(store, "s", window=4_000).append(talk(1))
+        assert store.search("word0")
