@@ -3,9 +3,13 @@ import os
 import pytest
 
 from refold.agent.files import Files, attached
+from refold.config import Settings
+from refold.core.budget import Budget
 from refold.core.messages import ToolCall
 from refold.core.needs import ReadFile
 from refold.errors import UsageError
+from refold.limits.files import file_budget
+from tests.agent.kit import Watched
 
 
 def read(path, name="read_file"):
@@ -69,7 +73,18 @@ def test_a_restored_file_is_cut_to_the_tokens_it_may_have(tmp_path):
 def test_attachments_stay_within_their_share_of_the_window(tmp_path):
     (tmp_path / "small.txt").write_text("x" * 1_000)
     (tmp_path / "large.txt").write_text("y" * 400_000)
-    found = attached([tmp_path / "small.txt", tmp_path / "large.txt"], 20_000, 10_000, 0)
+    found = attached([tmp_path / "small.txt", tmp_path / "large.txt"], file_budget(20_000, 10_000))
     assert found[0].content == "x" * 1_000
     assert sum(len(file.content) for file in found) <= 6_000 * 4
     assert "of 400,000 characters" in found[1].content
+
+
+@pytest.mark.parametrize(("settings", "share"), [(None, 0.6), (Settings(file_read_budget_percent=0.1), 0.1)])
+def test_files_that_go_with_a_request_leave_room_for_the_conversation(tmp_path, settings, share):
+    (tmp_path / "log.txt").write_text("line of a log\n" * 100_000)
+    run = Watched(["Seen."], budget=Budget(20_000, 1_000), settings=settings)
+    assert run.agent.run("Look.", attach=[tmp_path / "log.txt"]) == "Seen."
+    text = run.agent.said[0]["content"][1]["text"]
+    assert text.startswith(f'<file path="{tmp_path / "log.txt"}">\nline of a log\n')
+    assert len(text) <= 19_000 * share * 4 + 100
+    assert len(text) > 19_000 * share * 2

@@ -10,7 +10,7 @@ from refold.core.messages import Message, MessageId, Note, Text, ToolCall, ToolR
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["answers", "says"]
+__all__ = ["answers", "open_calls", "says"]
 
 
 def says(role: str, text: str, more: Sequence[str] = ()) -> dict[str, Any]:
@@ -34,3 +34,8 @@ def answers(format: str, results: Sequence[tuple[ToolCall, str, bool]]) -> list[
     note = Note("synthetic")
     made = [Message(MessageId(f"results:{number}"), "tool", tuple(group), note) for number, group in enumerate(groups)]
     return formats.assemble(shape, made)
+
+
+def open_calls(format: str, native: Any) -> tuple[ToolCall, ...]:
+    """Return the calls of the last message of a conversation, which nothing can have answered."""
+    return formats.find(format).read(native, MessageId("last")).calls

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from refold.core.counting import CharCounter
 from refold.counting.cut import cut_to_tokens
 from refold.errors import UsageError
-from refold.limits.files import Attached, file_budget, fit_files, how_to_read
+from refold.limits.files import Attached, fit_files, how_to_read
 from refold.stages.facts import reads, writes
 
 if TYPE_CHECKING:
@@ -70,15 +70,12 @@ class Files:
         return place if place.is_relative_to(self._root) else None
 
 
-def attached(
-    paths: Sequence[str | Path], window: int, used: int, max_output: int, counter: Counter | None = None
-) -> tuple[Attached, ...]:
-    """Return files to go with a request, all together within 60 % of what the window has left (N15).
+def attached(paths: Sequence[str | Path], budget: int, counter: Counter | None = None) -> tuple[Attached, ...]:
+    """Return files to go with a request, all together within so many tokens (N15; `limits.files.file_budget`).
 
     Raises:
         OSError: one cannot be read.
     """
-    budget = file_budget(window, used, max_output)
     found = []
     for path in map(Path, paths):
         size = path.stat().st_size

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from refold.agent.compacting import Asked, Compactor
-from refold.agent.conversation import answers, says
+from refold.agent.conversation import answers, open_calls, says
 from refold.agent.events import (
     AgentEvent,
     AgentObserver,
@@ -21,6 +21,7 @@ from refold.agent.events import (
     TurnStarted,
     UsageReported,
 )
+from refold.agent.files import attached, changed_notice
 from refold.agent.habits import Habits, habits_of
 from refold.agent.middleware import Action, Middleware, Pipeline, Reset, Situation
 from refold.agent.pins import with_pins
@@ -30,6 +31,7 @@ from refold.agent.statistics import Statistics
 from refold.agent.tools import Outcome, Tool, definitions, perform
 from refold.core.view import Cause
 from refold.errors import UsageError
+from refold.limits.files import file_budget
 from refold.limits.usage import reported
 from refold.outside import Outside
 from refold.outside.retrying import WAITS, retrying
@@ -62,6 +64,31 @@ class Agent:
 
     `run` takes what a person says and returns the answer. `stop` may be called from a tool, an observer or another
     thread.
+
+    Args:
+        client: a model, from `refold.outside.clients.client`.
+        policy: as in `refold.compact`; by default the settings', else the session's, else refold.
+        tools: what the model may call; see `tool`.
+        session: where the conversation is kept; by default in memory.
+        system: the system prompt, a text or Anthropic's blocks.
+        settings: a `refold.config.Settings`; arguments win over it.
+        budget: window and output reserve; by default from `window`, the settings, or what is known of the model.
+        window, max_output: tokens of the context window, and of one answer.
+        middlewares: asked before and after each call of the model; see `refold.agent.middleware`.
+        observers: told of everything as values; see `refold.agent.events`. One that raises changes nothing.
+        on_text: gets the answer piece by piece, as it is streamed.
+        summarize, outside: who writes summaries, and who answers other needs, as in `refold.compact`.
+        files: the workspace whose files are noticed when they change (L10) and come back after a compaction (L05).
+        folder: where outputs go that are too large for the conversation (L08).
+        heartbeat: answers health checks beside the conversation (V11).
+        habits: what is done beside compaction; by default what the policy's own system does.
+        windows: windows learned from refusals; see `refold.recovery`.
+        max_steps: calls of the model in one turn.
+        waits: seconds before each retry of a call that failed for a moment.
+        sleep, clock: waits, and gives seconds for durations.
+
+    Raises:
+        UsageError: two tools of one name, a session in another format, or arguments that cannot be.
     """
 
     def __init__(
@@ -107,10 +134,13 @@ class Agent:
             chosen, budget or sized(client.model, chosen, settings, window, max_output), client.model,
             self._with_runtime(0, 0), definitions(tools, client.format) or None, max_output,
         )  # fmt: skip
+        if session is not None and session.format not in (None, client.format):
+            raise UsageError(f"session {session.id} holds {session.format}, and the client speaks {client.format}")
         self.session = session or Session(MemoryStore(), format=client.format, in_flight=not self._habits.durable)
         self._lasting = len(self.session.plans)  # plans that do not end with the turn (W18)
         self._compactor = Compactor(self.session, asked, self._outside(outside, summarize), self._tell, clock)
         self._pipeline = Pipeline((*middlewares, *warnings_of(settings, asked, self._tell)))
+        self._file_budget = settings.file_budget if settings else file_budget
         self._limit = output_limit(self._habits.output, asked, folder, settings)
         self.statistics = Statistics(asked.budget.window)
         self._turn = self._step = self._called = 0
@@ -154,10 +184,10 @@ class Agent:
         self._after(card)
         return card
 
-    def run(self, text: str, more: Sequence[str] = ()) -> str:
+    def run(self, text: str, attach: Sequence[str | Path] = ()) -> str:
         """Take what a person says, work until the model has answered, and return the answer.
 
-        `more` are texts that go with it, as parts of the same message.
+        `attach` are files that go with it, all together within 60 % of what the window has left (N15).
 
         Raises:
             RefoldError: the conversation cannot be made to fit.
@@ -165,7 +195,7 @@ class Agent:
         """
         if self._heartbeat is not None and self._heartbeat.asked(text):
             return self._heartbeat.answer(self._client, text)
-        self._begin(text, more)
+        self._begin(text, attach)
         ending: Ending = "failed"
         try:
             answer, ending = self._steps()
@@ -176,20 +206,30 @@ class Agent:
             self._tell(TurnEnded(self._turn, self._step, ending, self.statistics))
         return answer
 
-    def _begin(self, text: str, more: Sequence[str]) -> None:
+    def _begin(self, text: str, attach: Sequence[str | Path]) -> None:
         self._turn, self._step, self._called, self._stopping = self._turn + 1, 0, 0, False
         if self.session.in_flight and len(self.session.plans) > self._lasting:
             self.session.rewind(self._lasting)  # a turn starts from everything that was said (W18)
-        changed = self._files.changed() if self._files and self._habits.changed_files else ()
-        if changed:
-            from refold.agent.files import changed_notice
-
-            more = (*more, changed_notice(changed))
-        said = self.session.messages
-        if said and said[-1].get("role") != "assistant":
-            self._say(says("assistant", UNANSWERED))  # an earlier turn ended without one
+        more = self._attached(attach) if attach else []
+        if self._files and self._habits.changed_files and (changed := self._files.changed()):
+            more.append(changed_notice(changed))
+        self._close_last()
         self._say(says("user", text, more))
         self._tell(TurnStarted(self._turn, text))
+
+    def _close_last(self) -> None:
+        """Give what an earlier turn left open its end: calls of a process that died, a question without an answer."""
+        said = self.session.messages
+        if said and (pending := open_calls(self._client.format, said[-1])):
+            self._say(*answers(self._client.format, [(call, INTERRUPTED, True) for call in pending]))
+            said = self.session.messages
+        if said and said[-1].get("role") != "assistant":
+            self._say(says("assistant", UNANSWERED))
+
+    def _attached(self, paths: Sequence[str | Path]) -> list[str]:
+        used = self.session.check().tokens if self.session.ids else 0
+        budget = self._file_budget(self._compactor.asked.budget.window, used, self._max_output or 0)
+        return [f'<file path="{file.path}">\n{file.content}\n</file>' for file in attached(paths, budget)]
 
     def _steps(self) -> tuple[str, Ending]:
         text = ""
