@@ -2,8 +2,8 @@
 
     python -m tests.stores.killed URL DEED
 
-Each run is a process of its own (forked, so that it starts at once) that ends itself by SIGKILL at its point: before or
-after a statement, at a commit, after it. A second process then opens the store and reads all of it. Writes one JSON line
+Each run is a process of its own (forked, so that it starts at once) that ends itself by SIGKILL at its point: after
+a statement, at a commit, after it. A second process then opens the store and reads all of it. Writes one JSON line
 a point.
 """
 
@@ -29,7 +29,7 @@ def watch(engine, at):
         if seen == at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    for name in ("before_cursor_execute", "after_cursor_execute", "commit", "checkin"):
+    for name in ("after_cursor_execute", "commit", "checkin"):  # before a statement is after the one before it
         event.listen(engine, name, point)
 
 

@@ -1,0 +1,89 @@
+"""What a turn of a session costs at 10k and at 1M tokens, below the trigger.
+
+    python benchmarks/sessions.py [--json] [--sizes 10k,1M] [--turns 60] [--store memory|sqlite|URL]
+
+A turn appends an exchange, reports usage, asks whether compaction is due, and takes the view to send.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import statistics
+import tempfile
+import time
+from itertools import islice
+from pathlib import Path
+
+from refold.demo.sized import exchanges, sized
+from refold.sessions import Session, open_store
+
+GOAL = 2.0  # times the cost of the smallest conversation
+
+
+def measured(where: str, tokens: int, turns: int, planned: bool) -> dict[str, float]:
+    """Milliseconds of a turn in a conversation of that many tokens: median, and of that the part outside the store."""
+    with open_store(where) as store:
+        session = Session(store, f"s{tokens}{planned}", window=4_000_000, policy="opal")
+        session.append(sized(tokens))
+        if planned:
+            session.condense(session.ids[1], session.ids[1], "the task")
+        session.needs_compaction()
+        spent, written = [], []
+        gc.collect()
+        for exchange in islice(exchanges(7), turns):
+            start = time.perf_counter()
+            session.append(exchange)
+            session.report({"prompt_tokens": tokens, "completion_tokens": 50})
+            stored = time.perf_counter()
+            assert not session.needs_compaction()
+            session.view()
+            spent.append(1000 * (time.perf_counter() - start))
+            written.append(1000 * (stored - start))
+        start = time.perf_counter()
+        again = Session(store, session.id, window=4_000_000, policy="opal")
+        opened = 1000 * (time.perf_counter() - start)
+        assert again.view() == session.view()
+        return {
+            "turn_ms": statistics.median(spent),
+            "of that append and report": statistics.median(written),
+            "open_ms": opened,
+        }
+
+
+def number(text: str) -> int:
+    return int(float(text.lower().rstrip("km")) * {"k": 1_000, "m": 1_000_000}.get(text[-1].lower(), 1))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--sizes", default="10k,100k,1M")
+    parser.add_argument("--turns", type=int, default=60)
+    parser.add_argument("--store", default="sqlite")
+    given = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        where = str(Path(folder) / "sessions.db") if given.store == "sqlite" else given.store
+        for planned in (False, True):
+            first = None
+            for size in given.sizes.split(","):
+                row = measured(where, number(size), given.turns, planned)
+                first = first or row["turn_ms"]
+                rows.append({"tokens": size, "plan in force": planned, **row, "ratio": row["turn_ms"] / first})
+    if given.json:
+        print(json.dumps(rows))
+    else:
+        print(
+            "| tokens | plan in force | turn, ms | of that append and report | ratio | opening, ms |\n|---|---|---|---|---|---|"
+        )
+        for row in rows:
+            plan = "yes" if row["plan in force"] else "no"
+            figures = (row["turn_ms"], row["of that append and report"], row["ratio"], row["open_ms"])
+            print(f"| {row['tokens']} | {plan} | " + " | ".join(f"{figure:.2f}" for figure in figures) + " |")
+    return int(any(row["ratio"] >= GOAL for row in rows))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
