@@ -156,6 +156,7 @@ class Answering:
         answer = Answer(step) if isinstance(step, str) else step
         answer = _limited(answer, self._room(prompt, received.max_output), prompt.counter)
         cached = wire.cached(self._cache, prompt, received.body)
+        received = replace(received, cached=cached.read)
         self.received.append(received)
         turn = Turn(received, answer, prompt.tokens, _size(answer, prompt.counter), cached)
         return Outcome(received.number, turn=turn, fault=fault)

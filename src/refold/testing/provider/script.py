@@ -48,7 +48,8 @@ class Received(Struct, frozen=True):
 
     `tokens` is the whole prompt; `messages` are what the model sees, without the `dropped` oldest ones that a silent
     truncation left out; `system` is the system prompt where it stands beside the messages. `violations` are the rules
-    of the provider that it breaks, `status` is what it was answered with. `headers` hold no key.
+    of the provider that it breaks, `cached` are tokens from the prompt cache, `status` is
+    what it was answered with. `headers` hold no key.
     """
 
     number: int
@@ -64,6 +65,7 @@ class Received(Struct, frozen=True):
     violations: tuple[Violation, ...] = ()
     streaming: bool = False
     dropped: int = 0
+    cached: int = 0
     status: int = 200
 
 

@@ -1,0 +1,40 @@
+import warnings
+from contextlib import contextmanager
+
+import pytest
+
+from refold.gateway.serving import Serving
+from refold.gateway.settings import Settings
+from refold.testing.provider import ScriptedProvider
+
+
+@contextmanager
+def standing(provider, **settings):
+    """A gateway before a provider, for all dialects."""
+    upstreams = {"openai": provider.openai_url, "anthropic": provider.url, "gemini": provider.url}
+    with Serving(Settings(upstreams=upstreams, port=0, **settings)) as serving:
+        yield serving
+
+
+@pytest.fixture
+def gateway():
+    """Start a provider with answers, and a gateway before it: returns both."""
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+
+        def make(answers=None, *, behave=None, limit=None, faults=(), key=None, max_bytes=32 * 1024 * 1024, **settings):
+            provider = stack.enter_context(
+                ScriptedProvider(answers, behave=behave, window=limit, faults=faults, key=key, max_bytes=max_bytes)
+            )
+            return stack.enter_context(standing(provider, **settings)), provider
+
+        yield make
+
+
+@pytest.fixture(autouse=True)
+def _quiet_models():
+    """SDKs warn of models that they think are old."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield
