@@ -172,6 +172,8 @@ def _failed(chat: Chat, error: Exception, *, in_turn: bool) -> None:
 def _line(chat: Chat) -> str | None:
     """Return the next line, None at the end; a line that ends in a backslash goes on in the next."""
     screen = chat.screen
+    if screen.live:
+        screen.line("")
     if screen.typed:
         line = screen.typed.pop(0)
         screen.line(f"{PROMPT}{line}", "bold")
@@ -182,7 +184,7 @@ def _line(chat: Chat) -> str | None:
     parts: list[str] = []
     while True:
         try:
-            part = input("  " if parts else PROMPT)
+            part = input("  " if parts else _prompt())
         except EOFError:
             sys.stdout.write("\n")
             return None
@@ -193,6 +195,14 @@ def _line(chat: Chat) -> str | None:
         parts.append(part.removesuffix("\\"))
         if not part.endswith("\\"):
             return "\n".join(parts)
+
+
+def _prompt() -> str:
+    """Return the prompt, in colour where that shows; the marks tell readline that colours take no room."""
+    from refold.cli import show
+
+    coloured = show.terminal().color_system is not None and "readline" in sys.modules
+    return f"\001\033[1;36m\002{PROMPT}\001\033[0m\002" if coloured else PROMPT
 
 
 def _history(stack: ExitStack) -> None:

@@ -28,7 +28,7 @@ def failure(error: Exception, client: Client) -> RefoldError:
         return error
     place = client.base_url or OWN[client.format]
     found = classify_error(error)
-    said = _words(found.message or str(error))
+    said = _words(_own_words(error) or found.message or str(error))
     if unreachable(error):
         return OutsideError(f"no server answers at {place}: start it, or name another with --base-url")
     if found.kind == "auth" or found.status in (401, 403):
@@ -49,6 +49,14 @@ def unreachable(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def _own_words(error: Exception) -> str:
+    """Return what the provider's own body says, which an SDK carries with or without its outer object."""
+    body = getattr(error, "body", None)
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    said = inner.get("message") if isinstance(inner, dict) else inner
+    return said if isinstance(said, str) else ""
 
 
 def _timed_out(error: Exception) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import sys
+import time
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +44,8 @@ class Screen:
         self.on_stop: Callable[[], None] | None = None
         self.typed: list[str] = []
         self._status: Status | None = None
-        self._begun = False  # whether a line of an answer is open
+        self._answer = Wrapping(self._console.width if self.live else 0)
+        self._asked = 0.0  # seconds that a person took to answer during the call that runs
 
     def __call__(self, event: AgentEvent) -> None:
         """Show an event of the agent."""
@@ -70,9 +73,7 @@ class Screen:
     def text(self, piece: str) -> None:
         """Show a piece of an answer."""
         self._rest()
-        sys.stdout.write(readable(piece))
-        sys.stdout.flush()
-        self._begun = not piece.endswith("\n") if piece else self._begun
+        _write(self._answer.add(readable(piece)))
         self.listen()
 
     def line(self, text: str, style: str = "", *, beside: bool = False) -> None:
@@ -100,10 +101,7 @@ class Screen:
     def idle(self) -> None:
         """End what shows that work goes on, and the line of an answer that is open."""
         self._rest()
-        if self._begun:
-            self._begun = False
-            sys.stdout.write("\n")
-            sys.stdout.flush()
+        _write(self._answer.end())
 
     def allow(self, command: str) -> bool:
         """Ask whether a command may run: yes only where a person says so, or has said so for all."""
@@ -113,11 +111,14 @@ class Screen:
         if not self.live:
             self.beside("  Not run: nobody can be asked here; --yes allows all commands")
             return False
+        asked = time.monotonic()
         try:
             answer = input("  Run it? [y/N] ").strip().lower()
         except EOFError:
-            sys.stdout.write("\n")
+            _write("\n")
             return False
+        finally:
+            self._asked = time.monotonic() - asked
         if answer == STOP and self.on_stop is not None:
             self.on_stop()
         return answer in ("y", "yes")
@@ -148,7 +149,8 @@ class Screen:
             return
         lines = event.output.count("\n") + bool(event.output.strip())
         amount = f"{lines:,} line{'' if lines == 1 else 's'}" if lines > 1 else show.clean(event.output, SAYS)
-        slow = f" in {event.seconds:.1f} s" if event.seconds >= 1 else ""
+        seconds, self._asked = event.seconds - self._asked, 0.0
+        slow = f" in {seconds:.1f} s" if seconds >= 1 else ""
         self.beside(f"  ⎿ {amount or 'no output'}{slow}", "dim")
 
     def _done(self, card: DoneCard) -> None:
@@ -167,11 +169,59 @@ class Screen:
         self._console.print(_card(card, ", ".join(about)))
 
 
+class Wrapping:
+    """Breaks a text that comes in pieces between words; the newest word is held back until it is whole.
+
+    A width of 0 breaks nothing.
+    """
+
+    def __init__(self, width: int) -> None:
+        self._width, self._column, self._held = width, 0, ""
+
+    def add(self, piece: str) -> str:
+        """Return what of the text so far can be shown."""
+        if not self._width:
+            self._column = 0 if piece.endswith("\n") else self._column + len(piece)
+            return piece
+        *ready, self._held = re.split(r"(\s)", self._held + piece)
+        return "".join(map(self._placed, ready))
+
+    def end(self) -> str:
+        """Return what is left, and the end of the line if one is open."""
+        rest = self._placed(self._held) if self._held else ""
+        self._held = ""
+        ending = "\n" if self._column else ""
+        self._column = 0
+        return f"{rest}{ending}"
+
+    def _placed(self, word: str) -> str:
+        from rich.cells import cell_len
+
+        if word == "\n":
+            self._column = 0
+            return word
+        size = cell_len(word)
+        if self._column + size < self._width or not self._column:
+            self._column = (self._column + size) % self._width if size else self._column
+            return word
+        if word.isspace():
+            self._column = 0
+            return "\n"
+        self._column = size % self._width
+        return f"\n{word}"
+
+
 def readable(text: str) -> str:
     """Return a text without what would steer a terminal; line breaks and tabs stay."""
     if text.isprintable():
         return text
     return "".join(sign if sign in "\n\t" or sign.isprintable() else _shown(sign) for sign in text)
+
+
+def _write(text: str) -> None:
+    if text:
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 def _shown(sign: str) -> str:
@@ -181,9 +231,12 @@ def _shown(sign: str) -> str:
 def _call(event: ToolStarted) -> str:
     from refold.cli.labels import target
     from refold.core.messages import ToolCall
+    from refold.stages.facts import is_shell
 
-    about = target(ToolCall(event.call_id, event.name, event.arguments))
-    return f"{event.name} {show.clean(about, SAYS)}".rstrip()
+    call = ToolCall(event.call_id, event.name, event.arguments)
+    if is_shell(call):  # whose command is shown whole when it is asked about
+        return event.name
+    return f"{event.name} {show.clean(target(call), SAYS)}".rstrip()
 
 
 def _card(card: DoneCard, about: str) -> Any:
