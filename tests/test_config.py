@@ -121,6 +121,18 @@ def test_the_file_of_the_working_folder_is_read_and_another_may_be_named(toml, m
 
 
 @pytest.mark.parametrize(
+    "text", ["policy = './mine.py'", "base_url = 'http://else.where'", "summarize-base-url = 'x'", "store = 'x'"]
+)
+def test_a_file_that_lies_in_the_folder_decides_neither_what_runs_nor_where_keys_go(toml, monkeypatch, tmp_path, text):
+    path = toml(text)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="REFOLD_CONFIG"):
+        load()
+    assert load(None, {"REFOLD_CONFIG": str(path)}).sources
+    assert load(None, None, path).sources
+
+
+@pytest.mark.parametrize(
     ("arguments", "environ", "text", "told"),
     [
         ({"threshold": 1.5}, {}, "", ["argument threshold = 1.5", "share above 0"]),

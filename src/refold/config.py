@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["ALIASES", "FILE", "NAMED_BY", "Settings", "names", "variable"]
 
 FILE = "refold.toml"
+REACH = frozenset({"base_url", "summarize_base_url", "store"})  # where keys and conversations are sent
 NAMED_BY = "REFOLD_CONFIG"  # the variable that names another file
 BELOW = 0.75  # of a trigger that was lowered: where compaction stops, if the policy's own goal lies above
 WARNED_AT = 0.5  # of the threshold, V13
@@ -98,7 +99,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         """
         space = os.environ if environ is None else environ
         given: dict[str, tuple[Any, str]] = {}
-        for values in (_of_file(_path(file, space)), _of_environment(space), _of_arguments(arguments or {})):
+        for values in (
+            _of_file(_path(file, space), named=bool(file or space.get(NAMED_BY))),
+            _of_environment(space),
+            _of_arguments(arguments or {}),
+        ):
             given |= values
         checked = {name: _checked(name, value, place) for name, (value, place) in given.items()}
         sources = {name: given[name][1] if name in given else DEFAULT for name in names()}
@@ -227,14 +232,30 @@ def _path(file: str | Path | None, space: Mapping[str, str]) -> Path | None:
     return Path(named)
 
 
-def _of_file(path: Path | None) -> dict[str, tuple[Any, str]]:
+def _of_file(path: Path | None, *, named: bool) -> dict[str, tuple[Any, str]]:
     if path is None:
         return {}
     try:
         found = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is no TOML: {error}") from None
+    if not named:
+        _refuse_reach(found)
     return {_known(key, str(path)): (value, f"{path}: {key}") for key, value in found.items()}
+
+
+def _refuse_reach(found: Mapping[str, Any]) -> None:
+    """Refuse what a file that merely lies in the working folder must not decide: code that runs, where keys are sent.
+
+    Such a file may have come with somebody else's project; a file that is named by its path is the user's own word.
+    """
+    for key, value in found.items():
+        name = _known(key, FILE)
+        if name in REACH or (name == "policy" and str(value).endswith(".py")):
+            raise UsageError(
+                f"{FILE}: {key} is not taken from a file that lies in the working folder: set {variable(name)}, "
+                f"give it on the command line, or name the file in {NAMED_BY}"
+            )
 
 
 def _of_environment(space: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
