@@ -66,6 +66,7 @@ class Compactor:
         self._every_call = any(step.when is When.EVERY_CALL for step in asked.policy.steps)
         self._tried_at = -1  # how many messages there were when a compaction was last tried
         self._tried_with = 0  # and how many tokens it left
+        self._looked_with = 0  # how many tokens there were when the policy was last run
         self.last_known: int | None = None
         self.set(asked)
 
@@ -112,8 +113,9 @@ class Compactor:
         """
         forced, length = cause is not Cause.THRESHOLD, len(self.session.ids)
         due = decision.due or forced
-        if (not due and not self._every_call) or (not forced and self._in_vain(decision, length)):
+        if not forced and (self._in_vain(decision, length) if due else self._nothing_new(decision)):
             return None
+        self._looked_with = decision.effective
         if due:
             self._tried_at, self._tried_with = length, decision.effective
         try:
@@ -134,6 +136,10 @@ class Compactor:
                 raise
             self.last_known = None  # only by the last report is it too large, and the report may be wrong
             return None
+
+    def _nothing_new(self, decision: Decision) -> bool:
+        """Tell whether steps of every call have nothing to do: the policy has none, or the view has hardly grown."""
+        return not self._every_call or 0 <= decision.effective - self._looked_with < decision.budget * GROWTH
 
     def _in_vain(self, decision: Decision, length: int) -> bool:
         grown = decision.effective - self._tried_with
