@@ -83,7 +83,8 @@ class Workspace:
         new = not place.exists()
         place.parent.mkdir(parents=True, exist_ok=True)
         _replace(place, content)
-        return f"{'Made' if new else 'Replaced'} {self._name(place)}: {content.count(chr(10)) + 1:,} lines"
+        lines = len(content.splitlines())
+        return f"{'Made' if new else 'Replaced'} {self._name(place)}: {lines:,} line{'' if lines == 1 else 's'}"
 
     def edit(self, path: Told, old: str, new: str, every: bool = False) -> str:
         """Replace a text in a file by another. `old` must stand in it exactly once, unless `every` is true."""
