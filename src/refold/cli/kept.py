@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import rich_click as click
 
@@ -159,13 +160,15 @@ def listed(store: Store, limit: int) -> list[tuple[Head, str]]:
 def title(store: Store, head: Head) -> str:
     """Return the first words that a person said in a session."""
     from refold.cli.show import clean
+    from refold.sessions.entries import Appended
 
     first = head
     while first.parent:
         first = store.load(first.parent, 0, 1).head
-    shape = formats.find(head.format)
-    for id, text in store.load(first.id, 0, 3).natives.items():
-        message = shape.read(_native(text), id)
+    shape, loaded = formats.find(head.format), store.load(first.id, 0, 3)
+    appended = (recorded.entry.ids for recorded in loaded.entries if isinstance(recorded.entry, Appended))
+    for id in (id for ids in appended for id in ids):
+        message = shape.read(json.loads(loaded.natives[id]), id)
         if message.role == "user" and (words := text_of(message).strip()):
             return clean(words, TITLE)
     return ""
@@ -184,9 +187,3 @@ def ago(then: float) -> str:
 def _stands(session: Session) -> str:
     compactions = len(session.plans)
     return f"{len(session.ids):,} messages, {compactions} compaction{'' if compactions == 1 else 's'} in force"
-
-
-def _native(text: str) -> Any:
-    import json
-
-    return json.loads(text)
