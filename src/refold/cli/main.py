@@ -12,7 +12,7 @@ __all__ = ["cli", "main"]
 
 COMMANDS = (
     *("stats", "plan", "diff", "compact", "apply", "check", "repair", "models", "policies", "config"),
-    *("chat", "sessions", "show", "rewind", "export", "search", "demo"),
+    *("chat", "sessions", "show", "rewind", "export", "search", "serve", "run", "demo"),
 )
 ALIASES = {"loop": "chat"}
 MODULES = {"show": "show_session"}  # whose names are taken

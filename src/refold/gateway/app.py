@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from refold.errors import SessionNotFound, WriteConflict
 from refold.gateway.asked import asked, inflated
 from refold.gateway.budgets import Budgets
+from refold.gateway.control import Control, is_ours
 from refold.gateway.dialects import route
 from refold.gateway.door import Door
 from refold.gateway.exchange import Exchange, Exchanges
@@ -17,14 +21,19 @@ from refold.gateway.planning import Planner
 from refold.gateway.relay import relay, while_there
 from refold.gateway.tracks import Tracks
 from refold.gateway.upstream import Upstream, from_upstream, to_upstream
-from refold.outside import Outside
+from refold.gateway.writers import outside
+from refold.sessions import open_store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from refold.gateway.asked import Asked
     from refold.gateway.dialects import Route
     from refold.gateway.http import Headers, Receive, Scope, Send
+    from refold.gateway.planning import Target
     from refold.gateway.settings import Settings
+    from refold.gateway.tracks import Track
+    from refold.sessions import Store
 
 __all__ = ["Gateway"]
 
@@ -39,6 +48,7 @@ class Gateway:
         self._door = Door(settings)
         self._budgets = Budgets(settings)
         self._upstream: Upstream
+        self._tidying: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection's request, or start and end."""
@@ -52,6 +62,8 @@ class Gateway:
         self._open()
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        if self._tidying is not None:
+            self._tidying.cancel()
         await self._planner.close()
         await self._upstream.close()
         await self._keeper.close()
@@ -60,15 +72,33 @@ class Gateway:
     def _open(self) -> None:
         settings = self.settings
         self._upstream = Upstream(settings)
-        self._keeper = Keeper()
-        self._planner = Planner(settings, Outside(), self._keeper, self.metrics)
+        store = open_store(settings.store or "memory")
+        self._keeper = keeper = Keeper(store, settings.store_key)
+        if keeper.local:  # then originals live as long as their conversation
+            self.tracks.on_forget = lambda track: _dropped(store, track)
+        self._planner = Planner(settings, outside(settings), keeper, self.metrics)
         self._exchanges = Exchanges(settings, self._upstream, self.tracks, self._budgets, self._planner, self.metrics)
+        self._control = Control(self.tracks, keeper, self._planner, self._exchanges, self.metrics)
+        if settings.retention:
+            self._tidying = asyncio.create_task(self._tidy(settings.retention))
+
+    async def _tidy(self, retention: float) -> None:
+        """Forget what was not used for longer than the retention, again and again."""
+        while True:
+            await asyncio.sleep(min(max(retention / 4, 0.05), 600))
+            for id in await self._keeper.expired(time.time() - retention):
+                for track in self.tracks.all():
+                    if track.stored == id:
+                        self.tracks.forget(track.id)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         where = route(scope["method"], scope["path"], headers)
         try:
             path = self._door.admitted(scope["path"], headers)
+            if is_ours(path):
+                await self._ours(scope, path, headers, receive, send)
+                return
             where = route(scope["method"], path, headers)
             if where.kind == "other":
                 await self._through(scope, path, where, receive, send)
@@ -78,6 +108,13 @@ class Gateway:
             await refuse(send, where.dialect.provider, refusal)
         except Gone:
             return
+
+    async def _ours(self, scope: Scope, path: str, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
+        """Answer what is asked of the gateway itself."""
+        settings = self.settings
+        body = await read_body(receive, headers, settings.max_body, settings.body_timeout)
+        wishes = asked(headers, settings)
+        await self._control.answer(scope["method"], path, scope["query_string"], body, wishes, send)
 
     async def _through(self, scope: Scope, path: str, where: Route, receive: Receive, send: Send) -> None:
         """Pass anything that carries no conversation, however large, in both directions as it comes."""
@@ -102,7 +139,23 @@ class Gateway:
         begun = time.perf_counter()
         plain = inflated(raw, held.get(b"content-encoding", b""), self.settings.max_body)
         async with while_there(receive):
+            if where.kind == "compact" and plain is not None and not wishes.bypass:
+                target = await self._compactable(where, wishes, plain)
+                if target is not None:
+                    await self._control.responses_compact(target, send)
+                    return
             await self._exchanges.run(Exchange(where, url, headers, wishes, raw, plain), send, begun)
+
+    async def _compactable(self, where: Route, wishes: Asked, plain: bytes) -> Target | None:
+        try:
+            return await self._exchanges.target(where, wishes, plain)
+        except ValueError:
+            return None
+
+
+def _dropped(store: Store, track: Track) -> None:
+    with suppress(SessionNotFound, WriteConflict):
+        store.delete(track.stored or track.id)
 
 
 async def _parts(receive: Receive) -> AsyncIterator[bytes]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import formats
-from refold.errors import RefoldError
+from refold.errors import RefoldError, StoreError
 from refold.gateway.answers import Reading, prelude
 from refold.gateway.body import spliced
 from refold.gateway.http import Refusal
@@ -155,11 +155,12 @@ class Exchanges:
             if exchange.route.kind == "chat" and (top is None or top >= target.bound.trigger or track.full):
                 try:
                     ready.reason = await self._planner.look(target)
-                except Failed as failed:
-                    self._metrics.failed(str(failed))
+                except (Failed, StoreError) as failed:
+                    reason = str(failed) if isinstance(failed, Failed) else "store"
+                    self._metrics.failed(reason)
                     if self._settings.strict:
-                        raise _strict(str(failed)) from None
-                    ready.failed = str(failed)
+                        raise _strict(reason) from None
+                    ready.failed = reason
             if track.plans:
                 ready.body, ready.plain, ready.done = spliced(track.body, write(track, target.bound)), True, "compacted"
             ready.reported = reported(track)

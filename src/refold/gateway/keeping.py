@@ -1,33 +1,213 @@
-"""Keeps plans where another process of the gateway finds them."""
+"""Keeps plans and the originals behind them where any process of the gateway finds them.
+
+What was never compacted is not kept: its client has it all and sends it again. With the first plan of a conversation
+its messages go to the store, and the plan after them.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from refold.core.edits import Hide, Insert, Rewrite
+from refold.core.transcript import ROOT
+from refold.core.wire import load_plan
+from refold.errors import SessionNotFound, StoreError, WriteConflict
+from refold.gateway.sealing import Seal
+from refold.gateway.tracks import within
+from refold.sessions.entries import Planned, Position, Rewound
+from refold.sessions.heads import owner_here
+from refold.sessions.receiving import words_in
+from refold.sessions.store import Received, Write
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
+    from refold.core.messages import MessageId
     from refold.core.plan import Plan
     from refold.gateway.tracks import Track
+    from refold.sessions.store import Head, Store
 
-__all__ = ["Keeper"]
+__all__ = ["Keeper", "behind"]
+
+LEASE = 60.0  # seconds after which a process that says nothing no longer holds a conversation
+PAUSE = 0.05  # seconds between two looks at somebody else's reservation
+T = TypeVar("T")
 
 
 class Keeper:
-    """Keeps nothing: conversations live as long as the process."""
+    """The gateway's side of a store; every method but those named `…_now` leaves the event loop free."""
+
+    def __init__(self, store: Store, key: str = "") -> None:
+        self._store = store
+        self._seal = Seal(key)
+        self._owner = owner_here()
+        self.local = store.name == "memory"
 
     @asynccontextmanager
     async def alone(self, track: Track) -> AsyncIterator[None]:
-        """Be the only one, over all replicas, who compacts a conversation."""
-        yield
+        """Be the only process that compacts a conversation; others wait until it is done, or until it is dead.
+
+        Raises:
+            StoreError: somebody else holds it for longer than anybody waits.
+        """
+        if self.local:
+            yield
+            return
+        session = track.stored or track.id
+        await self._run(lambda: self._store.create(session, track.format.name))
+        for _ in range(int(LEASE / PAUSE)):
+            try:
+                await self._run(lambda: self._store.lease(session, self._owner, LEASE))
+                break
+            except WriteConflict:
+                await asyncio.sleep(PAUSE)
+        else:
+            raise StoreError("another process holds the conversation")
+        try:
+            yield
+        finally:
+            await asyncio.shield(self._run(lambda: self._store.release(session, self._owner)))
 
     async def follow(self, track: Track) -> bool:
-        """Take over what others have planned for a conversation; tell whether there was something new."""
-        return False
+        """Take over what others have planned for a conversation that is read; tell whether there was something new."""
+        if self.local and track.followed:
+            return False
+        plans = await self._run(lambda: self._planned(track))
+        track.followed = True
+        if plans is None or plans == track.plans:
+            return False
+        track.plans = plans
+        return True
 
     async def keep(self, track: Track, plan: Plan) -> None:
         """Keep a plan and the messages it was made for."""
+        await self._run(lambda: self._keep(track, plan))
+
+    async def rewound(self, track: Track, plans: tuple[Plan, ...]) -> None:
+        """Keep that only these plans are in force."""
+        if track.stored:
+            await self._run(lambda: self._rewind(track, plans))
+
+    async def delete(self, session: str) -> bool:
+        """Remove a conversation with its originals and plans, the texts of summaries included."""
+        try:
+            await self._run(lambda: self._store.delete(session))
+        except SessionNotFound:
+            return False
+        return True
+
+    async def sessions(self) -> tuple[Head, ...]:
+        """Return all conversations kept."""
+        return await self._run(self._store.sessions)
+
+    async def originals(self, ids: list[MessageId]) -> dict[MessageId, Any]:
+        """Return those messages as they were said."""
+        found = await self._run(lambda: self._store.natives(ids))
+        return {id: self._seal.opened(json.loads(text)) for id, text in found.items()}
+
+    async def search(self, query: str, session: str = "") -> dict[MessageId, Any]:
+        """Return originals that hold all words of a query; none where they are encrypted."""
+        hits = await self._run(lambda: self._store.search(query, [session] if session else []))
+        return {hit.id: self._seal.opened(json.loads(hit.native)) for hit in hits}
+
+    async def plans(self, session: str) -> tuple[Plan, ...]:
+        """Return the plans in force of a conversation kept.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+        """
+        return await self._run(lambda: self._load(session)[1])
+
+    async def expired(self, before: float) -> list[str]:
+        """Remove the conversations last used before a time, and return their ids."""
+        gone = [head.id for head in await self.sessions() if head.touched < before]
+        return [id for id in gone if await self.delete(id)]
 
     async def close(self) -> None:
         """Give connections back."""
+        await self._run(self._store.close)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return work() if self.local else await asyncio.to_thread(work)
+
+    def _planned(self, track: Track) -> tuple[Plan, ...] | None:
+        index = track.transcript.index
+        session = track.stored or self._store.holder([message.id for message in track.transcript.messages])
+        if session is None:
+            return None
+        try:
+            head, plans = self._load(session)
+        except SessionNotFound:
+            return None
+        if head.tip in index:
+            track.stored = session
+        fitting = within(plans, len(track.transcript))
+        messages = track.transcript.messages
+        count = next(
+            (place for place, plan in enumerate(fitting) if messages[plan.base.length - 1].id != plan.base.tip),
+            len(fitting),
+        )
+        return fitting[:count] if fitting[:count] or track.stored == session else None
+
+    def _load(self, session: str) -> tuple[Head, tuple[Plan, ...]]:
+        loaded = self._store.load(session)
+        known: dict[str, Plan] = {}
+        live: tuple[str, ...] = ()
+        for each in loaded.entries:
+            match each.entry:
+                case Planned(plan=text):
+                    plan = load_plan(self._seal.opened_text(text))
+                    known[plan.id] = plan
+                    live = (*live, plan.id)
+                case Rewound(to=to):
+                    live = to.plans
+                case _:
+                    pass
+        return loaded.head, tuple(known[id] for id in live if id in known)
+
+    def _keep(self, track: Track, plan: Plan) -> None:
+        index, messages = track.transcript.index, track.transcript.messages[: plan.base.length]
+        session = track.stored or track.id
+        head = self._store.create(session, track.format.name)
+        if head.tip != ROOT and head.tip not in index:  # another branch has this name
+            session = f"{track.id}_{os.urandom(4).hex()}"
+            head = self._store.create(session, track.format.name)
+        track.stored = session
+        start = index[head.tip] + 1 if head.tip != ROOT else 0
+        fresh = []
+        for place in range(start, len(messages)):
+            text = bytes(track.body.raws[place]).decode()
+            fresh.append(
+                Received(messages[place].id, self._seal.closed(text), self._seal.words(words_in(messages[place])))
+            )
+        if fresh:
+            head = self._store.append(session, fresh, head.tip)
+        entry = Planned(self._seal.closed_text(Planned.of(plan).plan))
+        self._store.write(session, (Write(entry, revision=head.revision),))
+
+    def _rewind(self, track: Track, plans: tuple[Plan, ...]) -> None:
+        head = self._store.load(track.stored).head
+        position = Position(head.tip, head.messages, tuple(plan.id for plan in plans))
+        self._store.rewind(track.stored, position, head)
+
+
+def behind(plans: tuple[Plan, ...], what: str) -> list[MessageId]:
+    """Return the messages that a plan, or a message it made, stands for, in the order the plan names them."""
+    found: dict[MessageId, None] = {}
+    for plan in plans:
+        made = {edit.message.id for edit in plan.edits if isinstance(edit, Insert)}
+        if what != plan.id and what not in made:
+            continue
+        for edit in plan.edits:
+            match edit:
+                case Hide(messages=ids):
+                    found.update(dict.fromkeys(ids))
+                case Rewrite(message=id):
+                    found[id] = None
+                case _:
+                    pass
+    return [id for id in found if id.startswith("b2:")]

@@ -6,14 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from refold import api
-from refold.core.budget import Budget, Usage
+from refold.core.budget import Usage
 from refold.core.plan import Plan
 from refold.core.policy import Policy, Step
 from refold.core.view import Cause
-from refold.errors import BadBudget, RefoldError
+from refold.errors import RefoldError, StoreError, WriteConflict
 from refold.gateway.reading import fixed, measured, read, refold, unread, usage_of
 from refold.request import Options, request_for
 from refold.result import proven
@@ -194,22 +193,15 @@ class Planner:
         if self._settings.shadow:
             track.shadow = made
             return
-        await self._keeper.keep(track, made)
+        try:
+            await self._keeper.keep(track, made)
+        except WriteConflict:
+            raise Failed("another process was first") from None
+        except StoreError:  # the plan holds here all the same
+            self._metrics.failed("store")
         track.plans = (*track.plans, made)
         track.full = False
         refold(track, target.bound)
-
-
-def tightened(bound: Bound, limit: int | None) -> Bound:
-    """Return what bounds a request after its provider has told a smaller window."""
-    budget = bound.budget
-    if limit is None or limit >= budget.window:
-        return bound
-    try:
-        smaller = Budget(limit, min(budget.output_reserve, limit // 2))
-    except BadBudget:
-        return bound
-    return replace(bound, budget=smaller, trigger=min(bound.policy.trigger.tokens(smaller), smaller.input))
 
 
 def _cause(track: Track) -> Cause:

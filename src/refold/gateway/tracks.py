@@ -18,6 +18,8 @@ from refold.core.transcript import Transcript
 from refold.gateway.body import continued, native, opened
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from refold.core.budget import Usage
     from refold.core.counting import Counter
     from refold.core.messages import Message, MessageId
@@ -93,6 +95,7 @@ class Track:
         self.resting = 0  # tokens below which no further compaction is tried
         self.shadow: Plan | None = None  # what a gateway that only reports would have done
         self.full = False  # the last answer showed that the window was full
+        self.followed = False  # the store was asked what it knows
         self.stored = ""  # the session of the store that holds it
         self.lock = asyncio.Lock()
         self.work: asyncio.Task[Plan] | None = None
@@ -122,7 +125,8 @@ class Track:
 
 def within(plans: tuple[Plan, ...], count: int) -> tuple[Plan, ...]:
     """Return the leading plans that were made for no more than so many messages."""
-    stop = next((place for place, plan in enumerate(plans) if plan.base.length > count), len(plans))
+    fitting = enumerate(plans)
+    stop = next((place for place, plan in fitting if not 0 < plan.base.length <= count), len(plans))
     return plans[:stop]
 
 
@@ -131,6 +135,7 @@ class Tracks:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
+        self.on_forget: Callable[[Track], None] = lambda track: None
         self._held = 0
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._tracks: dict[str, Track] = {}
@@ -178,7 +183,7 @@ class Tracks:
         """Forget a conversation."""
         if id not in self._tracks:
             return
-        del self._tracks[id]
+        self.on_forget(self._tracks.pop(id))
         self._held -= self._sizes.pop(id)
         by_head, by_first = self._keys.pop(id)
         for index, key in ((self._by_head, by_head), (self._by_first, by_first)):

@@ -1,0 +1,139 @@
+"""`refold serve`: a gateway between agents and their providers, until it is stopped."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from refold.cli.options import Tokens
+
+if TYPE_CHECKING:
+    from refold.gateway.serving import Serving
+    from refold.gateway.settings import Settings
+
+__all__ = ["NAMES", "acting", "command", "made", "serving"]
+
+# variables by which clients are told where their provider is: provider, what follows the address
+NAMES = {
+    "OPENAI_BASE_URL": ("openai", "/v1"),
+    "OPENAI_API_BASE": ("openai", "/v1"),
+    "ANTHROPIC_BASE_URL": ("anthropic", ""),
+    "ANTHROPIC_API_BASE": ("anthropic", ""),
+    "GOOGLE_GEMINI_BASE_URL": ("gemini", ""),
+    "GEMINI_API_BASE": ("gemini", ""),
+}
+
+
+def acting(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how a gateway acts, and hand them over as keywords of its settings."""
+    options = (
+        click.option("--openai", metavar="URL", help="Where OpenAI's paths go; any server that speaks them."),
+        click.option("--anthropic", metavar="URL", help="Where Anthropic's paths go."),
+        click.option("--gemini", metavar="URL", help="Where Gemini's paths go."),
+        click.option("--policy", default="refold", show_default=True, help="Policy that compacts."),
+        click.option("--model-policy", "model_policies", multiple=True, metavar="MODEL=POLICY", help="For one model."),
+        click.option("--window", type=Tokens(), help="Context window of all models, in tokens (200k, 1M)."),
+        click.option("--model-window", "model_windows", multiple=True, metavar="MODEL=TOKENS", help="Of one model."),
+        click.option("--store", metavar="PLACE", help="A file, a postgresql:// URL, or memory; a file by default."),
+        click.option("--retention", type=click.FloatRange(0), default=30.0, show_default=True, metavar="DAYS",
+                     help="Days without use after which a conversation is forgotten; 0 keeps it."),
+        click.option("--summarizer", default="", metavar="MODEL", help="Model that writes summaries."),
+        click.option("--summarizer-url", default="", metavar="URL", help="Where that model is."),
+        click.option("--strict", is_flag=True, help="Refuse a request whose compaction fails, instead of sending it."),
+        click.option("--shadow", is_flag=True, help="Plan and report, and change nothing."),
+        click.option("--repair", is_flag=True, help="Mend invalid conversations before they are sent."),
+        click.option("--recall", is_flag=True, help="Offer the model a tool that brings back what left its view."),
+        click.option("--timeout", type=click.FloatRange(0.1), default=720.0, show_default=True, metavar="SECONDS",
+                     help="Longest silence of a provider."),
+        click.option("--connections", type=click.IntRange(0), default=0, help="Most connections upstream; 0: any."),
+    )  # fmt: skip
+
+    @functools.wraps(command)
+    def wrapped(**given: Any) -> Any:
+        acts = {name: given.pop(name) for name in _ACTING}
+        return command(acts=acts, **given)
+
+    for option in reversed(options):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+_ACTING = (
+    "openai", "anthropic", "gemini", "policy", "model_policies", "window", "model_windows", "store", "retention",
+    "summarizer", "summarizer_url", "strict", "shadow", "repair", "recall", "timeout", "connections",
+)  # fmt: skip
+
+
+@click.command("serve")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; another one needs a token.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="Port; 0: a free one.")
+@acting
+def command(host: str, port: int, acts: dict[str, Any]) -> int:
+    """Stand between agents and their providers, and keep every conversation inside the window.
+
+    Agents are told where it is by their base URL: OPENAI_BASE_URL=http://127.0.0.1:8787/v1,
+    ANTHROPIC_BASE_URL=http://127.0.0.1:8787, GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8787. REFOLD_GATEWAY_TOKEN is the
+    token that clients must send, REFOLD_STORE_KEY the secret that encrypts what is stored.
+    """
+    gateway = serving(made(acts, host=host, port=port))
+    click.echo(f"refold: serving on {gateway.url} (Ctrl-C stops)", err=True)
+    gateway.run()
+    return 0
+
+
+def made(acts: dict[str, Any], **more: Any) -> Settings:
+    """Return the settings that options and environment make."""
+    try:
+        from refold.gateway.settings import UPSTREAMS, Settings
+    except ImportError as error:
+        raise _missing(error) from error
+    named = {provider: acts.pop(provider) for provider in UPSTREAMS}
+    upstreams = {provider: url or _from_environment(provider) or UPSTREAMS[provider] for provider, url in named.items()}
+    store = acts.pop("store") or _default_store()
+    days = acts.pop("retention")
+    return Settings(
+        upstreams=upstreams,
+        policies=dict(map(_pair, acts.pop("model_policies"))),
+        windows={name: Tokens().convert(size, None, None) for name, size in map(_pair, acts.pop("model_windows"))},
+        store=store,
+        retention=days * 86_400,
+        token=os.environ.get("REFOLD_GATEWAY_TOKEN", ""),
+        store_key=os.environ.get("REFOLD_STORE_KEY", ""),
+        **acts,
+        **more,
+    )
+
+
+def serving(settings: Settings) -> Serving:
+    """Return a gateway on its socket."""
+    try:
+        from refold.gateway.serving import Serving
+    except ImportError as error:
+        raise _missing(error) from error
+    return Serving(settings)
+
+
+def _from_environment(provider: str) -> str:
+    """Return where a user's clients already are told to go, which then is upstream."""
+    return next((url for name, (whose, _) in NAMES.items() if whose == provider and (url := os.environ.get(name))), "")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not (name and sign and value):
+        raise click.UsageError(f"{text!r} is not MODEL=VALUE")
+    return name, value
+
+
+def _default_store() -> str:
+    from platformdirs import user_data_path
+
+    return str(user_data_path("refold", appauthor=False) / "gateway.db")
+
+
+def _missing(error: ImportError) -> click.UsageError:
+    return click.UsageError(f"the gateway needs {error.name}: install refold[gateway]")

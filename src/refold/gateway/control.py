@@ -1,0 +1,233 @@
+"""What the gateway answers itself: health, figures, conversations, originals, and compaction without forwarding."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, unquote
+
+import msgspec
+
+from refold import formats
+from refold.core.messages import MessageId
+from refold.core.view import Cause
+from refold.errors import BadMessages, RefoldError, SessionNotFound, UnknownFormat
+from refold.gateway.body import native, spliced
+from refold.gateway.dialects import DIALECTS, Route
+from refold.gateway.http import Refusal, reply
+from refold.gateway.keeping import behind
+from refold.gateway.planning import Failed
+from refold.gateway.reading import fixed, measured, refold, write
+
+if TYPE_CHECKING:
+    from refold.core.plan import Plan
+    from refold.gateway.asked import Asked
+    from refold.gateway.exchange import Exchanges
+    from refold.gateway.http import Send
+    from refold.gateway.keeping import Keeper
+    from refold.gateway.metrics import Metrics
+    from refold.gateway.planning import Planner, Target
+    from refold.gateway.tracks import Track, Tracks
+
+__all__ = ["PATHS", "Control", "is_ours"]
+
+OPEN = frozenset({"/livez", "/readyz"})  # asked by machines that hold no token
+PATHS = re.compile(r"/livez|/readyz|/metrics|/v1/compact|/v1/recall(?:/.+)?|/v1/sessions(?:/.+)?")
+SESSION = re.compile(r"/v1/sessions/([\w.:@-]+)(/rewind)?")
+MOST = 200  # conversations of one list
+
+
+def is_ours(path: str) -> bool:
+    """Tell whether a path is answered here and never sent upstream."""
+    return PATHS.fullmatch(path) is not None
+
+
+class Control:
+    """Answers requests to the gateway itself."""
+
+    def __init__(
+        self, tracks: Tracks, keeper: Keeper, planner: Planner, exchanges: Exchanges, metrics: Metrics
+    ) -> None:
+        self._tracks = tracks
+        self._keeper = keeper
+        self._planner = planner
+        self._exchanges = exchanges
+        self._metrics = metrics
+
+    async def answer(self, method: str, path: str, query: bytes, body: bytes, asked: Asked, send: Send) -> None:
+        """Answer one request.
+
+        Raises:
+            Refusal: there is no such thing, or it cannot be done.
+        """
+        asks = {name: values[-1] for name, values in parse_qs(query.decode("latin-1")).items()}
+        try:
+            match method, path:
+                case "GET", "/livez":
+                    await _json(send, {"status": "ok"})
+                case "GET", "/readyz":
+                    await self._keeper.sessions()
+                    await _json(send, {"status": "ok"})
+                case "GET", "/metrics":
+                    await reply(send, 200, self._metrics.page(), b"text/plain; version=0.0.4; charset=utf-8")
+                case "POST", "/v1/compact":
+                    await self._compact(body, asked, send)
+                case "GET", "/v1/sessions":
+                    await _json(send, {"sessions": await self._sessions()})
+                case "GET", _ if path.startswith("/v1/recall"):
+                    what = unquote(path.removeprefix("/v1/recall").lstrip("/")) or asks.get("q", "")
+                    await _json(send, {"messages": await self.recall(what, asks.get("session", ""))})
+                case _ if found := SESSION.fullmatch(path):
+                    await self._session(method, found[1], found[2] is not None, body, send)
+                case _:
+                    raise Refusal(405, f"{method} is not for {path}", "method")
+        except SessionNotFound:
+            raise Refusal(404, "there is no such conversation", "not_found") from None
+        except RefoldError as error:
+            raise Refusal(503, f"the store could not be used ({type(error).__name__})", "store") from error
+
+    async def recall(self, what: str, session: str = "") -> list[dict[str, Any]]:
+        """Return originals: by a message's id, by the plan or message that stands for them, or by their words."""
+        what = what.strip().strip("[]")
+        ids = [MessageId(what)] if what.startswith("b2:") else []
+        track = self._tracks.get(session)
+        if not ids:
+            for each in [track] if track is not None else self._tracks.all():
+                ids = behind(each.plans, what)
+                if ids:
+                    break
+        if not ids and session and track is None:
+            ids = behind(await self._keeper.plans(session), what)
+        found = await self._keeper.originals(ids) if ids else {}
+        if not found and what and not ids:
+            found = await self._keeper.search(what, track.stored if track is not None else session)
+        order = ids or list(found)
+        return [{"id": id, "message": found[id]} for id in order if id in found]
+
+    async def responses_compact(self, target: Target, send: Send) -> None:
+        """Answer OpenAI's own request for a compaction with items that stand for those sent."""
+        made = await self._forced(target, "")
+        track = target.track
+        items = native(b"[" + write(track, target.bound) + b"]")
+        used = {"input_tokens": made.sizes.before, "output_tokens": made.sizes.after} if made else {}
+        usage = {**used, "total_tokens": sum(used.values())}
+        told = {"id": f"resp_{track.id}", "object": "response.compaction", "created_at": int(time.time())}
+        await _json(send, {**told, "output": items, "usage": usage})
+
+    async def _compact(self, raw: bytes, asked: Asked, send: Send) -> None:
+        try:
+            held = msgspec.json.decode(raw)
+            dialect = _dialect(held)
+        except (msgspec.DecodeError, UnicodeDecodeError, BadMessages, UnknownFormat) as error:
+            raise Refusal(400, f"this is no request with a conversation ({type(error).__name__})", "bad_body") from None
+        model = held.get("model") if isinstance(held.get("model"), str) else ""
+        target = await self._exchanges.target(Route(dialect, "compact", model), asked, raw)
+        if target is None:
+            raise Refusal(400, "this is no request with a list of messages and a model", "bad_body")
+        instructions = held.get("instructions") if dialect.format != "openai-responses" else ""
+        made = await self._forced(target, instructions if isinstance(instructions, str) else "")
+        track = target.track
+        body = spliced(track.body, write(track, target.bound)) if track.plans else raw
+        told = {"conversation": track.id, "done": "compacted" if made else "nothing"}
+        if made is not None:
+            sizes = made.sizes
+            told |= {"plan": made.id, "policy": made.policy, "reason": made.cause.value}
+            told |= {"tokens-before": str(sizes.before), "tokens-after": str(sizes.after)}
+        await reply(send, 200, body, extra=[(f"x-refold-{name}".encode(), v.encode()) for name, v in told.items()])
+
+    async def _forced(self, target: Target, instructions: str) -> Plan | None:
+        track = target.track
+        async with track.lock:
+            await self._planner.read(target)
+            if await self._keeper.follow(track):
+                refold(track, target.bound)
+            try:
+                return await self._planner.compact(target, Cause.MANUAL, instructions=instructions)
+            except Failed as failed:
+                size = measured(track, target.bound, fixed(track, target.dialect, target.bound))
+                if size <= target.bound.budget.input:
+                    return None
+                raise Refusal(422, f"the conversation could not be compacted: {failed}", "compaction") from None
+
+    async def _sessions(self) -> list[dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        for track in reversed(self._tracks.all()[-MOST:]):
+            found[track.stored or track.id] = _told(track)
+        for head in (await self._keeper.sessions())[:MOST]:
+            kept = {"format": head.format, "messages": head.messages, "kept": True, "touched": head.touched}
+            found[head.id] = {"id": head.id, "plans": 0, **kept} | found.get(head.id, {}) | {"kept": True}
+        return list(found.values())
+
+    async def _session(self, method: str, id: str, rewinding: bool, body: bytes, send: Send) -> None:
+        track = self._found(id)
+        match method, rewinding:
+            case "GET", False:
+                plans = track.plans if track is not None else await self._keeper.plans(id)
+                told = _told(track) if track is not None else {"id": id, "kept": True}
+                await _json(send, {**told, "plans": [_plan(plan) for plan in plans]})
+            case "DELETE", False:
+                if track is not None:
+                    self._tracks.forget(track.id)
+                kept = await self._keeper.delete(track.stored if track is not None and track.stored else id)
+                if track is None and not kept:
+                    raise SessionNotFound(id)
+                await _json(send, {"id": id, "deleted": True})
+            case "POST", True:
+                if track is None:
+                    raise Refusal(409, "this conversation is not in memory here: rewind after its next request", "away")
+                await self._rewind(track, body)
+                await _json(send, {**_told(track), "plans": [_plan(plan) for plan in track.plans]})
+            case _:
+                raise Refusal(405, f"{method} is not for a conversation", "method")
+
+    async def _rewind(self, track: Track, body: bytes) -> None:
+        try:
+            held = msgspec.json.decode(body or b"{}")
+            to = held.get("to", -1)
+        except (msgspec.DecodeError, AttributeError):
+            raise Refusal(400, 'rewind takes {"to": how many plans stay, or a plan\'s id}', "bad_body") from None
+        ids = [str(plan.id) for plan in track.plans]
+        if isinstance(to, str) and to in ids:
+            to = ids.index(to) + 1
+        if not isinstance(to, int) or isinstance(to, bool):
+            raise Refusal(404, "this conversation has no such plan", "not_found")
+        async with track.lock:
+            kept = track.plans[: to if to >= 0 else max(len(track.plans) + to, 0)]
+            await self._keeper.rewound(track, kept)
+            track.plans, track.view, track.written = kept, (), None
+            track.resting = 0
+
+    def _found(self, id: str) -> Track | None:
+        return self._tracks.get(id) or next((each for each in self._tracks.all() if each.stored == id), None)
+
+
+def _dialect(held: Any) -> Any:
+    if not isinstance(held, dict):
+        raise BadMessages("no object")
+    if "contents" in held:
+        return DIALECTS["gemini"]
+    if "input" in held:
+        return DIALECTS["responses"]
+    name = "anthropic" if "system" in held else formats.detect(held.get("messages") or []).name
+    return DIALECTS["anthropic" if name == "anthropic" else "chat"]
+
+
+def _told(track: Track) -> dict[str, Any]:
+    return {
+        "id": track.stored or track.id,
+        "format": track.format.name,
+        "messages": len(track.body.raws),
+        "plans": len(track.plans),
+        "kept": bool(track.stored),
+    }
+
+
+def _plan(plan: Plan) -> dict[str, Any]:
+    sizes = plan.sizes
+    told = {"id": plan.id, "policy": plan.policy, "cause": plan.cause.value, "steps": list(plan.stages_used)}
+    return {**told, "messages": plan.base.length, "tokens_before": sizes.before, "tokens_after": sizes.after}
+
+
+async def _json(send: Send, value: Any) -> None:
+    await reply(send, 200, msgspec.json.encode(value))
