@@ -81,7 +81,12 @@ def fold(
             place(extra)
 
     for message in messages:
-        place(message)
+        id = message.id
+        if id in before or id in after:
+            place(message)
+        elif id not in hidden:
+            changes = patches.get(id)
+            out.append(patched(message, changes) if changes else message)
     for extra in after.get(None, ()):
         place(extra)
     return tuple(out)

@@ -6,8 +6,8 @@ address of another. Values have no identity of their own; identity is the transc
 
 from __future__ import annotations
 
-from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Any, Literal, NewType, TypeAlias, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Generic, Literal, NewType, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -157,6 +157,23 @@ class Patch(Struct, frozen=True, omit_defaults=True):
     to: Part | None = None
 
 
+Value = TypeVar("Value", bound=Struct)
+Found = TypeVar("Found")
+
+
+class _Lasting(Generic[Value, Found]):
+    """A property that is worked out once; `functools.cached_property` takes a lock, which costs more than the work."""
+
+    def __init__(self, function: Callable[[Value], Found]) -> None:
+        self.function, self.name, self.__doc__ = function, function.__name__, function.__doc__
+
+    def __get__(self, value: Value | None, owner: type[Value] | None = None) -> Found:
+        if value is None:
+            raise AttributeError(self.name)  # of the class itself
+        found = value.__dict__[self.name] = self.function(value)
+        return found
+
+
 class Message(Struct, frozen=True, omit_defaults=True, dict=True):
     """One entry of a conversation, read from `native`, which is never written to.
 
@@ -171,19 +188,15 @@ class Message(Struct, frozen=True, omit_defaults=True, dict=True):
     native: Any = None
     patches: tuple[Patch, ...] = ()
 
-    @cached_property
+    @_Lasting
     def calls(self) -> tuple[ToolCall, ...]:
         """The calls of this message that await a result from us, in order."""
-        return tuple(part for part in self.parts if isinstance(part, ToolCall) and not part.server)
+        return tuple([part for part in self.parts if isinstance(part, ToolCall) and not part.server])
 
-    @cached_property
+    @_Lasting
     def results(self) -> tuple[ToolResult, ...]:
         """The results of this message that answer an earlier message's call, in order."""
-        return tuple(part for part in self.parts if isinstance(part, ToolResult) and not part.server)
-
-
-Value = TypeVar("Value", Message, ToolCall, ToolResult)
-Found = TypeVar("Found")
+        return tuple([part for part in self.parts if isinstance(part, ToolResult) and not part.server])
 
 
 def once(function: Callable[[Value], Found]) -> Callable[[Value], Found]:

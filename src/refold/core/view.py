@@ -165,7 +165,11 @@ class View(Struct, frozen=True, dict=True):
     def size(self, message: Message) -> int:
         """Return the counter's word for one message, counted once while no edit touches it."""
         if message.patches or message.native is None:
-            return self.counter.message(message)
+            memo = message.__dict__
+            if memo.get("counter") is not self.counter:
+                memo["counter"], memo["size"] = self.counter, self.counter.message(message)
+            size: int = memo["size"]
+            return size
         known = self.estimates.get(message.id)
         if known is None:
             known = self.estimates[message.id] = self.counter.message(message)
@@ -203,14 +207,10 @@ def _answered(messages: Sequence[Message]) -> dict[MessageId, dict[str, ToolCall
     open_: dict[str, ToolCall] = {}
     found: dict[MessageId, dict[str, ToolCall]] = {}
     for message in messages:
-        for part in message.parts:
-            match part:
-                case ToolCall(call_id=call_id, name=name):
-                    open_[call_id or name] = part
-                case ToolResult(call_id=call_id, name=name):
-                    call = open_.get(call_id or name)
-                    if call is not None:
-                        found.setdefault(message.id, {})[call_id or name] = call
-                case _:
-                    pass
+        for call in message.calls:
+            open_[call.call_id or call.name] = call
+        for result in message.results:
+            key = result.call_id or result.name
+            if key in open_:
+                found.setdefault(message.id, {})[key] = open_[key]
     return found

@@ -45,6 +45,9 @@ class UniqueIds(Struct, frozen=True):
             if not message.calls:
                 continue
             own = [call.call_id for call in message.calls]
+            if not ids and len(own) == 1 and own[0]:
+                ids = own
+                continue
             if all(own) and len({*ids, *own}) == len(ids) + len(own):
                 ids = ids + own
                 continue

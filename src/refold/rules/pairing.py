@@ -165,6 +165,10 @@ def _by_batch(messages: Sequence[Message], together: bool) -> Ledger:
             strays.extend(Found(place, result) for result in message.results)
             place += 1
             continue
+        if plain := _plain(messages, place, together):
+            ledger.batches.append(plain)
+            place, over = plain.stop, []
+            continue
         batch = _batch(messages, place, together)
         results = [Found(at, result) for at in range(batch.start, batch.stop) for result in messages[at].results]
         over = _match(batch, results)
@@ -177,6 +181,22 @@ def _by_batch(messages: Sequence[Message], together: bool) -> Ledger:
     if last and resting and all(message.role == "tool" for message in messages[last.start :]):
         ledger.pending = last.open
     return ledger
+
+
+def _plain(messages: Sequence[Message], place: int, together: bool) -> Batch | None:
+    """Return the batch of one call whose one result follows at once, which most are; None where it is another."""
+    calls, after = messages[place].calls, place + 1
+    if len(calls) != 1 or after == len(messages) or len(results := messages[after].results) != 1:
+        return None
+    call, result, role = calls[0], results[0], messages[after].role
+    if not call.call_id or call.call_id != result.call_id or role == "assistant" or not (together or role == "tool"):
+        return None
+    if after + 1 < len(messages):
+        following = messages[after + 1].role
+        if following == "tool" or (together and following != "assistant"):
+            return None
+    asked = Asked(place, call)
+    return Batch(place, after, after + 1, [asked], [(asked, Found(after, result))])
 
 
 def _batch(messages: Sequence[Message], first: int, together: bool) -> Batch:

@@ -16,7 +16,9 @@ from refold.core.messages import Message, Text, once, text_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["OPENING", "Carried", "carried", "digests_in", "entry", "is_digest", "unquoted", "words_of"]
+    from refold.core.transcript import Transcript
+
+__all__ = ["OPENING", "Carried", "carried", "digests_in", "entry", "is_digest", "told_before", "unquoted", "words_of"]
 
 OPENING = "[Digest of earlier messages: background, not a new request]"
 HEADING = "## "
@@ -55,17 +57,24 @@ def words_of(message: Message) -> str:
     inside = digests_in(message)
     if not inside:
         return text_of(message)
-    return "\n".join(part.text for part in message.parts if isinstance(part, Text) and part not in inside)
+    words = (part for part in message.parts if isinstance(part, Text) and not part.ours)
+    return "\n".join(part.text for part in words if part not in inside)
 
 
 def carried(messages: Iterable[Message]) -> Carried:
     """Return what the digests among messages tell, the oldest first."""
     sections: dict[str, dict[str, None]] = {}
     for message in messages:
-        if digests_in(message):
+        if message.role == "user" and digests_in(message):
             for title, lines in _sections(message).items():
                 sections.setdefault(title, {}).update(dict.fromkeys(lines))
     return Carried({title: tuple(lines) for title, lines in sections.items()})
+
+
+@once
+def told_before(transcript: Transcript) -> Carried:
+    """Return what the digests in a transcript tell, which a client has sent back."""
+    return carried(transcript.messages)
 
 
 def entry(line: str) -> str:

@@ -9,12 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold.core.messages import texts
-from refold.stages.carried import OPENING, Carried, carried, entry, unquoted, words_of
+from refold.stages.carried import OPENING, Carried, entry, told_before, unquoted, words_of
 from refold.stages.facts import files_of
 from refold.stages.findings import Outcome, decisions, openings, outcomes, todos, values, well
 from refold.stages.ledger import Atom, grouped, ledger, ungrouped
 from refold.stages.outline import one_line
-from refold.stages.pin import CONSTRAINTS, pins_of, said_in
+from refold.stages.pin import CONSTRAINTS, pins_in, pins_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -87,7 +87,7 @@ def digest_text(
     limit = limit_of(view) if limit is None else limit
     view = replace(view, start=view.transcript.messages, done=(), before=None)  # calls of what left long ago, too
     quotes = _fitting(view, messages, kept, limit)
-    before = carried(view.transcript.messages)
+    before = told_before(view.transcript)
     sections = [
         _continued(section, before, view)
         for section in _sections(view, messages, kept, quotes, files or files_told(view))
@@ -97,7 +97,7 @@ def digest_text(
 
 def files_told(view: View) -> Files:
     """Return the files read and those changed, in order: what earlier digests tell, then what the messages show."""
-    before = carried(view.transcript.messages)
+    before = told_before(view.transcript)
     read, changed = files_of(view.transcript.messages)
     changed = tuple(dict.fromkeys((*before.lines(CHANGED), *changed)))
     gone = set(changed)
@@ -170,7 +170,7 @@ def _state(unresolved: bool) -> str:
 
 def _turns(view: View) -> dict[str, int]:
     """Number the user's messages from 1, by id; turns that a digest quotes which was sent back keep their numbers."""
-    quoted = carried(view.transcript.messages).turns
+    quoted = told_before(view.transcript).turns
     numbers = (number for number in count(1) if number == 1 or number not in quoted)
     users = (message for message in view.transcript.messages if message.role == "user" and message.note is None)
     return {message.id: next(numbers) for message in users}
@@ -186,16 +186,16 @@ def _quotes(view: View, messages: Sequence[Message], kept: Sequence[Message], wh
     goal: tuple[str, ...] = ()
     requests: list[str] = []
     pinned: list[str] = []
-    before = carried(view.transcript.messages)
+    before = told_before(view.transcript)
     pinned += before.lines(CONSTRAINTS) if whole else _sentences(before.lines(CONSTRAINTS))
-    told: set[str] = set(pins_of(said_in(kept)))
+    told = {sentence for message in kept if message.role in ("user", "system") for sentence in pins_in(message)}
     told.update(sentence for _, words in unquoted(pinned) for sentence in pins_of(words))
     for message in left:
         text = words_of(message).strip()
         turn = turn_of[message.id]
         short = len(text) <= whole
         quote = f'"{text}" (turn {turn})' if short else f'"{one_line(text, WHOLE_TURN)}" (turn {turn}, beginning)'
-        sentences = [sentence for sentence in pins_of(text) if sentence not in told]
+        sentences = [sentence for sentence in pins_in(message) if sentence not in told]
         told.update(sentences)
         if sentences and short:
             pinned.append(quote)
@@ -223,7 +223,7 @@ def _first(view: View, turn_of: dict[str, int]) -> int:
 
 def _atoms(view: View, messages: Sequence[Message], kept: Sequence[Message], limit: int) -> tuple[Atom, ...]:
     words = (text for message in reversed(kept) for text in texts(message))
-    before = ungrouped(carried(view.transcript.messages).lines(IDENTIFIERS))
+    before = ungrouped(told_before(view.transcript).lines(IDENTIFIERS))
     return ledger(view, messages, words, limit=limit // ATOM, before=before)
 
 

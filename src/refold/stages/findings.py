@@ -119,7 +119,7 @@ def todos(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]
     """Return what the newest list of tasks has as done and as remaining; None where there is no list."""
     for message in reversed(messages):
         for call in reversed(message.calls):
-            if any(f'"{key}"' in call.arguments for key in LISTS) and (items := _items(call)):
+            if items := _items(call):
                 done = tuple(text for text, state in items if state in ("completed", "done", "complete"))
                 rest = (f"{text} ({state})" if state == "in_progress" else text for text, state in items)
                 return done, tuple(line for line, (text, _) in zip(rest, items, strict=True) if text not in done)
@@ -183,6 +183,8 @@ def _failed(call: ToolCall, result: ToolResult) -> bool:
 
 @once
 def _items(call: ToolCall) -> list[tuple[str, str]]:
+    if not any(f'"{key}"' in call.arguments for key in LISTS):
+        return []
     arguments = arguments_of(call)
     listed: Any = next((value for key in LISTS if isinstance(value := arguments.get(key), list)), [])
     found: list[tuple[str, str]] = []

@@ -34,13 +34,13 @@ NAMED = re.compile(
 WEIGHTS = {"path": 1.5, "dotted": 1.2, "name": 1.0, "number": 0.6}  # of a reference, by its kind
 OUTPUT_CHARS = 200_000  # of the newest output that are looked through
 OWN_CHARS = 200_000  # of the newest words and calls of users and the assistant
-EACH_OWN = 10_000  # characters at the start of one of them
-EACH_OUTPUT = 10_000  # characters at the start of one output
+EACH_OWN = 40_000  # characters at the start of one of them
+EACH_OUTPUT = 20_000  # characters at the start of one output
 KEPT_CHARS = 200_000  # of the newest kept text that are looked through
 SAID_ELSEWHERE = "messages"
 ELSEWHERE = "elsewhere"
 SEVERAL = 4  # identifiers that are worth a line of their own
-OWN, SEEN, LATE = 2.0, 0.5, 1.5  # texts of the assistant or the user that use it, output that shows it, how lately
+OWN, SEEN, LATE = 2.0, 0.5, 1.5  # uses by the assistant or the user, showings by tools, how lately
 MANY = 4  # uses or showings from which more count for nothing
 OWN_WORTH = [OWN * times for times in range(MANY + 1)]
 SEEN_WORTH = [SEEN * times for times in range(MANY + 1)]
@@ -92,9 +92,9 @@ def ledger(
     seen: Counter[str] = Counter()
     last: dict[str, int] = {}
     for number, piece in enumerate(pieces):
-        words = dict.fromkeys(_words(piece.text), number)
-        (used if piece.own else seen).update(words.keys())
-        last.update(words)
+        words = _words(piece.text)
+        (used if piece.own else seen).update(words)
+        last.update(dict.fromkeys(words, number))
     standing = _words_of(kept)
     late = [LATE * (piece.place + 1) / len(left) for piece in pieces]
     uses, shows = used.get, seen.get  # a counter's own look-up is slow where it has nothing

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold.core.messages import File, Image, Patch, Reasoning, Text, ToolCall, ToolResult
+from refold.core.messages import File, Image, Patch, Reasoning, Text, ToolResult
 from refold.stages.outline import pointer
 from refold.stages.pin import pins_of
 from refold.stages.replacing import is_pointer, original_parts, picture_marker, pictures_in, replaced_by, with_words
@@ -79,8 +79,8 @@ def shorten_calls(draft: Draft, places: Iterable[int], target: int, chars: int =
     done: list[Move] = []
     for place in _visible(draft, places, target):
         patches: list[Patch] = []
-        for part in draft.messages[place].parts:
-            if isinstance(part, ToolCall) and not part.server and len(part.arguments) > 2 * chars:
+        for part in draft.messages[place].calls:
+            if len(part.arguments) > 2 * chars:
                 shorter = shorten_arguments(part.arguments, chars, free_text=part.kind == "custom")
                 if len(shorter) < len(part.arguments):
                     patches.append(Patch(part.at, replace(part, arguments=shorter)))
@@ -94,6 +94,8 @@ def drop_reasoning(draft: Draft, places: Iterable[int], target: int, loop: int) 
     for place in _visible(draft, places, target):
         parts = draft.messages[place].parts
         thoughts = [part for part in parts if isinstance(part, Reasoning)]
+        if not thoughts:
+            continue
         sealed = any(part.sealed for part in thoughts)
         if len(thoughts) < len(parts) and not (sealed and place >= loop):
             done += _tried(draft, place, [Patch(part.at, None) for part in thoughts])

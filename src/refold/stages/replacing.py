@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from refold.core.messages import File, Image, Opaque, Patch, Text, ToolResult
+from refold.core.messages import File, Image, Message, Opaque, Patch, Text, ToolResult, once
 
 if TYPE_CHECKING:
-    from refold.core.messages import Message, Part, Path
+    from refold.core.messages import Part, Path
     from refold.core.view import View
 
 __all__ = ["is_pointer", "original_parts", "picture_marker", "pictures_in", "replaced_by", "with_words"]
@@ -43,6 +43,7 @@ def with_words(result: ToolResult, text: str) -> tuple[Patch, ...]:
     return replaced_by(result, text)
 
 
+@once
 def pictures_in(message: Message) -> tuple[Image, ...]:
     """Return the pictures of a message that can be replaced, in order, those inside results too."""
     found: list[Image] = []

@@ -96,17 +96,14 @@ def _wrong(text: str, lines: Sequence[str]) -> list[int]:
 
 def _cut(lines: Sequence[str], chars: int, keep: Sequence[str], wrong: Sequence[int]) -> str:
     head, first = _taken(lines, int(chars * HEAD))
-    back = (lines[place][::-1] for place in range(len(lines) - 1, first - 1, -1))
-    tail, last = _taken(back, int(chars * TAIL))
-    tail = [line[::-1] for line in reversed(tail)]
-    middle = lines[first : len(lines) - last]
+    tail, last = _taken_last(lines, first, int(chars * TAIL))
     shown = "\n".join([*head, *tail])
     kept = [sentence for sentence in dict.fromkeys(keep) if sentence not in shown]
     errors = _errors(
         (lines[place] for place in wrong if first <= place < len(lines) - last),
         chars - int(chars * HEAD) - int(chars * TAIL),
     )
-    left = len(middle) - len(errors)
+    left = len(lines) - last - first - len(errors)
     if left > 1:
         marker = f"[… {left:,} of {len(lines):,} lines left out …]"
     else:
@@ -127,6 +124,18 @@ def _taken(lines: Iterable[str], chars: int) -> tuple[list[str], int]:
         taken.append(line)
         chars -= len(line) + 1
     return taken, len(taken)
+
+
+def _taken_last(lines: Sequence[str], first: int, chars: int) -> tuple[list[str], int]:
+    """Return the last lines from `first` on up to a number of characters, and how many are whole."""
+    place = len(lines)
+    while place > first and len(lines[place - 1]) + 1 <= chars:
+        place -= 1
+        chars -= len(lines[place]) + 1
+    tail = list(lines[place:])
+    if place > first and len(line := lines[place - 1]) > LONG_LINE and chars > 20:
+        tail.insert(0, _words(line[::-1], chars)[::-1])
+    return tail, len(lines) - place
 
 
 def _words(line: str, chars: int) -> str:
