@@ -38,7 +38,11 @@ def opened(store, id):
 
 
 def begin(session):
-    said = [each for number in range(4) for each in (user(f"{session.id} step {number}"), answer(f"done {number}"))]
+    said = [
+        each
+        for number in range(4)
+        for each in (user(f"{session.id} step {number} " + "and so on " * 40), answer(f"done {number}"))
+    ]
     session.append(said)
 
 

@@ -26,6 +26,7 @@ class Database(Protocol):
 
     name: str
     engine: Engine
+    reading: Engine  # the same connections; all that one transaction reads is of one moment
 
     def hold(self, connection: Connection, *, alone: bool) -> None:
         """Keep out whoever deletes or upgrades until the transaction ends; `alone` keeps out all writers."""
@@ -51,6 +52,8 @@ class SQLite:
         _private(path, self.name)
         url = URL.create("sqlite", database=str(path))
         self.engine = create_engine(url, connect_args={"timeout": timeout}, pool_timeout=max(timeout, 0.1))
+
+        self.reading: Engine = self.engine
 
         @event.listens_for(self.engine, "connect")
         def connected(native: Any, _: Any) -> None:
@@ -108,6 +111,7 @@ class Postgres:
             pool_timeout=max(timeout, 0.1),
             pool_pre_ping=True,  # a server may have been restarted since
         )
+        self.reading: Engine = self.engine.execution_options(isolation_level="REPEATABLE READ")
 
     def hold(self, connection: Connection, *, alone: bool) -> None:
         """Keep out whoever deletes or upgrades until the transaction ends; `alone` keeps out all writers."""

@@ -47,7 +47,11 @@ class SQLStore(Writing):
         self.name = database.name
         self._database = database
         self._clock = clock
-        upgrade(database)
+        try:
+            upgrade(database)
+        except BaseException:
+            self.close()
+            raise
 
     def create(self, session: str, format: str) -> Head:
         """Begin a session, or return the one there is."""
@@ -189,7 +193,8 @@ class SQLStore(Writing):
 
     @contextmanager
     def _transaction(self, *, writing: bool = True, alone: bool = False) -> Iterator[Connection]:
-        with told(self.name), self._database.engine.connect() as plain:
+        engine = self._database.engine if writing else self._database.reading
+        with told(self.name), engine.connect() as plain:
             connection = plain.execution_options(writing=writing)
             with connection.begin():
                 if writing:
