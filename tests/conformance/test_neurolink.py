@@ -25,6 +25,7 @@ from refold.outside.retrying import may_retry, retrying
 from refold.policies import find
 from refold.recovery import recovering
 from refold.rules.pairing import Pairing
+from refold.sessions import MemoryStore, Session, compact_session, get_context_stats, needs_compaction
 from refold.stages.choose import KeepRatio
 from refold.stages.clear import Clear
 from refold.stages.close_calls import CloseCalls
@@ -586,3 +587,62 @@ def test_n17_the_block_has_eight_fields_with_their_defaults_and_a_variable_each(
     assert not changed.enabled
     assert "prune" not in [step.name for step in changed.apply_to(POLICY).steps]
     assert (settings.file_budget(1_000, 0), changed.file_budget(1_000, 0)) == (600, 500)
+
+
+def a_session(count=3, **settings):
+    session = Session(MemoryStore(), "here", format="openai-chat", policy="neurolink", window=10_000, **settings)
+    session.append(
+        [
+            each
+            for n in range(count)
+            for each in ({"role": "user", "content": f"u{n}"}, {"role": "assistant", "content": f"a{n}"})
+        ]
+    )
+    return session
+
+
+def test_n08_the_effective_history_hides_a_condensed_range_until_it_is_untagged():
+    session = a_session()
+    session.condense(session.ids[0], session.ids[3], "summary")
+    assert [message["content"] for message in session.view()] == ["summary", "u2", "a2"]
+    summary, *rest = session.tags().items()
+    assert summary[1].condense_id == summary[0]
+    assert [(id, tag.condense_parent) for id, tag in rest] == [(id, summary[0]) for id in session.ids[:4]]
+    session.untag(summary[0])
+    assert session.view() == session.messages
+    assert session.tags() == {}
+
+
+def test_n08_a_truncated_range_is_hidden_behind_its_marker_and_a_rewind_brings_it_back():
+    session = a_session()
+    session.truncate(session.ids[0], session.ids[3])
+    assert [message["content"] for message in session.view()] == [TRUNCATED, "u2", "a2"]
+    marker, *rest = session.tags().items()
+    assert (marker[1].truncation_id, marker[1].is_truncation_marker) == (marker[0], True)
+    assert [(id, tag.truncation_parent) for id, tag in rest] == [(id, marker[0]) for id in session.ids[:4]]
+    session.rewind(0)
+    assert session.view() == session.messages
+
+
+def test_n19_three_questions_about_a_session_by_its_id():
+    session = a_session(40)
+    settings = {"policy": "neurolink", "window": 10_000}
+    stats = get_context_stats(session.store, "here", **settings)
+    assert (stats.message_count, stats["available_input_tokens"], stats.should_compact) == (80, 6_500, False)
+    assert stats.usage_ratio == stats.estimated_input_tokens / 6_500
+    assert not needs_compaction(session.store, "here", **settings)
+    assert needs_compaction(session.store, "here", policy="neurolink", window=600)
+    done = compact_session(session.store, "here", summarize=lambda request: "short", policy="neurolink", window=600)
+    assert (done.compacted, done.tokens_saved > 0) == (True, True)
+    session.refresh()
+    assert len(session.view()) == done.messages_after < 80
+
+
+def test_n19_none_and_false_for_sessions_that_are_unknown_or_empty():
+    store = MemoryStore()
+    store.create("empty", "openai-chat")
+    for id in ("unknown", "empty"):
+        assert get_context_stats(store, id, window=10_000) is None
+        assert needs_compaction(store, id, window=10_000) is False
+        assert compact_session(store, id, window=10_000) is None
+    assert [head.id for head in store.sessions()] == ["empty"]

@@ -21,6 +21,7 @@ from refold.outside.clients import client
 from refold.policies import find
 from refold.recovery import recovering
 from refold.rules.pairing import Pairing
+from refold.sessions import MemoryStore, Session
 from refold.stages.choose import KeepTokens
 from refold.testing import talk, view_of
 from refold.testing.provider import Answer, ScriptedProvider
@@ -354,3 +355,39 @@ def test_o17_a_budget_of_nothing_is_refused():
     run.agent.run("go")
     with pytest.raises(UsageError):
         run.agent.compact(keep_recent=0)
+
+
+def a_session(**settings):
+    session = Session(MemoryStore(), "here", format="openai-chat", policy="opal", window=10_000, **settings)
+    for n in range(30):
+        session.append(
+            [{"role": "user", "content": f"{n} " + "word " * 80}, {"role": "assistant", "content": f"done {n}"}]
+        )
+    return session
+
+
+def test_o17_a_session_is_compacted_by_hand_with_a_budget_of_newest_tokens_and_the_list_follows():
+    quarter, little = a_session(), a_session()
+    quarter.compact(force=True, summarize=lambda need: "short")
+    little.compact(force=True, keep_recent=500, summarize=lambda need: "short")
+    assert little.view()[-1] == quarter.view()[-1] == {"role": "assistant", "content": "done 29"}
+    assert len(little.view()) < len(quarter.view()) < 60
+    assert 200 < little.check().tokens < 700 < quarter.check().tokens
+
+
+def test_o01_o03_o16_a_session_tells_the_window_resets_the_usage_base_and_sums_what_was_billed():
+    heard = []
+    session = a_session(observers=[heard.append])
+    for prompt, completion in ((3_000, 20), (3_100, 30)):
+        session.view()
+        billed = session.report({"prompt_tokens": prompt, "completion_tokens": completion})
+    assert (billed.calls, billed.prompt, billed.completion) == (2, 6_100, 50)
+    assert session.get_context_stats().context_tokens == 3_100
+    assert session.get_context_stats().context_window == 10_000
+    done = session.compact(force=True, summarize=lambda need: "short")
+    assert session.check().tokens < 3_000
+    assert session.billed == billed
+    assert (done.messages_before, done.messages_after) == (60, len(session.view()))
+    windows = [event.context_window for event in heard if hasattr(event, "context_window")]
+    assert windows == [10_000, 10_000]
+    assert heard[-1].compaction.context_window == 10_000

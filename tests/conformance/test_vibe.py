@@ -24,6 +24,7 @@ from refold.errors import SummaryRefused
 from refold.outside import clients
 from refold.policies import find, threshold
 from refold.rules.pairing import Pairing
+from refold.sessions import MemoryStore, Session
 from refold.testing import talk, view_of
 from refold.testing.provider import Answer
 from tests.agent.kit import Watched, calls
@@ -314,3 +315,15 @@ def test_v13_two_settings_with_their_defaults_and_what_they_do():
     assert low.apply_to(POLICY).trigger == Exactly(5_000, inclusive=True)
     off = Settings.load({"auto_compact_threshold": 0}, environ={})
     assert isinstance(off.apply_to(POLICY).trigger, Never)
+
+
+def test_v09_a_session_goes_on_under_a_new_id_with_a_log_of_its_own():
+    session = Session(MemoryStore(), "first", format="openai-chat", policy="vibe", window=10_000)
+    session.append([{"role": "user", "content": f"wish {n} " + "word " * 80} for n in range(20)])
+    done = session.compact(force=True, summarize=lambda need: "short")
+    assert POLICY.renews_session
+    assert (done.previous, session.lineage) == ("first", (session.id, "first"))
+    assert session.store.load(session.id).head.seq == 1
+    assert session.store.load("first").head.next == session.id
+    assert len(session.view()) == 1
+    assert len(session.messages) == 20

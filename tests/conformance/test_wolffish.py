@@ -525,3 +525,17 @@ def test_w09_a_record_above_the_summarizer_s_window_is_summarized_in_parts_with_
     told = [received.messages[-1].parts[0].text for received in served]
     assert all(any(f"part {n} words" in text for text in told) for n in range(8))
     assert told[-1].count("all was said") == 2  # the last call merges two halves
+
+
+def test_w18_in_flight_only_the_stored_conversation_keeps_everything_and_a_reload_starts_from_it():
+    store = MemoryStore()
+    session = Session(store, "here", format="openai-chat", policy="wolffish", window=10_000, in_flight=True)
+    session.append(
+        [{"role": "user", "content": "go"}, *({"role": "assistant", "content": "word " * 200} for _ in range(30))]
+    )
+    assert session.compact(force=True).compacted
+    assert session.check().tokens < 8_000
+    assert session.view() != session.messages
+    again = Session(store, "here", policy="wolffish", window=10_000)
+    assert again.view() == session.messages
+    assert again.plans == ()
