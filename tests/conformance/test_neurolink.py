@@ -18,6 +18,7 @@ from refold.core.view import Cause, Traits
 from refold.counting.cut import cut_to_tokens
 from refold.limits.files import Attached, file_budget, fit_files, how_to_read
 from refold.limits.models import neurolink_window, output_reserve
+from refold.limits.overflow import seed_overflow
 from refold.limits.providers import provider_factor, provider_factors
 from refold.limits.tool_output import truncate_output
 from refold.outside.clients import client
@@ -646,3 +647,24 @@ def test_n19_none_and_false_for_sessions_that_are_unknown_or_empty():
         assert needs_compaction(store, id, window=10_000) is False
         assert compact_session(store, id, window=10_000) is None
     assert [head.id for head in store.sessions()] == ["empty"]
+
+
+@pytest.mark.parametrize(
+    ("text", "provider"),
+    [
+        ("This model's maximum context length is 8192 tokens, your messages resulted in 9000.", "openai"),
+        ("prompt is too long: 208310 tokens > 200000 maximum", "anthropic"),
+        ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", "google"),
+        ("ValidationException: Input is too long for requested model.", "bedrock"),
+        ("content_length_exceeded", "azure"),
+        ("context length exceeded", "mistral"),
+        ("context_length_exceeded", "openrouter"),
+    ],
+)
+def test_n11_an_overflow_is_known_from_texts_errors_objects_and_causes_and_its_provider_is_named(text, provider):
+    nested = RuntimeError("the call failed")
+    nested.__cause__ = ValueError(text)
+    for error in (text, ValueError(text), {"error": {"message": text}}, nested):
+        assert seed_overflow("neurolink", error) == provider
+    assert seed_overflow("neurolink", "Rate limit reached: too many requests") is None
+    assert seed_overflow("neurolink", RuntimeError("no such model")) is None
