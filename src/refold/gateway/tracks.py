@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -167,17 +168,21 @@ class Tracks:
             Busy: the conversation is locked; nothing was taken in.
         """
         head = format.name, session, raw[:HEAD]
-        for id in reversed(self._by_head.get(head, ())):
-            track = self._tracks[id]
-            if (body := continued(track.body, raw)) is not None:
-                _free(track)
-                track.advance(body, len(track.body.raws))
-                self._touch(track)
-                return track
+        if (known := self._begun(head, raw)) is not None and (body := continued(known.body, raw)) is not None:
+            _free(known)
+            known.advance(body, len(known.body.raws))
+            self._touch(known)
+            return known
         fresh = opened(raw, dialect.messages)
         if fresh is None or not fresh.raws:
             return None
         return self._known(format, session, fresh, head)
+
+    def _begun(self, head: tuple[str, str, bytes], raw: bytes) -> Track | None:
+        """Return the conversation of which a body repeats most: one whose newest body it begins with, whole."""
+        known = [self._tracks[id] for id in islice(reversed(self._by_head.get(head, ())), CANDIDATES)]
+        longest = sorted(known, key=lambda track: -track.body.end)
+        return next((track for track in longest if raw.startswith(memoryview(track.body.body)[: track.body.end])), None)
 
     def forget(self, id: str) -> None:
         """Forget a conversation."""
@@ -208,17 +213,17 @@ class Tracks:
         first = format.name, session, _identity(format, body.raws[0])
         best: Track | None = None
         most = shared = 0
-        for id in list(reversed(self._by_first.get(first, ())))[:CANDIDATES]:
+        for id in islice(reversed(self._by_first.get(first, ())), CANDIDATES):
             track = self._tracks[id]
             same = _same(track.body.raws, body.raws)
             count = _shared(format, track.body.raws, body.raws, same)
-            if best is None or count > shared:
+            if best is None or (count, count == len(track.body.raws)) > (shared, shared == len(best.body.raws)):
                 best, most, shared = track, same, count
-            if count == len(track.body.raws):
-                _free(track)
-                track.advance(body, same)
-                self._index(track, head, first)
-                return track
+        if best is not None and shared == len(best.body.raws):
+            _free(best)
+            best.advance(body, most)
+            self._index(best, head, first)
+            return best
         id = self._named(session, first[2], format, body, shared)
         made = Track(id, format, session, body) if best is None else best.fork(id, body, shared, most)
         self._index(made, head, first)

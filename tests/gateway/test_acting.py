@@ -1,0 +1,222 @@
+import gzip
+import json
+
+import pytest
+
+from refold.testing.provider import Answer, Fault
+from tests.gateway.wire import call, chat, upstream, whole
+
+OK = b'{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":1}}'
+
+
+LARGE = {"type": "function", "function": {"name": "t", "description": " ".join(f"w{n}" for n in range(4_000))}}
+
+
+def told(headers):
+    return {name[9:]: value for name, value in headers.items() if name.startswith("x-refold-")}
+
+
+def test_below_the_trigger_both_bodies_pass_byte_for_byte():
+    odd = b'{ "model":"gpt-4o" ,"messages":[{"role":"user","content":"1.10 \\/ \\u00e9"}],"x":1.0e3, "x":2 }'
+    answer = b'{"weird" : 1.10,  "usage":{"prompt_tokens":5,"completion_tokens":1}}'
+    with upstream(lambda head, body: whole(answer)) as (url, seen):
+        from refold.gateway.serving import Serving
+        from refold.gateway.settings import Settings
+
+        with Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
+            status, _, data = call(serving.url, body=odd, headers={"authorization": "Bearer sk-1", "x-own": "yes"})
+    assert (status, data) == (200, answer)
+    assert seen[0][1] == odd
+    assert b"bearer sk-1" in seen[0][0].lower()
+    assert b"x-own: yes" in seen[0][0].lower()
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
+def test_streams_are_never_reframed(kind):
+    pieces = [b'data: {"a":\r\n', b"data: 1}\n\n: comment\n\nda", b"ta: [DONE]\n", b"\n\n\n"]
+
+    async def drip(writer):
+        import asyncio
+
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\ntransfer-encoding: chunked\r\n\r\n" % kind.encode())
+        for piece in pieces:
+            writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            await writer.drain()
+            await asyncio.sleep(0.02)
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
+
+    with upstream(drip) as (url, _):
+        from refold.gateway.serving import Serving
+        from refold.gateway.settings import Settings
+
+        with Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
+            _, _, data = call(serving.url, body=chat(1, stream=True))
+    assert data == b"".join(pieces)
+
+
+def test_untouched_messages_keep_their_bytes_in_a_compacted_request():
+    body = json.dumps(chat(10), indent=1).replace("word9x0 ", "1.10\\/ ").encode()
+    with upstream(lambda head, body: whole(OK)) as (url, seen):
+        from refold.gateway.serving import Serving
+        from refold.gateway.settings import Settings
+
+        with Serving(Settings(upstreams={"openai": url}, port=0, window=8_000, background=False)) as own:
+            _, headers, _ = call(own.url, body=body)
+    assert told(headers)["done"] == "compacted"
+    sent = seen[0][1]
+    newest = (
+        json.dumps(chat(10)["messages"][-1], indent=1).replace("word9x0 ", "1.10\\/ ").replace("\n", "\n  ").encode()
+    )
+    assert newest in sent
+    assert sent.startswith(b'{\n "model": "gpt-4o",\n "messages": [')
+
+
+def test_a_resent_history_gives_the_same_bytes_and_only_the_tail_is_new(gateway):
+    serving, provider = gateway(window=16_000, background=False)
+    first = call(serving.url, body=chat(9))[1]
+    again = call(serving.url, body=chat(9))[1]
+    longer = call(serving.url, body=chat(10))[1]
+    plans = {told(headers)["plan"] for headers in (first, again, longer)}
+    assert len(plans) == 1
+    one, two, three = (each.body["messages"] for each in provider.received)
+    assert one == two == three[: len(one)]
+    assert three[len(one) :] == chat(10)["messages"][-2:]
+
+
+def test_branches_and_other_agents_have_plans_of_their_own(gateway):
+    serving, provider = gateway(window=16_000, background=False)
+    kept = told(call(serving.url, body=chat(9))[1])
+    branch = chat(9)
+    branch["messages"][-3]["content"] = "another answer"
+    other = told(call(serving.url, body=branch)[1])
+    assert kept["conversation"] != other["conversation"]
+    assert kept["plan"] != other["plan"]
+    assert "another answer" in json.dumps(provider.received[-1].body)
+    assert told(call(serving.url, body=chat(9))[1])["plan"] == kept["plan"]
+
+
+def test_a_plan_made_beside_the_traffic_is_swapped_in(gateway):
+    serving, provider = gateway(window=16_000)
+    headers = call(serving.url, body=chat(8, max_tokens=100))[1]
+    assert told(headers)["reason"] == "background"
+    assert "plan" not in told(headers)
+    assert provider.received[0].body == chat(8, max_tokens=100)
+    for track in serving.gateway.tracks.all():
+        while not track.plans:
+            pass
+    assert "plan" in told(call(serving.url, body=chat(8, max_tokens=100))[1])
+    assert provider.received[1].tokens < provider.received[0].tokens
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_an_overflow_is_answered_by_one_shorter_request_that_the_client_never_sees(gateway, streaming):
+    serving, provider = gateway(limit=6_000, window=100_000)
+    status, headers, data = call(serving.url, body=chat(10, stream=streaming))
+    assert status == 200, data
+    assert [each.status for each in provider.received] == [400, 200]
+    assert told(headers)["done"] == "rescued"
+    status, headers, _ = call(serving.url, body=chat(11, stream=streaming))
+    assert status == 200
+    assert len(provider.received) == 3, "the window that the refusal told is reckoned with from then on"
+
+
+def test_what_cannot_be_rescued_comes_back_as_the_provider_said_it(gateway):
+    serving, provider = gateway(limit=3_000, window=100_000)
+    body = chat(1, tools=[LARGE])
+    status, headers, data = call(serving.url, body=body)
+    direct = call(provider.url, body=body)
+    assert (status, data) == (direct[0], direct[2])
+    assert "failed" in told(headers)
+
+
+def test_more_input_than_the_window_makes_the_next_call_compact_first(gateway):
+    from refold.core.budget import Usage
+
+    answers = [Answer("ok", usage=Usage(17_000, 5)), "fine"]
+    serving, provider = gateway(answers, window=16_000, background=False)
+    call(serving.url, body=chat(5))
+    headers = call(serving.url, body=chat(6))[1]
+    assert told(headers)["reason"] == "silent_overflow"
+    assert provider.received[1].tokens < provider.received[0].tokens
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_compaction_that_fails_lets_the_original_pass_unless_the_gateway_is_strict(gateway, strict):
+    serving, provider = gateway(window=3_000, background=False, strict=strict)
+    body = chat(1, tools=[LARGE])
+    status, headers, data = call(serving.url, body=body)
+    if strict:
+        assert status == 503
+        assert json.loads(data)["error"]["code"] == "compaction"
+        assert not provider.received
+    else:
+        assert status == 200
+        assert told(headers)["failed"] == "BadBudget"
+        assert provider.received[0].body == body
+    assert b"refold_failures_total" in call(serving.url, "GET", "/metrics")[2]
+
+
+def test_shadow_reports_and_changes_nothing(gateway):
+    serving, provider = gateway(window=8_000, shadow=True)
+    headers = call(serving.url, body=chat(10))[1]
+    assert int(told(headers)["shadow-tokens-after"]) < int(told(headers)["shadow-tokens-before"])
+    assert provider.received[0].body == chat(10)
+
+
+def test_a_client_can_ask_to_be_left_alone_or_for_another_policy(gateway):
+    serving, provider = gateway(window=8_000, background=False)
+    assert told(call(serving.url, body=chat(10), headers={"x-refold-bypass": "1"})[1]) == {"done": "bypassed"}
+    assert provider.received[0].body == chat(10)
+    assert not [name for name in provider.received[0].headers if name.startswith("x-refold")]
+    headers = call(serving.url, body=chat(10), headers={"x-refold-policy": "neurolink", "x-refold-session": "n1"})[1]
+    assert told(headers)["policy"] == "neurolink"
+
+
+def test_compressed_bodies_are_looked_into_and_pass_as_they_came(gateway):
+    serving, _provider = gateway(window=16_000, background=False)
+    small, large = (gzip.compress(json.dumps(chat(count)).encode()) for count in (1, 12))
+    with upstream(lambda head, body: whole(OK)) as (url, seen):
+        from refold.gateway.serving import Serving
+        from refold.gateway.settings import Settings
+
+        with Serving(Settings(upstreams={"openai": url}, port=0)) as own:
+            call(own.url, body=small, headers={"content-encoding": "gzip"})
+    assert seen[0][1] == small
+    assert b"content-encoding: gzip" in seen[0][0].lower()
+    status, headers, _ = call(serving.url, body=large, headers={"content-encoding": "gzip"})
+    assert status == 200
+    assert told(headers)["done"] == "compacted"
+
+
+def test_usage_of_a_compressed_answer_is_read():
+    packed = gzip.compress(OK)
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
+    with upstream(lambda _, body: head % len(packed) + packed) as (url, _):
+        from refold.gateway.serving import Serving
+        from refold.gateway.settings import Settings
+
+        with Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
+            assert call(serving.url, body=chat(1))[2] == packed
+            assert b'refold_tokens_total{kind="input"} 9.0' in call(serving.url, "GET", "/metrics")[2]
+
+
+@pytest.mark.parametrize("kind", ["rate_limit", "server_error", "overloaded"])
+def test_errors_of_the_provider_reach_the_client_as_they_are(gateway, kind):
+    serving, provider = gateway(faults=[Fault(kind, retry_after=3), Fault(kind, retry_after=3)])
+    through, direct = call(serving.url, body=chat(1)), call(provider.url, body=chat(1))
+    assert (through[0], through[2]) == (direct[0], direct[2])
+    assert through[1]["retry-after"] == "3"
+
+
+def test_a_count_of_tokens_is_of_what_would_be_sent(gateway):
+    serving, provider = gateway(window=8_000, background=False)
+    body = {"model": "claude-opus-4-6", "max_tokens": 50, "messages": []}
+    for number in range(8):
+        text = " ".join(f"w{number}x{place}" for place in range(400))
+        body["messages"] += [{"role": "user", "content": text}, {"role": "assistant", "content": f"noted {number}"}]
+    body["messages"].append({"role": "user", "content": "Go on."})
+    assert told(call(serving.url, path="/v1/messages", body=body)[1])["done"] == "compacted"
+    del body["max_tokens"]
+    counted = json.loads(call(serving.url, path="/v1/messages/count_tokens", body=body)[2])["input_tokens"]
+    assert counted == provider.received[0].tokens

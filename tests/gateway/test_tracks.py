@@ -1,0 +1,103 @@
+import json
+
+import pytest
+
+from refold import formats
+from refold.gateway.dialects import DIALECTS
+from refold.gateway.tracks import Busy, Tracks
+
+CHAT, SHAPE = DIALECTS["chat"], formats.find("openai-chat")
+
+
+def body(*words, **more):
+    roles = ("user", "assistant")
+    messages = [{"role": roles[place % 2], "content": word} for place, word in enumerate(words)]
+    return json.dumps({"model": "m", "messages": messages, **more}).encode()
+
+
+def found(tracks, raw, session=""):
+    return tracks.find(CHAT, SHAPE, session, raw)
+
+
+def test_a_longer_history_is_the_same_conversation_and_so_is_a_retry():
+    tracks = Tracks(10**9)
+    first = found(tracks, body("a", "b", "c"))
+    assert found(tracks, body("a", "b", "c")) is first
+    assert found(tracks, body("a", "b", "c", "d", "e")) is first
+    assert len(first.body.raws) == 5
+
+
+def test_other_keys_or_their_order_make_no_other_conversation():
+    tracks = Tracks(10**9)
+    first = found(tracks, body("a", "b", "c"))
+    again = b'{"temperature":1,' + body("a", "b", "c", "d", "e")[1:]
+    assert found(tracks, again) is first
+
+
+def test_an_edit_and_a_shorter_history_are_branches_and_the_old_one_goes_on():
+    tracks = Tracks(10**9)
+    first = found(tracks, body("a", "b", "c", "d", "e"))
+    edited = found(tracks, body("a", "b", "C", "d", "e"))
+    shorter = found(tracks, body("a", "b", "c"))
+    assert len({first.id, edited.id, shorter.id}) == 3
+    assert found(tracks, body("a", "b", "c", "d", "e", "f")) is first
+    assert found(tracks, body("a", "b", "C", "d", "e", "f")) is edited
+
+
+def test_sub_agents_with_one_beginning_are_told_apart_and_named_sessions_too():
+    tracks = Tracks(10**9)
+    one, two = found(tracks, body("same", "start", "one")), found(tracks, body("same", "start", "two"))
+    other = found(tracks, body("same", "start", "one"), "named")
+    assert len({one.id, two.id, other.id}) == 3
+    assert found(tracks, body("same", "start", "two", "x")) is two
+
+
+def test_a_moved_cache_mark_is_no_edit():
+    shape, dialect = formats.find("anthropic"), DIALECTS["anthropic"]
+    tracks = Tracks(10**9)
+
+    def marked(count, at):
+        messages = [
+            {"role": ("user", "assistant")[n % 2], "content": [{"type": "text", "text": f"m{n}"}]} for n in range(count)
+        ]
+        for place in at:
+            messages[place]["content"][0]["cache_control"] = {"type": "ephemeral"}
+        return json.dumps({"model": "m", "messages": messages}).encode()
+
+    first = tracks.find(dialect, shape, "", marked(3, [0, 2]))
+    assert tracks.find(dialect, shape, "", marked(5, [2, 4])) is first
+    assert tracks.find(dialect, shape, "", marked(7, [4, 6])) is first
+
+
+def test_ids_follow_from_what_was_said_in_every_process():
+    one, two = Tracks(10**9), Tracks(10**9)
+    assert found(one, body("a", "b")).id == found(two, body("a", "b", "c")).id
+    assert found(one, body("a", "x")).id == found(one, body("a", "x", "y")).id
+
+
+def test_the_oldest_are_forgotten_when_all_together_are_too_much():
+    tracks = Tracks(30_000)
+    dropped = []
+    tracks.on_forget = dropped.append
+    for number in range(50):
+        found(tracks, body(f"{number} " + "x" * 1_000))
+    assert tracks.held <= 30_000
+    assert len(tracks) + len(dropped) == 50
+    assert dropped[0].body.raws[0] != tracks.all()[0].body.raws[0]
+    for track in tracks.all():
+        tracks.forget(track.id)
+    assert (len(tracks), tracks.held) == (0, 0)
+
+
+async def locked(tracks, raw):
+    track = found(tracks, raw)
+    async with track.lock:
+        with pytest.raises(Busy):
+            found(tracks, raw)
+        assert found(tracks, body("another")).id != track.id
+
+
+def test_a_conversation_at_work_is_not_touched():
+    import asyncio
+
+    asyncio.run(locked(Tracks(10**9), body("a", "b")))
