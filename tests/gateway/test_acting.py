@@ -35,7 +35,7 @@ def test_below_the_trigger_both_bodies_pass_byte_for_byte():
 def test_streams_are_never_reframed(kind):
     pieces = [b'data: {"a":\r\n', b"data: 1}\n\n: comment\n\nda", b"ta: [DONE]\n", b"\n\n\n"]
 
-    async def drip(writer):
+    async def drip(reader, writer):
         import asyncio
 
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\ntransfer-encoding: chunked\r\n\r\n" % kind.encode())

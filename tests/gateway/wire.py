@@ -58,7 +58,7 @@ def chat(count, size=400, model="gpt-4o", **more):
 def upstream(answer):
     """A server that hands every request, whole and raw, to a function and sends what it returns, then closes.
 
-    The function may be a coroutine function that takes the writer instead, to break off where it likes.
+    The function may be a coroutine function that takes reader and writer instead, to break off where it likes.
     """
     seen = []
     ready = threading.Event()
@@ -72,7 +72,7 @@ def upstream(answer):
             body = await reader.readexactly(length)
             seen.append((head, body))
             if asyncio.iscoroutinefunction(answer):
-                await answer(writer)
+                await answer(reader, writer)
             else:
                 writer.write(answer(head, body))
                 await writer.drain()

@@ -93,9 +93,10 @@ class Gateway:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        where = route(scope["method"], scope["path"], headers)
+        path = scope["raw_path"].decode("latin-1")  # as it came: an escaped line end must stay escaped
+        where = route(scope["method"], path, headers)
         try:
-            path = self._door.admitted(scope["path"], headers)
+            path = self._door.admitted(path, headers)
             if is_ours(path):
                 await self._ours(scope, path, headers, receive, send)
                 return

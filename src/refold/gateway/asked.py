@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Asked", "asked", "inflated"]
 
-NAME = re.compile(r"[\w.:@/-]{1,128}")
+NAME = re.compile(r"[\w.:@/-]{1,128}", re.ASCII)
 
 
 class Asked(Struct, frozen=True):

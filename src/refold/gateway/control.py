@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PATHS", "Control", "is_ours"]
 
-OPEN = frozenset({"/livez", "/readyz"})  # asked by machines that hold no token
 PATHS = re.compile(r"/livez|/readyz|/metrics|/v1/compact|/v1/recall(?:/.+)?|/v1/sessions(?:/.+)?")
 SESSION = re.compile(r"/v1/sessions/([\w.:@-]+)(/rewind)?")
 MOST = 200  # conversations of one list

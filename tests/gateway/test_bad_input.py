@@ -1,0 +1,105 @@
+import json
+import socket
+
+import pytest
+
+from refold.errors import UsageError
+from refold.gateway.serving import Serving
+from refold.gateway.settings import Settings
+from tests.gateway.wire import call, chat, upstream, whole
+
+BODIES = {
+    "broken JSON": b'{"model": "gpt-4o", "messages": [',
+    "no JSON": b"\x00\xff not json",
+    "empty": b"",
+    "a list": b"[1, 2]",
+    "no messages": b'{"model": "gpt-4o"}',
+    "messages of another kind": b'{"model": "gpt-4o", "messages": "hello"}',
+    "messages that are no objects": b'{"model": "gpt-4o", "messages": [1, null, "x"]}',
+    "no model": b'{"messages": [{"role": "user", "content": "x"}]}',
+    "another dialect": b'{"model": "gpt-4o", "contents": [{"role": "user", "parts": [{"text": "x"}]}]}',
+    "an open call": json.dumps({**chat(1), "messages": chat(1)["messages"][:-1]}).encode(),
+    "deep": b'{"model": "gpt-4o", "messages": [' + b"[" * 3_000 + b"]" * 3_000 + b"]}",
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_what_the_provider_must_judge_reaches_it_as_it_is(name):
+    with (
+        upstream(lambda head, body: whole(b'{"error":"theirs"}', b"400 Bad Request")) as (url, seen),
+        Serving(Settings(upstreams={"openai": url}, port=0, window=4_000)) as serving,
+    ):
+        status, _, data = call(serving.url, body=BODIES[name])
+    assert (status, data) == (400, b'{"error":"theirs"}')
+    assert seen[0][1] == BODIES[name]
+
+
+def test_an_invalid_conversation_near_the_window_passes_too(gateway):
+    serving, provider = gateway(window=100_000)
+    body = chat(4)
+    del body["messages"][3]
+    through, direct = call(serving.url, body=body), call(provider.url, body=body)
+    assert (through[0], through[2]) == (direct[0], direct[2])
+    assert through[0] == 400
+
+
+def test_a_wrong_content_type_and_an_unknown_model_are_the_providers_business(gateway):
+    serving, provider = gateway()
+    assert call(serving.url, body=chat(1), headers={"content-type": "text/plain"})[0] == 200
+    assert call(serving.url, body=chat(1, model="nobody/knows-it"))[0] == 200
+    assert provider.received[1].model == "nobody/knows-it"
+
+
+PATHS = {
+    "openai": ("/v1/chat/completions", lambda body: body["error"]["message"]),
+    "anthropic": ("/v1/messages", lambda body: body["error"]["message"]),
+    "gemini": ("/v1beta/models/gemini-2.5-pro:generateContent", lambda body: body["error"]["message"]),
+}
+
+
+@pytest.mark.parametrize("provider", PATHS)
+def test_errors_of_the_gateway_are_in_the_clients_dialect(provider):
+    path, said = PATHS[provider]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        dead = f"http://127.0.0.1:{free.getsockname()[1]}"
+        with Serving(Settings(upstreams={provider: dead}, port=0, max_body=50_000)) as serving:
+            status, _, data = call(serving.url, path=path, body=chat(1))
+            assert status == 502
+            assert "cannot be reached" in said(json.loads(data))
+            status, _, data = call(serving.url, path=path, body=b" " * 60_000)
+            assert status == 413
+            assert "50,000" in said(json.loads(data))
+
+
+def test_a_provider_that_is_not_configured_is_not_served(gateway):
+    with Serving(Settings(upstreams={"openai": "http://127.0.0.1:9"}, port=0)) as serving:
+        assert call(serving.url, path="/v1/messages", body=chat(1))[0] == 404
+
+
+def test_other_paths_pass_in_both_directions():
+    with (
+        upstream(lambda head, body: whole(b"any\x00thing", b"201 Created", b"audio/x")) as (url, seen),
+        Serving(Settings(upstreams={"openai": f"{url}/v1"}, port=0)) as serving,
+    ):
+        status, headers, data = call(serving.url, "PUT", "/v1/files/a%20b?x=1&y=%2F", b"\x01" * 300_000)
+    assert (status, headers["content-type"], data) == (201, "audio/x", b"any\x00thing")
+    assert seen[0][0].startswith(b"PUT /v1/files/a%20b?x=1&y=%2F HTTP/1.1")
+    assert seen[0][1] == b"\x01" * 300_000
+
+
+@pytest.mark.parametrize("settings", [
+    {"host": "0.0.0.0"}, {"upstreams": {}}, {"upstreams": {"openai": "ftp://x"}}, {"upstreams": {"mistral": "http://x"}},
+    {"policy": "none-such"},
+])  # fmt: skip
+def test_settings_that_cannot_be_are_refused_at_the_start(settings):
+    with pytest.raises(UsageError):
+        Settings(**settings)
+
+
+def test_a_port_that_is_taken_is_named(gateway):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(UsageError, match="--port"):
+            Serving(Settings(port=taken.getsockname()[1]))

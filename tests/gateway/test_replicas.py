@@ -1,0 +1,120 @@
+import contextlib
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+from refold.gateway.serving import Serving
+from refold.gateway.settings import Settings
+from refold.testing.provider import ScriptedProvider
+from tests.gateway.conftest import standing
+from tests.gateway.talking import Chat, behave
+from tests.gateway.wire import call, chat
+
+WINDOW = 10_000
+
+
+def test_any_replica_continues_any_conversation_with_the_same_bytes(tmp_path):
+    store = str(tmp_path / "gateway.db")
+    with (
+        ScriptedProvider(behave=behave, window=WINDOW) as provider,
+        standing(provider, store=store, window=WINDOW, background=False) as one,
+        standing(provider, store=store, window=WINDOW, background=False) as two,
+    ):
+        talker = Chat(one.url, streaming=False)
+        there, here = Chat(two.url, streaming=False).client, talker.client
+        plans = []
+        for turn in range(30):
+            talker.client = (here, there)[turn % 2]
+            headers, calls = talker.ask()
+            plans.append(headers.get("x-refold-plan"))
+            if calls:
+                talker.results(calls, ["".join(f"line {turn} {n}\n" for n in range(60)) for _ in calls])
+            else:
+                talker.messages.append({"role": "user", "content": "Go on."})
+    assert {each.status for each in provider.received} == {200}
+    changes = sum(new != old for old, new in itertools.pairwise(plans))
+    assert changes == len(set(plans)) - 1, "no plan comes back after another took its place"
+    assert len(set(plans)) > 3
+
+
+def test_two_replicas_asked_at_once_make_one_plan(tmp_path):
+    store = str(tmp_path / "gateway.db")
+    with (
+        ScriptedProvider(["ok"]) as provider,
+        standing(provider, store=store, window=16_000, background=False) as one,
+        standing(provider, store=store, window=16_000, background=False) as two,
+    ):
+        found = []
+        threads = [
+            threading.Thread(target=lambda url=url: found.append(call(url, body=chat(9))[1]["x-refold-plan"]))
+            for url in (one.url, two.url) * 4
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        made = one.gateway.metrics.total_compactions + two.gateway.metrics.total_compactions
+    assert len(found) == 8
+    assert len(set(found)) == 1
+    assert made == 1
+
+
+PROGRAM = """
+    import sys, time
+    import refold.gateway.planning as planning
+    from refold.gateway.serving import Serving
+    from refold.gateway.settings import Settings
+
+    def slow(self, natives, options, track):
+        print("compacting", flush=True)
+        time.sleep(60)
+
+    planning.Planner._planned = slow
+    with Serving(Settings(upstreams={"openai": sys.argv[1]}, port=0, store=sys.argv[2], window=16_000, background=False)) as serving:
+        print(serving.url, flush=True)
+        time.sleep(60)
+"""
+
+
+def test_a_replica_killed_in_the_middle_of_a_compaction_is_replaced_by_the_other(tmp_path):
+    store = str(tmp_path / "gateway.db")
+    with ScriptedProvider(["ok"]) as provider:
+        program = [sys.executable, "-c", textwrap.dedent(PROGRAM), provider.openai_url, store]
+        with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as child:
+            url = child.stdout.readline().strip()
+
+            def ask():
+                with contextlib.suppress(OSError):
+                    call(url, body=chat(9))
+
+            asking = threading.Thread(target=ask)
+            asking.start()
+            assert child.stdout.readline().strip() == "compacting"
+            os.kill(child.pid, signal.SIGKILL)
+            child.wait()
+            asking.join()
+        with standing(provider, store=store, window=16_000, background=False) as other:
+            status, headers, _ = call(other.url, body=chat(9))
+    assert status == 200
+    assert headers["x-refold-reason"] == "threshold"
+    assert len(provider.received) == 1
+
+
+def test_a_store_that_breaks_lets_requests_pass(tmp_path):
+    place = tmp_path / "gateway.db"
+    with ScriptedProvider(["ok"]) as provider:
+        upstreams = {"openai": provider.openai_url}
+        with Serving(
+            Settings(upstreams=upstreams, port=0, store=str(place), window=16_000, background=False)
+        ) as serving:
+            serving.gateway._keeper._store.close()
+            for file in tmp_path.iterdir():
+                file.unlink()
+            place.mkdir()
+            assert call(serving.url, body=chat(9))[0] == 200
+            shutil.rmtree(place)

@@ -1,0 +1,199 @@
+import gzip
+import json
+import logging
+import time
+
+import pytest
+
+from refold.gateway.serving import Serving
+from refold.gateway.settings import Settings
+from tests.gateway.wire import call, chat, raw, upstream, whole
+
+
+@pytest.fixture
+def plain():
+    """A gateway before a server that answers anything with an empty object, and what that server saw."""
+    with (
+        upstream(lambda head, body: whole(b"{}")) as (url, seen),
+        Serving(Settings(upstreams={"openai": url}, port=0, head_timeout=0.5, body_timeout=0.5)) as serving,
+    ):
+        yield serving, seen
+
+
+def head(*lines, path="/v1/chat/completions"):
+    return "\r\n".join([f"POST {path} HTTP/1.1", "host: localhost", *lines, "", ""]).encode()
+
+
+SMUGGLED = {
+    "length and chunks": head("content-length: 4", "transfer-encoding: chunked")
+    + b"0\r\n\r\nGET /v1/x HTTP/1.1\r\n\r\n",
+    "two lengths": head("content-length: 4", "content-length: 40") + b"{}{}",
+    "a length with a sign": head("content-length: +4") + b"{}{}",
+    "an encoding in disguise": head("transfer-encoding: xchunked") + b"0\r\n\r\n",
+    "a folded header": head("x-a: 1", " transfer-encoding: chunked") + b"{}",
+    "a space before the colon": head("transfer-encoding : chunked") + b"0\r\n\r\n",
+    "a bare line feed in a header": head("x-a: 1\nx-b: 2", "content-length: 2").replace(b"\r\nx-a", b"\nx-a") + b"{}",
+    "a null in a header": head("x-a: 1\0", "content-length: 2") + b"{}",
+    "a chunk size that is no number": head("transfer-encoding: chunked") + b"zz\r\n{}\r\n0\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", SMUGGLED)
+def test_no_second_request_is_smuggled_in(plain, name):
+    serving, seen = plain
+    answer = raw(serving.url, SMUGGLED[name], 2)
+    assert answer.count(b"HTTP/1.1") <= 1
+    assert len(seen) <= 1
+    for got, body in seen:  # what did pass has one meaning: one length, no chunks
+        assert got.lower().count(b"content-length:") == 1
+        assert b"transfer-encoding" not in got.lower()
+        assert b"/v1/x" not in got + body
+
+
+def test_headers_of_one_hop_and_of_ours_do_not_travel(plain):
+    serving, seen = plain
+    extra = {"connection": "keep-alive, x-secret", "x-secret": "1", "te": "trailers", "proxy-authorization": "p",
+             "x-refold-session": "s1", "cookie": "a=b", "x-forwarded-for": "1.2.3.4", "upgrade": "h2c"}  # fmt: skip
+    call(serving.url, body=chat(1), headers=extra)
+    got = seen[0][0].lower()
+    for name in ("x-secret", "te:", "proxy-auth", "x-refold", "cookie", "x-forwarded", "upgrade", "1.2.3.4"):
+        assert name.encode() not in got
+    assert got.count(b"host:") == 1
+    assert b"host: 127.0.0.1" in got
+
+
+def test_an_answer_cannot_inject_headers_of_ours():
+    forged = b"HTTP/1.1 200 OK\r\nx-refold-plan: forged\r\nset-cookie: a=b\r\ncontent-length: 2\r\n\r\n{}"
+    with (
+        upstream(lambda head, body: forged) as (url, _),
+        Serving(Settings(upstreams={"openai": url}, port=0)) as serving,
+    ):
+        _, headers, _ = call(serving.url, body=chat(1))
+    assert "x-refold-plan" not in headers
+    assert "set-cookie" not in headers
+
+
+@pytest.mark.parametrize("headers", [
+    {"x-refold-policy": "./mine.py"}, {"x-refold-policy": "/etc/passwd"}, {"x-refold-policy": "none"},
+    {"x-refold-session": "a b"}, {"x-refold-session": "x" * 200}, {"x-refold-session": "../../etc"+"\u00e9"},
+])  # fmt: skip
+def test_wishes_are_names_and_nothing_else(plain, headers):
+    serving, seen = plain
+    assert call(serving.url, body=chat(1), headers=headers)[0] == 400
+    assert not seen
+
+
+@pytest.mark.parametrize(
+    "path", ["http://127.0.0.1:1/v1/models", "//evil.test/v1/models", "/v1/../../admin", "/@evil.test/"]
+)
+def test_a_request_never_says_where_it_is_sent(plain, path):
+    serving, seen = plain
+    raw(serving.url, f"GET {path} HTTP/1.1\r\nhost: localhost\r\nx-upstream: http://evil.test\r\n\r\n".encode(), 1)
+    for got, _ in seen:
+        assert b"host: 127.0.0.1" in got.lower()
+        assert b"evil.test" not in got.split(b"\r\n")[1]
+
+
+def test_a_redirect_is_handed_on_and_not_followed():
+    moved = b"HTTP/1.1 307 Moved\r\nlocation: http://127.0.0.1:1/steal\r\ncontent-length: 0\r\n\r\n"
+    with (
+        upstream(lambda head, body: moved) as (url, seen),
+        Serving(Settings(upstreams={"openai": url}, port=0)) as serving,
+    ):
+        status, _, _ = call(serving.url, body=chat(1), headers={"authorization": "Bearer sk"})
+    assert status == 307
+    assert len(seen) == 1
+
+
+def test_slow_heads_and_slow_bodies_are_ended(plain):
+    serving, seen = plain
+    begun = time.monotonic()
+    assert raw(serving.url, b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n", 3) == b""
+    assert b"408" in raw(serving.url, head("content-length: 100", "connection: close") + b"{", 3)
+    assert time.monotonic() - begun < 3
+    assert not seen
+
+
+def test_endless_heads_are_ended(plain):
+    serving, _ = plain
+    assert b"still open" not in raw(serving.url, b"GET / HTTP/1.1\r\nhost: localhost\r\nx: " + b"a" * 300_000, 1)
+
+
+def test_a_body_that_unpacks_to_more_than_is_taken_is_refused(gateway):
+    serving, provider = gateway(max_body=100_000)
+    bomb = gzip.compress(b" " * 50_000_000)
+    assert len(bomb) < 100_000
+    assert call(serving.url, body=bomb, headers={"content-encoding": "gzip"})[0] == 413
+    assert not provider.received
+
+
+def test_a_token_is_asked_of_everybody_and_goes_no_further():
+    with (
+        upstream(lambda head, body: whole(b"{}")) as (url, seen),
+        Serving(Settings(upstreams={"openai": url}, port=0, host="0.0.0.0", token="t0k")) as serving,
+    ):
+        local = serving.url.replace("0.0.0.0", "127.0.0.1")
+        for path in ("/v1/chat/completions", "/v1/models", "/v1/sessions", "/metrics", "/token/no/v1/models"):
+            assert call(local, "GET", path)[0] == 401
+        assert call(local, body=chat(1), headers={"x-refold-token": "t0k"})[0] == 200
+        assert call(local, path="/token/t0k/v1/chat/completions", body=chat(1))[0] == 200
+        assert call(local, "GET", "/livez")[0] == 200
+    assert len(seen) == 2
+    assert all(b"t0k" not in got + body for got, body in seen)
+
+
+@pytest.mark.parametrize("headers", [{"host": "evil.test"}, {"origin": "https://evil.test"}, {"origin": "null"}])
+def test_a_web_page_elsewhere_cannot_use_a_gateway_on_loopback(plain, headers):
+    serving, seen = plain
+    assert call(serving.url, body=chat(1), headers=headers)[0] == 403
+    assert not seen
+
+
+def test_nothing_of_a_request_is_logged_or_measured(gateway, caplog, capfd):
+    caplog.set_level(logging.DEBUG)
+    serving, _ = gateway(window=8_000, background=False, key="sk-secret")
+    body = chat(10)
+    body["messages"][1]["content"] = "unmistakable words"
+    call(serving.url, body=body, headers={"authorization": "Bearer sk-secret"})
+    call(serving.url, body=b"unmistakable words", headers={"authorization": "Bearer sk-wrong"})
+    call(serving.url, path="/v1/unmistakable", body=body, headers={"authorization": "Bearer sk-secret"})
+    metrics = call(serving.url, "GET", "/metrics")[2].decode()
+    listed = call(serving.url, "GET", "/v1/sessions")[2].decode()
+    out, err = capfd.readouterr()
+    for text in (caplog.text, out, err, metrics, listed):
+        assert "unmistakable" not in text
+        assert "sk-" not in text
+
+
+def test_a_store_with_a_secret_holds_no_readable_text_and_no_key(gateway, tmp_path):
+    place = tmp_path / "gateway.db"
+    serving, _ = gateway(window=8_000, background=False, store=str(place), store_key="hush", key="sk-secret")
+    headers = call(serving.url, body=chat(10), headers={"authorization": "Bearer sk-secret"})[1]
+    plan = headers["x-refold-plan"]
+    found = json.loads(call(serving.url, "GET", f"/v1/recall/{plan}")[2])["messages"]
+    assert "word1x1" in json.dumps(found)
+    written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    for text in (b"word1x1", b"Read all files", b"f1.py", b"sk-secret"):
+        assert text not in written
+
+
+def test_deleting_a_conversation_takes_originals_and_summaries_with_it(gateway, tmp_path):
+    place = tmp_path / "gateway.db"
+    serving, _ = gateway(window=8_000, background=False, store=str(place))
+    headers = call(serving.url, body=chat(10))[1]
+    plan, id = headers["x-refold-plan"], headers["x-refold-conversation"]
+    assert json.loads(call(serving.url, "GET", f"/v1/recall/{plan}")[2])["messages"]
+    assert call(serving.url, "DELETE", f"/v1/sessions/{id}")[0] == 200
+    assert not json.loads(call(serving.url, "GET", f"/v1/recall/{plan}")[2])["messages"]
+    assert not json.loads(call(serving.url, "GET", "/v1/recall?q=word1x1")[2])["messages"]
+    assert call(serving.url, "GET", f"/v1/sessions/{id}")[0] == 404
+    assert json.loads(call(serving.url, "GET", "/v1/sessions")[2]) == {"sessions": []}
+
+
+def test_what_was_not_used_for_longer_than_the_retention_is_forgotten(gateway, tmp_path):
+    serving, _ = gateway(window=8_000, background=False, store=str(tmp_path / "g.db"), retention=0.4)
+    call(serving.url, body=chat(10))
+    end = time.monotonic() + 10
+    while json.loads(call(serving.url, "GET", "/v1/sessions")[2])["sessions"] and time.monotonic() < end:
+        time.sleep(0.05)
+    assert json.loads(call(serving.url, "GET", "/v1/sessions")[2]) == {"sessions": []}
