@@ -22,34 +22,44 @@ from refold.sessions import Session, open_store
 GOAL = 2.0  # times the cost of the smallest conversation
 
 
-def measured(where: str, tokens: int, turns: int, planned: bool) -> dict[str, float]:
-    """Milliseconds of a turn in a conversation of that many tokens: median, and of that the part outside the store."""
+def measured(where: str, sizes: list[int], turns: int, planned: bool) -> list[dict[str, float]]:
+    """Milliseconds of a turn in conversations of so many tokens: medians, and of those the part that writes.
+
+    The conversations take turns, so that a disk that is slow for a while is slow for all of them.
+    """
     with open_store(where) as store:
-        session = Session(store, f"s{tokens}{planned}", window=4_000_000, policy="opal")
-        session.append(sized(tokens))
-        if planned:
-            session.condense(session.ids[1], session.ids[1], "the task")
-        session.needs_compaction()
-        spent, written = [], []
+        talks = []
+        for tokens in sizes:
+            session = Session(store, f"s{tokens}{planned}", window=4_000_000, policy="opal")
+            session.append(sized(tokens))
+            if planned:
+                session.condense(session.ids[1], session.ids[1], "the task")
+            session.needs_compaction()
+            talks.append((session, tokens, [], []))
         gc.collect()
         for exchange in islice(exchanges(7), turns):
-            start = time.perf_counter()
-            session.append(exchange)
-            session.report({"prompt_tokens": tokens, "completion_tokens": 50})
-            stored = time.perf_counter()
-            assert not session.needs_compaction()
-            session.view()
-            spent.append(1000 * (time.perf_counter() - start))
-            written.append(1000 * (stored - start))
-        start = time.perf_counter()
-        again = Session(store, session.id, window=4_000_000, policy="opal")
-        opened = 1000 * (time.perf_counter() - start)
-        assert again.view() == session.view()
-        return {
-            "turn_ms": statistics.median(spent),
-            "of that append and report": statistics.median(written),
-            "open_ms": opened,
-        }
+            for session, tokens, spent, written in talks:
+                start = time.perf_counter()
+                session.append(exchange)
+                session.report({"prompt_tokens": tokens, "completion_tokens": 50})
+                stored = time.perf_counter()
+                assert not session.needs_compaction()
+                session.view()
+                spent.append(1000 * (time.perf_counter() - start))
+                written.append(1000 * (stored - start))
+        return [_row(store, *talk) for talk in talks]
+
+
+def _row(store, session, tokens, spent, written) -> dict[str, float]:
+    start = time.perf_counter()
+    again = Session(store, session.id, window=4_000_000, policy="opal")
+    opened = 1000 * (time.perf_counter() - start)
+    assert again.view() == session.view()
+    return {
+        "turn_ms": statistics.median(spent),
+        "of that append and report": statistics.median(written),
+        "open_ms": opened,
+    }
 
 
 def number(text: str) -> int:
@@ -67,11 +77,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         where = str(Path(folder) / "sessions.db") if given.store == "sqlite" else given.store
         for planned in (False, True):
-            first = None
-            for size in given.sizes.split(","):
-                row = measured(where, number(size), given.turns, planned)
-                first = first or row["turn_ms"]
-                rows.append({"tokens": size, "plan in force": planned, **row, "ratio": row["turn_ms"] / first})
+            sizes = given.sizes.split(",")
+            figures = measured(where, [number(size) for size in sizes], given.turns, planned)
+            rows += [
+                {"tokens": size, "plan in force": planned, **row, "ratio": row["turn_ms"] / figures[0]["turn_ms"]}
+                for size, row in zip(sizes, figures, strict=True)
+            ]
     if given.json:
         print(json.dumps(rows))
     else:
