@@ -10,7 +10,9 @@ from refold.errors import RefoldError
 from refold.limits.overflow import classify_error
 from refold.meter import Meter
 from refold.outside import Outside
+from refold.recovery import arecovering, recovering
 from refold.result import Check, Result
+from refold.sessions import Session, open_store
 
 __all__ = [
     "Budget",
@@ -22,18 +24,22 @@ __all__ = [
     "Policy",
     "RefoldError",
     "Result",
+    "Session",
     "Share",
     "Usage",
     "acompact",
     "aplan",
     "apply",
+    "arecovering",
     "check",
     "classify_error",
     "compact",
     "count",
     "dump_plan",
     "load_plan",
+    "open_store",
     "plan",
+    "recovering",
     "repair",
     "rewind",
     "violations",
