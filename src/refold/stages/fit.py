@@ -14,6 +14,7 @@ from refold.stages.draft import Draft
 from refold.stages.pin import lost, pins
 from refold.stages.refill import refill
 from refold.stages.regions import Regions, regions
+from refold.stages.select import select
 from refold.stages.shrink import Trail, shrink
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Fit(Pure, frozen=True):
     sentence is not made.
     """
 
-    newest: float = 0.5
+    newest: float = 0.2
     users: float = 0.5
 
     def edits(self, view: View, answers: tuple[object, ...] = ()) -> tuple[Edit, ...]:
@@ -62,6 +63,7 @@ class Fit(Pure, frozen=True):
         files = files_told(view)
         digest: Insert | None = None
         trail = Trail()
+        select(draft, areas, view.room - reserve, trail)
         for more in reversed(range(ROUNDS)):
             draft.add(0)
             shrink(draft, areas, view.room - reserve, int(view.room * self.users), trail)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from refold.stages.draft import Draft
     from refold.stages.regions import Regions
 
-__all__ = ["Trail", "shrink"]
+__all__ = ["ROOMY", "Trail", "lighten", "shrink"]
 
 ROOMY, TIGHT = 400, 48  # tokens to which one text is cut, at first and at last
 SHORT = 80  # characters of a long argument or an output in the newest batch, at last
@@ -53,14 +53,14 @@ def shrink(draft: Draft, areas: Regions, target: int, users: int, trail: Trail) 
     old, newer = range(areas.tail), range(areas.tail, len(every))
     trail.pictures += strip_seen(draft, areas.fresh)
     calm = [place for place in newer if place not in areas.fresh]
-    _lighten(draft, old, target, trail, areas)
+    lighten(draft, old, target, trail, areas)
     trail.segments += hide_segments(draft, areas, old, target)
     trail.segments += hide_segments(draft, areas, old, target, inner=True)
     _limit_users(draft, areas, target, users, trail)
     trail.moves += cut_results(draft, newer, target, ROOMY)
     trail.moves += shorten_calls(draft, newer, target)
     trail.moves += cut_texts(draft, _assistants(draft, every), target, ROOMY)
-    _lighten(draft, calm, target, trail, areas)
+    lighten(draft, calm, target, trail, areas)
     trail.segments += hide_segments(draft, areas, every, target)
     trail.segments += hide_segments(draft, areas, every, target, inner=True)
     trail.users += hide_users(draft, areas, target)
@@ -75,7 +75,8 @@ def shrink(draft: Draft, areas: Regions, target: int, users: int, trail: Trail) 
     trail.moves += cut_texts(draft, areas.users[-1:], target, TIGHT)
 
 
-def _lighten(draft: Draft, places: Sequence[int], target: int, trail: Trail, areas: Regions) -> None:
+def lighten(draft: Draft, places: Sequence[int], target: int, trail: Trail, areas: Regions) -> None:
+    """Make places lighter, cheapest loss first, until the draft meets the target."""
     trail.moves += clear_results(draft, places, target)
     trail.moves += shorten_calls(draft, places, target)
     trail.moves += drop_reasoning(draft, places, target, areas.newest_user)

@@ -1,0 +1,239 @@
+"""Judging a compaction without a model: what the rest of a recording needed, and what of it is still there.
+
+All functions are pure, over messages: the *history* before a cut, the *future* after it, and what was *kept* of the
+history. Shares are from 0 to 1, and 1 where nothing was asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from refold.core.messages import Text, ToolCall, texts
+from refold.salience.atoms import WEIGHTS, atoms_of, kind_of, spoken
+from refold.stages.facts import files_of, reads, writes
+from refold.stages.outline import call_line
+from refold.stages.pin import pins_of, said_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from refold.core.messages import Message
+
+__all__ = [
+    "Recall",
+    "artifact_trail",
+    "atoms_in",
+    "constraints_kept",
+    "copy_precision",
+    "edit_anchors",
+    "lines_kept",
+    "needed_atoms",
+    "recall",
+    "strings_in",
+]
+
+ANCHOR = 8  # characters of a line that is worth finding: braces and blanks are everywhere
+OLD_TEXT = frozenset({"old_string", "old_str", "oldText", "old_text", "oldString", "search"})
+
+
+class Recall(Struct, frozen=True):
+    """Shares of the needed weight: what is present, what a pointer still leads to, what is lost for good."""
+
+    present: float
+    pointed: float = 0.0
+    lost: float = 0.0
+
+    @property
+    def recoverable(self) -> float:
+        """Return what is present, and half of what a pointer leads to."""
+        return self.present + self.pointed / 2
+
+
+def needed_atoms(history: Sequence[Message], future: Sequence[Message]) -> dict[str, float]:
+    """Return what the future needed of the history, with weights: the test of a memory.
+
+    Needed is what the history has, no user or system message says, and the assistant writes after the cut before a
+    tool or a user has shown it again. Weights are by kind: path 1.5, dotted 1.2, name 1.0, number 0.6.
+    """
+    known = frozenset().union(*(atoms_in(message) for message in history))
+    shown: set[str] = set()
+    for message in history:
+        if message.role in ("system", "user"):
+            shown |= _words(message)
+    needed: dict[str, float] = {}
+    for message in future:
+        found = atoms_in(message)
+        if message.role == "assistant":
+            needed.update((atom, WEIGHTS[kind_of(atom)]) for atom in sorted((found & known) - shown))
+        shown |= found
+    return needed
+
+
+def recall(needed: Mapping[str, float], history: Sequence[Message], kept: Sequence[Message]) -> Recall:
+    """Return which share of the needed weight is present, which a pointer leads to, and which is lost.
+
+    A pointer is the path or the call, named in what was kept, of a tool call that wrote or showed the atom.
+    """
+    total = sum(needed.values())
+    if not total:
+        return Recall(1.0)
+    held = frozenset().union(*(atoms_in(message) for message in kept))
+    absent = needed.keys() - held
+    said = "\n".join(text for message in kept for text in texts(message))
+    reachable = set(absent & frozenset().union(*_reachable(history, said))) if absent else set()
+    present, pointed = (sum(needed[atom] for atom in atoms) / total for atoms in (needed.keys() & held, reachable))
+    return Recall(present, pointed, max(1 - present - pointed, 0.0))
+
+
+def edit_anchors(history: Sequence[Message], future: Sequence[Message]) -> tuple[str, ...]:
+    """Return the lines that later edits quote as old text, that the history has and nothing after it showed again."""
+    known = _lines_of(history)
+    shown: set[str] = set()
+    found: dict[str, None] = {}
+    for message in future:
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                lines = [line for old in _old_texts(part) for line in old.split("\n")]
+                found.update(dict.fromkeys(line for line in map(_plain, lines) if line in known and line not in shown))
+        shown |= _lines_of([message])
+    return tuple(line for line in found if len(line) >= ANCHOR)
+
+
+def lines_kept(lines: Sequence[str], kept: Sequence[Message]) -> float:
+    """Return which share of lines is still there word for word, blanks at their ends and line numbers aside."""
+    there = _lines_of(kept)
+    return sum(line in there for line in lines) / len(lines) if lines else 1.0
+
+
+def artifact_trail(history: Sequence[Message], kept: Sequence[Message]) -> tuple[float, float]:
+    """Return precision and recall of the files that what was kept names as changed, against the calls of history."""
+    _, true = files_of(history)
+    _, told = files_of(kept)
+    right = len(set(true) & set(told))
+    return (right / len(set(told)) if told else 1.0), (right / len(set(true)) if true else 1.0)
+
+
+def constraints_kept(history: Sequence[Message], kept: Sequence[Message], planted: Iterable[str] = ()) -> float:
+    """Return which share of the sentences that set a limit is kept word for word in words of users or notes."""
+    wanted = dict.fromkeys(planted) or dict.fromkeys(
+        sentence
+        for message in history
+        if message.role in ("user", "system") and message.note is None
+        for part in message.parts
+        if isinstance(part, Text)
+        for sentence in pins_of(part.text)
+    )
+    said = " ".join(said_in(kept).split())
+    return sum(" ".join(sentence.split()) in said for sentence in wanted) / len(wanted) if wanted else 1.0
+
+
+def copy_precision(history: Sequence[Message], kept: Sequence[Message]) -> float:
+    """Return which share of the atoms in what was kept, numbers aside, stands in the history: what was not invented."""
+    source = frozenset().union(*(atoms_in(message) for message in history))
+    made = {atom for message in kept for atom in atoms_in(message) if kind_of(atom) != "number"}
+    spoken_of = {part for atom in source for part in (atom, *atom.split("/"), *atom.split("."))}
+    whole = "\n".join(text for message in history for text in texts(message))
+    invented = [atom for atom in made if atom not in spoken_of and atom not in whole and atom not in _names(history)]
+    return 1 - len(invented) / len(made) if made else 1.0
+
+
+def strings_in(call: ToolCall) -> Iterator[str]:
+    """Yield the texts in a call's arguments, numbers as text."""
+    yield from _strings(_decoded(call.arguments))
+
+
+def atoms_in(message: Message) -> frozenset[str]:
+    """Return the atoms of a message's words, calls and output; the message remembers them."""
+    found: frozenset[str] | None = message.__dict__.get("atoms")
+    if found is None:
+        calls = "\n".join(spoken(part) for part in message.parts if isinstance(part, ToolCall))
+        found = _words(message) | atoms_of("\n".join((calls, *(result.text for result in message.results))))
+        message.__dict__["atoms"] = found
+    return found
+
+
+def _words(message: Message) -> frozenset[str]:
+    return atoms_of("\n".join(part.text for part in message.parts if isinstance(part, Text)))
+
+
+def _names(messages: Sequence[Message]) -> frozenset[str]:
+    return frozenset(part.name for message in messages for part in message.parts if isinstance(part, ToolCall))
+
+
+def _reachable(history: Sequence[Message], said: str) -> Iterator[frozenset[str]]:
+    """Yield the atoms of every call, with its output, that what was kept still points to."""
+    open_: dict[str, ToolCall] = {}
+    for message in history:
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                open_[part.call_id or part.name] = part
+                if any(path in said for path in writes(part)):
+                    yield atoms_of(spoken(part))
+        for result in message.results:
+            call = open_.get(result.call_id or result.name)
+            if call is not None:
+                ref = reads(call)
+                if (ref is not None and ref.path in said) or call_line(call, result) in said:
+                    yield atoms_of(result.text)
+
+
+def _lines_of(messages: Iterable[Message]) -> set[str]:
+    """Return the lines of messages without line numbers and blanks around, those inside the arguments of calls too."""
+    found: set[str] = set()
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                found.update(_plain(line) for text in strings_in(part) for line in text.split("\n"))
+            elif isinstance(part, Text):
+                found.update(map(_plain, part.text.split("\n")))
+        for result in message.results:
+            found.update(map(_plain, result.text.split("\n")))
+    return found
+
+
+def _plain(line: str) -> str:
+    number, arrow, rest = line.partition("→")
+    if not arrow:
+        number, arrow, rest = line.partition("\t")
+    return (rest if arrow and number.strip().isdigit() else line).strip()
+
+
+def _old_texts(call: ToolCall) -> Iterator[str]:
+    waiting = [_decoded(call.arguments)]
+    while waiting:
+        match waiting.pop():
+            case dict() as value:
+                yield from (inner for key, inner in value.items() if key in OLD_TEXT and isinstance(inner, str))
+                waiting += [inner for inner in value.values() if isinstance(inner, dict | list)]
+            case list() as value:
+                waiting += value
+            case _:
+                pass
+
+
+def _strings(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case bool():
+            pass
+        case int() | float():
+            yield str(value)
+        case dict():
+            for inner in value.values():
+                yield from _strings(inner)
+        case list():
+            for inner in value:
+                yield from _strings(inner)
+        case _:
+            pass
+
+
+def _decoded(arguments: str) -> Any:
+    try:
+        return json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments

@@ -1,0 +1,224 @@
+"""Selecting: what of the old part comes back, by predicted need for its size: batches, calls, and lines of output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+
+from refold.core.messages import Patch, Reasoning, Text, ToolCall
+from refold.salience.atoms import mentions_of, names_of, spoken
+from refold.salience.cover import Unit, choose
+from refold.salience.model import needs, worths
+from refold.salience.segments import Segment, segments, shown
+from refold.stages.moves import Move, cut_texts, hide_segments, kept_words, original_result, strip_seen
+from refold.stages.outline import call_line
+from refold.stages.replacing import with_words
+from refold.stages.shrink import ROOMY, lighten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from refold.core.messages import Message
+    from refold.stages.draft import Draft
+    from refold.stages.regions import Regions
+    from refold.stages.shrink import Trail
+
+__all__ = ["PARTS", "select"]
+
+PARTS = "[parts of the output]"
+MARKER = "\n[… 100 lines left out …]"  # what a segment on its own needs beside it
+ROUNDS = 4  # of choosing, until the room is filled
+SLACK = 0.01  # of the room that may stay empty
+SHORT, WRONG = (
+    2_000,
+    0.02,
+)  # characters of a short error, and its worth by token: it comes back before most other output
+NEWER = 2e-5  # worth by token of the newest text above the oldest: it settles what need does not
+
+
+class Lines(Struct, frozen=True):
+    """Lines of an output or of a user's turn that a move has taken away."""
+
+    place: int
+    move: Move
+    segment: Segment
+
+
+Choice: TypeAlias = range | Move | Lines
+
+
+def select(draft: Draft, areas: Regions, room: int, trail: Trail) -> bool:
+    """Empty the old part, then bring back what is likeliest needed, each for its size; tell whether it fits the room.
+
+    Batches come back whole or without the bulk of their output, long arguments whole, output as whole lines in their
+    order with markers between. Long turns of users keep their beginning and every pinned sentence.
+    Where even the emptied old part leaves too much, nothing comes back: the order of loss has to go on.
+    """
+    old = range(areas.tail)
+    trail.pictures += strip_seen(draft, areas.fresh)
+    if draft.total <= room:
+        return True
+    lighten(draft, old, 0, trail, areas)
+    turns = [place for place in areas.users[1:-1] if place < areas.tail]
+    trail.moves += cut_texts(draft, turns, 0, ROOMY)
+    trail.segments += hide_segments(draft, areas, old, 0)
+    trail.segments += hide_segments(draft, areas, old, 0, inner=True)
+    if draft.total > room:
+        return False
+    said = [message for message in draft.view.transcript.messages if message.note is None]
+    covered = {
+        atom
+        for message, gone in zip(draft.messages, draft.hidden, strict=True)
+        if not gone
+        for atom in mentions_of(message).every
+    }
+    units = list(_units(draft, trail))
+    worth = worths(needs(said))
+    chosen: list[Choice] = []
+    for _ in range(ROUNDS):  # neighbors merge, so that what was chosen is smaller than its parts
+        more = [unit for unit in units if not unit.taken] if draft.total < room - int(room * SLACK) else []
+        found = choose(more, worth, covered, room - draft.total)
+        if not found:
+            break
+        chosen += [unit.of for unit in found]
+        _show(draft, chosen, len(found))
+        while draft.total > room and found:
+            over = draft.total - room
+            dropped: list[Choice] = []
+            while found and over > 0:
+                over -= int(found.pop().cost)
+                dropped.append(chosen.pop())
+            _take_back(draft, dropped, chosen)
+    _settle(draft, trail, chosen)
+    return True
+
+
+def _units(draft: Draft, trail: Trail) -> Iterator[Unit]:
+    """Yield what can come back, newest first: each hidden batch, then what its messages lost."""
+    moves: dict[int, list[Move]] = {}
+    for move in trail.moves:
+        moves.setdefault(move.place, []).append(move)
+    newer = NEWER / max(len(draft.base), 1)
+    batch_of: dict[int, Unit] = {}
+    for batch in reversed(trail.segments):
+        atoms = frozenset(atom for place in batch for atom in mentions_of(draft.messages[place]).every)
+        unit = Unit(batch, max(draft.size(batch), 1), atoms, extra=newer * batch.start)
+        batch_of.update(dict.fromkeys(batch, unit))
+        yield unit
+    for place in sorted(moves, reverse=True):
+        for move in moves[place]:
+            for of, cost, atoms in _pieces(draft, move):
+                extra = (
+                    WRONG
+                    if move.result and move.result.is_error and len(_text_of(draft, move)) <= SHORT
+                    else newer * place
+                )
+                yield Unit(of, max(cost, 1), atoms, batch_of.get(place), extra)
+
+
+def _pieces(draft: Draft, move: Move) -> Iterator[tuple[Choice, float, frozenset[str]]]:
+    """Yield the parts in which what a move took away can come back, with their tokens and atoms."""
+    text = _text_of(draft, move)
+    if text:
+        count = draft.view.counter.text
+        tokens, marker = count(text) / len(text), count(MARKER)
+        for segment in _segments(draft, move, text):
+            yield Lines(move.place, move, segment), segment.chars * tokens + marker, segment.atoms
+        return
+    paths = {patch.at for patch in move.patches}
+    parts = [part for part in draft.base[move.place].parts if part.at in paths]
+    if not any(isinstance(part, Reasoning) for part in parts):
+        atoms = frozenset(atom for part in parts if isinstance(part, ToolCall) for atom in names_of(spoken(part)))
+        yield move, move.saved, atoms
+
+
+def _text_of(draft: Draft, move: Move) -> str:
+    return original_result(draft, move.place, move.result).text if move.result else move.words
+
+
+def _segments(draft: Draft, move: Move, text: str) -> tuple[Segment, ...]:
+    """Return the segments of a text; the message where it was said remembers them."""
+    said: Message | None = draft.view.original(draft.base[move.place].id)
+    known = (said or draft.base[move.place]).__dict__.setdefault("segments", {})
+    key = move.patches[0].at, len(text)
+    if key not in known:
+        known[key] = segments(text)
+    found: tuple[Segment, ...] = known[key]
+    return found
+
+
+def _show(draft: Draft, chosen: Sequence[Choice], last: int) -> None:
+    """Show the last of the chosen, beside those that are shown."""
+    touched: dict[int, Move] = {}
+    for choice in chosen[-last:]:
+        match choice:
+            case range():
+                draft.show(choice)
+            case Move(place=place, patches=patches):
+                draft.undo(place, (patch.at for patch in patches))
+            case Lines(move=move):
+                touched[id(move)] = move
+    _show_touched(draft, touched, chosen)
+
+
+def _take_back(draft: Draft, dropped: Sequence[Choice], chosen: Sequence[Choice]) -> None:
+    """Take away again what did not fit; what is chosen stays."""
+    touched: dict[int, Move] = {}
+    for choice in dropped:
+        match choice:
+            case range():
+                draft.hide(choice)
+            case Move(place=place, patches=patches):
+                draft.change(place, patches)
+            case Lines(move=move):
+                touched[id(move)] = move
+    _show_touched(draft, touched, chosen)
+
+
+def _show_touched(draft: Draft, touched: Mapping[int, Move], chosen: Sequence[Choice]) -> None:
+    lines: dict[int, list[Segment]] = {key: [] for key in touched}
+    for choice in chosen:
+        if isinstance(choice, Lines) and id(choice.move) in lines:
+            lines[id(choice.move)].append(choice.segment)
+    for key, move in touched.items():
+        _show_lines(draft, move, lines[key])
+
+
+def _show_lines(draft: Draft, move: Move, some: Sequence[Segment]) -> None:
+    """Show lines of a text in place of what a move left of it; all of it as it was where all lines are chosen."""
+    draft.undo(move.place, [patch.at for patch in move.patches])
+    text = _text_of(draft, move)
+    if not some:
+        draft.change(move.place, move.patches)
+    elif move.result:
+        count, whole = sum(segment.stop - segment.start for segment in some), text.count("\n") + 1
+        if count < whole:
+            line = call_line(draft.view.call_of(draft.base[move.place], move.result), move.result)
+            opening = f"{PARTS} {line}, {count:,} of {whole:,} lines"
+            draft.change(move.place, with_words(move.result, f"{opening}\n{shown(text, some)}"))
+    else:
+        draft.change(move.place, [Patch(move.patches[0].at, Text(shown(text, _with_kept(draft, move, text, some))))])
+
+
+def _with_kept(draft: Draft, move: Move, text: str, some: Sequence[Segment]) -> list[Segment]:
+    """Add the beginning of a user's turn, and the lines with its pinned sentences, to the chosen ones."""
+    pinned = kept_words(draft, move.place, text)
+    lines = text.split("\n")
+    kept = {segment.start: segment for segment in some}
+    for segment in _segments(draft, move, text):
+        words = "\n".join(lines[segment.start : segment.stop])
+        if segment.start == 0 or any(sentence in words for sentence in pinned):
+            kept[segment.start] = segment
+    return list(kept.values())
+
+
+def _settle(draft: Draft, trail: Trail, chosen: Sequence[Choice]) -> None:
+    """Leave in the trail what can still come back whole: batches that are hidden, moves that nothing was chosen of."""
+    trail.segments[:] = [batch for batch in trail.segments if all(draft.hidden[place] for place in batch)]
+    done: Mapping[int, Move] = {
+        id(move): move
+        for choice in chosen
+        if (move := choice.move if isinstance(choice, Lines) else choice) and isinstance(move, Move)
+    }
+    trail.moves[:] = [move for move in trail.moves if id(move) not in done]
