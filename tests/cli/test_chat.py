@@ -64,7 +64,12 @@ def answered(received: Received) -> Answer | Fault | str:
     """Answer by the last word of what was said."""
     if not received.tools:
         headings = dict.fromkeys(HEADING.findall("\n".join(map(text_of, received.messages))))
-        return "\n\n".join(f"{heading}\nNotes were read." for heading in headings) or "Notes were read."
+        return (
+            "\n\n".join(
+                f"{heading}\nNotes were read, and what they say is known to all who were there." for heading in headings
+            )
+            or "Notes were read."
+        )
     last = received.messages[-1]
     if last.results:
         return f"The tool said: {last.results[0].text[-300:]}"
@@ -116,6 +121,15 @@ def test_tools_work_in_the_folder_and_not_outside_of_it(desk: Desk) -> None:
         person.says("WRITE it")
     assert (desk.folder / "made.txt").read_text() == "made\n"
     assert not any("hidden treasure" in str(received.body) for received in desk.provider.received)
+
+
+def test_anthropic_is_spoken_too_and_a_session_keeps_its_wire(desk: Desk) -> None:
+    (desk.folder / "notes.txt").write_text("the cat is grey\n")
+    first = desk.pipes("READ it\n", "--base-url", desk.provider.url, "--wire", "anthropic", "--session", "cat")
+    assert first.stdout == "I look.\nThe tool said: the cat is grey\n"
+    desk.pipes("and now\n", "--base-url", desk.provider.url, "--session", "cat")
+    assert {received.wire for received in desk.provider.received} == {"anthropic"}
+    refused(desk.pipes("hi\n", "--session", "cat", "--wire", "openai-chat"), 2, "--wire")
 
 
 def test_a_command_runs_only_after_a_person_has_agreed(desk: Desk) -> None:

@@ -7,7 +7,7 @@ import pytest
 from click.testing import Result
 
 import refold.policies
-from refold.cli.main import COMMANDS, cli
+from refold.cli.main import COMMANDS, MODULES, cli
 from refold.cli.options import Goal, Tokens
 
 Run = Callable[..., Result]
@@ -34,7 +34,8 @@ def test_the_group_lists_exactly_its_modules() -> None:
         for path in place.glob("*.py")
         if "\ncommand = " in path.read_text() or "def command(" in path.read_text()
     }
-    assert modules == set(COMMANDS)
+    assert modules == {MODULES.get(name, name) for name in COMMANDS}
+    assert cli.get_command(None, "loop") is cli.get_command(None, "chat")  # type: ignore[arg-type]
     assert cli.get_command(None, "absent") is None  # type: ignore[arg-type]
 
 

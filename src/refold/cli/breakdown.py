@@ -92,4 +92,4 @@ def _legend(part: Share, limit: int, *, coloured: bool) -> None:
         show.line(f"{part.sign} {figures}")
         return
     sign = "·" if part.name == FREE[0] else "■"
-    show.terminal().print(Text(sign, part.colour) + Text(f" {figures}", ""), soft_wrap=True)
+    show.terminal().print(Text.assemble((sign, part.colour), f" {figures}"), soft_wrap=True)

@@ -13,15 +13,18 @@ from refold.cli import kept, options
 if TYPE_CHECKING:
     from refold.cli.chatting import Chat
     from refold.config import Settings
+    from refold.outside.clients import Client, Wire
     from refold.sessions import Head, Store
 
 PROMPT = "› "
+WIRES = ("openai-chat", "anthropic")
 HISTORY = 2_000  # lines that are remembered for the arrow keys
 
 
 @click.command("chat")
 @click.option("-m", "--model", metavar="ID", help="Model; by default what is configured.")
 @click.option("--base-url", metavar="URL", help="Where it is asked; by default the provider's own address.")
+@click.option("--wire", type=click.Choice(WIRES), help="How it is spoken to; told from model and URL.")
 @click.option("-p", "--policy", metavar="NAME", help="Policy by name, or a file with one; by default refold.")
 @click.option(
     "--compact-threshold", type=options.Goal(), help="Compact from this share of the input budget on, or these tokens."
@@ -34,7 +37,7 @@ HISTORY = 2_000  # lines that are remembered for the arrow keys
 @click.option("-C", "--folder", metavar="PATH", default=".", help="Folder for the tools; by default this one.")
 @click.option("-y", "--yes", is_flag=True, help="Run commands of the shell without asking.")
 @kept.option
-def command(session: str | None, folder: str, *, resume: bool, yes: bool, **given: Any) -> int:
+def command(session: str | None, folder: str, wire: Wire | None, *, resume: bool, yes: bool, **given: Any) -> int:
     """Talk with an agent that has file tools for one folder and a shell that asks first.
 
     The conversation is kept, and compacted when it is due; `/help` lists the commands in it. The key is taken from
@@ -49,7 +52,7 @@ def command(session: str | None, folder: str, *, resume: bool, yes: bool, **give
     with ExitStack() as stack:
         store = stack.enter_context(kept.stored(None, settings))
         head, id = _chosen(store, session, resume=resume)
-        client = _client(settings, head)
+        client = _client(settings, head, wire)
         stack.callback(client.close)
 
         from refold.cli.chatting import Chat, data_folder
@@ -98,15 +101,17 @@ def _chosen(store: Store, session: str | None, *, resume: bool) -> tuple[Head | 
     return head, head.id
 
 
-def _client(settings: Settings, head: Head | None) -> Any:
+def _client(settings: Settings, head: Head | None, wire: Wire | None) -> Client:
     from refold.errors import UsageError
     from refold.outside.clients import client
 
     assert settings.model is not None
-    if head is not None and head.format not in ("openai-chat", "anthropic"):
+    if head is not None and head.format not in WIRES:
         raise UsageError(f"session {head.id} has messages of {head.format}, in which no client here speaks")
-    wire: Any = head.format if head is not None else None
-    return client(settings.model, settings.base_url, wire=wire)
+    if head is not None and wire not in (None, head.format):
+        raise UsageError(f"session {head.id} has messages of {head.format}: leave --wire out, or begin another")
+    spoken: Any = head.format if head is not None else wire
+    return client(settings.model, settings.base_url, wire=spoken)
 
 
 def _greet(chat: Chat, head: Head | None) -> None:

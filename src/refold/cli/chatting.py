@@ -33,13 +33,17 @@ if TYPE_CHECKING:
     from refold.cli.screen import Screen
     from refold.config import Settings
     from refold.core.messages import Message
+    from refold.core.policy import Policy
     from refold.outside.clients import Client, OnText, Reply
     from refold.result import Check
     from refold.sessions import Store
 
 __all__ = ["Answering", "Chat", "data_folder"]
 
-FOREIGN = frozenset({"openai", "anthropic", "httpx", "httpcore", "json", "pydantic_core", "builtins"})
+ANSWER = 16_384  # tokens an answer may have in a large window
+FOREIGN = frozenset(
+    {"openai", "anthropic", "httpx", "httpcore", "json", "pydantic_core"}
+)  # whose errors are a provider's
 
 
 def data_folder() -> Path:
@@ -121,7 +125,7 @@ class Chat:
             self.client, policy=policy, settings=settings, session=self.session, tools=self.tools, system=self.system,
             files=self._files, folder=self._outputs_folder,
             observers=(self.screen,), on_text=self.screen.text, summarize=self._summarizer(), windows=self._windows,
-            sleep=self._wait,
+            sleep=self._wait, max_output=self._most(policy),
         )  # fmt: skip
 
     def choose(self, policy: str) -> None:
@@ -151,7 +155,7 @@ class Chat:
             self.session.refresh()
             raise
         except Exception as error:
-            if type(error).__module__.split(".")[0] not in FOREIGN:
+            if type(error).__module__.split(".")[0] not in FOREIGN and not isinstance(error, OSError):
                 raise
             raise failure(error, self.client) from error
         finally:
@@ -209,6 +213,14 @@ class Chat:
             "format": self.client.format, "policy": self.session.policy, "budget": Budget(window, window - limit),
             "model": self.client.model, "system": self.system, "tools": definitions(self.tools, self.client.format),
         }  # fmt: skip
+
+    def _most(self, policy: Policy) -> int | None:
+        """Return the tokens an answer may have, where a request must say it: within what the window keeps for it."""
+        if self.client.format != "anthropic":
+            return None
+        known = self.settings.window_of(self.client.model)
+        most = min(ANSWER, known.output_cap or ANSWER)
+        return min(most, policy.reserve(known.window, None)) or most
 
     def _wait(self, seconds: float) -> None:
         said = f"The provider did not answer; trying again in {seconds:.0f} s"

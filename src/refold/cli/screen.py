@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Screen", "readable"]
 
 TARGETS = 5  # of a compaction, that its card names
+HEADS = ("largest", ">characters", "", ">after", "", "by")  # `>` stands over numbers
 SAYS = 88  # characters of a call that are shown
 STOP = "/stop"
 
@@ -248,15 +249,21 @@ def _card(card: DoneCard, about: str) -> Any:
     from rich.text import Text
 
     largest = sorted(card.targets, key=lambda target: target.compacted - target.original)[:TARGETS]
-    rows = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
-    for just in ("left", "right", "left", "right", "right", "left"):
-        rows.add_column(justify=just, no_wrap=True)
+    rows = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for head in HEADS:
+        rows.add_column(head.lstrip(">"), justify="right" if head.startswith(">") else "left", no_wrap=True)
     for target in largest:
         rows.add_row(*_row(target), style="dim")
     more = len(card.targets) - len(largest)
     rest = [Text(f"and {more:,} more", style="dim")] if more > 0 else []
-    head = [Text(card.line, style="bold green"), Text(about)]
-    return Panel(Group(*head, rows, *rest), box=box.ROUNDED, border_style="green", expand=False, padding=(0, 1))
+    first = [Text(card.line, style="bold green"), Text(about)]
+    return Panel(
+        Group(*first, *([rows] if largest else []), *rest),
+        box=box.ROUNDED,
+        border_style="green",
+        expand=False,
+        padding=(0, 1),
+    )
 
 
 def _row(target: Target) -> tuple[str, ...]:
