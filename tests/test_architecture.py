@@ -48,7 +48,10 @@ MAY_IMPORT = {
     "rules": {"core", "rules"},
     "prompts": {"prompts"},
     "salience": {"core", "salience"},
-    "replay": {"core", "salience", "stages", "replay"},
+    "replay": {
+        *("core", "formats", "policies", "stages", "salience", "limits", "counting", "outside", "request", "result"),
+        *("api", "transcripts", "replay"),
+    },
     "stages": {"core", "rules", "prompts", "salience", "stages"},
     "policies": {"core", "stages", "prompts", "policies"},
     "formats": {"core", "rules", "formats"},

@@ -86,12 +86,13 @@ def explained(found: Recorded, tariff: Tariff, stamps: Sequence[Stamp] = ()) -> 
             "`refold replay` estimates it"
         )
     told = list(stamps) or [Stamp()] * len(found.usage)
+    cached = any(report.cache_read or report.cache_write for report in found.usage)
     calls: list[Call] = []
     breaks: list[Break] = []
     for place, report in enumerate(found.usage):
         tokens = Tokens(report.prompt, report.cache_read, report.cache_write, report.completion)
         since = _since(told, place)
-        cause = _cause(found, place, told, tariff) if place else ""
+        cause = _cause(found, place, told, tariff) if place and cached else ""
         calls.append(Call(report.covers, tokens, tariff.spent(tokens, long=told[place].long), since, cause))
         if cause:
             again = max(min(found.usage[place - 1].prompt, report.prompt) - report.cache_read, 0)
@@ -99,7 +100,7 @@ def explained(found: Recorded, tariff: Tariff, stamps: Sequence[Stamp] = ()) -> 
             kept = tariff.spent(Tokens(again, again))
             breaks.append(Break(place, cause, again, price.dollars - kept.dollars))
     broken = {each.call: found.usage[each.call].cache_read for each in breaks}
-    made = simulated(found, tariff, told, broken)
+    made = simulated(found, tariff, told, broken) if cached else calls
     bill, again_bill = _sum(calls), _sum(made)
     difference = again_bill.spent.dollars / bill.spent.dollars - 1 if bill.spent.dollars else 0.0
     reasons = _reasons(calls, made, tariff) if abs(difference) > CLOSE else ()
@@ -203,4 +204,3 @@ def _sum(calls: Sequence[Call]) -> Bill:
         sum(each.written for each in tokens), sum(each.output for each in tokens),
     )  # fmt: skip
     return Bill(len(calls), total, sum((call.spent for call in calls), Spent()))
-

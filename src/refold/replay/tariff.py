@@ -51,6 +51,9 @@ class Given(Struct, frozen=True):
     cache_write: float | None = None
 
 
+NONE = Given()
+
+
 class Tokens(Struct, frozen=True):
     """One call in tokens: the whole prompt, what of it was read from the cache and put into it, and the answer."""
 
@@ -130,7 +133,7 @@ def rules_for(model: str) -> CacheRules | None:
     return next((rules for rules in _table().rules if re.match(rules.models, name)), None)
 
 
-def tariff_for(model: str | None, given: Given = Given(), *, cached: bool = True) -> Tariff:
+def tariff_for(model: str | None, given: Given = NONE, *, cached: bool = True) -> Tariff:
     """Return what a model costs; prices the user names win over the table's.
 
     `cached` says that prices of the cache are needed too.

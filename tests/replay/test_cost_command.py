@@ -1,0 +1,75 @@
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from refold.cli.main import cli
+
+USAGE = [(10_000, 0), (11_000, 10_000), (12_000, 0)]
+
+
+@pytest.fixture
+def run():
+    def invoke(*args):
+        result = CliRunner().invoke(cli, [str(arg) for arg in args])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return invoke
+
+
+def session(path, model="claude-opus-4-5", usage=USAGE):
+    lines = []
+    for number, (prompt, read) in enumerate(usage):
+        counts = {"input_tokens": 0, "cache_read_input_tokens": read, "cache_creation_input_tokens": prompt - read}
+        answer = {"id": f"a{number}", "role": "assistant", "content": [{"type": "text", "text": f"answer {number}"}]}
+        answer |= {"model": model, "usage": counts | {"output_tokens": 100}}
+        lines.append({"type": "user", "message": {"role": "user", "content": f"question {number}"}})
+        lines.append({"type": "assistant", "message": answer})
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+def test_a_bill_is_explained_with_its_breaks_and_the_check(run, tmp_path):
+    result = run("cost", session(tmp_path / "s.jsonl"))
+    assert result.exit_code == 0
+    for said in ("read from the cache", "nothing was found", "simulated, with the file's breaks", "+0.00%"):
+        assert said in result.output
+
+
+def test_every_call_is_shown_when_asked_for(run, tmp_path):
+    shown = run("cost", session(tmp_path / "s.jsonl"), "--calls").output
+    assert "12,000" in shown.split("Calls\n")[1]
+
+
+def test_json_has_the_calls_the_bill_and_the_breaks(run, tmp_path):
+    told = json.loads(run("cost", session(tmp_path / "s.jsonl"), "--json").output)
+    assert [call["tokens"]["prompt"] for call in told["calls"]] == [10_000, 11_000, 12_000]
+    assert told["breaks"][0]["tokens"] == 11_000
+    assert told["bill"]["calls"] == 3
+
+
+def test_several_files_are_a_table_and_one_without_a_price_is_named(run, tmp_path):
+    session(tmp_path / "a.jsonl")
+    session(tmp_path / "b.jsonl", model="nobody-knows-this")
+    result = run("cost", tmp_path)
+    assert result.exit_code == 0
+    assert "total of 1" in result.output
+    assert "b.jsonl" in result.stderr
+
+
+def test_an_unknown_price_ends_with_two_and_says_how_to_name_it(run, tmp_path):
+    result = run("cost", session(tmp_path / "s.jsonl", model="nobody-knows-this"))
+    assert result.exit_code == 2
+    assert "--price-input" in result.stderr
+    named = ("--price-input", "1", "--price-output", "2", "--price-cache-read", "0.1")
+    assert run("cost", tmp_path / "s.jsonl", *named).exit_code == 0
+
+
+def test_a_file_without_usage_ends_with_two(run, tmp_path):
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps([{"role": "user", "content": "hello"}, {"role": "assistant", "content": "yes"}]))
+    result = run("cost", path, "-m", "gpt-5.5")
+    assert result.exit_code == 2
+    assert "no usage reports" in result.stderr
