@@ -3,6 +3,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -293,6 +294,33 @@ def test_a_turn_is_stopped_between_two_calls(desk: Desk) -> None:
         assert not (desk.folder / "two.txt").exists()
         assert "You said: go on" in person.says("go on")
     assert not desk.provider.received[-1].violations
+
+
+def test_a_turn_is_stopped_while_the_model_writes(tmp_path: Path) -> None:
+    typed = threading.Event()
+
+    def slowly(received: Received) -> Answer:
+        typed.wait(PATIENCE)
+        if received.number > 1:
+            return Answer("Fine.")
+        return Answer("I write on. " * 20, [("bash", {"command": "touch made.txt"})])
+
+    with ScriptedProvider(behave=slowly) as provider:
+        desk = Desk(tmp_path, provider)
+        with desk.chat("--yes") as person:
+            person.types("begin")
+            person.sees("begin")
+            while not provider.received:
+                time.sleep(0.02)
+            person.types("/stop")
+            person.types("and then this")
+            typed.set()
+            person.sees("Stopping after what is being done now")
+            person.sees("Stopped; calls that were still open were not done")
+            person.sees("› and then this")  # what was typed meanwhile is said next
+            person.sees("› ")
+        assert "Not done: the turn was stopped" in str(provider.received[-1].body["messages"])
+        assert not provider.received[-1].violations
 
 
 def test_a_process_that_was_killed_in_a_call_is_resumed(desk: Desk) -> None:

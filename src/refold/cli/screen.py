@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from refold.agent.cards import DoneCard, FailedCard, StartedCard
-from refold.agent.events import SessionRenewed, ToolFinished, ToolStarted, Warned
+from refold.agent.events import SessionRenewed, ToolFinished, ToolStarted, TurnEnded, Warned
 from refold.cli import show
 
 if TYPE_CHECKING:
@@ -67,6 +67,10 @@ class Screen:
                 self.beside(text, "yellow")
             case SessionRenewed(new=new):
                 self.beside(f"The session goes on as {new}", "dim")
+            case TurnEnded(ending="stopped"):
+                self.beside("Stopped; calls that were still open were not done", "yellow")
+            case TurnEnded(ending="steps", steps=steps):
+                self.beside(f"Stopped after {steps:,} calls of the model; say what to do, or that it goes on", "yellow")
             case _:
                 pass
         self.listen()
@@ -148,7 +152,7 @@ class Screen:
         if event.is_error:
             self.beside(f"  ⎿ {show.clean(event.output, SAYS)}", "red")
             return
-        lines = event.output.count("\n") + bool(event.output.strip())
+        lines = len(event.output.splitlines())
         amount = f"{lines:,} line{'' if lines == 1 else 's'}" if lines > 1 else show.clean(event.output, SAYS)
         seconds, self._asked = event.seconds - self._asked, 0.0
         slow = f" in {seconds:.1f} s" if seconds >= 1 else ""
