@@ -63,7 +63,7 @@ class Fit(Pure, frozen=True):
         files = files_told(view)
         digest: Insert | None = None
         trail = Trail()
-        select(draft, areas, view.room - reserve, trail)
+        selection = select(draft, areas, view.room - reserve, trail)
         for more in reversed(range(ROUNDS)):
             draft.add(0)
             shrink(draft, areas, view.room - reserve, int(view.room * self.users), trail)
@@ -80,6 +80,8 @@ class Fit(Pure, frozen=True):
             if draft.total <= view.room or size <= reserve:
                 break
             reserve = size
+        if selection and draft.total < view.room:
+            selection.fill(view.room)
         if draft.total < view.room:
             refill(draft, trail, view.room)
         return digest

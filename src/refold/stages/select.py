@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from refold.stages.regions import Regions
     from refold.stages.shrink import Trail
 
-__all__ = ["PARTS", "select"]
+__all__ = ["PARTS", "Selection", "select"]
 
 PARTS = "[parts of the output]"
 MARKER = "\n[… 100 lines left out …]"  # what a segment on its own needs beside it
@@ -48,8 +48,44 @@ class Lines(Struct, frozen=True):
 Choice: TypeAlias = range | Move | Lines
 
 
-def select(draft: Draft, areas: Regions, room: int, trail: Trail) -> bool:
-    """Empty the old part, then bring back what is likeliest needed, each for its size; tell whether it fits the room.
+class Selection:
+    """What can come back to a draft, and what has; `fill` brings back more."""
+
+    def __init__(self, draft: Draft, trail: Trail) -> None:
+        said = [message for message in draft.view.transcript.messages if message.note is None]
+        self.draft, self.trail = draft, trail
+        self.worth = worths(needs(said))
+        self.covered: set[str] = set()
+        for message, gone in zip(draft.messages, draft.hidden, strict=True):
+            if not gone:
+                self.covered |= mentions_of(message).every
+        self.units = list(_units(draft, trail))
+        self.chosen: list[Choice] = []
+
+    def fill(self, room: int) -> None:
+        """Bring back what is likeliest needed, each for its size, until the room is filled."""
+        draft, chosen = self.draft, self.chosen
+        for _ in range(ROUNDS):  # neighbors merge, so that what was chosen is smaller than its parts
+            if draft.total >= room - int(room * SLACK):
+                break
+            left = [unit for unit in self.units if not unit.taken]
+            found = choose(left, self.worth, self.covered, room - draft.total)
+            if not found:
+                break
+            chosen += [unit.of for unit in found]
+            _show(draft, chosen, len(found))
+            while draft.total > room and found:
+                over = draft.total - room
+                dropped: list[Choice] = []
+                while found and over > 0:
+                    over -= int(found.pop().cost)
+                    dropped.append(chosen.pop())
+                _take_back(draft, dropped, chosen)
+        _settle(draft, self.trail, chosen)
+
+
+def select(draft: Draft, areas: Regions, room: int, trail: Trail) -> Selection | None:
+    """Empty the old part, then bring back what is likeliest needed, each for its size; return the selection.
 
     Batches come back whole or without the bulk of their output, long arguments whole, output as whole lines in their
     order with markers between. Long turns of users keep their beginning and every pinned sentence.
@@ -58,40 +94,17 @@ def select(draft: Draft, areas: Regions, room: int, trail: Trail) -> bool:
     old = range(areas.tail)
     trail.pictures += strip_seen(draft, areas.fresh)
     if draft.total <= room:
-        return True
+        return None
     lighten(draft, old, 0, trail, areas)
     turns = [place for place in areas.users[1:-1] if place < areas.tail]
     trail.moves += cut_texts(draft, turns, 0, ROOMY)
     trail.segments += hide_segments(draft, areas, old, 0)
     trail.segments += hide_segments(draft, areas, old, 0, inner=True)
     if draft.total > room:
-        return False
-    said = [message for message in draft.view.transcript.messages if message.note is None]
-    covered = {
-        atom
-        for message, gone in zip(draft.messages, draft.hidden, strict=True)
-        if not gone
-        for atom in mentions_of(message).every
-    }
-    units = list(_units(draft, trail))
-    worth = worths(needs(said))
-    chosen: list[Choice] = []
-    for _ in range(ROUNDS):  # neighbors merge, so that what was chosen is smaller than its parts
-        more = [unit for unit in units if not unit.taken] if draft.total < room - int(room * SLACK) else []
-        found = choose(more, worth, covered, room - draft.total)
-        if not found:
-            break
-        chosen += [unit.of for unit in found]
-        _show(draft, chosen, len(found))
-        while draft.total > room and found:
-            over = draft.total - room
-            dropped: list[Choice] = []
-            while found and over > 0:
-                over -= int(found.pop().cost)
-                dropped.append(chosen.pop())
-            _take_back(draft, dropped, chosen)
-    _settle(draft, trail, chosen)
-    return True
+        return None
+    selection = Selection(draft, trail)
+    selection.fill(room)
+    return selection
 
 
 def _units(draft: Draft, trail: Trail) -> Iterator[Unit]:
