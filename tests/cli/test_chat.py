@@ -297,10 +297,11 @@ def test_a_turn_is_stopped_between_two_calls(desk: Desk) -> None:
 
 
 def test_a_turn_is_stopped_while_the_model_writes(tmp_path: Path) -> None:
-    typed = threading.Event()
+    asked, typed = threading.Event(), threading.Event()
 
     def slowly(received: Received) -> Answer:
-        typed.wait(PATIENCE)
+        asked.set()
+        assert typed.wait(PATIENCE)
         if received.number > 1:
             return Answer("Fine.")
         return Answer("I write on. " * 20, [("bash", {"command": "touch made.txt"})])
@@ -310,8 +311,7 @@ def test_a_turn_is_stopped_while_the_model_writes(tmp_path: Path) -> None:
         with desk.chat("--yes") as person:
             person.types("begin")
             person.sees("begin")
-            while not provider.received:
-                time.sleep(0.02)
+            assert asked.wait(PATIENCE)
             person.types("/stop")
             person.types("and then this")
             typed.set()
