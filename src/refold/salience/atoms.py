@@ -11,6 +11,8 @@ from msgspec import Struct
 from refold.core.messages import Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from refold.core.messages import Message
 
 __all__ = ["WEIGHTS", "Mentions", "atoms_of", "kind_of", "mentions_of", "names_of", "spoken"]
@@ -22,6 +24,8 @@ TOKEN = re.compile(
 WORD = re.compile(r"[\w./-]+")
 BETWEEN = {code: " " for code in range(128) if not WORD.fullmatch(chr(code))}  # ASCII signs that no atom holds
 COMPOUND = re.compile(r"_|[a-z][A-Z]|[A-Z]{2,}|\d")
+WRONG = re.compile(r"Error|Exception|error:|FAILED|failed|fatal|panic")
+WRONG_LINES = 20  # of one message
 LONGEST = 200  # characters of an atom; a longer run is encoded data
 WEIGHTS = {"path": 1.5, "dotted": 1.2, "name": 1.0, "number": 0.6}  # of a need, by the kind of its atom
 KNOWN = 131_072  # words that are remembered
@@ -42,12 +46,12 @@ def kind_of(atom: str) -> str:
 
 def atoms_of(text: str) -> frozenset[str]:
     """Return the atoms of a text."""
-    return frozenset(atom for word in _words(text) for atom in _within(word))
+    return frozenset().union(*map(_within, _words(text)))
 
 
 def names_of(text: str) -> frozenset[str]:
     """Return the atoms of a text, and beside a path or a dotted name the names in it, which are used alone too."""
-    return frozenset(atom for word in _words(text) for atom in _with_parts(word))
+    return frozenset().union(*map(_with_parts, _words(text)))
 
 
 def _words(text: str) -> set[str]:
@@ -60,12 +64,16 @@ def spoken(call: ToolCall) -> str:
 
 
 class Mentions(Struct, frozen=True, dict=True):
-    """The atoms of one message by who wrote them: the assistant in words and in calls, tools, the user or system."""
+    """The atoms of one message by who wrote them: the assistant in words and in calls, tools, the user or system.
+
+    `failed` are those of `shown` that stand in a line that tells of an error.
+    """
 
     said: frozenset[str] = frozenset()
     called: frozenset[str] = frozenset()
     shown: frozenset[str] = frozenset()
     asked: frozenset[str] = frozenset()
+    failed: frozenset[str] = frozenset()
 
     @cached_property
     def every(self) -> frozenset[str]:
@@ -91,9 +99,28 @@ def _mentions(message: Message) -> Mentions:
     calls = "\n".join(spoken(part) for part in message.parts if isinstance(part, ToolCall))
     shown = "\n".join(part.text for part in message.parts if isinstance(part, ToolResult))
     own = message.role == "assistant"
+    failed = "\n".join(_wrong_lines(shown)) if shown else ""
     return Mentions(
-        said=_some(words if own else ""), called=_some(calls), shown=_some(shown), asked=_some("" if own else words)
+        failed=_some(failed),
+        said=_some(words if own else ""),
+        called=_some(calls),
+        shown=_some(shown),
+        asked=_some("" if own else words),
     )
+
+
+def _wrong_lines(text: str) -> Iterator[str]:
+    """Yield the first lines of a text that tell of an error."""
+    end = 0
+    for count, found in enumerate(WRONG.finditer(text)):
+        if found.start() < end:
+            continue
+        if count >= WRONG_LINES:
+            return
+        start = text.rfind("\n", 0, found.start()) + 1
+        end = text.find("\n", found.end())
+        end = len(text) if end < 0 else end
+        yield text[start:end]
 
 
 def _some(text: str) -> frozenset[str]:

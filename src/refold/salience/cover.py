@@ -43,7 +43,7 @@ def choose(units: Iterable[Unit], worth: Mapping[str, float], covered: set[str],
     def ratio(unit: Unit) -> float:
         first = unit.after
         if first is None or first.taken:
-            return sum([get(atom, 0.0) for atom in unit.atoms - covered]) / unit.cost + unit.extra
+            return sum([get(atom, 0.0) for atom in unit.atoms if atom not in covered]) / unit.cost + unit.extra
         both = sum([get(atom, 0.0) for atom in (unit.atoms | first.atoms) - covered])
         return (both + unit.extra * unit.cost + first.extra * first.cost) / (unit.cost + first.cost)
 

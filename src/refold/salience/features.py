@@ -8,7 +8,7 @@ from math import log
 from typing import TYPE_CHECKING
 
 from refold.core.messages import ToolCall
-from refold.salience.atoms import kind_of, mentions_of, names_of
+from refold.salience.atoms import kind_of, mentions_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,6 @@ NAMES = (
 RECENT = 6  # newest messages whose words say what is being worked on
 NEVER = 9.0  # the logarithm that stands for an age where there was no such mention
 PART = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}|\d{2,}")
-ERROR_LINE = re.compile(r"^.*(?:Error|Exception|error:|FAILED|failed|fatal|panic).*$", re.M)
 CODE = re.compile(
     r"\.(?:py|[jt]sx?|go|rs|java|kt|rb|php|c|h|cc|cpp|hpp|cs|md|toml|json|ya?ml|sql|sh|css|html|vue|swift)$"
 )
@@ -49,8 +48,9 @@ def features(messages: Sequence[Message]) -> Rows:
     lately_own = {part for each in recent for atom in each.own | each.asked for part in parts_of(atom)}
     bases = {_base(atom) for each in mentions[-40:] for atom in each.called if "/" in atom}
     total = len(messages)
+    logs = [0.0, *(log(number) for number in range(1, total + 3))]
     density = log(1 + len(notes)) - log(1 + total)
-    return {atom: _row(atom, note, total, density, lately, lately_own, bases) for atom, note in notes.items()}
+    return {atom: _row(atom, note, total, logs, density, lately, lately_own, bases) for atom, note in notes.items()}
 
 
 def _tallied(messages: Sequence[Message], mentions: Sequence[Mentions]) -> dict[str, list[int]]:
@@ -79,21 +79,16 @@ def _tallied(messages: Sequence[Message], mentions: Sequence[Mentions]) -> dict[
             for atom in found.called:
                 notes[atom][CHANGED] += 1
         if found.shown:
-            for atom in _in_errors(message):
-                if atom in notes:
-                    notes[atom][ERRORS] += 1
+            for atom in found.failed:
+                notes[atom][ERRORS] += 1
     return notes
 
 
-def _in_errors(message: Message) -> frozenset[str]:
-    lines = [line for result in message.results for line in ERROR_LINE.findall(result.text)[:20]]
-    return names_of("\n".join(lines)) if lines else frozenset()
-
-
-def _row(
+def _row(  # a long row, each entry by the name in the same place of NAMES
     atom: str,
     note: list[int],
     total: int,
+    logs: list[float],
     density: float,
     lately: set[str],
     lately_own: set[str],
@@ -105,15 +100,15 @@ def _row(
     parts = parts_of(atom)
     some = len(parts) or 1
     return (
-        log(age),
-        log(total - own) if own >= 0 else NEVER,
-        log(total - called) if called >= 0 else NEVER,
-        log(total - first),
-        log(1 + n),
-        log(1 + n_own),
-        log(1 + n_called),
-        log(1 + n_shown),
-        log(1 + n_asked),
+        logs[age],
+        logs[total - own] if own >= 0 else NEVER,
+        logs[total - called] if called >= 0 else NEVER,
+        logs[total - first],
+        logs[1 + n],
+        logs[1 + n_own],
+        logs[1 + n_called],
+        logs[1 + n_shown],
+        logs[1 + n_asked],
         n_own > 0,
         n_own > 1,
         n_called > 0,
@@ -129,21 +124,21 @@ def _row(
         kind == "number",
         log(len(atom)),
         errors > 0,
-        sum(part in lately for part in parts) / some,
-        sum(part in lately_own for part in parts) / some,
+        len(parts & lately) / some,
+        len(parts & lately_own) / some,
         (_base(atom) if kind == "path" else atom) in bases,
-        CODE.search(atom) is not None,
+        "." in atom and CODE.search(atom) is not None,
         density,
         n / total,
         first < 3,
-        log(1 + changed),
+        logs[1 + changed],
     )
 
 
 @lru_cache(maxsize=131_072)
-def parts_of(atom: str) -> tuple[str, ...]:
+def parts_of(atom: str) -> frozenset[str]:
     """Return the words that an atom is made of, in small letters."""
-    return tuple(part.lower() for part in PART.findall(atom))
+    return frozenset([part.lower() for part in PART.findall(atom)])
 
 
 def _base(atom: str) -> str:

@@ -1,0 +1,37 @@
+from refold.salience.atoms import atoms_of, kind_of, mentions_of, names_of
+from refold.testing import talk
+
+
+def test_paths_dotted_names_compound_names_and_numbers_are_atoms_and_plain_words_are_not():
+    found = atoms_of("see src/store/load.py and os.path in load_items, PgStore at 8080 of the plain words")
+    assert found == {"src/store/load.py", "os.path", "load_items", "PgStore", "8080"}
+
+
+def test_an_atom_is_kept_whole_whatever_signs_stand_around_it():
+    assert atoms_of('"load_items(" [src/a_b.py:12] <Store.get>') == {"load_items", "src/a_b.py", "12", "Store.get"}
+
+
+def test_letters_beyond_ascii_do_not_hide_atoms():
+    assert atoms_of("größe → src/a.py … load_items") == {"src/a.py", "load_items"}
+
+
+def test_the_kind_of_an_atom_follows_from_its_shape():
+    assert [kind_of(atom) for atom in ("a/b.py", "os.path", "load_items", "4096", "word")] == [
+        "path", "dotted", "name", "number", "",
+    ]  # fmt: skip
+
+
+def test_names_of_a_path_hold_the_file_it_ends_in():
+    assert names_of("src/load_items.py") == {"src/load_items.py", "load_items.py", "load_items"}
+
+
+def test_the_mentions_of_a_message_are_told_apart_by_who_wrote_them_and_found_once():
+    asked, called, shown = talk(
+        "u: mend get_total", "a: I look at sum_up | read(src/a.py) as c1", "t: c1 = def get_rate\nKeyError: no_rate"
+    ).messages
+    assert mentions_of(asked).asked == {"get_total"}
+    assert mentions_of(called).said == {"sum_up"}
+    assert "src/a.py" in mentions_of(called).called
+    assert mentions_of(shown).shown == {"get_rate", "KeyError", "no_rate"}
+    assert mentions_of(shown).failed == {"KeyError", "no_rate"}
+    assert mentions_of(shown) is mentions_of(shown)

@@ -1,0 +1,65 @@
+import json
+
+import pytest
+
+from refold.errors import RefoldError
+from refold.salience.features import NAMES, features
+from refold.salience.model import Model, coverage, loaded, needs, shipped, worths
+from refold.testing import talk
+
+
+def session():
+    lines = ["u: mend the totals"]
+    for step in range(12):
+        lines += [
+            f"a: step | read(src/part_{step}.py) as c{step}",
+            f"t: c{step} = def only_shown_{step}: see used_often",
+        ]
+        lines += [f"a: used_often is wrong | edit(src/used_often.py) as e{step}", f"t: e{step} = done"]
+    return talk(*lines).messages
+
+
+def test_every_atom_has_a_row_with_an_entry_for_each_name():
+    rows = features(session())
+    assert {"used_often", "only_shown_3", "src/part_4.py"} <= rows.keys()
+    assert {len(row) for row in rows.values()} == {len(NAMES)}
+
+
+def test_what_the_assistant_uses_all_the_time_is_likelier_needed_than_what_a_tool_showed_once_long_ago():
+    likely = needs(session())
+    assert all(0 < chance < 1 for chance in likely.values())
+    assert likely["used_often"] > 3 * likely["only_shown_1"]
+    worth = worths(likely)
+    assert worth["used_often"] > worth["only_shown_1"]
+
+
+def test_the_same_messages_give_the_same_likelihoods():
+    assert needs(session()) == needs(session())
+
+
+def test_predicted_coverage_runs_from_nothing_to_all():
+    likely = needs(session())
+    assert coverage(likely, set()) == 0
+    assert coverage(likely, set(likely)) == pytest.approx(1)
+    assert 0 < coverage(likely, {"used_often"}) < 1
+    assert coverage({}, set()) == 1
+
+
+def test_the_shipped_weights_come_with_a_card():
+    from importlib.resources import files
+
+    card = json.loads(files("refold.salience").joinpath("weights.json").read_bytes())["card"]
+    assert {"data", "date", "held out by source", "held out by agent", "limits"} <= card.keys()
+    assert shipped().features == NAMES
+
+
+def test_weights_for_other_features_are_refused():
+    with pytest.raises(RefoldError, match="train them again"):
+        loaded(json.dumps({"features": ["age"], "weights": [1.0], "bias": 0.0}).encode())
+
+
+def test_calibration_moves_the_likelihood():
+    row = tuple(1.0 for _ in NAMES)
+    weights = tuple(0.1 for _ in NAMES)
+    plain, shifted = Model(NAMES, weights, -1.0), Model(NAMES, weights, -1.0, slope=1.0, shift=-2.0)
+    assert plain.likelihood(row) > shifted.likelihood(row)
