@@ -1,0 +1,208 @@
+"""Many conversations at once through a gateway whose upstream fails now and then; used by the tests and by gateway.py.
+
+Every conversation has a mark of its own in all it says. The upstream checks that a request holds one mark alone and
+answers with it and the turn; the client checks that the answer is its own, and sends the same turn again after an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from time import monotonic
+
+import aiohttp
+
+MARK = re.compile(rb"mark-(\d+)-")
+TURN = re.compile(rb"mark-\d+-turn-(\d+)-")
+FAULTS = ("rate_limit", "server_error", "cut", "stall", "reset", "overflow")
+STALL = 0.3  # seconds; longer than the silence that the gateway of a storm allows would be an error of its own
+
+
+@dataclass
+class Seen:
+    """What happened in a storm."""
+
+    answers: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    compacted: int = 0
+    turns: dict[int, set[int]] = field(default_factory=dict)
+    memory: list[int] = field(default_factory=list)
+
+
+class Upstream:
+    """Speaks OpenAI chat, streamed and not, and fails at a given share of calls."""
+
+    def __init__(self, seen: Seen, share: float, seed: int) -> None:
+        self.seen, self.share, self.dice = seen, share, random.Random(seed)
+        self.overflowed: set[bytes] = set()
+        self.url = ""
+
+    async def __aenter__(self) -> Upstream:
+        self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=2**26)
+        self.url = f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}/v1"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).lower()
+                found = re.search(rb"content-length: (\d+)", head)
+                body = await reader.readexactly(int(found[1]) if found else 0)
+                if not await self._answer(body, writer):
+                    return
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def _answer(self, body: bytes, writer: asyncio.StreamWriter) -> bool:
+        marks = set(MARK.findall(body))
+        turns = TURN.findall(body)
+        if len(marks) != 1 or not turns:
+            self.seen.wrong.append(f"a request with the marks {sorted(marks)[:5]}")
+        mark, turn = next(iter(marks), b"0"), max(map(int, turns), default=0)
+        fault = self.dice.choice(FAULTS) if self.dice.random() < self.share else ""
+        if fault == "overflow" and len(body) < 40_000:
+            fault = ""
+        self.seen.faults[fault or "none"] += 1
+        words = b"mark-%s-answer-%d-" % (mark, turn)
+        match fault:
+            case "rate_limit":
+                return await _whole(
+                    writer, b"429 Too Many Requests", _error("rate limit reached", words, "rate_limit_exceeded")
+                )
+            case "server_error":
+                return await _whole(
+                    writer, b"500 Internal Server Error", _error("server had an error", words, "server_error")
+                )
+            case "overflow":
+                text = "This model's maximum context length is 16000 tokens. However, your messages resulted in 17000 tokens."
+                return await _whole(writer, b"400 Bad Request", _error(text, words, "context_length_exceeded"))
+            case "reset":
+                writer.transport.abort()
+                return False
+            case "stall":
+                await asyncio.sleep(STALL)
+        self.seen.turns.setdefault(int(mark), set()).add(turn)
+        return await _said(writer, words, b'"stream": true' in body, fault == "cut")
+
+
+def _error(text: str, words: bytes, code: str) -> bytes:
+    return json.dumps(
+        {"error": {"message": f"{text} {words.decode()}", "type": "t", "param": None, "code": code}}
+    ).encode()
+
+
+async def _whole(writer: asyncio.StreamWriter, status: bytes, body: bytes) -> bool:
+    writer.write(
+        b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (status, len(body), body)
+    )
+    await writer.drain()
+    return True
+
+
+async def _said(writer: asyncio.StreamWriter, words: bytes, streaming: bool, cut: bool) -> bool:
+    if not streaming:
+        message = {"role": "assistant", "content": words.decode()}
+        body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode()
+        if cut:
+            writer.write(
+                b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
+                % (len(body), body[:9])
+            )
+            await writer.drain()
+            return False
+        return await _whole(writer, b"200 OK", body)
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+    for place in range(0, len(words), 6):
+        if cut and place > 6:
+            return False
+        event = (
+            b"data: "
+            + json.dumps({"choices": [{"delta": {"content": words[place : place + 6].decode()}}]}).encode()
+            + b"\n\n"
+        )
+        writer.write(b"%x\r\n%s\r\n" % (len(event), event))
+        await writer.drain()
+    writer.write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
+    await writer.drain()
+    return True
+
+
+class Talker:
+    """One client: says a turn, takes the answer, and says it again when there was none."""
+
+    def __init__(self, number: int, seen: Seen, url: str, size: int) -> None:
+        self.number, self.seen, self.url, self.size = number, seen, url, size
+        self.streaming = number % 2 == 0
+        self.messages = [{"role": "system", "content": f"mark-{number}-system"}]
+        self.dice = random.Random(number)
+
+    async def run(self, session: aiohttp.ClientSession, until: float) -> None:
+        turn = 0
+        while monotonic() < until:
+            turn += 1
+            filler = " ".join(f"w{self.dice.randrange(10_000)}" for _ in range(self.size))
+            self.messages.append({"role": "user", "content": f"mark-{self.number}-turn-{turn}- {filler}"})
+            answer = await self._asked(session, turn)
+            if answer is None:
+                self.seen.lost.append(f"{self.number}: turn {turn}")
+                return
+            self.messages.append({"role": "assistant", "content": answer})
+            if len(self.messages) > 120:  # a new task
+                del self.messages[1:]
+                turn = 0
+
+    async def _asked(self, session: aiohttp.ClientSession, turn: int) -> str | None:
+        wanted = f"mark-{self.number}-answer-{turn}-"
+        for _ in range(20):
+            body = json.dumps({"model": "gpt-4o", "messages": self.messages, "stream": self.streaming}).encode()
+            try:
+                async with session.post(self.url, data=body, headers={"content-type": "application/json"}) as answer:
+                    text = await answer.read()
+                    self.seen.compacted += "x-refold-plan" in answer.headers
+                    if answer.status != 200:
+                        self._error(answer.status, text, wanted)
+                        continue
+            except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+                self.seen.errors[type(error).__name__] += 1
+                continue
+            said = self._said(text)
+            if said == wanted:
+                self.seen.answers += 1
+                return said
+            self.seen.wrong.append(f"{wanted} was answered by {said}")
+        return None
+
+    def _error(self, status: int, text: bytes, wanted: str) -> None:
+        """An error is the upstream's own, of this very turn, or says that upstream could not be reached."""
+        error = json.loads(text)["error"]
+        self.seen.errors[str(status)] += 1
+        if wanted not in error["message"] and error["code"] not in ("upstream_down", "upstream_timeout"):
+            self.seen.wrong.append(f"{wanted} was answered by the error {error}")
+
+    def _said(self, text: bytes) -> str:
+        if not self.streaming:
+            return str(json.loads(text)["choices"][0]["message"]["content"])
+        events = [line[6:] for line in text.split(b"\n") if line.startswith(b"data: {")]
+        return "".join(json.loads(event)["choices"][0]["delta"]["content"] for event in events)
+
+
+async def storm(gateway: str, seen: Seen, conversations: int, seconds: float, size: int = 300) -> None:
+    """Talk to a gateway from many clients at once."""
+    connector = aiohttp.TCPConnector(limit=0)
+    timeout = aiohttp.ClientTimeout(total=60)
+    until = monotonic() + seconds
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        talkers = [Talker(number, seen, f"{gateway}/v1/chat/completions", size) for number in range(conversations)]
+        await asyncio.gather(*(talker.run(session, until) for talker in talkers))

@@ -1,0 +1,32 @@
+import asyncio
+
+from benchmarks.gateway_load import Seen, Upstream, storm
+from refold.gateway.serving import Serving
+from refold.gateway.settings import Settings
+
+CONVERSATIONS, SECONDS = 50, 8
+MEMORY = 24 * 1024 * 1024
+
+
+async def weather():
+    seen = Seen()
+    async with Upstream(seen, share=0.05, seed=7) as upstream:
+        settings = Settings(upstreams={"openai": upstream.url}, port=0, window=16_000, memory=MEMORY)
+        serving = await asyncio.to_thread(Serving, settings)
+        await asyncio.to_thread(serving.start)
+        try:
+            await storm(serving.url, seen, CONVERSATIONS, SECONDS)
+        finally:
+            await asyncio.to_thread(serving.stop)
+    return seen, serving
+
+
+def test_under_faults_every_client_gets_its_own_answer_or_its_upstreams_own_error():
+    seen, serving = asyncio.run(weather())
+    assert not seen.wrong
+    assert not seen.lost
+    assert seen.answers > CONVERSATIONS * 3
+    assert seen.compacted
+    assert {"rate_limit", "server_error", "cut", "stall", "reset"} <= set(seen.faults)
+    assert serving.gateway.tracks.held <= MEMORY
+    assert all(not track.lock.locked() for track in serving.gateway.tracks.all())
