@@ -215,7 +215,7 @@ def test_a_folder_without_transcripts_is_refused(run: Run, tmp_path: Path) -> No
 
 
 def test_what_cannot_fit_ends_with_code_1_and_writes_nothing(run: Run, tmp_path: Path) -> None:
-    messages = [{"role": "user", "content": f"Number {number} is {number * number}. " * 400} for number in range(3)]
+    messages = [{"role": "system", "content": "Rule upon rule. " * 800}, {"role": "user", "content": "Go on."}]
     (tmp_path / "big.json").write_text(json.dumps(messages))
     result = run(
         "compact", tmp_path / "big.json", "--policy", "wolffish", "--window", "1k", "-o", tmp_path / "out.json"

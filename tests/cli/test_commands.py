@@ -187,7 +187,7 @@ def test_several_files_are_written_into_a_folder(run: Run, folder: Path, tmp_pat
 
 
 def test_one_of_several_that_cannot_fit_does_not_stop_the_others(run: Run, folder: Path, tmp_path: Path) -> None:
-    (folder / "a-big.json").write_text(json.dumps([{"role": "user", "content": "no way around this " * 3000}]))
+    (folder / "a-big.json").write_text(json.dumps([{"role": "system", "content": "no way around this " * 3000}]))
     result = run("compact", folder, "--window", "2k", "--policy", "wolffish", "-o", tmp_path / "out")
     assert result.exit_code == 1
     assert "a-big.json" in result.stderr
@@ -305,7 +305,7 @@ def test_several_conversations_of_one_file_are_selected(run: Run, tmp_path: Path
 
 
 def test_a_plan_that_would_not_fit_ends_with_code_1_and_is_still_shown(run: Run, tmp_path: Path) -> None:
-    messages = [{"role": "user", "content": f"Number {number} is {number * number}. " * 400} for number in range(3)]
+    messages = [{"role": "system", "content": "Rule upon rule. " * 800}, {"role": "user", "content": "Go on."}]
     (tmp_path / "big.json").write_text(json.dumps(messages))
     result = run("plan", tmp_path / "big.json", "--policy", "wolffish", "--window", "1k")
     assert result.exit_code == 1
