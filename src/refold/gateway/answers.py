@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Reading", "events", "prelude"]
 
 LARGEST = 64 * 1024 * 1024  # bytes of an answer that are kept to be read
+SPEAKING = re.compile(rb'"usage|error|_exceeded|"length"|max_tokens|MAX_TOKENS')  # lines that may say what is asked
 PRELUDE = (b"response.created", b"response.in_progress", b"response.queued")  # events that say nothing yet
 _decode = msgspec.json.Decoder().decode
 
@@ -49,9 +51,12 @@ class Reading:
                 self._readable = False
                 return
         if self.streaming:
-            *lines, self._line = (self._line + piece).split(b"\n")
-            for line in lines:
-                self._event(line)
+            piece = self._line + piece
+            cut = piece.rfind(b"\n") + 1
+            self._line = piece[cut:]
+            if SPEAKING.search(piece, 0, cut):
+                for line in piece[:cut].split(b"\n"):
+                    self._event(line)
         elif self._size < LARGEST:
             self._pieces.append(piece)
             self._size += len(piece)
@@ -84,7 +89,7 @@ class Reading:
             return None
 
     def _event(self, line: bytes) -> None:
-        if not line.startswith(b"data:") or not (b'"usage' in line or b"error" in line or b"inish" in line):
+        if not line.startswith(b"data:") or not SPEAKING.search(line):
             return
         try:
             held = _decode(line[5:])

@@ -25,18 +25,28 @@ class Dialect(Struct, frozen=True):
     messages: str = ""
     system: tuple[str, ...] = ()
     max_output: tuple[str, ...] = ()
+    costly: tuple[bytes, ...] = ()  # what stands in a body that holds more than text
     elsewhere: tuple[str, ...] = ()  # keys that name a history kept upstream, which cannot be seen from here
 
 
 DIALECTS = {
-    "chat": Dialect("openai", "openai-chat", "messages", (), ("max_completion_tokens", "max_tokens")),
+    "chat": Dialect(
+        "openai", "openai-chat", "messages", (), ("max_completion_tokens", "max_tokens"),
+        (b'"image_url"', b'"input_audio"', b'"file"'),
+    ),
     "responses": Dialect(
         "openai", "openai-responses", "input", ("instructions",), ("max_output_tokens",),
+        (b'"input_image"', b'"input_file"', b'"input_audio"', b'"item_reference"', b'_screenshot"'),
         ("previous_response_id", "conversation"),
     ),
-    "anthropic": Dialect("anthropic", "anthropic", "messages", ("system",), ("max_tokens",)),
-    "gemini": Dialect("gemini", "gemini", "contents", ("systemInstruction", "system_instruction"), (),
-                      ("cachedContent", "cached_content")),
+    "anthropic": Dialect(
+        "anthropic", "anthropic", "messages", ("system",), ("max_tokens",),
+        (b'"image"', b'"document"', b'"container_upload"'),
+    ),
+    "gemini": Dialect(
+        "gemini", "gemini", "contents", ("systemInstruction", "system_instruction"), (),
+        (b'"inlineData"', b'"inline_data"', b'"fileData"', b'"file_data"'), ("cachedContent", "cached_content"),
+    ),
 }  # fmt: skip
 _OTHER = {provider: Dialect(provider) for provider in ("openai", "anthropic", "gemini")}
 

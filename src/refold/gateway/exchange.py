@@ -151,7 +151,7 @@ class Exchanges:
         track = target.track
         ready = Ready(exchange.raw, plain=False, target=target)
         async with track.lock:
-            top = most(track)
+            top = most(track, target.dialect)
             if exchange.route.kind == "chat" and (top is None or top >= target.bound.trigger or track.full):
                 try:
                     ready.reason = await self._planner.look(target)
@@ -170,6 +170,8 @@ class Exchanges:
         self, exchange: Exchange, ready: Ready, answer: aiohttp.ClientResponse, first: bytes
     ) -> Ready | None:
         """Return the request made shorter where the provider refused it for its size, else None."""
+        if answer.status == 200 and b"error" not in first:
+            return None
         error = classify_error(_error(answer, first))
         if error.kind not in ("context_overflow", "request_too_large") and error.remedy != "compact":
             return None

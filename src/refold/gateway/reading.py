@@ -27,26 +27,27 @@ __all__ = ["fixed", "measured", "most", "read", "refold", "reported", "unread", 
 
 LONGEST_TOKEN = 12  # bytes a token, on the average of a request; more is not text
 NOTHING = Usage(0)
-COSTLY = (b'"image', b'"input_image', b'"input_file', b'"file', b'"document', b'"input_audio', b"Data", b"_data")
+LONGEST_MARK = 32  # bytes: a mark is searched for again where the last search ended in its middle
 
 
-def most(track: Track) -> int | None:
+def most(track: Track, dialect: Dialect) -> int | None:
     """Return a number of tokens that the request cannot exceed, at hardly any cost; None where only reading tells.
 
     A token is at least one byte of JSON, except of what is not text. With a report, only what came since counts.
     """
     body = track.body
+    if track.searched < body.stop:
+        start = max(track.searched - LONGEST_MARK, body.start)
+        if any(body.body.find(mark, start, body.stop) >= 0 for mark in dialect.costly):
+            track.costly = len(body.raws)
+        track.searched = body.stop
     report = _trusted(track)
-    if report is not None and report.usage.prompt * LONGEST_TOKEN < report.size:
+    size = body.stop - body.start
+    if report is None:
+        return None if track.costly or track.plans else len(body.body)
+    if track.costly > report.count or report.usage.prompt * LONGEST_TOKEN < report.size:
         return None  # pictures; or a server that cut the prompt and reports what was left
-    start = report.count if report is not None else 0
-    fresh = body.raws[start:]
-    if any(mark in memoryview(raw).tobytes() for raw in fresh for mark in COSTLY):
-        return None
-    size = sum(len(memoryview(raw)) for raw in fresh)
-    if report is not None:
-        return report.usage.prompt + report.usage.completion + size
-    return size + len(body.body) - (body.stop - body.start) if not track.plans else None
+    return report.usage.prompt + report.usage.completion + size - report.size
 
 
 def reported(track: Track) -> Reported:

@@ -132,6 +132,7 @@ def _bound(host: str, port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((host, port))
+        made.listen(2_048)  # so that whoever reads the address can connect at once
     except OSError as error:
         made.close()
         said = f"cannot listen on {host} port {port}: {error.strerror}: choose another with --port"

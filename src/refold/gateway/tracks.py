@@ -96,6 +96,8 @@ class Track:
         self.resting = 0  # tokens below which no further compaction is tried
         self.shadow: Plan | None = None  # what a gateway that only reports would have done
         self.full = False  # the last answer showed that the window was full
+        self.searched = 0  # bytes of the body that were searched for what is not text
+        self.costly = 0  # how many messages there were when some was found
         self.followed = False  # the store was asked what it knows
         self.stored = ""  # the session of the store that holds it
         self.lock = asyncio.Lock()
@@ -108,6 +110,9 @@ class Track:
 
     def advance(self, body: Opened, same: int) -> None:
         """Take a newer body, of which so many leading messages are the same bytes."""
+        if same < len(self.body.raws):
+            self.searched = self.costly = 0
+        self.searched = min(self.searched, self.body.end)
         self.body = body
         if same < len(self.transcript):
             self.transcript = Transcript(self.transcript.messages[:same])
