@@ -11,7 +11,7 @@ import rich_click as click
 __all__ = ["cli", "main"]
 
 COMMANDS = (
-    *("stats", "plan", "diff", "compact", "apply", "check", "repair", "cost", "models", "policies", "config"),
+    *("stats", "plan", "diff", "compact", "apply", "check", "repair", "cost", "replay", "models", "policies", "config"),
     *("chat", "sessions", "show", "rewind", "export", "search", "serve", "run", "demo"),
 )
 ALIASES = {"loop": "chat"}

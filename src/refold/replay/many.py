@@ -1,0 +1,184 @@
+"""Many conversations under many policies, on all cores, each result kept so that an interrupted run goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from hashlib import blake2b
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from refold import policies
+from refold.errors import UsageError
+from refold.replay.clock import stamps
+from refold.replay.quality import cuts_of
+from refold.replay.run import NONE, Run, replayed
+from refold.replay.tariff import Given, Tariff, tariff_for
+from refold.replay.timeline import timeline
+from refold.request import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from refold.transcripts import Recorded
+
+__all__ = ["Job", "Settings", "cores", "done", "replay_all", "split", "version"]
+
+CALLS = 2  # of one call nothing could be compacted before the next
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class Settings(Struct, frozen=True):
+    """What holds for all conversations: model, window, budget and goal in tokens, prices, and where results are kept.
+
+    `keep` is a folder, "" keeps nothing. `window=None` is that of the model, or of the file's own model.
+    """
+
+    model: str | None = None
+    window: int | None = None
+    budget: int | None = None
+    goal: int | float | None = None
+    prices: Given = Given()
+    keep: str = ""
+
+
+class Job(Struct, frozen=True):
+    """One conversation, what to call it, the file it is from, and the policies to replay it under."""
+
+    recorded: Recorded
+    file: str
+    source: str | bytes
+    policies: tuple[str, ...]
+
+
+def replay_all(jobs: Sequence[Job], settings: Settings, workers: int | None = None) -> Iterator[list[Run] | UsageError]:
+    """Yield the runs of each job, in order, or why it cannot be replayed: no price or no window is known, say.
+
+    `workers` processes work at once, all cores by default.
+    """
+    count = min(cores() if workers is None else workers, len(jobs))
+    if count <= 1:
+        yield from (_tried(job, settings) for job in jobs)
+        return
+    context = get_context("spawn")  # a fork would carry over the threads of whoever calls
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_quiet)
+    try:
+        for future in [pool.submit(_tried, job, settings) for job in jobs]:
+            yield future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def split(jobs: Sequence[Job], workers: int) -> list[tuple[int, Job]]:
+    """Return jobs with their positions; where there are fewer than workers, the policies of one are shared out."""
+    if len(jobs) >= workers or not jobs:
+        return list(enumerate(jobs))
+    size = -(-len(jobs[0].policies) // workers)
+    return [
+        (place, msgspec.structs.replace(job, policies=job.policies[start : start + size]))
+        for place, job in enumerate(jobs)
+        for start in range(0, len(job.policies), size)
+    ]
+
+
+def done(job: Job, settings: Settings) -> list[Run]:
+    """Replay one conversation under each policy, or read what was kept of an earlier run.
+
+    Raises:
+        UnknownModel: a price that no table has.
+        BadBudget: no window is known, or one that cannot be.
+        UsageError: too short: fewer than two calls.
+    """
+    found = job.recorded
+    cached = any(report.cache_read for report in found.usage)
+    tariff = tariff_for(settings.model or found.model, settings.prices, cached=cached)
+    places = {name: _place(job, name, tariff, settings) for name in job.policies}
+    runs = {name: run for name, place in places.items() if (run := _kept(place)) is not None}
+    if len(runs) < len(places):
+        line = timeline(found, stamps(found, job.source) if found.usage else (), model=settings.model)
+        if len(line.beats) < CALLS:
+            raise UsageError(f"{job.file}: {len(line.beats)} calls of a model are too few to replay: name a longer one")
+        options, cuts = _options(found, settings), cuts_of(line)
+        for name in job.policies:
+            if name in runs:
+                continue
+            policy = None if name == NONE else policies.find(name)
+            runs[name] = replayed(line, policy, tariff, options, file=job.file, cuts=cuts)
+            _keep(places[name], runs[name])
+    return [runs[name] for name in job.policies]
+
+
+def _tried(job: Job, settings: Settings) -> list[Run] | UsageError:
+    try:
+        return done(job, settings)
+    except UsageError as error:
+        return error
+
+
+def cores() -> int:
+    """Return how many processes may work at once."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def version() -> str:
+    """Return a digest of the code: a result of other code is not taken for one of this."""
+    root = Path(__file__).parent.parent
+    digest = blake2b(digest_size=8)
+    for path in sorted((*root.rglob("*.py"), *root.rglob("*.json"))):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _options(found: Recorded, settings: Settings) -> Options:
+    model = settings.model or found.model
+    sized = settings.window or settings.budget
+    window = settings.window if sized or settings.model else found.window
+    return Options(
+        format=found.format, model=model, window=window, budget=settings.budget, goal=settings.goal,
+        system=found.system, tools=found.tools,
+    )  # fmt: skip
+
+
+def _place(job: Job, name: str, tariff: Tariff, settings: Settings) -> Path | None:
+    """Return where a result is kept: by everything it depends on."""
+    if not settings.keep:
+        return None
+    fingerprint = name if name == NONE else policies.find(name).fingerprint
+    content = job.source if isinstance(job.source, bytes) else Path(job.source).read_bytes()
+    found = job.recorded
+    asked = (settings.model, settings.window, settings.budget, settings.goal, found.model, found.window, found.format)
+    digest = blake2b(digest_size=16)
+    for part in (content, _encode((job.file, found.name, fingerprint, asked, tariff)), version().encode()):
+        digest.update(blake2b(part).digest())
+    return Path(settings.keep) / f"{digest.hexdigest()}.json"
+
+
+def _kept(place: Path | None) -> Run | None:
+    if place is None or not place.is_file():
+        return None
+    try:
+        return msgspec.json.decode(place.read_bytes(), type=Run)
+    except (OSError, msgspec.MsgspecError):  # damaged: made again
+        return None
+
+
+def _keep(place: Path | None, run: Run) -> None:
+    """Write a result whole or not at all."""
+    if place is None:
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    beside = place.with_suffix(f".{os.getpid()}.part")
+    beside.write_bytes(msgspec.json.encode(run))
+    beside.replace(place)
+
+
+def _quiet() -> None:
+    """Have a worker end at Ctrl-C without a word: the parent speaks."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
