@@ -43,6 +43,16 @@ def test_an_invalid_conversation_near_the_window_passes_too(gateway):
     assert through[0] == 400
 
 
+def test_an_invalid_conversation_is_mended_where_that_is_asked_for(gateway):
+    serving, provider = gateway(repair=True, window=100_000)
+    body = chat(4)
+    del body["messages"][3]
+    status, headers, _ = call(serving.url, body=body)
+    assert (status, headers["x-refold-reason"]) == (200, "repair")
+    assert "reason" not in str(call(serving.url, body=chat(2))[1])
+    assert not [each for each in provider.received if each.violations]
+
+
 def test_a_wrong_content_type_and_an_unknown_model_are_the_providers_business(gateway):
     serving, provider = gateway()
     assert call(serving.url, body=chat(1), headers={"content-type": "text/plain"})[0] == 200

@@ -10,20 +10,25 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import formats
+from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError
 from refold.gateway.answers import Reading, prelude
 from refold.gateway.body import spliced
 from refold.gateway.http import Refusal
-from refold.gateway.planning import Failed, Target
+from refold.gateway.planning import REPAIR, Failed, Target
 from refold.gateway.reading import most, reported, write
 from refold.gateway.relay import relay
+from refold.gateway.spans import span
 from refold.gateway.tracks import Busy
 from refold.gateway.upstream import from_upstream, to_upstream
 from refold.limits.overflow import classify_error, classify_response
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from yarl import URL
 
+    from refold.core.budget import Usage
     from refold.gateway.asked import Asked
     from refold.gateway.budgets import Budgets
     from refold.gateway.dialects import Route
@@ -46,6 +51,7 @@ class Ready(Struct):
     plain: bool = True
     target: Target | None = None
     reported: Reported | None = None
+    usage: Usage | None = None
     done: str = "forwarded"
     reason: str = ""
     failed: str = ""
@@ -83,6 +89,10 @@ class Exchanges:
 
     async def run(self, exchange: Exchange, send: Send, begun: float) -> None:
         """Carry out one exchange."""
+        with span(exchange.route.dialect.provider) as tell:
+            await self._run(exchange, send, begun, tell)
+
+    async def _run(self, exchange: Exchange, send: Send, begun: float, tell: Callable[[str, Any], None]) -> None:
         ready = await self.ready(exchange)
         self._metrics.added.observe(time.perf_counter() - begun)
         answer = await self._send(exchange, ready)
@@ -100,6 +110,7 @@ class Exchanges:
             answer.close()  # and not released: what nobody reads any more is not drained
             if ready.target is not None:
                 self._tracks.resized(ready.target.track)
+            _traced(ready, answer.status, tell)
 
     async def ready(self, exchange: Exchange) -> Ready:
         """Make a request ready: as it came, or with its messages under the plans in force.
@@ -152,6 +163,8 @@ class Exchanges:
         ready = Ready(exchange.raw, plain=False, target=target)
         async with track.lock:
             top = most(track, target.dialect)
+            if self._settings.repair and exchange.route.kind == "chat":
+                await self._repaired(target, ready)
             if exchange.route.kind == "chat" and (top is None or top >= target.bound.trigger or track.full):
                 try:
                     ready.reason = await self._planner.look(target)
@@ -165,6 +178,17 @@ class Exchanges:
                 ready.body, ready.plain, ready.done = spliced(track.body, write(track, target.bound)), True, "compacted"
             ready.reported = reported(track)
         return ready
+
+    async def _repaired(self, target: Target, ready: Ready) -> None:
+        """Mend a conversation that breaks its provider's rules."""
+        await self._planner.read(target)
+        if not formats.broken(target.track.format, target.track.view):
+            return
+        try:
+            await self._planner.compact(target, Cause.MANUAL, REPAIR)
+            ready.reason = "repair"
+        except (Failed, StoreError) as failed:
+            ready.failed = str(failed) if isinstance(failed, Failed) else "store"
 
     async def _again(
         self, exchange: Exchange, ready: Ready, answer: aiohttp.ClientResponse, first: bytes
@@ -186,7 +210,7 @@ class Exchanges:
             async with target.track.lock:
                 await self._planner.rescue(target, error)
                 body = spliced(target.track.body, write(target.track, target.bound))
-                made = Ready(body, True, target, reported(target.track), "rescued", "overflow")
+                made = Ready(body, True, target, reported(target.track), done="rescued", reason="overflow")
         except (Failed, RefoldError, ValueError) as failed:
             reason = str(failed) if isinstance(failed, Failed) else type(failed).__name__
             self._metrics.failed(reason)
@@ -228,8 +252,9 @@ class Exchanges:
         if target is None or ready.reported is None or usage is None:
             return
         self._metrics.reported(usage)
+        ready.usage = usage.usage()
         track = target.track
-        track.reported = replace(ready.reported, usage=usage.usage())
+        track.reported = replace(ready.reported, usage=ready.usage)
         full = classify_response(reading.body(), target.bound.budget.window)
         if full.kind == "context_overflow" and not target.bound.assumed:
             track.full = True
@@ -252,6 +277,19 @@ class Exchanges:
             told["conversation"] = ready.target.track.id
             told |= _planned(ready.target.track)
         return [(f"x-refold-{name}".encode(), str(value).encode("latin-1", "replace")) for name, value in told.items()]
+
+
+def _traced(ready: Ready, status: int, tell: Callable[[str, Any], None]) -> None:
+    tell("http.response.status_code", status)
+    tell("refold.done", ready.done)
+    if ready.target is None:
+        return
+    tell("name", f"chat {ready.target.model}")
+    tell("gen_ai.request.model", ready.target.model)
+    tell("gen_ai.conversation.id", ready.target.track.id)
+    if ready.usage is not None:
+        tell("gen_ai.usage.input_tokens", ready.usage.prompt)
+        tell("gen_ai.usage.output_tokens", ready.usage.completion)
 
 
 def _planned(track: Track) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from refold.errors import RefoldError, StoreError, WriteConflict
 from refold.gateway.reading import fixed, measured, read, refold, unread, usage_of
 from refold.request import Options, request_for
 from refold.result import proven
+from refold.stages.close_calls import CloseCalls
+from refold.stages.mend import Mend
 from refold.stages.strip_media import StripMedia
 
 if TYPE_CHECKING:
@@ -28,9 +30,11 @@ if TYPE_CHECKING:
     from refold.limits.overflow import ProviderError
     from refold.outside import Outside
 
-__all__ = ["Failed", "Planner", "Target"]
+__all__ = ["REPAIR", "Failed", "Planner", "Target"]
 
 AT_ONCE = 256 * 1024  # bytes that are read without leaving the event loop
+PAIRS = CloseCalls(result="[No result was recorded]", call="[Call of {tool} was not recorded]")
+REPAIR = Policy("repair", (Step(PAIRS), Step(Mend()), Step(PAIRS)))
 STRIP = Policy("strip-media", (Step(StripMedia(), label="strip media"),))
 REST = 0.05  # share of the window by which a request must grow before it is compacted again
 

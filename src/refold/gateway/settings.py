@@ -26,9 +26,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     `policy` compacts, `policies` and `windows` give another policy or window (tokens) to single models, `window` to
     all. `token` is asked of every client, in the header `x-refold-token` or in the path `/token/TOKEN/…`; an address
     that is not loopback needs one. `strict` refuses a request whose compaction fails instead of sending it as it is,
-    `shadow` plans and reports and changes nothing, `repair` mends invalid conversations, `recall` offers the model a
-    tool that brings back what left. `background` compacts below the hard limit beside the traffic instead of before a
-    request. `summarizer` is the model that writes summaries for policies that want one, asked at `summarizer_url`.
+    `shadow` plans and reports and changes nothing, `repair` mends invalid conversations.
+    `background` compacts below the hard limit beside the traffic instead of before a request. `summarizer` is the
+    model that writes summaries for policies that want one, asked at `summarizer_url`.
     `store` is a file or a database URL, None keeps everything in memory; `store_key` encrypts originals in the store,
     `retention` is after how many seconds without use a conversation is forgotten (0: never). `max_body` and `memory`
     are bytes; `timeout` is seconds without a byte from upstream (V12), `connect_timeout` and `body_timeout` seconds
@@ -50,7 +50,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     strict: bool = False
     shadow: bool = False
     repair: bool = False
-    recall: bool = False
     background: bool = True
     summarizer: str = ""
     summarizer_url: str = ""

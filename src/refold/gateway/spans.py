@@ -1,0 +1,51 @@
+"""Spans for OpenTelemetry with its names for generative AI, where it is installed; never any text of a request."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["span"]
+
+PROVIDERS = {"openai": "openai", "anthropic": "anthropic", "gemini": "gcp.gemini"}
+
+
+@contextmanager
+def span(provider: str) -> Iterator[Callable[[str, Any], None]]:
+    """Trace one exchange; yields a function that sets an attribute ("name" is the span's own name)."""
+    tracer = _tracer()
+    if tracer is None:
+        yield lambda name, value: None
+        return
+    from opentelemetry.trace import SpanKind, Status, StatusCode
+
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": PROVIDERS[provider]}
+    made = tracer.start_span("chat", kind=SpanKind.CLIENT, attributes=attributes)
+
+    def tell(name: str, value: Any) -> None:
+        if name == "name":
+            made.update_name(value)
+        else:
+            made.set_attribute(name, value)
+
+    try:
+        yield tell
+    except BaseException as error:
+        made.set_attribute("error.type", type(error).__name__)
+        made.set_status(Status(StatusCode.ERROR))
+        raise
+    finally:
+        made.end()
+
+
+@cache
+def _tracer() -> Any:
+    try:
+        from opentelemetry import trace
+    except ImportError:
+        return None
+    return trace.get_tracer("refold.gateway")
