@@ -8,18 +8,26 @@ import sys
 import textwrap
 import threading
 
+import pytest
+
 from refold.gateway.serving import Serving
 from refold.gateway.settings import Settings
 from refold.testing.provider import ScriptedProvider
 from tests.gateway.conftest import standing
 from tests.gateway.talking import Chat, behave
 from tests.gateway.wire import call, chat
+from tests.stores.conftest import postgres_server, postgres_url  # noqa: F401 # fixtures
 
 WINDOW = 10_000
 
 
-def test_any_replica_continues_any_conversation_with_the_same_bytes(tmp_path):
-    store = str(tmp_path / "gateway.db")
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request, tmp_path):
+    """A store of each kind, by its place."""
+    return request.getfixturevalue("postgres_url") if request.param == "postgres" else str(tmp_path / "gateway.db")
+
+
+def test_any_replica_continues_any_conversation_with_the_same_bytes(store):
     with (
         ScriptedProvider(behave=behave, window=WINDOW) as provider,
         standing(provider, store=store, window=WINDOW, background=False) as one,
@@ -42,8 +50,7 @@ def test_any_replica_continues_any_conversation_with_the_same_bytes(tmp_path):
     assert len(set(plans)) > 3
 
 
-def test_two_replicas_asked_at_once_make_one_plan(tmp_path):
-    store = str(tmp_path / "gateway.db")
+def test_two_replicas_asked_at_once_make_one_plan(store):
     with (
         ScriptedProvider(["ok"]) as provider,
         standing(provider, store=store, window=16_000, background=False) as one,
@@ -81,8 +88,7 @@ PROGRAM = """
 """
 
 
-def test_a_replica_killed_in_the_middle_of_a_compaction_is_replaced_by_the_other(tmp_path):
-    store = str(tmp_path / "gateway.db")
+def test_a_replica_killed_in_the_middle_of_a_compaction_is_replaced_by_the_other(store):
     with ScriptedProvider(["ok"]) as provider:
         program = [sys.executable, "-c", textwrap.dedent(PROGRAM), provider.openai_url, store]
         with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as child:
