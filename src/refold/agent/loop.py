@@ -130,10 +130,16 @@ class Agent:
         self._observers = tuple(observers)
         self._again = retrying(self._call, waits, sleep)  # what cannot succeed is not tried again (N12)
         self._max_output = max_output or (budget.output_reserve if budget else 0) or None
+        budget = budget or sized(client.model, chosen, settings, window, max_output)
+        self._most = self._max_output or budget.output_reserve or None  # of one answer: what the window keeps for it
         asked = Asked(
-            chosen, budget or sized(client.model, chosen, settings, window, max_output), client.model,
-            self._with_runtime(0, 0), definitions(tools, client.format) or None, max_output,
-        )  # fmt: skip
+            chosen,
+            budget,
+            client.model,
+            self._with_runtime(0, 0),
+            definitions(tools, client.format) or None,
+            max_output,
+        )
         if session is not None and session.format not in (None, client.format):
             raise UsageError(f"session {session.id} holds {session.format}, and the client speaks {client.format}")
         self.session = session or Session(MemoryStore(), format=client.format, in_flight=not self._habits.durable)
@@ -297,7 +303,7 @@ class Agent:
             messages,
             system=self._with_runtime(self._step, self._called),
             tools=self._compactor.asked.tools,
-            max_tokens=max_tokens or self._max_output,
+            max_tokens=max_tokens or self._most,
             on_text=self._on_text,
         )
 
