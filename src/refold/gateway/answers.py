@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +13,10 @@ from refold.limits.usage import Reported, reported
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Reading", "events", "prelude"]
+__all__ = ["Reading", "prelude"]
 
 LARGEST = 64 * 1024 * 1024  # bytes of an answer that are kept to be read
-SPEAKING = re.compile(rb'"usage|error|_exceeded|"length"|max_tokens|MAX_TOKENS')  # lines that may say what is asked
+SPEAKING = (b'"usage', b"error", b"_exceeded", b'"length"', b"max_tokens", b"MAX_TOKENS")  # of lines that may matter
 PRELUDE = (b"response.created", b"response.in_progress", b"response.queued")  # events that say nothing yet
 _decode = msgspec.json.Decoder().decode
 
@@ -54,7 +53,7 @@ class Reading:
             piece = self._line + piece
             cut = piece.rfind(b"\n") + 1
             self._line = piece[cut:]
-            if SPEAKING.search(piece, 0, cut):
+            if cut and _speaks(piece):
                 for line in piece[:cut].split(b"\n"):
                     self._event(line)
         elif self._size < LARGEST:
@@ -83,13 +82,15 @@ class Reading:
 
     def usage(self) -> Reported | None:
         """Return the usage that the answer reported, if it did."""
+        if self.streaming and not self._usage and not self._line:
+            return None
         try:
             return reported({key: value for key, value in self.body().items() if key in ("usage", "usageMetadata")})
         except UsageError:
             return None
 
     def _event(self, line: bytes) -> None:
-        if not line.startswith(b"data:") or not SPEAKING.search(line):
+        if not line.startswith(b"data:") or not _speaks(line):
             return
         try:
             held = _decode(line[5:])
@@ -111,21 +112,13 @@ class Reading:
                 self._ends[key] = place[key]
 
 
-def events(text: bytes) -> list[dict[str, Any]]:
-    """Return the data of every event of a stream."""
-    found = []
-    for line in text.split(b"\n"):
-        if line.startswith(b"data:") and line[5:].strip() not in (b"", b"[DONE]"):
-            try:
-                held = _decode(line[5:])
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                continue
-            if isinstance(held, dict):
-                found.append(held)
-    return found
+def _speaks(text: bytes) -> bool:
+    return any(mark in text for mark in SPEAKING)
 
 
 def prelude(text: bytes) -> bool:
     """Tell whether a stream has said nothing yet but that it begins."""
+    if not text.startswith((b"event: response.", b"event:response.")):
+        return False
     names = [line[6:].strip() for line in text.split(b"\n") if line.startswith(b"event:")]
     return bool(names) and all(name in PRELUDE for name in names)

@@ -44,7 +44,8 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, t
     size = 0
     while True:
         try:
-            message = await asyncio.wait_for(receive(), timeout)
+            async with asyncio.timeout(timeout):
+                message = await receive()
         except TimeoutError:
             raise Refusal(408, f"no part of the body came within {timeout:g} s", "request_timeout") from None
         if message["type"] == "http.disconnect":

@@ -105,8 +105,11 @@ class Track:
 
     @property
     def size(self) -> int:
-        """Bytes that this conversation holds on to, about."""
-        return 2 * len(self.body.body) + 2 * sum(map(_length, self.body.raws[: len(self.transcript)]))
+        """Bytes that this conversation holds on to, about: bodies, what was read of them, plans, and what is kept."""
+        body = len(self.body.body)
+        read = body * len(self.transcript) // max(len(self.body.raws), 1)
+        written = len(self.written.body) if self.written is not None else 0
+        return 2_000 + 2 * body + 6 * read + written + sum(500 * len(plan.edits) for plan in self.plans)
 
     def advance(self, body: Opened, same: int) -> None:
         """Take a newer body, of which so many leading messages are the same bytes."""
@@ -275,10 +278,6 @@ def _free(track: Track) -> None:
 
 def _busy(track: Track) -> bool:
     return track.lock.locked() or (track.work is not None and not track.work.done())
-
-
-def _length(raw: Bytes) -> int:
-    return len(memoryview(raw))
 
 
 def _same(known: list[Bytes], fresh: list[Bytes]) -> int:
