@@ -20,10 +20,10 @@ __all__ = ["ScriptedProvider"]
 
 
 class ScriptedProvider:
-    """A provider that speaks OpenAI chat, OpenAI Responses and Anthropic Messages, says what it is told, and counts.
+    """A provider that speaks OpenAI chat and Responses, Anthropic and Gemini, says what it is told, and counts.
 
     Use it as a context manager: `with ScriptedProvider(["Hello"]) as provider`, then point a client at `provider.url`
-    (Anthropic) or `provider.openai_url`.
+    (Anthropic, Gemini) or `provider.openai_url`.
 
     `answers` are given in turn, the last one for ever; `behave` is asked for each answer instead, with what was
     received. Both may give a `Fault`; `faults` are by number of the call, counted from 1, or a list for the first
