@@ -161,3 +161,17 @@ def test_policies_are_told_apart_only_where_the_conversations_agree():
     mixed = [[made("none", 9.0), made("a", 5.0 if number % 2 else 8.1), made("b", 6.6)] for number in range(8)]
     assert [each.said for each in verdicts(mixed)] == ["not supported"]
     assert [each.said for each in verdicts(apart[:1])] == ["not supported"]
+
+
+def test_a_report_and_its_plots_are_written(run, tmp_path):
+    path = file(tmp_path)
+    assert run(path, "-w", "8k", "-p", "opal", "--out", tmp_path / "r.html", "--plots", tmp_path / "p").exit_code == 0
+    assert "<svg" in (tmp_path / "r.html").read_text()
+    assert {each.name for each in (tmp_path / "p").iterdir()} >= {"001-context.svg", "001-cost.svg"}
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(run, tmp_path):
+    result = run(file(tmp_path), "-w", "8k", "--out", tmp_path / "no" / "r.html")
+    assert result.exit_code == 2
+    assert "no folder" in result.stderr
+    assert not (tmp_path / "kept").exists()

@@ -31,14 +31,16 @@ ALL = "all"
 @click.option("--budget", type=options.Tokens(), help="Tokens into which everything must fit, counted exactly.")
 @click.option("--goal", type=options.Goal(), help="Where compaction may stop; the policy's own by default.")
 @priced
+@click.option("--out", metavar="HTML", help="Write a report: one HTML file with all tables and plots in it.")
+@click.option("--plots", metavar="DIR", help="Write each plot as an SVG file into this folder.")
 @click.option("--keep", metavar="DIR", help="Where results are kept; the user's cache folder by default.")
 @click.option("--fresh", is_flag=True, help="Neither read nor keep results.")
 @click.option("--jobs", type=click.IntRange(1, 256), help="Processes at once; all cores by default.")
 @options.as_json
 def command(
     files: tuple[str, ...], how: options.Reading, names: tuple[str, ...], model: str | None, window: int | None,
-    budget: int | None, goal: int | float | None, keep: str | None, fresh: bool, jobs: int | None,
-    as_json: bool, **prices: float | None,
+    budget: int | None, goal: int | float | None, out: str | None, plots: str | None, keep: str | None,
+    fresh: bool, jobs: int | None, as_json: bool, **prices: float | None,
 ) -> int:  # fmt: skip
     """Replay recorded conversations under policies, without a model: what each keeps, and what it would have cost.
 
@@ -46,13 +48,19 @@ def command(
     longest live beginning in the prompt cache, and what would have had to be read again is charged. `none` is doing
     nothing. Results are kept, so an interrupted run goes on where it was.
     """
+    from refold.cli import output
     from refold.errors import UsageError
     from refold.replay.many import Settings
 
+    if out is not None:
+        output.writable(out)
+    if plots is not None:
+        output.writable(f"{plots}/plot.svg", made=True)
     settings = Settings(model, window, budget, goal, given(prices), "" if fresh else keep or _kept())
     found = _replayed(_jobs(files, how, _named(names)), settings, jobs)
     if not found:
         raise UsageError("none of the conversations could be replayed: name longer ones, or a model and a window")
+    _written(found, out, plots)
     _shown(found, as_json=as_json)
     return 0
 
@@ -82,6 +90,16 @@ def _replayed(jobs: list[Job], settings: Settings, workers: int | None) -> list[
             said = str(runs)
             show.note(f"refold: {said if said.startswith(piece.file) else f'{piece.file}: {said}'}")
     return [made[place] for place in sorted(made)]
+
+
+def _written(found: list[list[Run]], out: str | None, plots: str | None) -> None:
+    from refold.cli import output
+    from refold.replay import report
+
+    if out is not None:
+        output.write(out, report.report(found).encode("utf-8", "replace"))
+    for name, svg in report.plots(found).items() if plots is not None else ():
+        output.write(f"{plots}/{name}", svg.encode("utf-8", "replace"))
 
 
 def _named(names: tuple[str, ...]) -> tuple[str, ...]:
