@@ -14,7 +14,7 @@ def session(parts=30, needed=4):
     for part in range(parts):
         explained = "rate_table maps zone_code to base_price\n" if part == needed else ""
         lines += [
-            f"a: step {part} of rate_table and zone_code | read(src/part{part}.py) as c{part}",
+            f"a: step {part} of rate_table and zone_code | search(part{part}) as c{part}",
             f"t: c{part} = {FILLING}\n{explained}{FILLING}",
         ]
     return talk(*lines)

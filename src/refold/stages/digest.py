@@ -15,6 +15,7 @@ from refold.stages.findings import Outcome, decisions, openings, outcomes, todos
 from refold.stages.ledger import Atom, grouped, ledger, ungrouped
 from refold.stages.outline import one_line
 from refold.stages.pin import CONSTRAINTS, pins_in, pins_of
+from refold.stages.worth import likeliest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,6 +41,7 @@ IDENTIFIERS = "Identifiers, and where they were last seen"
 TOLD = {GOAL, CONSTRAINTS, CHANGED, READ}  # sections that hold what earlier digests told already
 END = " → "  # between a call and how it ended
 ATOM = 3  # tokens of an identifier with its comma, at least
+AHEAD = 4  # times as many identifiers as have room are ranked by need
 ROUNDS = 6  # of cutting the identifiers until they fit
 PINNED = 0.4  # of a digest that pinned turns may have while they are quoted whole, not by sentence
 WHOLE_TURN = 600  # characters up to which a user's turn is quoted whole
@@ -224,7 +226,8 @@ def _first(view: View, turn_of: dict[str, int]) -> int:
 def _atoms(view: View, messages: Sequence[Message], kept: Sequence[Message], limit: int) -> tuple[Atom, ...]:
     words = (text for message in reversed(kept) for text in texts(message))
     before = ungrouped(told_before(view.transcript).lines(IDENTIFIERS))
-    return ledger(view, messages, words, limit=limit // ATOM, before=before)
+    some = ledger(view, messages, words, limit=AHEAD * limit // ATOM, before=before)
+    return likeliest(some, view.transcript, limit // ATOM)
 
 
 def _rendered(counter: Counter, sections: Sequence[Section], atoms: Sequence[Atom], limit: int) -> str:

@@ -9,12 +9,13 @@ from msgspec import Struct
 from refold.core.messages import Patch, Reasoning, Text, ToolCall
 from refold.salience.atoms import mentions_of, names_of, spoken
 from refold.salience.cover import Unit, choose
-from refold.salience.model import needs, worths
 from refold.salience.segments import Segment, segments, shown
+from refold.stages.facts import reads
 from refold.stages.moves import Move, cut_texts, hide_segments, kept_words, original_result, strip_seen
 from refold.stages.outline import call_line
 from refold.stages.replacing import with_words
 from refold.stages.shrink import ROOMY, lighten
+from refold.stages.worth import worth_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ SHORT, WRONG = (
     2_000,
     0.02,
 )  # characters of a short error, and its worth by token: it comes back before most other output
+EDITED = 0.001  # worth by token of a file's lines, times its path's: an edit quotes lines that hold no identifier
 NEWER = 2e-5  # worth by token of the newest text above the oldest: it settles what need does not
 
 
@@ -52,14 +54,13 @@ class Selection:
     """What can come back to a draft, and what has; `fill` brings back more."""
 
     def __init__(self, draft: Draft, trail: Trail) -> None:
-        said = [message for message in draft.view.transcript.messages if message.note is None]
         self.draft, self.trail = draft, trail
-        self.worth = worths(needs(said))
+        self.worth = worth_of(draft.view.transcript)
         self.covered: set[str] = set()
         for message, gone in zip(draft.messages, draft.hidden, strict=True):
             if not gone:
                 self.covered |= mentions_of(message).every
-        self.units = list(_units(draft, trail))
+        self.units = list(_units(draft, trail, self.worth))
         self.chosen: list[Choice] = []
 
     def fill(self, room: int) -> None:
@@ -107,7 +108,7 @@ def select(draft: Draft, areas: Regions, room: int, trail: Trail) -> Selection |
     return selection
 
 
-def _units(draft: Draft, trail: Trail) -> Iterator[Unit]:
+def _units(draft: Draft, trail: Trail, worth: Mapping[str, float]) -> Iterator[Unit]:
     """Yield what can come back, newest first: each hidden batch, then what its messages lost."""
     moves: dict[int, list[Move]] = {}
     for move in trail.moves:
@@ -121,13 +122,20 @@ def _units(draft: Draft, trail: Trail) -> Iterator[Unit]:
         yield unit
     for place in sorted(moves, reverse=True):
         for move in moves[place]:
+            extra = newer * place + _extra(draft, move, worth)
             for of, cost, atoms in _pieces(draft, move):
-                extra = (
-                    WRONG
-                    if move.result and move.result.is_error and len(_text_of(draft, move)) <= SHORT
-                    else newer * place
-                )
                 yield Unit(of, max(cost, 1), atoms, batch_of.get(place), extra)
+
+
+def _extra(draft: Draft, move: Move, worth: Mapping[str, float]) -> float:
+    """Return what any line of an output is worth by token: short errors, and reads of files likely to be edited."""
+    if move.result is None:
+        return 0.0
+    if move.result.is_error:
+        return WRONG if len(_text_of(draft, move)) <= SHORT else 0.0
+    call = draft.view.call_of(draft.base[move.place], move.result)
+    ref = reads(call) if call else None
+    return EDITED * max((worth.get(atom, 0.0) for atom in names_of(ref.path)), default=0.0) if ref else 0.0
 
 
 def _pieces(draft: Draft, move: Move) -> Iterator[tuple[Choice, float, frozenset[str]]]:

@@ -1,0 +1,45 @@
+"""What each identifier of a conversation is worth keeping: predicted once for a transcript, from the originals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refold.salience.model import needs, worths
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from refold.core.transcript import Transcript
+    from refold.stages.ledger import Atom
+
+__all__ = ["likeliest", "worth_of"]
+
+TOLD = 0.2  # worth of an identifier that only an earlier digest tells of
+OF_PART = 0.7  # an identifier that is known only by the name it ends in is worth less
+FRAME, CHARS = 1.5, 5.0  # tokens beside an identifier in a list, and characters a token
+
+
+def worth_of(transcript: Transcript) -> Mapping[str, float]:
+    """Return the worth of every atom that was said, shown or asked for; a transcript remembers it."""
+    found: Mapping[str, float] | None = transcript.__dict__.get("worth")
+    if found is None:
+        said = [message for message in transcript.messages if message.note is None]
+        found = transcript.__dict__["worth"] = worths(needs(said))
+    return found
+
+
+def likeliest(atoms: Sequence[Atom], transcript: Transcript, limit: int) -> tuple[Atom, ...]:
+    """Return the identifiers of a ledger that are worth most for their length, best first.
+
+    Its own score counts too: it knows words as they stand, where the model knows the atoms in them.
+    """
+    worth = worth_of(transcript)
+
+    def value(atom: Atom) -> float:
+        own = worth.get(atom.text)
+        if own is None:
+            last = atom.text.rsplit("/", 1)[-1]
+            own = OF_PART * (worth.get(last) or worth.get(last.rsplit(".", 1)[-1], 0.0)) or TOLD
+        return float(own * atom.score**0.5 / (FRAME + len(atom.text) / CHARS))
+
+    return tuple(sorted(atoms, key=lambda atom: (-value(atom), atom.text))[:limit])
