@@ -262,7 +262,7 @@ class Exchanges:
     def _count(self, exchange: Exchange, ready: Ready, answer: aiohttp.ClientResponse) -> None:
         name = exchange.route.dialect.format
         self._metrics.request(name, ready.done)
-        self._metrics.answers.labels(name, str(answer.status)).inc()
+        self._metrics.answer(name, answer.status)
         if ready.target is not None and ready.plain:
             self._metrics.spared(sum(plan.sizes.saved for plan in ready.target.track.plans))
 
@@ -276,7 +276,7 @@ class Exchanges:
         if ready.target is not None:
             told["conversation"] = ready.target.track.id
             told |= _planned(ready.target.track)
-        return [(f"x-refold-{name}".encode(), str(value).encode("latin-1", "replace")) for name, value in told.items()]
+        return [(b"x-refold-" + name.encode(), str(value).encode("latin-1", "replace")) for name, value in told.items()]
 
 
 def _traced(ready: Ready, status: int, tell: Callable[[str, Any], None]) -> None:

@@ -44,6 +44,7 @@ class Metrics:
         Gauge("refold_held_bytes", "Bytes of conversations in memory", registry=registry).set_function(
             lambda: tracks.held
         )
+        self._children: dict[tuple[int, tuple[str, ...]], Counter] = {}
         self.total_saved = 0
         self.total_requests = 0
         self.total_compactions = 0
@@ -55,7 +56,11 @@ class Metrics:
     def request(self, dialect: str, done: str) -> None:
         """Count a request."""
         self.total_requests += 1
-        self.requests.labels(dialect, done).inc()
+        self._labeled(self.requests, dialect, done).inc()
+
+    def answer(self, dialect: str, status: int) -> None:
+        """Count an answer."""
+        self._labeled(self.answers, dialect, str(status)).inc()
 
     def failed(self, reason: str) -> None:
         """Count a compaction that came to nothing."""
@@ -75,7 +80,15 @@ class Metrics:
     def reported(self, usage: Reported) -> None:
         """Count a provider's report."""
         for kind, count in (("input", usage.prompt), ("output", usage.completion), ("cached", usage.cached_read)):
-            self.tokens.labels(kind).inc(count)
+            self._labeled(self.tokens, kind).inc(count)
+
+    def _labeled(self, counter: Counter, *labels: str) -> Counter:
+        """Return a counter for labels, which takes long to find anew for every request."""
+        key = id(counter), labels
+        found = self._children.get(key)
+        if found is None:
+            found = self._children[key] = counter.labels(*labels)
+        return found
 
     @contextmanager
     def compacting(self) -> Iterator[None]:
