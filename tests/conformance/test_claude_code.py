@@ -271,7 +271,7 @@ def test_l07_compact_with_instructions_is_shaped_by_the_users_words():
     card = run.agent.compact("keep the names of all tables")
     assert card is not None
     assert "keep the names of all tables" in asked[0].instructions
-    assert "what was decided" in str(run.agent.messages[0]["content"])
+    assert any("what was decided" in str(message["content"]) for message in run.agent.messages)
 
 
 def test_l08_an_output_above_40_000_tokens_goes_to_disk_and_leaves_a_path_and_a_preview(tmp_path):
