@@ -185,7 +185,7 @@ def test_context_is_shown_in_colour_with_its_parts_and_the_sum_is_right(desk: De
 
 
 def test_the_line_above_60_percent_becomes_a_warning_at_the_threshold(desk: Desk) -> None:
-    (desk.folder / "notes.txt").write_text("".join(f"line {number} of the notes\n" for number in range(230)))
+    (desk.folder / "notes.txt").write_text("".join(f"line {number} of the notes\n" for number in range(205)))
     done = desk.pipes("READ it\n" * 4, "--disable-compaction")
     assert done.returncode == 0, done.stderr
     told = [line for line in done.stderr.splitlines() if "of the context used" in line]
