@@ -14,11 +14,11 @@ from refold.gateway.control import Control, is_ours
 from refold.gateway.dialects import route
 from refold.gateway.door import Door
 from refold.gateway.exchange import Exchange, Exchanges
-from refold.gateway.http import Gone, Refusal, read_body, refuse
+from refold.gateway.http import CLIENT, Gone, Refusal, read_body, refuse
 from refold.gateway.keeping import Keeper
 from refold.gateway.metrics import Metrics
 from refold.gateway.planning import Planner
-from refold.gateway.relay import relay, while_there
+from refold.gateway.relay import WhileThere, relay
 from refold.gateway.tracks import Tracks
 from refold.gateway.upstream import Upstream, from_upstream, to_upstream
 from refold.gateway.writers import outside
@@ -126,7 +126,7 @@ class Gateway:
         body = _parts(receive) if has_body else None
         answer = await self._upstream.send(scope["method"], url, [*to_upstream(headers), *sized], body)
         try:
-            async with while_there(receive):
+            with WhileThere(scope, receive):
                 await relay(send, answer, from_upstream(answer))
         finally:
             answer.close()
@@ -136,10 +136,11 @@ class Gateway:
         held = dict(headers)
         url = self._upstream.address(where.dialect.provider, path, scope["query_string"])
         wishes = asked(held, self.settings)
-        raw = await read_body(receive, held, self.settings.max_body, self.settings.body_timeout)
+        client = scope.get("extensions", {}).get(CLIENT)
+        raw = await read_body(receive, held, self.settings.max_body, self.settings.body_timeout, client)
         begun = time.perf_counter()
         plain = inflated(raw, held.get(b"content-encoding", b""), self.settings.max_body)
-        async with while_there(receive):
+        with WhileThere(scope, receive):
             if where.kind == "compact" and plain is not None and not wishes.bypass:
                 target = await self._compactable(where, wishes, plain)
                 if target is not None:

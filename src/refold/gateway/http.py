@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from refold.gateway.dialects import error_body
 
-__all__ = ["Gone", "Headers", "Receive", "Refusal", "Scope", "Send", "gone", "read_body", "refuse", "reply"]
+__all__ = [
+    "CLIENT", "Client", "Gone", "Headers", "Receive", "Refusal", "Scope", "Send",
+    "gone", "read_body", "refuse", "reply",
+]  # fmt: skip
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers: TypeAlias = list[tuple[bytes, bytes]]
+CLIENT = "refold.client"  # the extension of ASGI by which our own server tells of a request's client
+
+
+class Client(Protocol):
+    """What a server can tell of a request's client without a task that waits for it."""
+
+    def arrived(self) -> bool:
+        """Tell whether the next message is there, so that nobody waits for it."""
+
+    def watch(self, left: Callable[[], object] | None) -> None:
+        """Call something when the client closes its connection; at once where it has."""
 
 
 class Refusal(Exception):  # it ends a request and is answered, like an HTTP status
@@ -30,7 +44,9 @@ class Gone(Exception):  # nobody is left to be told of it
     """The client has closed its connection."""
 
 
-async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, timeout: float) -> bytes:
+async def read_body(
+    receive: Receive, headers: dict[bytes, bytes], limit: int, timeout: float, client: Client | None = None
+) -> bytes:
     """Return a request's whole body.
 
     Raises:
@@ -43,11 +59,10 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, t
     chunks: list[bytes] = []
     size = 0
     while True:
-        try:
-            async with asyncio.timeout(timeout):
-                message = await receive()
-        except TimeoutError:
-            raise Refusal(408, f"no part of the body came within {timeout:g} s", "request_timeout") from None
+        if client is not None and client.arrived():
+            message = await receive()
+        else:
+            message = await _in_time(receive, timeout)
         if message["type"] == "http.disconnect":
             raise Gone
         chunk = message.get("body", b"")
@@ -57,6 +72,14 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, t
         chunks.append(chunk)
         if not message.get("more_body"):
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+async def _in_time(receive: Receive, timeout: float) -> MutableMapping[str, Any]:
+    try:
+        async with asyncio.timeout(timeout):
+            return await receive()
+    except TimeoutError:
+        raise Refusal(408, f"no part of the body came within {timeout:g} s", "request_timeout") from None
 
 
 async def gone(receive: Receive) -> None:

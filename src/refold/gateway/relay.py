@@ -3,45 +3,59 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import aiohttp
 
-from refold.gateway.http import Gone, gone
+from refold.gateway.http import CLIENT, Gone, gone
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
 
-    from refold.gateway.http import Receive, Send
+    from refold.gateway.http import Client, Receive, Scope, Send
 
-__all__ = ["Cut", "relay", "while_there"]
+__all__ = ["Cut", "WhileThere", "relay"]
 
 
 class Cut(Exception):  # it is the server's sign to close the connection, as upstream did
     """Upstream broke off in the middle of an answer."""
 
 
-@asynccontextmanager
-async def while_there(receive: Receive) -> AsyncIterator[None]:
-    """Run a block for as long as the client is there.
+class WhileThere:
+    """Runs a block for as long as the client is there: `with WhileThere(scope, receive): ...` in a task.
 
     Raises:
         Gone: the client closed its connection; what the block waited for was cancelled.
     """
-    task = asyncio.current_task()
-    assert task is not None
-    watch = asyncio.ensure_future(gone(receive))
-    watch.add_done_callback(lambda done: None if done.cancelled() else task.cancel())
-    try:
-        yield
-    except asyncio.CancelledError:
-        if watch.done() and not watch.cancelled():
-            task.uncancel()
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._client: Client | None = scope.get("extensions", {}).get(CLIENT)
+        self._receive = receive
+        self._left = False
+
+    def __enter__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        if self._client is not None:
+            self._client.watch(self._leave)
+        else:
+            self._watch = asyncio.ensure_future(gone(self._receive))
+            self._watch.add_done_callback(lambda done: None if done.cancelled() else self._leave())
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if self._client is not None:
+            self._client.watch(None)
+        else:
+            self._watch.cancel()
+        if self._left and kind is asyncio.CancelledError:
+            self._task.uncancel()
             raise Gone from None
-        raise
-    finally:
-        watch.cancel()
+
+    def _leave(self) -> None:
+        self._left = True
+        self._task.cancel()
 
 
 async def relay(
@@ -56,11 +70,13 @@ async def relay(
         Cut: upstream broke off; the client's connection must not end as if the answer were whole.
     """
     await send({"type": "http.response.start", "status": answer.status, "headers": list(headers)})
+    content = answer.content
     try:
-        async for chunk in answer.content.iter_any():
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        while not content.at_eof():
+            chunk = await content.readany()
             if seen is not None:
                 seen(chunk)
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise Cut(type(error).__name__) from None
     await send({"type": "http.response.body", "body": b""})

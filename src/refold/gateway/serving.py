@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from refold.errors import UsageError
 from refold.gateway.app import Gateway
+from refold.gateway.http import CLIENT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
     from typing import Self
 
+    from refold.gateway.http import Scope
     from refold.gateway.settings import Settings
 
 __all__ = ["Serving"]
@@ -24,10 +27,24 @@ __all__ = ["Serving"]
 LONGEST_HEAD = 64 * 1024  # bytes of request line and headers; more is nobody's conversation
 
 
+class _Client:
+    """A request's client; a connection has one at work at a time."""
+
+    __slots__ = ("_protocol", "arrived")
+
+    def __init__(self, protocol: _Protocol) -> None:
+        self._protocol = protocol
+        self.arrived = protocol.cycle.message_event.is_set
+
+    def watch(self, left: Callable[[], object] | None) -> None:
+        self._protocol.watch(left)
+
+
 class _Protocol(HttpToolsProtocol):
-    """HTTP whose heads must come in time and have a bounded size."""
+    """HTTP whose heads must come in time and have a bounded size, and that tells when its client has gone."""
 
     head_timeout = 20.0
+    _left: Callable[[], object] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         super().connection_made(transport)
@@ -47,11 +64,22 @@ class _Protocol(HttpToolsProtocol):
             self._late.cancel()
             self._late = None
         super().on_headers_complete()
+        cast("Scope", self.scope)["extensions"] = {CLIENT: _Client(self)}  # the task has not begun
+
+    def watch(self, left: Callable[[], object] | None) -> None:
+        """Call something when the connection is lost; at once where it is."""
+        self._left = left
+        if left is not None:
+            self.flow.resume_reading()  # else nobody notices
+            if self.transport.is_closing():
+                left()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._late is not None:
             self._late.cancel()
         super().connection_lost(exc)
+        if self._left is not None:
+            self._left()
 
 
 class _Server(uvicorn.Server):
