@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from hashlib import blake2b
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -13,11 +13,12 @@ from refold.core.counting import CharCounter
 from refold.core.gauge import Estimate, Gauge
 
 if TYPE_CHECKING:
+    from refold.core.budget import Budget
     from refold.core.edits import Edit
     from refold.core.needs import Answer, Need
     from refold.core.view import View
 
-__all__ = ["Policy", "Pure", "Stage", "Step", "When"]
+__all__ = ["Policy", "Pure", "Stage", "Step", "Waking", "When"]
 
 
 class When(StrEnum):
@@ -44,6 +45,14 @@ class Stage(Protocol):
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the changes; none means nothing worth doing."""
+
+
+@runtime_checkable
+class Waking(Protocol):
+    """A stage that knows how many new tokens there must be before it can have anything to do."""
+
+    def wakes(self, budget: Budget) -> int:
+        """Return that number under a budget; never less than 1."""
 
 
 class Pure(Struct, frozen=True):
@@ -86,6 +95,14 @@ class Policy(Struct, frozen=True):
     after_overflow: Policy | None = None
     renews_session: bool = False
     summary: str = ""
+
+    def wakes(self, budget: Budget) -> int | None:
+        """Return how many new tokens it takes before a step of every call may have something to do.
+
+        None where the policy has no such step, 0 where one of them does not say.
+        """
+        stages = [step.stage for step in self.steps if step.when is When.EVERY_CALL]
+        return min((stage.wakes(budget) if isinstance(stage, Waking) else 0 for stage in stages), default=None)
 
     @property
     def fingerprint(self) -> str:

@@ -9,6 +9,7 @@ from refold.stages.close_calls import CloseCalls
 from refold.stages.fit import Fit
 from refold.stages.mend import Mend
 from refold.stages.supersede import Supersede
+from refold.stages.truncate_new import TruncateNew
 
 POLICY = Policy(
     name="refold",
@@ -17,6 +18,7 @@ POLICY = Policy(
     goal=Share(0.5),
     gauge=ReportedPlusTail(doubt=0.6),
     steps=(
+        Step(TruncateNew(), When.EVERY_CALL, "new output"),  # before it is sent and cached, so this is free
         Step(CloseCalls(), When.DUE, "repair"),  # before the fit, which then leaves no room unused and breaks nothing
         Step(Mend(), When.DUE, "mend"),
         Step(Supersede(), When.OVER_GOAL),

@@ -1,0 +1,141 @@
+"""An oversized output loses its middle before it is sent for the first time, when no cache holds it yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refold.core.edits import Edit, Rewrite
+from refold.core.messages import Text, texts
+from refold.core.policy import Pure
+from refold.salience.atoms import mentions_of, names_of
+from refold.salience.cover import Unit, choose
+from refold.salience.segments import segments, shown
+from refold.stages.outline import ERROR, call_line, may_be_wrong
+from refold.stages.places import last_request, unseen
+from refold.stages.replacing import with_words
+from refold.stages.select import PARTS
+from refold.stages.shorten import shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from refold.core.budget import Budget
+    from refold.core.counting import Counter
+    from refold.core.messages import Message, ToolResult
+    from refold.core.view import View
+    from refold.salience.segments import Segment
+
+__all__ = ["TruncateNew"]
+
+HEAD, TAIL, WRONG = 0.3, 0.25, 0.2  # of what is kept: the beginning, the end, lines that tell of errors
+LONG = 400  # characters of a line, on the average, from which whole lines are too coarse
+ROUNDS = 4  # of choosing fewer lines, until they fit
+
+
+class TruncateNew(Pure, frozen=True):
+    """New output above a limit is cut to whole lines: head, tail, errors, and what its call and the request name.
+
+    The limit is `tokens`, or `share` of the input budget where that is less: what is larger could jump from under the
+    trigger over the budget. `kept` is the share of the limit that stays. Only output that the model has not answered
+    yet is looked at, so nothing that was sent changes, and a pass costs what is new. What a person wrote, pictures and
+    files stay. The whole output stays in the transcript; the line before the rest names the id that recalls it. Where
+    the goal is the whole budget nothing is cut here, for a view that is to be filled wants all that fits.
+    """
+
+    tokens: int = 16_000  # agents' own caps are at 10,000 tokens (Codex) and 30,000 characters: those stay as they are
+    share: float = 0.2
+    kept: float = 0.5
+
+    def wakes(self, budget: Budget) -> int:
+        """Return the limit in tokens: with fewer new ones there is nothing to do."""
+        return max(min(self.tokens, int(budget.input * self.share)), 1)
+
+    def edits(self, view: View, answers: tuple[object, ...] = ()) -> tuple[Edit, ...]:
+        """Return a rewrite for each new output above the limit."""
+        limit = self.wakes(view.budget)
+        if view.room >= view.budget.input:
+            return ()
+        return tuple(
+            Rewrite(message.id, patch.at, patch.to)
+            for message in view.messages[unseen(view) :]
+            if message.results and view.size(message) > limit
+            for result in message.results
+            if any(isinstance(inner, Text) for inner in result.content) and view.counter.text(result.text) > limit
+            for patch in with_words(result, _shorter(view, message, result, int(limit * self.kept)))
+        )
+
+
+def _shorter(view: View, message: Message, result: ToolResult, limit: int) -> str:
+    """Return an opening that says what this is part of, and the lines that stay."""
+    text = result.text
+    call = view.call_of(message, result)
+    whole = text.count("\n") + 1
+    opening = f"{PARTS} {call_line(call, result)}, {whole:,} lines; all of it is kept, recall {message.id}"
+    room = limit - view.counter.text(f"{opening}\n")
+    return f"{opening}\n{_parts(text, max(room, 0), view.counter, _asked(view, message, result))}"
+
+
+def _asked(view: View, message: Message, result: ToolResult) -> frozenset[str]:
+    """Return the identifiers that the call of an output, the words before it and the last request name."""
+    call = view.call_of(message, result)
+    request = last_request(view)
+    found = names_of(call.arguments) if call else frozenset()
+    asking = view.messages[unseen(view) - 1] if unseen(view) else None
+    if asking is not None:
+        found |= mentions_of(asking).said
+    return found | names_of("\n".join(texts(request))) if request is not None and not request.results else found
+
+
+def _parts(text: str, limit: int, counter: Counter, asked: frozenset[str]) -> str:
+    """Return a text of at most `limit` tokens: chosen lines in their order, with markers between."""
+    if len(text) > LONG * (text.count("\n") + 1):
+        return shorten(text, limit, counter.text)
+    pieces = segments(text)
+    lines = text.split("\n")
+    chars = limit * len(text) / max(counter.text(text), 1)
+    for _ in range(ROUNDS):
+        made = shown(text, list(_chosen(pieces, lines, chars, asked)))
+        size = counter.text(made)
+        if size <= limit:
+            return made
+        chars *= 0.97 * limit / size
+    return shorten(text, limit, counter.text)
+
+
+def _chosen(pieces: Sequence[Segment], lines: Sequence[str], chars: float, asked: frozenset[str]) -> Iterator[Segment]:
+    """Yield segments of up to so many characters: head and tail, then errors, then what was asked for, then more."""
+    taken: set[int] = set()
+
+    def take(order: Iterator[int], room: float) -> Iterator[Segment]:
+        for place in order:
+            if place in taken:
+                continue
+            room -= pieces[place].chars
+            if room < 0:
+                return
+            taken.add(place)
+            yield pieces[place]
+
+    many = len(pieces)
+    spent = 0
+    wrong = (place for place in range(many) if _tells_of_error(lines, pieces[place]))
+    for order, share in ((iter(range(many)), HEAD), (iter(range(many - 1, -1, -1)), TAIL), (wrong, WRONG)):
+        for piece in take(order, chars * share):
+            spent += piece.chars
+            yield piece
+    covered = set().union(*(pieces[place].atoms for place in taken))
+    units = [
+        Unit(place, piece.chars, piece.atoms & asked)
+        for place, piece in enumerate(pieces)
+        if place not in taken and not piece.atoms.isdisjoint(asked)
+    ]
+    for unit in choose(units, dict.fromkeys(asked, 1.0), covered, chars - spent):
+        taken.add(unit.of)
+        spent += pieces[unit.of].chars
+        yield pieces[unit.of]
+    yield from take(iter(range(many)), chars - spent)
+
+
+def _tells_of_error(lines: Sequence[str], piece: Segment) -> bool:
+    words = "\n".join(lines[piece.start : piece.stop])
+    return may_be_wrong(words) and ERROR.search(words) is not None
