@@ -46,6 +46,7 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--strict", is_flag=True, help="Refuse a request whose compaction fails, instead of sending it."),
         click.option("--shadow", is_flag=True, help="Plan and report, and change nothing."),
         click.option("--repair", is_flag=True, help="Mend invalid conversations before they are sent."),
+        click.option("--recall-tool", is_flag=True, help="Offer models a tool that brings back what plans left out."),
         click.option("--timeout", type=click.FloatRange(0.1), default=720.0, show_default=True, metavar="SECONDS",
                      help="Longest silence of a provider."),
         click.option("--connections", type=click.IntRange(0), default=0, help="Most connections upstream; 0: any."),
@@ -63,7 +64,7 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
 
 _ACTING = (
     "openai", "anthropic", "gemini", "policy", "model_policies", "window", "model_windows", "store", "retention",
-    "summarizer", "summarizer_url", "strict", "shadow", "repair", "timeout", "connections",
+    "summarizer", "summarizer_url", "strict", "shadow", "repair", "recall_tool", "timeout", "connections",
 )  # fmt: skip
 
 

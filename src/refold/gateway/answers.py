@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from refold.errors import UsageError
+from refold.gateway.packing import Unreadable, unpacker
 from refold.limits.usage import Reported, reported
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ class Reading:
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self.streaming = "text/event-stream" in headers.get("Content-Type", "")
-        encoded = headers.get("Content-Encoding", "").lower()
-        self._inflate = zlib.decompressobj(47) if encoded in ("gzip", "deflate") else None
-        self._readable = encoded in ("", "identity", "gzip", "deflate")
+        encoded = headers.get("Content-Encoding", "")
+        self._unpack = unpacker(encoded)
+        self._packed = bool(encoded)
         self._pieces: list[bytes] = []
         self._line = b""
         self._size = 0
@@ -41,13 +41,13 @@ class Reading:
 
     def feed(self, piece: bytes) -> None:
         """Take a piece of the answer as it came from upstream."""
-        if not self._readable:
+        if self._unpack is None:
             return
-        if self._inflate is not None:
+        if self._packed:
             try:
-                piece = self._inflate.decompress(piece, LARGEST)
-            except zlib.error:
-                self._readable = False
+                piece = self._unpack(piece)
+            except Unreadable:
+                self._unpack = None
                 return
         if self.streaming:
             piece = self._line + piece

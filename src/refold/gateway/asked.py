@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "asked", "inflated"]
 
 NAME = re.compile(r"[\w.:@/-]{1,128}", re.ASCII)
+YES = (b"1", b"true", b"yes")
 
 
 class Asked(Struct, frozen=True):
-    """A client's wishes: to be left alone, another policy, and a name for the conversation."""
+    """A client's wishes: to be left alone, another policy, a name for the conversation, and the recall tool."""
 
     bypass: bool = False
     policy: str = ""
     session: str = ""
+    recall: bool = False
 
 
 def asked(headers: dict[bytes, bytes], settings: Settings) -> Asked:
@@ -35,7 +37,7 @@ def asked(headers: dict[bytes, bytes], settings: Settings) -> Asked:
     Raises:
         Refusal: a policy that there is none of, or a name with characters that no name has (400).
     """
-    bypass = headers.get(b"x-refold-bypass", b"").lower() in (b"1", b"true", b"yes")
+    bypass = headers.get(b"x-refold-bypass", b"").lower() in YES
     policy = headers.get(b"x-refold-policy", b"").decode("latin-1")
     session = headers.get(b"x-refold-session", b"").decode("latin-1")
     known = {*policies.names(), settings.policy, *settings.policies.values()}
@@ -43,7 +45,8 @@ def asked(headers: dict[bytes, bytes], settings: Settings) -> Asked:
         raise Refusal(400, f"x-refold-policy names no policy; there are {', '.join(policies.names())}", "bad_header")
     if session and not NAME.fullmatch(session):
         raise Refusal(400, "x-refold-session is 1 to 128 letters, digits or any of . : @ / _ -", "bad_header")
-    return Asked(bypass, policy, session)
+    recall = headers.get(b"x-refold-recall", b"").lower()
+    return Asked(bypass, policy, session, recall in YES if recall else settings.recall_tool)
 
 
 def inflated(raw: bytes, encoding: bytes, limit: int) -> bytes | None:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Raw, Struct
 
-__all__ = ["Bytes", "Opened", "continued", "native", "opened", "spliced"]
+__all__ = ["Bytes", "Opened", "continued", "native", "opened", "position", "spliced"]
 
 Bytes: TypeAlias = Raw | bytes
 Values: TypeAlias = dict[str, Bytes]
@@ -100,6 +100,20 @@ def spliced(opened: Opened, messages: bytes) -> bytes:
     """Return the body with other messages, which are given as the JSON of the list without its brackets."""
     body = memoryview(opened.body)
     return b"".join((body[: opened.start], messages, body[opened.stop :]))
+
+
+def position(opened: Opened, key: str) -> tuple[int, int] | None:
+    """Return where the value at a key beside the messages begins and ends in the body; None where it is not found."""
+    for values, at, stop in ((opened.before, 0, opened.start), (opened.after, opened.stop + 1, len(opened.body))):
+        while key in values and at < stop and (found := _KEY.match(opened.body, at)):
+            name, at = str(_decode(b'"' + found[1] + b'"')), found.end()
+            if name not in values or not opened.body.startswith(bytes(values[name]), at):
+                break
+            size = len(memoryview(values[name]))
+            if name == key:
+                return at, at + size
+            at += size
+    return None
 
 
 def native(raw: Bytes) -> Any:

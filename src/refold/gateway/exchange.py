@@ -17,6 +17,7 @@ from refold.gateway.body import spliced
 from refold.gateway.http import Refusal
 from refold.gateway.planning import REPAIR, Failed, Target
 from refold.gateway.reading import most, reported, write
+from refold.gateway.recall.carrying import Carrying, Recalls, recalls
 from refold.gateway.relay import relay
 from refold.gateway.spans import span
 from refold.gateway.tracks import Busy
@@ -52,6 +53,7 @@ class Ready(Struct):
     target: Target | None = None
     reported: Reported | None = None
     usage: Usage | None = None
+    recalls: Recalls | None = None
     done: str = "forwarded"
     reason: str = ""
     failed: str = ""
@@ -175,7 +177,8 @@ class Exchanges:
                         raise _strict(reason) from None
                     ready.failed = reason
             if track.plans:
-                ready.body, ready.plain, ready.done = spliced(track.body, write(track, target.bound)), True, "compacted"
+                ready.plain, ready.done = True, "compacted"
+                _write(exchange, ready, target)
             ready.reported = reported(track)
         return ready
 
@@ -209,8 +212,8 @@ class Exchanges:
                 return None
             async with target.track.lock:
                 await self._planner.rescue(target, error)
-                body = spliced(target.track.body, write(target.track, target.bound))
-                made = Ready(body, True, target, reported(target.track), done="rescued", reason="overflow")
+                made = Ready(b"", True, target, reported(target.track), done="rescued", reason="overflow")
+                _write(exchange, made, target)
         except (Failed, RefoldError, ValueError) as failed:
             reason = str(failed) if isinstance(failed, Failed) else type(failed).__name__
             self._metrics.failed(reason)
@@ -223,12 +226,29 @@ class Exchanges:
         headers = to_upstream(exchange.headers)
         if ready.plain:
             headers = [(name, value) for name, value in headers if name != b"content-encoding"]
+        if ready.recalls is not None:  # an answer that may have to be changed
+            headers = [(name, value) for name, value in headers if name != b"accept-encoding"]
+            headers.append((b"accept-encoding", b"identity"))
         return await self._upstream.send("POST", exchange.url, headers, ready.body)
+
+    async def _recalling(self, exchange: Exchange, ready: Ready, answer: aiohttp.ClientResponse, send: Send) -> None:
+        """Carry an answer in which the recall tool may be called."""
+
+        async def again(body: bytes) -> aiohttp.ClientResponse:
+            return await self._send(exchange, replace(ready, body=body))
+
+        assert ready.recalls is not None
+        name = exchange.route.dialect.format
+        carrying = Carrying(ready.recalls, self._settings, self._metrics, send, name, again, self._told(ready))
+        self._learn(ready, await carrying.carry(answer))
 
     async def _carry(self, exchange: Exchange, ready: Ready, answer: aiohttp.ClientResponse, send: Send) -> None:
         reading = Reading(answer.headers)
         headers = [*from_upstream(answer), *self._told(ready)]
         self._count(exchange, ready, answer)
+        if ready.recalls is not None and answer.status == 200:
+            await self._recalling(exchange, ready, answer, send)
+            return
         if ready.target is None or exchange.route.kind != "chat" or answer.status != 200:
             await relay(send, answer, headers)
             return
@@ -242,6 +262,9 @@ class Exchanges:
         self._count(exchange, ready, answer)
         reading = Reading(answer.headers)
         answer.content.unread_data(first)
+        if ready.recalls is not None and answer.status == 200:
+            await self._recalling(exchange, ready, answer, send)
+            return
         await relay(send, answer, [*from_upstream(answer), *self._told(ready)], reading.feed)
         if answer.status == 200:
             self._learn(ready, reading)
@@ -277,6 +300,16 @@ class Exchanges:
             told["conversation"] = ready.target.track.id
             told |= _planned(ready.target.track)
         return [(b"x-refold-" + name.encode(), str(value).encode("latin-1", "replace")) for name, value in told.items()]
+
+
+def _write(exchange: Exchange, ready: Ready, target: Target) -> None:
+    """Put the messages that stand for the client's into its body, and the recall tool beside them where it is on."""
+    track = target.track
+    messages = write(track, target.bound)
+    if exchange.asked.recall and exchange.route.kind == "chat":
+        url = exchange.url
+        ready.recalls = recalls(target, messages, url.raw_path, url.raw_query_string)
+    ready.body = ready.recalls.offer.body if ready.recalls is not None else spliced(track.body, messages)
 
 
 def _traced(ready: Ready, status: int, tell: Callable[[str, Any], None]) -> None:

@@ -44,6 +44,7 @@ class Metrics:
         Gauge("refold_held_bytes", "Bytes of conversations in memory", registry=registry).set_function(
             lambda: tracks.held
         )
+        self.recalls = Counter("refold_recalls", "Calls of the recall tool", ("outcome",), registry=registry)
         self._children: dict[tuple[int, tuple[str, ...]], Counter] = {}
         self.total_saved = 0
         self.total_requests = 0
@@ -76,6 +77,11 @@ class Metrics:
         """Count tokens that a request was sent without."""
         self.total_saved += tokens
         self.saved.inc(tokens)
+
+    def recalled(self, outcome: str, count: int) -> None:
+        """Count calls of the recall tool: "answered" with originals, or "dropped"."""
+        if count:
+            self.recalls.labels(outcome).inc(count)
 
     def reported(self, usage: Reported) -> None:
         """Count a provider's report."""

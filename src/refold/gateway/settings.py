@@ -27,6 +27,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     all. `token` is asked of every client, in the header `x-refold-token` or in the path `/token/TOKEN/…`; an address
     that is not loopback needs one. `strict` refuses a request whose compaction fails instead of sending it as it is,
     `shadow` plans and reports and changes nothing, `repair` mends invalid conversations.
+    `recall_tool` offers models a tool that brings originals back once a plan is in force: calls of it are answered
+    here, in up to `recall_rounds` rounds of one answer with up to `recall_tokens` tokens each.
     `background` compacts below the hard limit beside the traffic instead of before a request. `summarizer` is the
     model that writes summaries for policies that want one, asked at `summarizer_url`.
     `store` is a file or a database URL, None keeps everything in memory; `store_key` encrypts originals in the store,
@@ -50,6 +52,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     strict: bool = False
     shadow: bool = False
     repair: bool = False
+    recall_tool: bool = False
+    recall_rounds: int = 3
+    recall_tokens: int = 6_000
     background: bool = True
     summarizer: str = ""
     summarizer_url: str = ""
