@@ -9,9 +9,9 @@ from refold.core.events import CompactionApplied, CompactionStarted
 from refold.core.view import Cause
 from refold.errors import CannotFit, ContextOverflow, UsageError
 from refold.learned import LearnedWindows
-from refold.outside.clients import client
+from refold.outside.clients import async_client, client
 from refold.recovery import arecovering, recovering
-from refold.testing.provider import Answer, ScriptedProvider
+from refold.testing.provider import Answer, Fault, ScriptedProvider
 
 TOLD = "This model's maximum context length is {limit} tokens. However, your messages resulted in {size} tokens."
 
@@ -233,6 +233,19 @@ def test_an_answer_for_which_the_window_has_no_room_is_asked_for_with_fewer_toke
     assert made.plans == ()
 
 
+def test_the_room_for_an_answer_is_told_by_the_refusal_where_the_caller_named_no_number():
+    asked = []
+
+    def call(messages, max_tokens=None):
+        asked.append(max_tokens)
+        if max_tokens is None:
+            raise Refusal("input length and `max_tokens` exceed context limit: 1965 + 16384 > 16000, decrease them")
+        return {}
+
+    made = recovering(call, talk(3), model="m")
+    assert (asked, made.plans) == ([None, 16_000 - 1_965 - 16], ())
+
+
 def test_a_call_that_takes_no_number_of_tokens_gets_the_refusal_of_one():
     error = Refusal("max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for the model")
     with pytest.raises(Refusal):
@@ -318,6 +331,54 @@ def test_the_real_sdks_recover_from_a_provider_that_refuses(wire):
     assert made.reply.text == "Hello"
     assert [received.status for received in provider.received] == [400, 200]
     assert windows.get("m", url) == made.window == 6_000
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "anthropic"])
+def test_a_call_that_failed_for_a_moment_is_made_again_where_waits_are_given(wire):
+    waits = []
+    faults = {1: Fault("rate_limit", retry_after=20), 3: Fault("server_error")}
+    with ScriptedProvider(["Hello"], window=6_000, faults=faults) as provider:
+        ours = client("m", provider.url if wire == "anthropic" else provider.openai_url, wire=wire)
+        made = recovering(
+            lambda messages: ours.complete(messages, max_tokens=1_000),
+            talk(60), format=wire, model="m", max_output=1_000, waits=(1, 2), sleep=waits.append,
+        )  # fmt: skip
+        ours.close()
+    assert (made.reply.text, made.passes) == ("Hello", 1)
+    assert [received.status for received in provider.received][1:2] == [400]  # the second, for its size
+    assert waits == [20, 1]
+
+
+def test_without_waits_a_rate_limit_is_raised_at_once():
+    with ScriptedProvider(["Hello"], faults=[Fault("rate_limit", retry_after=1)]) as provider:
+        ours = client("m", provider.openai_url)
+        with pytest.raises(Exception, match="Rate limit"):
+            recovering(ours.complete, talk(3), model="m", sleep=pytest.fail)
+        ours.close()
+    assert len(provider.received) == 1
+
+
+def test_an_asynchronous_call_is_made_again_in_the_same_way():
+    waits = []
+
+    async def sleep(seconds):
+        waits.append(seconds)
+
+    async def ask(url):
+        ours = async_client("m", url)
+        made = await arecovering(
+            ours.complete,
+            talk(60),
+            model="m",
+            waits=(1, 2),
+            sleep=sleep,
+        )
+        await ours.close()
+        return made
+
+    with ScriptedProvider(["Hello"], window=6_000, faults={1: Fault("rate_limit", retry_after=20)}) as provider:
+        made = asyncio.run(ask(provider.openai_url))
+    assert (made.reply.text, made.passes, waits) == ("Hello", 1, [20])
 
 
 def test_silent_truncation_by_a_real_server_makes_the_next_turn_compact_first():

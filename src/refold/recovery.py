@@ -17,6 +17,7 @@ from refold.errors import ContextOverflow
 from refold.learned import LearnedWindows
 from refold.limits.overflow import ProviderError, classify_response
 from refold.outside import Outside
+from refold.outside.retrying import retrying
 from refold.refused import Calling, Compacting, Run, Setting, answered, begun, compacted
 from refold.request import Options
 
@@ -57,11 +58,14 @@ def recovering(
     cause: Cause | str | None = None,
     passes: int = 0,
     max_passes: int = MAX_PASSES,
+    waits: Sequence[float] = (),
+    sleep: Callable[[float], Any] | None = None,
     **options: Any,
 ) -> Recovered:
     """Call a model, and when it refuses the request for its size, make it smaller and call once more.
 
-    The retry counts as none. Errors that no smaller request mends are raised as they are, at once (N12).
+    The retry counts as none. Errors that no smaller request mends are raised as they are, at once (N12), but where
+    `waits` are given, those that pass are asked again as by `refold.outside.retrying.retrying`.
 
     Args:
         call: your function from the messages to send to the reply. Where it takes `max_tokens`, it is given a smaller
@@ -76,6 +80,8 @@ def recovering(
         passes: compactions after refusals that this turn had already.
         max_passes: the most of them in a turn; there are never two for the same messages unless the second refusal
             tells more than the first.
+        waits: seconds before each new try of a call that failed for a moment; what its `retry-after` says wins.
+        sleep: waits; `time.sleep` or `asyncio.sleep` by default.
         options: `format`, `policy`, `model`, `window`, `budget`, `goal`, `system`, `tools`, `max_output`, `usage`,
             `counter`, `instructions` and `plans` as in `refold.compact`.
 
@@ -88,7 +94,35 @@ def recovering(
         Options(**options), outside or Outside(summarize=summarize), tuple(observers), endpoint, windows, max_passes,
         _takes(call, "max_tokens"),
     )  # fmt: skip
+    return _driven(_recovery(fixed, messages, passes, cause), retrying(call, waits, sleep) if waits else call)
+
+
+async def arecovering(
+    call: Callable[..., Awaitable[Any]],
+    messages: Sequence[Any],
+    *,
+    summarize: Any = None,
+    outside: Outside | None = None,
+    observers: Sequence[Observer] = (),
+    windows: LearnedWindows | None = None,
+    endpoint: str = "",
+    cause: Cause | str | None = None,
+    passes: int = 0,
+    max_passes: int = MAX_PASSES,
+    waits: Sequence[float] = (),
+    sleep: Callable[[float], Any] | None = None,
+    **options: Any,
+) -> Recovered:
+    """Do what `recovering` does, awaiting the call and the summarizer."""
+    fixed = Setting(
+        Options(**options), outside or Outside(summarize=summarize), tuple(observers), endpoint, windows, max_passes,
+        _takes(call, "max_tokens"),
+    )  # fmt: skip
     run = _recovery(fixed, messages, passes, cause)
+    return await _driven_async(run, retrying(_awaiting(call), waits, sleep) if waits else call)
+
+
+def _driven(run: Run, call: Callable[..., Any]) -> Recovered:
     action = next(run)
     try:
         while True:
@@ -107,26 +141,7 @@ def recovering(
         return made
 
 
-async def arecovering(
-    call: Callable[..., Awaitable[Any]],
-    messages: Sequence[Any],
-    *,
-    summarize: Any = None,
-    outside: Outside | None = None,
-    observers: Sequence[Observer] = (),
-    windows: LearnedWindows | None = None,
-    endpoint: str = "",
-    cause: Cause | str | None = None,
-    passes: int = 0,
-    max_passes: int = MAX_PASSES,
-    **options: Any,
-) -> Recovered:
-    """Do what `recovering` does, awaiting the call and the summarizer."""
-    fixed = Setting(
-        Options(**options), outside or Outside(summarize=summarize), tuple(observers), endpoint, windows, max_passes,
-        _takes(call, "max_tokens"),
-    )  # fmt: skip
-    run = _recovery(fixed, messages, passes, cause)
+async def _driven_async(run: Run, call: Callable[..., Awaitable[Any]]) -> Recovered:
     action = next(run)
     try:
         while True:
@@ -143,6 +158,15 @@ async def arecovering(
     except StopIteration as done:
         made: Recovered = done.value
         return made
+
+
+def _awaiting(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Return a coroutine function, whatever kind of callable it is that gives something to await."""
+
+    async def awaited(*args: Any, **named: Any) -> Any:
+        return await call(*args, **named)
+
+    return awaited
 
 
 def _recovery(fixed: Setting, messages: Sequence[Any], passes: int, cause: Cause | str | None) -> Run:

@@ -194,6 +194,8 @@ def _reduced(fixed: Setting, state: State, found: ProviderError) -> int | None:
         return None
     if found.kind == "invalid_max_tokens":
         wanted = found.limit or (now // 2 if now else 0)
+    elif found.limit and found.input is not None:
+        wanted = found.limit - found.input - SPARE
     elif now and found.limit and found.requested:
         wanted = found.limit - (found.requested - now) - SPARE
     else:

@@ -1,4 +1,6 @@
+import asyncio
 import sys
+import threading
 
 import pytest
 
@@ -7,11 +9,16 @@ from refold.core.messages import ToolCall
 from refold.counting import reported
 from refold.errors import UsageError
 from refold.outside import Outside
-from refold.outside.clients import CONNECTIONS, KEPT_ALIVE, TIMEOUT, BadReply, client, recounting
-from refold.testing.provider import ScriptedProvider
+from refold.outside.clients import TIMEOUT, BadReply, async_client, client, recounting
+from refold.outside.openai import OpenAIChat
+from refold.outside.sdk import CONNECTIONS, KEPT_ALIVE
+from refold.outside.summarizers import model_summarizer, retrying
+from refold.recovery import arecovering
+from refold.testing.provider import Fault, ScriptedProvider
 
 ASK = [{"role": "user", "content": "Hello"}]
 CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a.py"}'}}
+SAID = "Everything so far was about words and their numbers, and it goes on. " * 9
 USAGE = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
 
 
@@ -36,16 +43,34 @@ def claude(*blocks, stop="end_turn", usage=None):
     }  # fmt: skip
 
 
-@pytest.fixture
-def openai(server):
-    found = client("gpt-x", f"{server.url}/v1")
+class Awaited:
+    """An asynchronous client in a loop of its own, so that one test holds for both kinds."""
+
+    def __init__(self, *args, **named):
+        self.loop = asyncio.Runner()
+        self.client = async_client(*args, **named)
+
+    def complete(self, *args, **named):
+        return self.loop.run(self.client.complete(*args, **named))
+
+    def count(self, *args, **named):
+        return self.loop.run(self.client.count(*args, **named))
+
+    def close(self):
+        self.loop.run(self.client.close())
+        self.loop.close()
+
+
+@pytest.fixture(params=[client, Awaited])
+def openai(server, request):
+    found = request.param("gpt-x", f"{server.url}/v1")
     yield found
     found.close()
 
 
-@pytest.fixture
-def anthropic(server):
-    found = client("claude-x", server.url, wire="anthropic")
+@pytest.fixture(params=[client, Awaited])
+def anthropic(server, request):
+    found = request.param("claude-x", server.url, wire="anthropic")
     yield found
     found.close()
 
@@ -83,8 +108,9 @@ def test_an_sdk_that_is_not_installed_is_named_with_its_extra(package, wire, mon
 
 
 @pytest.mark.parametrize("wire", ["openai-chat", "anthropic"])
-def test_timeout_and_pool_are_set_and_the_sdk_does_not_retry(wire):
-    sdk = client("m", "http://127.0.0.1:1", wire=wire)._sdk
+@pytest.mark.parametrize("make", [client, async_client])
+def test_timeout_and_pool_are_set_and_the_sdk_does_not_retry(wire, make):
+    sdk = make("m", "http://127.0.0.1:1", wire=wire).sdk
     pool = sdk._client._transport._pool
     assert (sdk.timeout, sdk.max_retries) == (TIMEOUT, 0) == (720, 0)
     assert (pool._max_connections, pool._max_keepalive_connections) == (CONNECTIONS, KEPT_ALIVE) == (10, 5)
@@ -187,9 +213,15 @@ def test_openai_counts_by_a_call_of_16_tokens(server, openai):  # V08
 
 
 def test_openai_and_azure_are_told_the_most_in_the_word_their_newer_models_take(monkeypatch):
-    assert client("m", "https://me.openai.azure.com/openai/v1/", "k")._most == "max_completion_tokens"
-    assert client("m", None, "k")._most == "max_completion_tokens"
-    assert client("m", "http://127.0.0.1:1/v1")._most == "max_tokens"
+    def word(base_url):
+        return list(OpenAIChat("m", base_url, {}).body(ASK, None, None, 7))[-1]
+
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    assert word("https://me.openai.azure.com/openai/v1/") == "max_completion_tokens"
+    assert word(None) == "max_completion_tokens"
+    assert word("http://127.0.0.1:1/v1") == "max_tokens"
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    assert word(None) == "max_tokens"
 
 
 THINKING = {"type": "thinking", "thinking": "hm", "signature": "s1"}
@@ -266,3 +298,84 @@ def test_a_policy_that_counts_again_gets_the_provider_s_own_count(wire):  # V08
     if wire == "openai-chat":
         assert provider.received[0].tokens < 500
         assert provider.received[0].max_output == 16
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "anthropic"])
+def test_words_can_be_awaited_as_they_come(wire):
+    told = []
+
+    async def on_text(text):
+        await asyncio.sleep(0)
+        told.append(text)
+
+    async def ask(url):
+        ours = async_client("m", url, wire=wire)
+        reply = await ours.complete(ASK, on_text=on_text)
+        await ours.close()
+        return reply
+
+    with ScriptedProvider(["Hello, how are you?"]) as provider:
+        reply = asyncio.run(ask(provider.url if wire == "anthropic" else provider.openai_url))
+    assert "".join(told) == reply.text == "Hello, how are you?"
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "anthropic"])
+def test_calls_of_one_asynchronous_client_run_side_by_side(wire):
+    async def ask(url):
+        ours = async_client("m", url, wire=wire, timeout=5)
+        slow = asyncio.create_task(ours.complete(ASK))  # never answered
+        replies = await asyncio.gather(*(ours.complete(ASK) for _ in range(3)))
+        slow.cancel()
+        await ours.close()
+        return [reply.text for reply in replies]
+
+    def behave(received):
+        return Fault("timeout") if received.number == 1 else "Hello"
+
+    with ScriptedProvider(behave=behave) as provider:
+        assert asyncio.run(ask(provider.url if wire == "anthropic" else provider.openai_url)) == ["Hello"] * 3
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "anthropic"])
+def test_an_asyncio_agent_compacts_and_recovers_without_a_thread(wire):
+    talk = [{"role": role, "content": f"word {n} " * 300} for n in range(20) for role in ("user", "assistant")]
+    talk.append({"role": "user", "content": "Go on."})
+    threads = []
+
+    def behave(received):
+        threads.append(threading.active_count())
+        asked = received.system or received.messages[0].role == "system"
+        return SAID if asked else "Done."
+
+    async def ask(url):
+        ours = async_client("m", url, wire=wire)
+        summarize = retrying(model_summarizer(ours, window=100_000), waits=())
+        outside = Outside(summarize=summarize, count=recounting(ours))
+        result = await refold.acompact(
+            talk, format=wire, policy="vibe", window=8_000, counter="exact", force=True, outside=outside
+        )
+        made = await arecovering(ours.complete, talk, format=wire, policy="opal", window=60_000, outside=outside)
+        await ours.close()
+        return result, made
+
+    with ScriptedProvider(behave=behave, window=16_000) as provider:
+        result, made = asyncio.run(ask(provider.url if wire == "anthropic" else provider.openai_url))
+    assert not [step.refused for step in result.plan.steps if step.refused]
+    assert "words and their numbers" in str(result.messages)
+    assert made.reply.text == "Done."
+    assert made.passes == 1
+    assert len(set(threads)) == 1  # the server's alone
+
+
+def test_an_empty_stream_of_claude_is_no_answer(server, anthropic):
+    server.says("", kind="text/event-stream")
+    with pytest.raises(BadReply, match="ended before the answer was complete"):
+        anthropic.complete(ASK, on_text=str)
+
+
+def test_a_server_that_reports_no_usage_cannot_count(server, openai):
+    body = chat({"role": "assistant", "content": "x"}, "length")
+    del body["usage"]
+    server.says(body)
+    with pytest.raises(BadReply, match="reports no usage"):
+        openai.count(ASK)

@@ -6,7 +6,7 @@ import pytest
 
 from refold.core.needs import Refused
 from refold.errors import BadBudget
-from refold.outside.clients import BadReply, client
+from refold.outside.clients import BadReply, async_client, client
 from refold.outside.retrying import WAITS, may_retry, retrying
 from refold.testing.provider import Fault, ScriptedProvider
 
@@ -175,3 +175,47 @@ def test_an_overflow_of_a_provider_stops_at_once(wire):  # N12
             retrying(lambda text: ours.complete([{"role": "user", "content": text}]), sleep=pytest.fail)("word " * 500)
         ours.close()
         assert len(provider.received) == 1
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "anthropic"])
+@pytest.mark.parametrize("kind", ["rate_limit", "overloaded"])
+def test_a_provider_that_says_how_long_to_wait_is_waited_for(wire, kind):
+    waits = []
+    faults = [Fault(kind, retry_after=7), Fault(kind), Fault(kind, retry_after=3_600), Fault(kind, retry_after=0.25)]
+    with ScriptedProvider(["Hello"], faults=faults) as provider:
+        ours = client("m", provider.url if wire == "anthropic" else provider.openai_url, wire=wire)
+        ask = retrying(lambda text: ours.complete([{"role": "user", "content": text}]), sleep=waits.append, longest=45)
+        assert ask("Hello?").text == "Hello"
+        ours.close()
+    assert waits == [7, 2, 45, 0.25]
+
+
+def test_a_date_is_held_against_the_clock():
+    told = httpx2.Response(503, headers={"retry-after": "Fri, 28 Nov 2025 12:00:30 GMT"})
+    failing = Failing(Told(503, response=told), "summary")
+    assert again(failing, now=lambda: 1_764_331_210.0)(None) == "summary"
+    assert failing.waits == [20]
+
+
+def test_a_provider_that_asks_for_no_wait_is_waited_for_as_long_as_ever():
+    failing = Failing(Told(503, response=httpx2.Response(503, headers={"retry-after": "0"})), "summary")
+    assert again(failing)(None) == "summary"
+    assert failing.waits == [1]
+
+
+def test_a_coroutine_function_waits_as_long_as_it_is_told():
+    waits = []
+
+    async def sleep(seconds):
+        waits.append(seconds)
+
+    async def ask(url):
+        ours = async_client("m", url)
+        again = retrying(ours.complete, sleep=sleep)
+        reply = await again([{"role": "user", "content": "Hello?"}])
+        await ours.close()
+        return reply
+
+    with ScriptedProvider(["Hello"], faults=[Fault("rate_limit", retry_after=11), Fault("server_error")]) as provider:
+        assert asyncio.run(ask(provider.openai_url)).text == "Hello"
+    assert waits == [11, 2]

@@ -46,7 +46,8 @@ WINDOW_FULL = {"model_context_window_exceeded", "context_length_exceeded", "cont
 class ProviderError(Struct, frozen=True):
     """What a refusal means. `limit` and `requested` are tokens where the words tell them, else None.
 
-    `provider` is whose wording it is, empty when many share it. `remedy` is what makes the next attempt succeed.
+    `requested` is input and answer together, `input` the input alone where it was told apart. `provider` is whose
+    wording it is, empty when many share it. `remedy` is what makes the next attempt succeed.
     """
 
     kind: Kind
@@ -56,6 +57,7 @@ class ProviderError(Struct, frozen=True):
     requested: int | None = None
     message: str = ""
     status: int = 0
+    input: int | None = None
 
 
 class Row(Struct, frozen=True):
@@ -116,6 +118,7 @@ def classify_error(error: object) -> ProviderError:
         figures.requested,
         max(facts.words, key=len, default="")[:SHOWN],
         facts.status,
+        figures.input,
     )
 
 

@@ -21,14 +21,14 @@ class Outside(Struct, frozen=True):
 
     `summarize` gives a summary, `read_file` a file's content, `archive` writes messages away and returns the place,
     `count` is the provider's own count. Each takes the need and returns a string (`count`: a number), or raises,
-    which is a refusal. `summarize` may be a coroutine function, and may return `Refused` with a kind; a request that
-    it refuses for its size is asked again in parts (W09).
+    which is a refusal; a coroutine function too. `summarize` may return `Refused` with a kind; a request that it
+    refuses for its size is asked again in parts (W09).
     """
 
     summarize: Callable[[Summarize], str | Refused | Awaitable[str | Refused]] | None = None
-    read_file: Callable[[ReadFile], str] | None = None
-    archive: Callable[[Archive], str] | None = None
-    count: Callable[[CountExactly], int] | None = None
+    read_file: Callable[[ReadFile], str | Awaitable[str]] | None = None
+    archive: Callable[[Archive], str | Awaitable[str]] | None = None
+    count: Callable[[CountExactly], int | Awaitable[int]] | None = None
 
     def answer(self, need: Need) -> Answer:
         """Answer one need, waiting for an asynchronous function to end."""

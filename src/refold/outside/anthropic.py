@@ -3,102 +3,61 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from refold.core.messages import ToolCall
-from refold.outside.clients import (
-    CONNECTIONS,
-    COUNTED_BY,
-    KEPT_ALIVE,
-    TIMEOUT,
-    BadReply,
-    Reply,
-    keyless,
-    missing,
-    plain,
-)
+from refold.outside.clients import BadReply, Reply
+from refold.outside.sdk import plain
 
 if TYPE_CHECKING:
-    from refold.outside.clients import OnText, Wire
+    from refold.outside.clients import Wire
 
-__all__ = ["AnthropicClient"]
+__all__ = ["AnthropicMessages"]
 
-KEY = "ANTHROPIC_API_KEY"
 ANSWER = 16_384  # tokens an answer may have when nobody says; Anthropic demands a number
 SDK_FIELDS = ("parsed_output",)  # put into blocks by the SDK, refused by the provider
+CUT = "the stream ended before the answer was complete: try again"
 
 
-class AnthropicClient:
-    """A model behind Messages; see `refold.outside.clients.Client`."""
+class AnthropicMessages:
+    """How Messages are asked for; see `refold.outside.sdk.Speech`."""
 
-    format: ClassVar[Wire] = "anthropic"
+    package: ClassVar[str] = "anthropic"
+    sdk: ClassVar[str] = "Anthropic"
+    key: ClassVar[str] = "ANTHROPIC_API_KEY"
+    wire: ClassVar[Wire] = "anthropic"
 
-    def __init__(
-        self,
-        model: str,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        *,
-        timeout: float = TIMEOUT,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        try:
-            import anthropic
-        except ImportError:
-            raise missing("anthropic") from None
-        key = api_key or os.environ.get(KEY) or ("none" if base_url else "")
-        if not key:
-            raise keyless(KEY)
+    def __init__(self, model: str, base_url: str | None, options: Mapping[str, Any]) -> None:
         self.model = model
-        self.base_url = base_url or ""
-        self._options = dict(options or {})
-        self._absent: type[Exception] = anthropic.NotFoundError
-        limits = type(anthropic.DEFAULT_CONNECTION_LIMITS)(
-            max_connections=CONNECTIONS, max_keepalive_connections=KEPT_ALIVE
-        )
-        self._sdk = anthropic.Anthropic(
-            api_key=key,
-            base_url=base_url,
-            timeout=timeout,
-            max_retries=0,  # retries are `retrying`'s and the caller's
-            http_client=anthropic.DefaultHttpxClient(limits=limits, timeout=timeout),
-        )
+        self._options = options
 
-    def complete(
-        self,
-        messages: Sequence[Any],
-        *,
-        system: Any = None,
-        tools: Sequence[Any] | None = None,
-        max_tokens: int | None = None,
-        on_text: OnText | None = None,
-    ) -> Reply:
-        """Ask for the next message; with `on_text` it is streamed, and the function gets each piece of text."""
+    def body(
+        self, messages: Sequence[Any], system: Any, tools: Sequence[Any] | None, max_tokens: int | None
+    ) -> dict[str, Any]:
+        """Return the arguments of a call."""
         most = max_tokens if max_tokens is not None else self._options.get("max_tokens") or _most(self.model)
-        body = {**self._options, **self._request(messages, system, tools), "max_tokens": most}
-        sdk: Any = self._sdk.messages
-        if on_text is None:
-            return _reply(sdk.create(**body))
-        with sdk.stream(**body) as stream:
-            for text in stream.text_stream:
-                on_text(text)
-            return _reply(stream.get_final_message())
+        return {**self._options, **self._request(messages, system, tools), "max_tokens": most}
 
-    def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
-        """Return the input tokens by the counting endpoint; where there is none, by a call of 16 tokens (V08)."""
-        sdk: Any = self._sdk.messages
-        try:
-            return int(sdk.count_tokens(**self._request(messages, system, tools)).input_tokens)
-        except self._absent:
-            from refold.limits.usage import reported
+    def create(self, sdk: Any, body: Mapping[str, Any]) -> Any:
+        """Make a call."""
+        return sdk.messages.create(**body)
 
-            return reported(self.complete(messages, system=system, tools=tools, max_tokens=COUNTED_BY).usage).prompt
+    def stream(self, sdk: Any, body: Mapping[str, Any]) -> Any:
+        """Begin a streamed call."""
+        return sdk.messages.stream(**body)
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._sdk.close()
+    def count(self, sdk: Any, messages: Sequence[Any], system: Any, tools: Sequence[Any] | None) -> Any:
+        """Ask the counting endpoint."""
+        return sdk.messages.count_tokens(**self._request(messages, system, tools))
+
+    def read(self, answer: Any) -> Reply:
+        """Return an answer in our shape."""
+        return _reply(answer)
+
+    def pieces(self) -> Events:
+        """Return what gathers one streamed answer."""
+        return Events()
 
     def _request(self, messages: Sequence[Any], system: Any, tools: Sequence[Any] | None) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self.model, "messages": list(messages)}
@@ -107,6 +66,25 @@ class AnthropicClient:
         if tools:
             body["tools"] = list(tools)
         return body
+
+
+class Events:
+    """A streamed message as it comes; the SDK puts it together."""
+
+    def __init__(self) -> None:
+        self._begun = False
+
+    def take(self, event: Any) -> str:
+        """Take one event and return the words it adds."""
+        self._begun = self._begun or event.type == "message_start"
+        text: str = event.text if event.type == "text" else ""
+        return text
+
+    def reply(self, stream: Any) -> Reply:
+        """Return the whole answer."""
+        if not self._begun:
+            raise BadReply(CUT)
+        return _reply(stream.current_message_snapshot)
 
 
 def _most(model: str) -> int:
@@ -119,7 +97,7 @@ def _reply(message: Any) -> Reply:
     if not hasattr(message, "content") or message.content is None:
         raise BadReply("the answer is no message: check the base URL (Anthropic's SDK adds /v1 itself)", _body(message))
     if message.stop_reason is None:
-        raise BadReply("the stream ended before the answer was complete: try again", _body(message))
+        raise BadReply(CUT, _body(message))
     blocks = [_block(block) for block in message.content]
     text = "".join(block["text"] for block in blocks if block.get("type") == "text")
     calls = tuple(_call(block) for block in blocks if block.get("type") in {"tool_use", "server_tool_use"})

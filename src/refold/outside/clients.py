@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -12,22 +12,23 @@ from refold.core.messages import ToolCall
 from refold.core.needs import CountExactly
 from refold.errors import OutsideError, UsageError
 
+if TYPE_CHECKING:
+    from refold.outside.sdk import Speech
+
 __all__ = [
-    "CONNECTIONS",
-    "KEPT_ALIVE",
     "TIMEOUT",
+    "AsyncClient",
     "BadReply",
     "Client",
     "OnText",
     "Reply",
     "Wire",
+    "async_client",
     "client",
     "recounting",
 ]
 
 TIMEOUT = 720.0  # seconds, V12
-KEPT_ALIVE, CONNECTIONS = 5, 10  # V12
-COUNTED_BY = 16  # tokens that the answer of a call made for its count may have, V08
 
 OnText: TypeAlias = Callable[[str], object]
 Wire: TypeAlias = Literal["openai-chat", "anthropic"]
@@ -96,6 +97,39 @@ class Client(Protocol):
         """Close the connections."""
 
 
+class AsyncClient(Protocol):
+    """The same with coroutines, for one event loop."""
+
+    @property
+    def model(self) -> str:
+        """The id that is sent."""
+
+    @property
+    def base_url(self) -> str:
+        """Where requests go; empty for the provider's own address."""
+
+    @property
+    def format(self) -> Wire:
+        """The format of the messages, a name that `refold.compact` takes."""
+
+    async def complete(
+        self,
+        messages: Sequence[Any],
+        *,
+        system: Any = None,
+        tools: Sequence[Any] | None = None,
+        max_tokens: int | None = None,
+        on_text: OnText | None = None,
+    ) -> Reply:
+        """Ask for the next message; `on_text` may be a coroutine function."""
+
+    async def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
+        """Return the input tokens of a request by the provider's own count (V08)."""
+
+    async def close(self) -> None:
+        """Close the connections."""
+
+
 def client(
     model: str,
     base_url: str | None = None,
@@ -114,52 +148,55 @@ def client(
     Raises:
         UsageError: the SDK is not installed, no key was given, or the address is none.
     """
+    from refold.outside.sdk import SDKClient
+
+    return SDKClient(_speech(model, base_url, wire, options), base_url, api_key, timeout)
+
+
+def async_client(
+    model: str,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    wire: Wire | None = None,
+    *,
+    timeout: float = TIMEOUT,
+    options: Mapping[str, Any] | None = None,
+) -> AsyncClient:
+    """Return a client of a model whose calls are awaited; the arguments are those of `client`."""
+    from refold.outside.sdk import AsyncSDKClient
+
+    return AsyncSDKClient(_speech(model, base_url, wire, options), base_url, api_key, timeout)
+
+
+def _speech(model: str, base_url: str | None, wire: Wire | None, options: Mapping[str, Any] | None) -> Speech:
     if not model.strip():
         raise UsageError("no model was named: give its id")
     if base_url is not None and not (urlsplit(base_url).scheme in {"http", "https"} and urlsplit(base_url).netloc):
         raise UsageError(f"{base_url!r} is no base URL: give one as in http://127.0.0.1:11434/v1")
     match wire or _wire(model, base_url):
         case "openai-chat":
-            from refold.outside.openai import OpenAIClient
+            from refold.outside.openai import OpenAIChat
 
-            return OpenAIClient(model, base_url, api_key, timeout=timeout, options=options)
+            return OpenAIChat(model, base_url, options or {})
         case "anthropic":
-            from refold.outside.anthropic import AnthropicClient
+            from refold.outside.anthropic import AnthropicMessages
 
-            return AnthropicClient(model, base_url, api_key, timeout=timeout, options=options)
+            return AnthropicMessages(model, base_url, options or {})
         case other:
             raise UsageError(f'no wire is called "{other}": say "openai-chat" or "anthropic"')
 
 
 def recounting(
-    client: Client, *, system: Any = None, tools: Sequence[Any] | None = None
-) -> Callable[[CountExactly], int]:
+    client: Client | AsyncClient, *, system: Any = None, tools: Sequence[Any] | None = None
+) -> Callable[[CountExactly], int | Awaitable[int]]:
     """Return a count for `Outside(count=…)`: the provider's own, of the messages as they will be sent (V08)."""
 
-    def count(need: CountExactly) -> int:
+    def count(need: CountExactly) -> int | Awaitable[int]:
         from refold import formats
 
         return client.count(formats.assemble(formats.find(client.format), need.messages), system, tools)
 
     return count
-
-
-def missing(package: str) -> UsageError:
-    """Return the error that names the extra to install."""
-    return UsageError(f"the {package} package is not installed: pip install 'refold[{package}]'")
-
-
-def keyless(variable: str) -> UsageError:
-    """Return the error that says where a key is looked for."""
-    return UsageError(f"no key for the provider: pass api_key, or set {variable}")
-
-
-def plain(value: Any) -> dict[str, Any]:
-    """Return an SDK's value as the provider's own fields; those that were never sent, and nulls, are left out."""
-    if value is None:
-        return {}
-    fields: dict[str, Any] = value.model_dump(mode="json", exclude_unset=True, exclude_none=True, warnings=False)
-    return fields
 
 
 def _wire(model: str, base_url: str | None) -> Wire:

@@ -3,133 +3,102 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from refold.core.messages import ToolCall
-from refold.outside.clients import (
-    CONNECTIONS,
-    COUNTED_BY,
-    KEPT_ALIVE,
-    TIMEOUT,
-    BadReply,
-    Reply,
-    keyless,
-    missing,
-    plain,
-)
+from refold.outside.clients import BadReply, Reply
+from refold.outside.sdk import plain
 
 if TYPE_CHECKING:
-    from refold.outside.clients import OnText, Wire
+    from refold.outside.clients import Wire
 
-__all__ = ["OpenAIClient"]
+__all__ = ["OpenAIChat"]
 
-KEY = "OPENAI_API_KEY"
+ADDRESS = "https://api.openai.com/v1"  # where the SDK goes when it is told no other
 OWN = ("openai.com", "azure.com")  # hosts whose newer models refuse `max_tokens`; elsewhere it is what all know
 ONCE = frozenset({"role", "type", "id", "name", "index", "format"})  # of a delta: said once, or again and the same
 
 
-class OpenAIClient:
-    """A model behind chat completions; see `refold.outside.clients.Client`."""
+class OpenAIChat:
+    """How chat completions are asked for; see `refold.outside.sdk.Speech`."""
 
-    format: ClassVar[Wire] = "openai-chat"
+    package: ClassVar[str] = "openai"
+    sdk: ClassVar[str] = "OpenAI"
+    key: ClassVar[str] = "OPENAI_API_KEY"
+    wire: ClassVar[Wire] = "openai-chat"
 
-    def __init__(
-        self,
-        model: str,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        *,
-        timeout: float = TIMEOUT,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        try:
-            import openai
-        except ImportError:
-            raise missing("openai") from None
-        key = api_key or os.environ.get(KEY) or ("none" if base_url else "")
-        if not key:
-            raise keyless(KEY)
+    def __init__(self, model: str, base_url: str | None, options: Mapping[str, Any]) -> None:
         self.model = model
-        self.base_url = base_url or ""
-        self._options = dict(options or {})
-        limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
-            max_connections=CONNECTIONS, max_keepalive_connections=KEPT_ALIVE
-        )
-        self._sdk = openai.OpenAI(
-            api_key=key,
-            base_url=base_url,
-            timeout=timeout,
-            max_retries=0,  # retries are `retrying`'s and the caller's
-            http_client=openai.DefaultHttpxClient(limits=limits, timeout=timeout),
-        )
-        host = urlsplit(str(self._sdk.base_url)).hostname or ""
+        self._options = options
+        host = urlsplit(base_url or os.environ.get("OPENAI_BASE_URL") or ADDRESS).hostname or ""
         self._most = "max_completion_tokens" if host.endswith(OWN) else "max_tokens"
 
-    def complete(
-        self,
-        messages: Sequence[Any],
-        *,
-        system: Any = None,
-        tools: Sequence[Any] | None = None,
-        max_tokens: int | None = None,
-        on_text: OnText | None = None,
-    ) -> Reply:
-        """Ask for the next message; with `on_text` it is streamed, and the function gets each piece of text."""
+    def body(
+        self, messages: Sequence[Any], system: Any, tools: Sequence[Any] | None, max_tokens: int | None
+    ) -> dict[str, Any]:
+        """Return the arguments of a call."""
         head = [{"role": "system", "content": system}] if system else []
         body: dict[str, Any] = {"model": self.model, "messages": [*head, *messages], **self._options}
         if tools:
             body["tools"] = list(tools)
         if max_tokens is not None:
             body[self._most] = max_tokens
-        create: Any = self._sdk.chat.completions.create
-        if on_text is None:
-            return _whole(create(**body))
-        with create(**body, stream=True, stream_options={"include_usage": True}) as chunks:
-            return _streamed(chunks, on_text)
+        return body
 
-    def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
-        """Return the input tokens of a request, by a real call whose answer may have 16 tokens (V08)."""
-        usage = self.complete(messages, system=system, tools=tools, max_tokens=COUNTED_BY).usage
-        counted = usage.get("prompt_tokens")
-        if not isinstance(counted, int):
-            raise BadReply("the server reports no prompt_tokens, so it cannot count", dict(usage))
-        return counted
+    def create(self, sdk: Any, body: Mapping[str, Any]) -> Any:
+        """Make a call."""
+        return sdk.chat.completions.create(**body)
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._sdk.close()
+    def stream(self, sdk: Any, body: Mapping[str, Any]) -> Any:
+        """Begin a streamed call."""
+        return sdk.chat.completions.create(**body, stream=True, stream_options={"include_usage": True})
+
+    def count(self, sdk: Any, messages: Sequence[Any], system: Any, tools: Sequence[Any] | None) -> None:
+        """Return None: there is no counting endpoint."""
+
+    def read(self, answer: Any) -> Reply:
+        """Return an answer in our shape."""
+        if not hasattr(answer, "choices"):
+            raise BadReply("the answer is no chat completion: check the base URL (it often ends in /v1)", answer)
+        if not answer.choices:
+            raise _refused(plain(answer))
+        choice = answer.choices[0]
+        return _reply(plain(choice.message), plain(answer.usage), choice.finish_reason)
+
+    def pieces(self) -> Chunks:
+        """Return what gathers one streamed answer."""
+        return Chunks()
 
 
-def _whole(completion: Any) -> Reply:
-    if not hasattr(completion, "choices"):
-        raise BadReply("the answer is no chat completion: check the base URL (it often ends in /v1)", completion)
-    if not completion.choices:
-        raise _refused(plain(completion))
-    choice = completion.choices[0]
-    return _reply(plain(choice.message), plain(completion.usage), choice.finish_reason)
+class Chunks:
+    """A streamed chat completion as it comes."""
 
+    def __init__(self) -> None:
+        self._whole: dict[str, Any] = {}
+        self._usage: dict[str, Any] = {}
+        self._stop: str | None = None
 
-def _streamed(chunks: Iterable[Any], on_text: OnText) -> Reply:
-    whole: dict[str, Any] = {}
-    usage: dict[str, Any] = {}
-    stop: str | None = None
-    for chunk in chunks:
-        if not hasattr(chunk, "choices"):
-            raise BadReply("a piece of the answer is no piece of a chat completion: check the base URL", chunk)
-        usage = plain(chunk.usage) or usage
-        if not chunk.choices:
-            continue
-        choice = chunk.choices[0]
-        stop = choice.finish_reason or stop
+    def take(self, event: Any) -> str:
+        """Take one chunk and return the words it adds."""
+        if not hasattr(event, "choices"):
+            raise BadReply("a piece of the answer is no piece of a chat completion: check the base URL", event)
+        self._usage = plain(event.usage) or self._usage
+        if not event.choices:
+            return ""
+        choice = event.choices[0]
+        self._stop = choice.finish_reason or self._stop
         delta = plain(choice.delta)
-        _merge(whole, delta)
-        if text := delta.get("content"):
-            on_text(text)
-    if stop is None:
-        raise BadReply("the stream ended before the answer was complete: try again", whole)
-    return _reply(whole, usage, stop)
+        _merge(self._whole, delta)
+        text: str = delta.get("content") or ""
+        return text
+
+    def reply(self, stream: Any) -> Reply:
+        """Return the whole answer."""
+        if self._stop is None:
+            raise BadReply("the stream ended before the answer was complete: try again", self._whole)
+        return _reply(self._whole, self._usage, self._stop)
 
 
 def _merge(whole: dict[str, Any], delta: Mapping[str, Any]) -> None:

@@ -11,12 +11,14 @@ from typing import Any, TypeVar, cast
 from refold.core.needs import Refused
 from refold.errors import UsageError
 from refold.limits.overflow import classify_error
+from refold.limits.waiting import retry_after
 
-__all__ = ["WAITS", "may_retry", "retrying"]
+__all__ = ["LONGEST", "WAITS", "may_retry", "retrying"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 WAITS = (1.0, 2.0, 4.0, 8.0, 16.0)  # seconds, W09
+LONGEST = 60.0  # seconds that a provider's own figure is followed to
 LASTING = frozenset({"context_overflow", "request_too_large", "invalid_max_tokens", "invalid_request", "auth"})
 PASSING = frozenset({408, 409, 425, 429})  # of the statuses from 400 to 499, those that another try may not meet
 FLAGS = ("is_retryable", "isRetryable", "retryable", "should_retry")
@@ -41,18 +43,24 @@ def retrying(
     function: F,
     waits: Sequence[float] = WAITS,
     sleep: Callable[[float], Any] | None = None,
+    *,
+    longest: float = LONGEST,
+    now: Callable[[], float] = time.time,
 ) -> F:
     """Return the function with retries: after each failure the next wait, until the waits are used up.
 
+    Where a refusal says how long to wait (`retry-after`, `retry-after-ms`, or in words) that is waited instead, up to
+    `longest` seconds; `now` is the clock that dates in it are held against, in seconds since 1970.
+
     What is raised or refused at last is passed on as it is. Errors of which `may_retry` says no are passed on at once,
-    and so are refusals for size or by a guard. `sleep` is the clock, `time.sleep` by default, or `asyncio.sleep` for a
+    and so are refusals for size or by a guard. `sleep` waits: `time.sleep` by default, or `asyncio.sleep` for a
     coroutine function.
     """
     import tenacity
 
     options: dict[str, Any] = {
         "stop": tenacity.stop_after_attempt(len(waits) + 1),
-        "wait": tenacity.wait_chain(*map(tenacity.wait_fixed, waits)) if waits else tenacity.wait_none(),
+        "wait": lambda state: _wait(state, waits, longest, now),
         "retry": tenacity.retry_if_exception(may_retry) | tenacity.retry_if_result(_worth_another),
         "retry_error_callback": lambda state: state.outcome.result(),
     }
@@ -72,6 +80,13 @@ def retrying(
         return tenacity.Retrying(sleep=sleep or time.sleep, **options)(function, *args, **named)
 
     return cast("F", again)
+
+
+def _wait(state: Any, waits: Sequence[float], longest: float, now: Callable[[], float]) -> float:
+    if state.attempt_number > len(waits):  # asked for a wait after the last try too
+        return 0.0
+    told = retry_after(state.outcome.exception(), now) if state.outcome.failed else None
+    return min(told, longest) if told else waits[state.attempt_number - 1]
 
 
 def _worth_another(given: object) -> bool:

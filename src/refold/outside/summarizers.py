@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast, overload
 
 from msgspec import Struct
 
 from refold.core.messages import text_of
 from refold.core.needs import Given, Refused, Summarize
-from refold.counting.exact import counter_for
+from refold.counting.exact import ExactCounter, counter_for
 from refold.errors import UsageError
 from refold.limits import models
 from refold.limits.overflow import classify_response
@@ -22,12 +22,13 @@ from refold.outside.retrying import retrying
 from refold.stages.serialize import FENCE, fenced
 
 if TYPE_CHECKING:
-    from refold.outside.clients import Client, Reply
+    from refold.outside.clients import AsyncClient, Client, Reply
 
 __all__ = ["SummaryCost", "cost", "guarded", "model_summarizer", "retrying", "summarizer"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Summarizer: TypeAlias = Callable[[Summarize], "str | Refused"]
+AsyncSummarizer: TypeAlias = Callable[[Summarize], Awaitable["str | Refused"]]
 
 ANSWER = 4_096  # tokens a summary may have when neither the need nor the caller says
 FRAMING = 64  # tokens that frame two messages, with room to spare
@@ -61,36 +62,91 @@ def cost(model: str, usage: Reported, provider: str | None = None) -> float | No
     return sum(parts) / 1_000_000
 
 
+@overload
 def model_summarizer(
     client: Client,
     *,
     max_tokens: int | None = None,
     window: int | None = None,
     observers: Sequence[Callable[[SummaryCost], object]] = (),
-) -> Summarizer:
+) -> Summarizer: ...
+
+
+@overload
+def model_summarizer(
+    client: AsyncClient,
+    *,
+    max_tokens: int | None = None,
+    window: int | None = None,
+    observers: Sequence[Callable[[SummaryCost], object]] = (),
+) -> AsyncSummarizer: ...
+
+
+def model_summarizer(
+    client: Client | AsyncClient,
+    *,
+    max_tokens: int | None = None,
+    window: int | None = None,
+    observers: Sequence[Callable[[SummaryCost], object]] = (),
+) -> Summarizer | AsyncSummarizer:
     """Return a summarizer for `refold.compact(summarize=…)` that asks a model.
 
-    Its instructions are the system prompt, the record is one user message, no tools are offered. A request larger
-    than the model's own window (`window`, or what is known of the model) is refused before it is sent, so that it is
-    asked in parts. An answer that was cut off, is a tool call, was withheld or is empty is refused with the reason.
+    For an `AsyncClient` it is a coroutine function. Its instructions are the system prompt, the record is one user
+    message, no tools are offered. A request larger than the model's own window (`window`, or what is known of the
+    model) is refused before it is sent, so that it is asked in parts. An answer that was cut off, is a tool call, was
+    withheld or is empty is refused with the reason.
     `max_tokens` is what an answer may have where the need does not say. `observers` are told what each call cost.
     """
-    known = models.window(client.model, override=window)
-    room = min(known.input_cap or known.window, known.window)
-    counter = counter_for(client.model)
+    asked = _Asked.of(client.model, max_tokens, window, tuple(observers))
+    ask: Callable[..., Any] = client.complete
+
+    async def summarize_async(need: Summarize) -> str | Refused:
+        request = asked.request(need)
+        return request if isinstance(request, Refused) else asked.summary(await ask(**request))
 
     def summarize(need: Summarize) -> str | Refused:
-        most = min(need.max_tokens or max_tokens or ANSWER, room // SHARE, known.output_cap or room)
-        system, text = _instructions(need), _record(need)
-        size = counter.text(system) + counter.text(text) + FRAMING
-        if size + most > room:
-            reason = f"the record has {size:,} tokens, and {client.model} takes {room - most:,} beside its answer"
-            return Refused(reason, "overflow")
-        reply = client.complete([{"role": "user", "content": text}], system=system, max_tokens=most)
-        _tell(observers, client.model, reply)
-        return _answer(reply, room)
+        request = asked.request(need)
+        return request if isinstance(request, Refused) else asked.summary(ask(**request))
 
-    return summarize
+    return summarize_async if inspect.iscoroutinefunction(client.complete) else summarize
+
+
+class _Asked(Struct, frozen=True):
+    """What is known of the model that writes summaries: its room in tokens, and how they are counted."""
+
+    model: str
+    room: int
+    output_cap: int
+    answer: int
+    counter: ExactCounter
+    observers: tuple[Callable[[SummaryCost], object], ...]
+
+    @classmethod
+    def of(
+        cls,
+        model: str,
+        max_tokens: int | None,
+        window: int | None,
+        observers: tuple[Callable[[SummaryCost], object], ...],
+    ) -> _Asked:
+        known = models.window(model, override=window)
+        room = min(known.input_cap or known.window, known.window)
+        return cls(model, room, known.output_cap or room, max_tokens or ANSWER, counter_for(model), observers)
+
+    def request(self, need: Summarize) -> dict[str, Any] | Refused:
+        """Return the arguments of the call; a refusal where the model's window does not hold them."""
+        most = min(need.max_tokens or self.answer, self.room // SHARE, self.output_cap)
+        system, text = _instructions(need), _record(need)
+        size = self.counter.text(system) + self.counter.text(text) + FRAMING
+        if size + most > self.room:
+            reason = f"the record has {size:,} tokens, and {self.model} takes {self.room - most:,} beside its answer"
+            return Refused(reason, "overflow")
+        return {"messages": [{"role": "user", "content": text}], "system": system, "max_tokens": most}
+
+    def summary(self, reply: Reply) -> str | Refused:
+        """Return the summary in an answer, and tell what it cost."""
+        _tell(self.observers, self.model, reply)
+        return _answer(reply, self.room)
 
 
 def summarizer(
