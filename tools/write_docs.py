@@ -286,14 +286,14 @@ def _kinds(path: Path) -> str:
 
 def _families(path: Path) -> str:
     rows = []
-    for family in exact._table().families:
+    for family in exact.families():
         how = "the model's own" if family.exact else "a near one, calibrated" if family.factors else "a near one"
         rows.append((family.name, f"`{family.encoding}`", how, f"`{family.images}`"))
     return _table(("family", "vocabulary", "it is", "rule for pictures"), rows)
 
 
 def _models(path: Path) -> str:
-    table = models._table()
+    table = models.table()
     hosts = sum(map(len, table.hosts.values()))
     sources = " and ".join(f"{package} {version}" for package, version in sorted(table.sources.items()))
     return (

@@ -125,7 +125,7 @@ def test_a_search_finds_by_words() -> None:
 
 
 def test_a_window_holds_its_caps_for_every_row() -> None:
-    table = models._table()
+    table = models.table()
     assert len(table.models) > 1_500
     for name in table.models:
         found = window(name)

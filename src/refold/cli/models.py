@@ -100,7 +100,7 @@ def _all(as_json: bool) -> None:
     found = models.find("", ALL)
     dated = next((each.prices.dated for each in found if each.prices), "")
     priced = sum(each.prices is not None for each in found)
-    providers = sorted(models._table().hosts)  # the table has no public face of its own
+    providers = sorted(models.table().hosts)
     if as_json:
         show.emit({"models": len(found), "priced": priced, "dated": dated, "providers": providers})
         return

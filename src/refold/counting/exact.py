@@ -17,7 +17,7 @@ from refold.counting.memo import remembered
 from refold.counting.slices import tokens
 from refold.limits.names import provider_key, split
 
-__all__ = ["ExactCounter", "counter_for"]
+__all__ = ["ExactCounter", "Family", "counter_for", "families"]
 
 UNKNOWN = 3  # characters a token of parts this release cannot read: most are JSON
 
@@ -108,7 +108,9 @@ class ExactCounter(Struct, frozen=True):
                 return ceil(size / UNKNOWN)
 
 
-class _Family(Struct, frozen=True, forbid_unknown_fields=True):
+class Family(Struct, frozen=True, forbid_unknown_fields=True):
+    """Models that are counted alike: which vocabulary, framing and rule for pictures; `model` is a pattern of ids."""
+
     name: str
     model: str
     encoding: str
@@ -122,7 +124,7 @@ class _Family(Struct, frozen=True, forbid_unknown_fields=True):
 class _Table(Struct, frozen=True, forbid_unknown_fields=True):
     framings: dict[str, Framing]
     factors: dict[str, Factors]
-    families: tuple[_Family, ...]
+    families: tuple[Family, ...]
 
 
 @lru_cache(512)  # a server is asked for whatever names its clients invent
@@ -143,6 +145,11 @@ def counter_for(model: str | None, provider: str | None = None) -> ExactCounter:
     return ExactCounter(
         found.encoding, found.exact, table.framings[found.framing], factors, found.images, family=found.name
     )
+
+
+def families() -> tuple[Family, ...]:
+    """Return every family, in the order they are looked up."""
+    return _table().families
 
 
 @cache

@@ -24,11 +24,13 @@ __all__ = [
     "Found",
     "Override",
     "Prices",
+    "Table",
     "Window",
     "find",
     "neurolink_window",
     "output_reserve",
     "prices",
+    "table",
     "window",
     "wolffish_allowance",
 ]
@@ -98,7 +100,9 @@ Rows: TypeAlias = dict[str, Row]
 Override: TypeAlias = "int | Window | Mapping[str, object]"
 
 
-class _Table(Struct, frozen=True):
+class Table(Struct, frozen=True):
+    """The whole table: its day, the packages it is from, the rows of models, and those of hosts that differ."""
+
     dated: str
     sources: dict[str, str]
     models: Rows
@@ -111,8 +115,9 @@ class _Overlays(Struct, frozen=True):
 
 
 @cache
-def _table() -> _Table:
-    return msgspec.json.decode(files(__package__).joinpath("models.json").read_bytes(), type=_Table)
+def table() -> Table:
+    """Return the table, read on first use."""
+    return msgspec.json.decode(files(__package__).joinpath("models.json").read_bytes(), type=Table)
 
 
 @cache
@@ -152,13 +157,13 @@ def prices(model: str | None, provider: str | None = None) -> Prices | None:
     if guessed or len(row) < 5:
         return None
     cost = [*row[3:], None, None, None, None][:4]
-    return Prices(cost[0] or 0.0, cost[1] or 0.0, cost[2], cost[3], _table().dated, source)
+    return Prices(cost[0] or 0.0, cost[1] or 0.0, cost[2], cost[3], table().dated, source)
 
 
 def find(query: str, limit: int = 50) -> list[Found]:
     """Return the models whose id holds every word of the query, shortest ids first."""
     words = [word for word in re.split(r"[\s/:._@-]+", query.lower()) if word]
-    names = [name for name in _table().models if all(word in name for word in words)]
+    names = [name for name in table().models if all(word in name for word in words)]
     names.sort(key=lambda name: (len(name), name))
     return [Found(name, window(name), prices(name)) for name in names[:limit]]
 
@@ -213,7 +218,7 @@ def _row(model: str, provider: str | None) -> tuple[Row, str, bool]:
     """Return a row of the table, where it comes from, and whether it is another model's."""
     served, bare = split(model)
     host = provider_key(provider) or served
-    own, voted = _table().hosts.get(host, {}), _table().models
+    own, voted = table().hosts.get(host, {}), table().models
     for name in candidates(bare):
         if name in own:
             row, base = own[name], voted.get(name, ())
@@ -228,8 +233,8 @@ def _prefixed(name: str) -> tuple[Row, str, bool]:
     parts = name.split("-")
     for size in range(len(parts) - 1, 1, -1):
         head, follows = "-".join(parts[:size]), parts[size]
-        if head in _table().models and (not follows[:1].isdigit() or SIZE.match(follows)):
-            return _table().models[head], "prefix", True
+        if head in table().models and (not follows[:1].isdigit() or SIZE.match(follows)):
+            return table().models[head], "prefix", True
     return (), "default", True
 
 
