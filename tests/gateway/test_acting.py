@@ -61,7 +61,7 @@ def test_untouched_messages_keep_their_bytes_in_a_compacted_request():
         from refold.gateway.serving import Serving
         from refold.gateway.settings import Settings
 
-        with Serving(Settings(upstreams={"openai": url}, port=0, window=8_000, background=False)) as own:
+        with Serving(Settings(upstreams={"openai": url}, port=0, window=16_000, background=False)) as own:
             _, headers, _ = call(own.url, body=body)
     assert told(headers)["done"] == "compacted"
     sent = seen[0][1]
@@ -220,3 +220,37 @@ def test_a_count_of_tokens_is_of_what_would_be_sent(gateway):
     del body["max_tokens"]
     counted = json.loads(call(serving.url, path="/v1/messages/count_tokens", body=body)[2])["input_tokens"]
     assert counted == provider.received[0].tokens
+
+
+def searched(lines, *more):
+    call = {"id": "c1", "type": "function", "function": {"name": "grep", "arguments": "{}"}}
+    output = "\n".join(f"src/part_{n}.py:{n}: value_{n}" for n in range(lines))
+    asked = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    result = {"role": "tool", "tool_call_id": "c1", "content": output}
+    return {"model": "gpt-4o", "messages": [*asked, result, *more]}
+
+
+@pytest.mark.parametrize("background", [True, False])
+def test_an_oversized_new_output_is_cut_before_it_is_sent_and_stays_the_same_bytes(gateway, background):
+    serving, provider = gateway(window=100_000, background=background)
+    first, headers, _ = call(serving.url, body=searched(2_000))
+    assert first == 200
+    assert told(headers)["reason"] == "new-output"
+    call(serving.url, body=searched(2_000))
+    more = ({"role": "assistant", "content": "There."}, {"role": "user", "content": "Thanks."})
+    _, headers, _ = call(serving.url, body=searched(2_000, *more))
+    assert "reason" not in told(headers)
+    sent = [request.body["messages"] for request in provider.received]
+    assert len(sent[0][2]["content"]) < 20_000
+    assert "recall" in sent[0][2]["content"].split("\n")[0]
+    assert sent[1] == sent[0]
+    assert sent[2][:3] == sent[0]
+
+
+def test_an_output_of_ordinary_size_passes_and_so_does_one_that_was_answered_before(gateway):
+    serving, provider = gateway(window=100_000)
+    more = ({"role": "assistant", "content": "There."}, {"role": "user", "content": "Thanks."})
+    for body in (searched(100), searched(2_000, *more)):
+        _, headers, _ = call(serving.url, body=body)
+        assert told(headers)["done"] == "forwarded"
+        assert provider.received[-1].body["messages"] == body["messages"]

@@ -12,7 +12,6 @@ from refold.agent.cards import DoneCard, FailedCard, StartedCard, done_card, tar
 from refold.agent.decisions import Decision
 from refold.agent.events import SessionRenewed
 from refold.core.budget import Budget, Never
-from refold.core.policy import When
 from refold.core.view import Cause
 from refold.errors import CannotFit, RefoldError
 from refold.meter import Meter
@@ -32,6 +31,7 @@ __all__ = ["Asked", "Compactor"]
 
 LAST_RESORT = "refold"  # needs no model, so it works where a summary was refused
 GROWTH = 0.05  # of the input budget, before the next attempt
+DOUBT = 0.5  # of the new tokens it takes: a report may have shown meanwhile that the view is smaller than estimated
 GUESSED = "[A summary will stand here.]"  # only to learn, for the first card, which messages will be touched
 
 
@@ -63,7 +63,6 @@ class Compactor:
     ) -> None:
         self.session, self.outside = session, outside
         self._tell, self._clock = tell, clock
-        self._every_call = any(step.when is When.EVERY_CALL for step in asked.policy.steps)
         self._tried_at = -1  # how many messages there were when a compaction was last tried
         self._tried_with = 0  # and how many tokens it left
         self._looked_with = 0  # how many tokens there were when the policy was last run
@@ -139,7 +138,11 @@ class Compactor:
 
     def _nothing_new(self, decision: Decision) -> bool:
         """Tell whether steps of every call have nothing to do: the policy has none, or the view has hardly grown."""
-        return not self._every_call or 0 <= decision.effective - self._looked_with < decision.budget * GROWTH
+        wakes = self.asked.policy.wakes(self.asked.budget)
+        if wakes is None:
+            return True
+        least = wakes * DOUBT if wakes else decision.budget * GROWTH
+        return 0 <= decision.effective - self._looked_with < least
 
     def _in_vain(self, decision: Decision, length: int) -> bool:
         grown = decision.effective - self._tried_with

@@ -26,6 +26,7 @@ MOST = 4_096  # combinations of model and length of answer that are remembered
 class Bound(Struct, frozen=True):
     """A policy at work on one model: the budget, the size in tokens from which it acts, and who counts.
 
+    `wakes` is how many new tokens it takes before a step of every call may act, None where there is no such step.
     `assumed` says that nobody knows the model's window.
     """
 
@@ -34,6 +35,7 @@ class Bound(Struct, frozen=True):
     trigger: int
     counter: Counter
     assumed: bool = False
+    wakes: int | None = None
 
     def due(self, tokens: int) -> bool:
         """Tell whether a request of this size is to be compacted."""
@@ -82,4 +84,5 @@ class Budgets:
         if budget.input < size // 8:  # a client that asks for the whole window as an answer means "as much as there is"
             budget = Budget(size, policy.reserve(size, None))
         trigger = policy.trigger.tokens(budget)
-        return Bound(policy, budget, min(trigger, budget.input), policy.counter or counter_for(model), assumed)
+        return Bound(policy, budget, min(trigger, budget.input), policy.counter or counter_for(model), assumed,
+                     policy.wakes(budget))  # fmt: skip

@@ -13,7 +13,7 @@ from refold.core.plan import Plan
 from refold.core.policy import Policy, Step
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError, WriteConflict
-from refold.gateway.reading import fixed, measured, read, refold, unread, usage_of
+from refold.gateway.reading import fixed, measured, oversized, read, refold, unread, usage_of
 from refold.request import Options, request_for
 from refold.result import proven
 from refold.stages.close_calls import CloseCalls
@@ -76,17 +76,29 @@ class Planner:
             refold(track, bound)
         tokens = measured(track, bound, fixed(track, target.dialect, bound))
         limit = bound.budget.input
+        large = oversized(track, bound) and not self._settings.shadow
         if not (track.full or bound.due(tokens)) or (tokens < track.resting and tokens <= limit):
-            return ""
+            return await self._early(target) if large else ""
         if self._settings.shadow:
             await self.compact(target, _cause(track))
             return "shadow"
-        if self._settings.background and tokens <= limit and not track.full:
+        if self._settings.background and tokens <= limit and not track.full and not large:
             self.begin(target)
             return "background"
         cause = _cause(track)
         await self.compact(target, cause)
         return cause.value
+
+    async def _early(self, target: Target) -> str:
+        """Let the steps of every call act on new output before it is sent for the first time."""
+        resting = target.track.resting
+        try:
+            await self.compact(target, Cause.THRESHOLD)
+        except Failed:
+            return ""
+        finally:
+            target.track.resting = resting
+        return "new-output"
 
     async def read(self, target: Target) -> None:
         """Read what is new of a conversation, in a thread where that is much."""

@@ -23,7 +23,19 @@ if TYPE_CHECKING:
     from refold.gateway.dialects import Dialect
     from refold.gateway.tracks import Track
 
-__all__ = ["fixed", "measured", "most", "read", "refold", "reported", "unread", "usage_of", "write"]
+__all__ = [
+    "fixed",
+    "grown",
+    "measured",
+    "most",
+    "oversized",
+    "read",
+    "refold",
+    "reported",
+    "unread",
+    "usage_of",
+    "write",
+]
 
 LONGEST_TOKEN = 12  # bytes a token, on the average of a request; more is not text
 NOTHING = Usage(0)
@@ -48,6 +60,21 @@ def most(track: Track, dialect: Dialect) -> int | None:
     if track.costly > report.count or report.usage.prompt * LONGEST_TOKEN < report.size:
         return None  # pictures; or a server that cut the prompt and reports what was left
     return report.usage.prompt + report.usage.completion + size - report.size
+
+
+def grown(track: Track, bound: Bound) -> bool:
+    """Tell from bytes alone whether a new message may be large enough for a step of every call; 0 says nothing."""
+    if not bound.wakes:
+        return False
+    return any(len(memoryview(raw)) >= bound.wakes for raw in track.body.raws[track.sent :])
+
+
+def oversized(track: Track, bound: Bound) -> bool:
+    """Tell of a conversation that is read whether new output is that large."""
+    if not grown(track, bound):
+        return False
+    fresh = reversed(track.view[len(track.view) - len(track.body.raws) + track.sent :])
+    return any(message.results and _size(track, message, bound) > (bound.wakes or 0) for message in fresh)
 
 
 def reported(track: Track) -> Reported:

@@ -96,6 +96,7 @@ class Track:
         self.resting = 0  # tokens below which no further compaction is tried
         self.shadow: Plan | None = None  # what a gateway that only reports would have done
         self.full = False  # the last answer showed that the window was full
+        self.sent = 0  # leading messages that were in an earlier request
         self.searched = 0  # bytes of the body that were searched for what is not text
         self.costly = 0  # how many messages there were when some was found
         self.followed = False  # the store was asked what it knows
@@ -115,6 +116,7 @@ class Track:
         """Take a newer body, of which so many leading messages are the same bytes."""
         if same < len(self.body.raws):
             self.searched = self.costly = 0
+            self.sent = min(self.sent, same)
         self.searched = min(self.searched, self.body.end)
         self.body = body
         if same < len(self.transcript):
