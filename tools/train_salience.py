@@ -22,8 +22,9 @@ from msgspec import Struct
 
 from refold import formats
 from refold.errors import RefoldError
-from refold.salience.atoms import WEIGHTS, kind_of, mentions_of
+from refold.salience.atoms import WEIGHTS, kind_of
 from refold.salience.features import NAMES, features
+from refold.salience.mentions import mentions_of
 from refold.transcripts import read
 
 ROOT = Path(__file__).parent.parent

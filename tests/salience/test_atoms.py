@@ -1,4 +1,5 @@
-from refold.salience.atoms import atoms_of, kind_of, mentions_of, names_of
+from refold.salience.atoms import atoms_of, kind_of, names_of
+from refold.salience.mentions import mentions_of
 from refold.testing import talk
 
 

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
-__all__ = ["Unit", "choose"]
+__all__ = ["Cover", "Unit", "choose"]
 
 LEAST = 20  # tokens under which no more is sought
 NEAR = 1e-12  # ratios that differ by less are equal: the order given decides
+GRAIN = 1 << 24  # worths are whole numbers of this part, so that what is taken away again leaves no remainder
 
 
 class Unit(Struct, eq=False):
     """What is kept or left as one: its tokens, the atoms it holds, and another unit without which it cannot be.
 
     `extra` is worth by token that does not depend on what else is chosen. `of` is whatever the caller knows it by.
+    `gain` is what it would newly cover beside the unit it comes after.
     """
 
     of: Any
@@ -28,57 +30,89 @@ class Unit(Struct, eq=False):
     after: Unit | None = None
     extra: float = 0.0
     taken: bool = False
+    gain: int = 0
+
+
+class Cover:
+    """Units to choose from, and what is covered; choosing goes on where it ended.
+
+    This is the lazy greedy: a ratio is computed anew only when its unit comes to the top, which is exact since gains
+    only fall; what waits for another unit comes up again once that is chosen. Gains are kept up by the atoms: each
+    is covered once, and then leaves the gain of every unit that holds it.
+    """
+
+    def __init__(self, units: Iterable[Unit], worth: Callable[[str], float], covered: Collection[str]) -> None:
+        self.units = list(units)
+        self.open: dict[str, int] = {}
+        self.holders: dict[str, list[Unit]] = {}
+        self.waiting: dict[int, list[int]] = {}
+        known, holders = self.open, self.holders
+        for number, unit in enumerate(self.units):
+            atoms = unit.atoms
+            if unit.after is not None:
+                atoms -= unit.after.atoms
+                self.waiting.setdefault(id(unit.after), []).append(number)
+            unit.gain = 0
+            for atom in atoms:
+                if atom in known:
+                    holders[atom].append(unit)
+                elif atom not in covered:
+                    known[atom] = int(worth(atom) * GRAIN)
+                    holders[atom] = [unit]
+                else:
+                    continue
+                unit.gain += known[atom]
+
+    def choose(self, room: float) -> list[Unit]:
+        """Return units that fit the room together, in the order of choice, by worth newly covered per token."""
+        units = self.units
+        heap = [(-_ratio(unit), number) for number, unit in enumerate(units) if not unit.taken]
+        heapify(heap)
+        chosen: list[Unit] = []
+        while heap and room > LEAST:
+            _, number = heappop(heap)
+            unit = units[number]
+            if unit.taken:
+                continue
+            now = _ratio(unit)
+            if now <= 0:
+                continue
+            if heap and now < -heap[0][0] - NEAR:
+                heappush(heap, (-now, number))
+                continue
+            pair = (unit,) if unit.after is None or unit.after.taken else (unit.after, unit)
+            cost = sum(one.cost for one in pair)
+            if cost > room:
+                continue
+            room -= cost
+            for one in pair:
+                self._take(one, heap)
+            chosen += pair
+        return chosen
+
+    def _take(self, unit: Unit, heap: list[tuple[float, int]]) -> None:
+        unit.taken = True
+        for atom in unit.atoms:
+            some = self.open.get(atom)
+            if some:
+                self.open[atom] = 0
+                for holder in self.holders[atom]:
+                    holder.gain -= some
+        for number in self.waiting.get(id(unit), ()):
+            heappush(heap, (-_ratio(self.units[number]), number))
 
 
 def choose(units: Iterable[Unit], worth: Mapping[str, float], covered: set[str], room: float) -> list[Unit]:
-    """Return units that fit the room together, in the order of choice, by worth newly covered per token.
-
-    This is the lazy greedy: a gain is computed anew only when its unit comes to the top, which is
-    exact since gains only fall; what waits for another unit comes up again once that is chosen. `covered` grows.
-    """
-    waiting: dict[int, list[Unit]] = {}
-    heap: list[tuple[float, int, Unit]] = []
-    get = worth.get
-
-    def ratio(unit: Unit) -> float:
-        first = unit.after
-        if first is None or first.taken:
-            return sum([get(atom, 0.0) for atom in unit.atoms if atom not in covered]) / unit.cost + unit.extra
-        both = sum([get(atom, 0.0) for atom in (unit.atoms | first.atoms) - covered])
-        return (both + unit.extra * unit.cost + first.extra * first.cost) / (unit.cost + first.cost)
-
-    for number, unit in enumerate(units):
-        if unit.after is not None:
-            waiting.setdefault(id(unit.after), []).append(unit)
-        heap.append((-ratio(unit), number, unit))
-    heapify(heap)
-    number = len(heap)
-    chosen: list[Unit] = []
-
-    def take(unit: Unit) -> None:
-        nonlocal number, room
-        unit.taken = True
-        room -= unit.cost
-        covered.update(unit.atoms)
-        chosen.append(unit)
-        for other in waiting.get(id(unit), ()):
-            heappush(heap, (-ratio(other), number, other))
-            number += 1
-
-    while heap and room > LEAST:
-        _, order, unit = heappop(heap)
-        if unit.taken:
-            continue
-        now = ratio(unit)
-        if now <= 0:
-            continue
-        if heap and now < -heap[0][0] - NEAR:
-            heappush(heap, (-now, order, unit))
-            continue
-        first = unit.after if unit.after is not None and not unit.after.taken else None
-        if unit.cost + (first.cost if first else 0) > room:
-            continue
-        if first:
-            take(first)
-        take(unit)
+    """Return units that fit the room together, in the order of choice: see `Cover`; `covered` grows."""
+    chosen = Cover(units, lambda atom: worth.get(atom, 0.0), covered).choose(room)
+    covered.update(*(unit.atoms for unit in chosen))
     return chosen
+
+
+def _ratio(unit: Unit) -> float:
+    """Return worth by token: of a unit that waits for another, of both together."""
+    first = unit.after
+    if first is None or first.taken:
+        return unit.gain / GRAIN / unit.cost + unit.extra
+    both = (unit.gain + first.gain) / GRAIN + unit.extra * unit.cost + first.extra * first.cost
+    return both / (unit.cost + first.cost)

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from refold.core.messages import once
 from refold.salience.atoms import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["Segment", "segments", "shown", "split"]
+    from refold.core.messages import ToolResult
+
+__all__ = ["Segment", "segments", "segments_of", "shown", "split"]
 
 LONGEST = 480  # characters of a segment of several lines; a longer line is a segment of its own
 
@@ -38,6 +41,12 @@ def segments(text: str, longest: int = LONGEST) -> tuple[Segment, ...]:
         chars += size
     found.append(_segment(lines, start, len(lines), chars))
     return tuple(found)
+
+
+@once
+def segments_of(result: ToolResult) -> tuple[Segment, ...]:
+    """Return the words of an output as segments."""
+    return segments(result.text)
 
 
 def split(text: str) -> tuple[str, ...]:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 
 from refold.core.messages import Patch, Reasoning, Text, ToolCall
-from refold.salience.atoms import mentions_of, names_of, spoken
-from refold.salience.cover import Unit, choose
-from refold.salience.segments import Segment, segments, shown
+from refold.salience.atoms import names_of, spoken
+from refold.salience.cover import Cover, Unit
+from refold.salience.mentions import mentions_of
+from refold.salience.segments import Segment, segments, segments_of, shown
 from refold.stages.facts import reads
 from refold.stages.moves import Move, cut_texts, hide_segments, kept_words, original_result, strip_seen
 from refold.stages.outline import call_line
@@ -20,7 +21,6 @@ from refold.stages.worth import worth_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from refold.core.messages import Message
     from refold.stages.draft import Draft
     from refold.stages.regions import Regions
     from refold.stages.shrink import Trail
@@ -55,12 +55,9 @@ class Selection:
 
     def __init__(self, draft: Draft, trail: Trail) -> None:
         self.draft, self.trail = draft, trail
-        self.worth = worth_of(draft.view.transcript)
-        self.covered: set[str] = set()
-        for message, gone in zip(draft.messages, draft.hidden, strict=True):
-            if not gone:
-                self.covered |= mentions_of(message).every
-        self.units = list(_units(draft, trail, self.worth))
+        worth = worth_of(draft.view.transcript)
+        covered = frozenset().union(*(mentions_of(message).every for message in draft.shown()))
+        self.cover = Cover(_units(draft, trail, worth), worth.__getitem__, covered)
         self.chosen: list[Choice] = []
 
     def fill(self, room: int) -> None:
@@ -69,8 +66,7 @@ class Selection:
         for _ in range(ROUNDS):  # neighbors merge, so that what was chosen is smaller than its parts
             if draft.total >= room - int(room * SLACK):
                 break
-            left = [unit for unit in self.units if not unit.taken]
-            found = choose(left, self.worth, self.covered, room - draft.total)
+            found = self.cover.choose(room - draft.total)
             if not found:
                 break
             chosen += [unit.of for unit in found]
@@ -135,7 +131,7 @@ def _extra(draft: Draft, move: Move, worth: Mapping[str, float]) -> float:
         return WRONG if len(_text_of(draft, move)) <= SHORT else 0.0
     call = draft.view.call_of(draft.base[move.place], move.result)
     ref = reads(call) if call else None
-    return EDITED * max((worth.get(atom, 0.0) for atom in names_of(ref.path)), default=0.0) if ref else 0.0
+    return EDITED * max((worth[atom] for atom in names_of(ref.path)), default=0.0) if ref else 0.0
 
 
 def _pieces(draft: Draft, move: Move) -> Iterator[tuple[Choice, float, frozenset[str]]]:
@@ -159,14 +155,7 @@ def _text_of(draft: Draft, move: Move) -> str:
 
 
 def _segments(draft: Draft, move: Move, text: str) -> tuple[Segment, ...]:
-    """Return the segments of a text; the message where it was said remembers them."""
-    said: Message | None = draft.view.original(draft.base[move.place].id)
-    known = (said or draft.base[move.place]).__dict__.setdefault("segments", {})
-    key = move.patches[0].at, len(text)
-    if key not in known:
-        known[key] = segments(text)
-    found: tuple[Segment, ...] = known[key]
-    return found
+    return segments_of(original_result(draft, move.place, move.result)) if move.result else segments(text)
 
 
 def _show(draft: Draft, chosen: Sequence[Choice], last: int) -> None:

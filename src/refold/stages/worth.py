@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refold.salience.model import needs, worths
+from refold.core.messages import once
+from refold.core.transcript import Transcript
+from refold.salience.model import Scorer, Table, worth
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from refold.core.transcript import Transcript
     from refold.stages.ledger import Atom
 
 __all__ = ["likeliest", "worth_of"]
@@ -19,13 +20,11 @@ OF_PART = 0.7  # an identifier that is known only by the name it ends in is wort
 FRAME, CHARS = 1.5, 5.0  # tokens beside an identifier in a list, and characters a token
 
 
-def worth_of(transcript: Transcript) -> Mapping[str, float]:
-    """Return the worth of every atom that was said, shown or asked for; a transcript remembers it."""
-    found: Mapping[str, float] | None = transcript.__dict__.get("worth")
-    if found is None:
-        said = [message for message in transcript.messages if message.note is None]
-        found = transcript.__dict__["worth"] = worths(needs(said))
-    return found
+@once
+def worth_of(transcript: Transcript) -> Table:
+    """Return the worth of every atom that was said, shown or asked for, as it is asked; 0 for all others."""
+    scorer = Scorer([message for message in transcript.messages if message.note is None])
+    return Table(lambda atom: worth(atom, scorer(atom)))
 
 
 def likeliest(atoms: Sequence[Atom], transcript: Transcript, limit: int) -> tuple[Atom, ...]:
@@ -33,13 +32,13 @@ def likeliest(atoms: Sequence[Atom], transcript: Transcript, limit: int) -> tupl
 
     Its own score counts too: it knows words as they stand, where the model knows the atoms in them.
     """
-    worth = worth_of(transcript)
+    known = worth_of(transcript)
 
     def value(atom: Atom) -> float:
-        own = worth.get(atom.text)
-        if own is None:
+        own = known[atom.text]
+        if not own:
             last = atom.text.rsplit("/", 1)[-1]
-            own = OF_PART * (worth.get(last) or worth.get(last.rsplit(".", 1)[-1], 0.0)) or TOLD
+            own = OF_PART * (known[last] or known[last.rsplit(".", 1)[-1]]) or TOLD
         return float(own * atom.score**0.5 / (FRAME + len(atom.text) / CHARS))
 
     return tuple(sorted(atoms, key=lambda atom: (-value(atom), atom.text))[:limit])

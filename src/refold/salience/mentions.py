@@ -1,0 +1,80 @@
+"""Who mentions what: the atoms of each message by who wrote them."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold.core.messages import Text, ToolCall, ToolResult, once
+from refold.salience.atoms import names_of, spoken
+from refold.salience.segments import segments_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from refold.core.messages import Message
+
+__all__ = ["Mentions", "mentions_of"]
+
+WRONG = re.compile(r"Error|Exception|error:|FAILED|failed|fatal|panic")
+WRONG_LINES = 20  # of one message
+
+
+class Mentions(Struct, frozen=True, dict=True):
+    """The atoms of one message by who wrote them: the assistant in words and in calls, tools, the user or system.
+
+    `failed` are those of `shown` that stand in a line that tells of an error.
+    """
+
+    said: frozenset[str] = frozenset()
+    called: frozenset[str] = frozenset()
+    shown: frozenset[str] = frozenset()
+    asked: frozenset[str] = frozenset()
+    failed: frozenset[str] = frozenset()
+
+    @cached_property
+    def every(self) -> frozenset[str]:
+        """All atoms of the message."""
+        return self.said | self.called | self.shown | self.asked
+
+    @cached_property
+    def own(self) -> frozenset[str]:
+        """What the assistant wrote."""
+        return self.said | self.called
+
+
+@once
+def mentions_of(message: Message) -> Mentions:
+    """Return the names of a message by who wrote them."""
+    words = "\n".join(part.text for part in message.parts if isinstance(part, Text))
+    calls = "\n".join(spoken(part) for part in message.parts if isinstance(part, ToolCall))
+    results = [part for part in message.parts if isinstance(part, ToolResult)]
+    own = message.role == "assistant"
+    return Mentions(
+        failed=_some("\n".join(line for part in results for line in _wrong_lines(part.text))),
+        said=_some(words if own else ""),
+        called=_some(calls),
+        shown=frozenset().union(*(segment.atoms for part in results for segment in segments_of(part))),
+        asked=_some("" if own else words),
+    )
+
+
+def _wrong_lines(text: str) -> Iterator[str]:
+    """Yield the first lines of a text that tell of an error."""
+    end = 0
+    for count, found in enumerate(WRONG.finditer(text)):
+        if found.start() < end:
+            continue
+        if count >= WRONG_LINES:
+            return
+        start = text.rfind("\n", 0, found.start()) + 1
+        end = text.find("\n", found.end())
+        end = len(text) if end < 0 else end
+        yield text[start:end]
+
+
+def _some(text: str) -> frozenset[str]:
+    return names_of(text) if text else frozenset()
