@@ -5,10 +5,10 @@
     python benchmarks/speed.py --sizes 50k,200k --policies refold
 
 Three things are measured. (1) The check before each model call with `refold.Meter`, exact o200k counts: once cold,
-then after each of ten appended exchanges. (2) One pass without a model to half the size: with a meter that has seen the
-messages, as an agent has it, and cold. Both as a multiple of `json.loads` of the same conversation, since machines
-differ. Each pass has a conversation of its own and an emptied memo of counts, so nothing is known that an agent would
-not know. (3) `import refold` in a fresh interpreter.
+then after each of ten appended exchanges. (2) One pass without a model to half the size: with a meter that has checked
+the messages as they came, as an agent has it, and cold. Both as a multiple of `json.loads` of the same conversation,
+since machines differ. Each pass has a conversation of its own and an emptied memo of counts, so nothing is known that
+an agent would not know. (3) `import refold` in a fresh interpreter.
 
 The collector of cyclic garbage runs before each pass and not in it. Checks in a row run as in any program; a
 collection before each empties the processor's caches, as a long wait for a model may, and has a row of its own.
@@ -101,8 +101,9 @@ def measure_pass(policy: str, tokens: int, repeats: int) -> dict[str, Any]:
         text = json.dumps(messages)
         loads.append(min(timed(partial(json.loads, text)) for _ in range(3)))
         forget()
-        meter = refold.Meter(budget=4 * tokens, format="openai-chat")
-        meter.check(messages)
+        meter = refold.Meter(budget=tokens, format="openai-chat", policy=policy)
+        for end in range(1, len(messages) + 1):  # as an agent does, before every call
+            meter.check(messages[:end])
         used = compacted(messages, policy, tokens // 2, meter, metered)
         forget()
         compacted(messages, policy, tokens // 2, None, cold)

@@ -1,5 +1,7 @@
 import copy
 
+from msgspec.structs import replace
+
 import refold
 from refold.counting import counter_for
 from tests.test_api import MESSAGES, SYSTEM, TOOL
@@ -88,3 +90,22 @@ def test_a_compaction_with_a_meter_is_the_compaction_without_and_counts_nothing_
     without = refold.compact(MESSAGES, counter=Counting(), **options)
     assert with_meter.messages == without.messages
     assert fresh < len(MESSAGES)
+
+
+def test_from_half_of_the_limit_on_a_pass_finds_the_identifiers_of_messages_read():
+    exchange = [
+        {"role": "user", "content": "Look at src/pay.py once more. " * 20},
+        {"role": "assistant", "content": "It is total_sum."},
+    ]
+    messages = exchange * 40
+    small, large = refold.Meter(budget=1_000_000), refold.Meter(budget=12_000)
+    for measured in (small, large):
+        for _ in range(len(messages)):
+            assert measured.check(messages).tokens > 6_000
+
+    def read(measured):
+        request = measured.request(messages, replace(measured._options, budget=12_000))
+        return sum(any("mentions" in key for key in message.__dict__) for message in request.view.transcript.messages)
+
+    assert read(small) == 0
+    assert read(large) == len(messages)

@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Meter"]
 
+NOTICED = 0.5  # of the limit in use, from which on messages are looked at as they arrive: a pass may be near
+AT_ONCE = 4  # messages that one check looks at
+
 
 class Meter:
     """Measures a conversation before every call, at a cost that grows with what is new and not with its length.
 
+    From half of the limit on it also has the policy look at a few messages a call, so that a pass costs less.
     Takes the arguments of `refold.check` that stay the same from call to call. Messages are known by identity: an
     entry changed in place after it was seen is not counted again (append new entries; replaced ones are noticed).
     Not for use by several threads at once.
@@ -38,6 +42,7 @@ class Meter:
         self._estimates: dict[MessageId, int] = {}
         self._sums: list[int] = [0]
         self._request: Request | None = None
+        self._noticed = 0
 
     def check(self, messages: Sequence[Any], *, usage: Usage | Mapping[str, Any] | None = None) -> Check:
         """Measure the request with these messages: what `refold.check` returns, without kinds and roles."""
@@ -48,6 +53,8 @@ class Meter:
         counted = usage_for(report)
         since = self._sums[-1] - self._sums[covered(self._transcript.messages, counted)] if counted else 0
         tokens = request.policy.gauge.measure(estimated, since, counted)
+        if tokens > NOTICED * view.budget.input:
+            self._notice(request)
         now = replace(view, measured=tokens, before=None)
         parts = Breakdown(view.fixed.system, view.fixed.tools, self._sums[-1])
         return Check(tokens, view.budget.input, due(request.policy, now), parts)
@@ -58,6 +65,13 @@ class Meter:
         options = replace(options, format=seen.format.name, counter=options.counter or seen.view.counter)
         same = options.counter is seen.view.counter
         return request_for(messages, options, transcript=self._transcript, estimates=self._estimates if same else None)
+
+    def _notice(self, request: Request) -> None:
+        """Let the policy look at a few messages that it has not seen, so that a pass finds most of its work done."""
+        some = self._transcript.messages[self._noticed : self._noticed + AT_ONCE]
+        for message in some:
+            request.policy.notice(message)
+        self._noticed += len(some)
 
     def _seen(self, messages: Sequence[Any]) -> Request:
         known = self._known(messages)
@@ -86,6 +100,7 @@ class Meter:
             self._estimates.pop(message.id, None)
         self._transcript = Transcript(self._transcript.messages[:known])
         del self._natives[known:], self._sums[known + 1 :]
+        self._noticed = min(self._noticed, known)
 
     def _learn(self, messages: Sequence[Any], request: Request) -> None:
         start = len(self._natives)

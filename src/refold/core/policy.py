@@ -15,10 +15,11 @@ from refold.core.gauge import Estimate, Gauge
 if TYPE_CHECKING:
     from refold.core.budget import Budget
     from refold.core.edits import Edit
+    from refold.core.messages import Message
     from refold.core.needs import Answer, Need
     from refold.core.view import View
 
-__all__ = ["Policy", "Pure", "Stage", "Step", "Waking", "When"]
+__all__ = ["Noticing", "Policy", "Pure", "Stage", "Step", "Waking", "When"]
 
 
 class When(StrEnum):
@@ -53,6 +54,14 @@ class Waking(Protocol):
 
     def wakes(self, budget: Budget) -> int:
         """Return that number under a budget; never less than 1."""
+
+
+@runtime_checkable
+class Noticing(Protocol):
+    """A stage that can look at a message as it arrives, so that a pass later has less to find."""
+
+    def notice(self, message: Message) -> None:
+        """Have a message remember what the stage will ask of it; changes nothing else."""
 
 
 class Pure(Struct, frozen=True):
@@ -103,6 +112,12 @@ class Policy(Struct, frozen=True):
         """
         stages = [step.stage for step in self.steps if step.when is When.EVERY_CALL]
         return min((stage.wakes(budget) if isinstance(stage, Waking) else 0 for stage in stages), default=None)
+
+    def notice(self, message: Message) -> None:
+        """Have every step that can look at a message as it arrives."""
+        for step in self.steps:
+            if isinstance(step.stage, Noticing):
+                step.stage.notice(message)
 
     @property
     def fingerprint(self) -> str:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from refold.salience.mentions import Mentions
 
 __all__ = [
-    "COLUMNS", "CONTEXT", "COUNTS", "LASTING", "NAMES", "Rows", "Tally", "Traits", "features", "lasting", "tallied",
-    "traits",
+    "COLUMNS", "CONTEXT", "COUNTS", "LASTING", "NAMES", "Rows", "Tally", "Traits", "features", "lasting", "noticed",
+    "tallied", "traits",
 ]  # fmt: skip
 
 RECENT = 6  # newest messages whose words say what is being worked on
@@ -111,6 +111,12 @@ def features(messages: Sequence[Message]) -> Rows:
         return (*counted, *lasting(*of[:3]), *tally.context(of), tally.density)
 
     return {atom: row(atom, note) for atom, note in tally.notes.items()}
+
+
+def noticed(message: Message) -> None:
+    """Find what the features will ask of a message and of its atoms; both remember it."""
+    for atom in mentions_of(message).every:
+        traits(atom)
 
 
 def tallied(messages: Sequence[Message]) -> Tally:

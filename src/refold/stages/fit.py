@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from refold.core.messages import Message, Note, Patch, Text
 from refold.core.policy import Pure
+from refold.salience.features import noticed
 from refold.stages.carried import digests_in, is_digest, words_of
 from refold.stages.digest import digest_text, files_told, least_of, limit_of
 from refold.stages.draft import Draft
@@ -39,6 +40,10 @@ class Fit(Pure, frozen=True):
 
     newest: float = 0.2
     users: float = 0.5
+
+    def notice(self, message: Message) -> None:
+        """Read the identifiers of a message, which is most of the work of choosing what comes back."""
+        noticed(message)
 
     def edits(self, view: View, answers: tuple[object, ...] = ()) -> tuple[Edit, ...]:
         """Return the edits that bring the view to its goal, or as near to it as it can be brought."""

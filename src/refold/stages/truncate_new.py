@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from refold.core.edits import Edit, Rewrite
 from refold.core.messages import Text, texts
 from refold.core.policy import Pure
-from refold.salience.atoms import mentions_of, names_of
+from refold.salience.atoms import names_of
 from refold.salience.cover import Unit, choose
+from refold.salience.mentions import mentions_of
 from refold.salience.segments import segments, shown
 from refold.stages.outline import ERROR, call_line, may_be_wrong
 from refold.stages.places import last_request, unseen
