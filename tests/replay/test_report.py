@@ -88,9 +88,7 @@ def test_the_best_figures_are_marked_among_the_policies_and_not_where_all_are_al
 
 def test_each_plot_is_a_file_of_its_own():
     made = plots([runs(), runs("b.jsonl")])
-    assert set(made) == {
-        *("quality-against-cost.svg", "001-context.svg", "001-cost.svg", "002-context.svg", "002-cost.svg")
-    }
+    assert set(made) == {*("quality-against-cost", "001-context", "001-cost", "002-context", "002-cost")}
     for svg in made.values():
         root = drawn(svg)
         assert root.tag == f"{SVG}svg"
@@ -98,13 +96,13 @@ def test_each_plot_is_a_file_of_its_own():
 
 
 def test_compactions_are_marked_where_they_were():
-    root = drawn(plots([runs()])["001-context.svg"])
+    root = drawn(plots([runs()])["001-context"])
     said = [dot.find(f"{SVG}title").text for dot in root.iter(f"{SVG}circle")]
     assert said == ["opal, call 3: 65,000 → 30,000 tokens", "refold, call 3: 65,000 → 40,000 tokens"]
 
 
 def test_a_line_that_leaves_the_plot_does_not_press_the_others_flat():
-    root = drawn(plots([runs()])["001-context.svg"])
+    root = drawn(plots([runs()])["001-context"])
     levels = [text.text for text in root.iter(f"{SVG}text")]
     assert "500k" not in levels
     assert "100k" in levels

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
 import refold
 from refold import policies
@@ -11,7 +12,7 @@ from refold.replay.clock import Stamp
 from refold.replay.cost import simulated
 from refold.replay.quality import cuts_of
 from refold.replay.run import NONE, replayed
-from refold.replay.tariff import Given, tariff_for
+from refold.replay.tariff import Given, Tokens, tariff_for
 from refold.replay.timeline import timeline
 from refold.request import Options
 from refold.stages.slide import Slide
@@ -93,8 +94,7 @@ def test_every_policy_compacts_breaks_no_rule_and_is_the_same_every_time(name):
     assert one.broken == 0
     assert one.compactions
     assert one.peak <= run(line, window=40_000).peak
-    for each in one.compactions:
-        assert each.after < each.before
+    assert sum(each.after for each in one.compactions) < sum(each.before for each in one.compactions)
 
 
 def test_the_first_compaction_is_where_the_policy_compacts_the_same_messages():
@@ -129,7 +129,32 @@ def test_what_left_the_view_and_is_written_again_has_to_be_read_again():
     assert reminded.compactions
     assert reminded.refetches == plain.refetches + 1
     assert reminded.refetch > plain.refetch
-    assert reminded.bill == pytest.approx(reminded.spent.dollars + reminded.refetch)
+    assert reminded.bill == pytest.approx(reminded.spent.dollars + reminded.summary + reminded.refetch)
+
+
+def test_a_summary_is_charged_as_a_call_that_reads_all_it_covers():
+    line = timeline(recorded(talk(40)))
+    asked = run(line, "opal", window=12_000)
+    assert 0 < asked.summaries <= 2 * len(asked.compactions)
+    least = asked.summaries * TARIFF.spent(Tokens(1_000)).dollars
+    assert least < asked.summary < asked.spent.dollars
+    assert asked.dollars[-1] == pytest.approx(asked.bill, abs=1e-5)
+    never = run(line, "refold", window=12_000)
+    assert (never.summaries, never.summary) == (0, 0.0)
+
+
+def test_a_prompt_above_the_step_of_a_tariff_costs_more():
+    messages = talk(40)
+    line = timeline(recorded(messages, reports(messages)))
+    cheap = replayed(line, None, TARIFF, Options(window=500_000, model=OPUS))
+    stepped = replace(TARIFF, rules=replace(TARIFF.rules, above=30_000, input_above=2.0, output_above=1.5))
+    dear = replayed(line, None, stepped, Options(window=500_000, model=OPUS))
+    assert dear.context == cheap.context
+    above = [number for number, prompt in enumerate(cheap.context) if prompt > 30_000]
+    assert 0 < above[0] < len(cheap.context)
+    assert dear.dollars[: above[0]] == cheap.dollars[: above[0]]
+    rest = cheap.dollars[-1] - cheap.dollars[above[0] - 1]
+    assert 1.5 * rest < dear.dollars[-1] - dear.dollars[above[0] - 1] < 2 * rest
 
 
 def test_what_a_tool_shows_again_does_not_have_to_be_read_again():

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from refold.core.messages import texts
+from refold.core.messages import once, texts
 from refold.salience.atoms import atoms_of
 from refold.salience.cover import Unit, choose
 from refold.salience.segments import split
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Bounds", "bounds"]
 
-CHARS = 4  # characters a token, for segments that are chosen with the future in sight
+CHARS = 4  # characters a token, unless it is told
 PRIME = 2_147_483_629  # steps through the segments of the random floor, the same every time
+PREFIXES = 8  # of the greedy choice, from which a bound is taken; the lowest holds
 
 
 class Bounds(Struct, frozen=True):
@@ -35,30 +36,57 @@ class Bounds(Struct, frozen=True):
     random: float
 
 
-def bounds(needed: Mapping[str, float], history: Sequence[Message], budget: int) -> Bounds:
-    """Return what an oracle, recency and chance would keep of needed atoms in a budget of tokens."""
+class _Piece(NamedTuple):
+    """A segment of the history: its size, and its atoms."""
+
+    cost: float
+    atoms: frozenset[str]
+
+
+def bounds(needed: Mapping[str, float], history: Sequence[Message], budget: int, chars: float = CHARS) -> Bounds:
+    """Return what an oracle, recency and chance would keep of needed atoms in a budget of tokens of so many `chars`."""
     total = sum(needed.values())
-    pieces = [piece for message in history for text in texts(message) for piece in split(text)]
-    units = [Unit(number, len(piece) / CHARS + 1, atoms_of(piece)) for number, piece in enumerate(pieces)]
-    if not total or not units:
+    sized = (piece for message in history for piece in _pieces(message))
+    pieces = [_Piece(length / chars + 1, atoms) for length, atoms in sized]
+    if not total or not pieces:
         return Bounds(1.0, 1.0, 1.0, 1.0)
-    covered: set[str] = set()
-    choose(units, needed, covered, budget)
-    held = sum(needed[atom] for atom in needed.keys() & covered)
-    left = _gains(units, needed, covered, budget)
-    alone = _gains(units, needed, set(), budget)
-    mixed = sorted(units, key=lambda unit: (unit.of + 1) * PRIME % (len(units) * 7 + 1))
-    return Bounds(
-        held / total,
-        min(1.0, (held + left) / total, alone / total),
-        _filled(reversed(units), needed, budget) / total,
-        _filled(mixed, needed, budget) / total,
+    wanted = needed.keys()
+    held = [_Piece(cost, found) for cost, atoms in pieces if (found := atoms & wanted)]
+    chosen = choose([Unit(None, cost, atoms) for cost, atoms in held], needed, set(), budget)
+    alone = max((_worth(atoms, needed) for cost, atoms in held if cost <= budget), default=0.0)
+    places = range(len(pieces))
+    mixed = [pieces[place] for place in sorted(places, key=lambda place: (place + 1) * PRIME % (len(pieces) * 7 + 1))]
+    figures = (
+        max(_worth(frozenset().union(*(unit.atoms for unit in chosen)), needed), alone),
+        _certified(held, chosen, needed, budget),
+        _filled(reversed(pieces), needed, budget),
+        _filled(mixed, needed, budget),
     )
+    return Bounds(*(round(figure / total, 6) for figure in figures))
 
 
-def _gains(units: Sequence[Unit], needed: Mapping[str, float], covered: set[str], budget: float) -> float:
-    """Return the most that units could add, each at its gain over what is covered, the last one in part."""
-    gains = [(sum(needed.get(atom, 0.0) for atom in unit.atoms - covered), unit.cost) for unit in units]
+@once
+def _pieces(message: Message) -> tuple[_Piece, ...]:
+    """Return the segments of a message, by their characters."""
+    return tuple(_Piece(len(piece), atoms_of(piece)) for text in texts(message) for piece in split(text))
+
+
+def _worth(atoms: frozenset[str], needed: Mapping[str, float]) -> float:
+    return sum(needed[atom] for atom in atoms & needed.keys())
+
+
+def _certified(pieces: Sequence[_Piece], chosen: Sequence[Unit], needed: Mapping[str, float], budget: float) -> float:
+    """Return the most that any choice could cover: over a prefix of the greedy choice, all it lacks at its best."""
+    least = sum(needed.values())
+    for part in range(PREFIXES + 1):
+        covered = frozenset().union(*(unit.atoms for unit in chosen[: len(chosen) * part // PREFIXES]))
+        least = min(least, _worth(covered, needed) + _gains(pieces, needed, covered, budget))
+    return least
+
+
+def _gains(pieces: Sequence[_Piece], needed: Mapping[str, float], covered: frozenset[str], budget: float) -> float:
+    """Return the most that pieces could add, each at its gain over what is covered, the last one in part."""
+    gains = [(_worth(atoms - covered, needed), cost) for cost, atoms in pieces]
     found = 0.0
     for gain, cost in sorted(gains, key=lambda pair: -pair[0] / pair[1]):
         if gain <= 0 or budget <= 0:
@@ -68,10 +96,10 @@ def _gains(units: Sequence[Unit], needed: Mapping[str, float], covered: set[str]
     return found
 
 
-def _filled(units: Iterable[Unit], needed: Mapping[str, float], budget: float) -> float:
+def _filled(pieces: Iterable[_Piece], needed: Mapping[str, float], budget: float) -> float:
     held: set[str] = set()
-    for unit in units:
-        if unit.cost <= budget:
-            budget -= unit.cost
-            held |= unit.atoms
-    return sum(needed[atom] for atom in needed.keys() & held)
+    for cost, atoms in pieces:
+        if cost <= budget:
+            budget -= cost
+            held |= atoms & needed.keys()
+    return sum(needed[atom] for atom in held)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from math import floor, log10
 from typing import TYPE_CHECKING
@@ -11,13 +12,14 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["STYLE", "Dot", "Line", "dollars", "lines", "percent", "points", "standalone", "tokens"]
+__all__ = ["DARK", "LIGHT", "STYLE", "Dot", "Line", "dollars", "lines", "percent", "points", "standalone", "tokens"]
 
 WIDTH, HEIGHT = 600, 290
 LEFT, RIGHT, TOP, BOTTOM = 58, 132, 14, 40
 LABEL = 15  # pixels between two names
 MOST = 700  # points of a line; more than a screen shows
 FEW, FEW_DOT, MANY_DOT = 40, 3.5, 2  # compactions that are marked large; their radius; the radius of more
+VARIABLE = re.compile(r"var\(--(\w+)\)")
 GREY, COLORS = 0, 7  # class of what is only a comparison; how many others there are
 
 # The colors differ in lightness as well as in hue, and every line bears its name beside it.
@@ -25,19 +27,29 @@ _LIGHT = ("#6b6a65", "#1f6fd0", "#13895c", "#b87400", "#6f4fd0", "#cc3a55", "#0b
 _DARK = ("#a3a29c", "#6aa9f5", "#45c893", "#e8b04a", "#ab94f5", "#f48796", "#4dc3d2", "#e095bb")
 
 
-def _palette(colors: Sequence[str], ink: str, muted: str, grid: str, surface: str) -> str:
-    named = "".join(f"--c{place}:{color};" for place, color in enumerate(colors))
-    return f"{named}--ink:{ink};--muted:{muted};--grid:{grid};--surface:{surface};"
+def _palette(colors: Sequence[str], ink: str, muted: str, grid: str, surface: str) -> dict[str, str]:
+    named = {f"c{place}": color for place, color in enumerate(colors)}
+    return named | {"ink": ink, "muted": muted, "grid": grid, "surface": surface}
 
 
-STYLE = (
-    f":root{{color-scheme:light dark;{_palette(_LIGHT, '#1c1c1a', '#5d5c57', '#e3e2dc', '#fcfcfa')}}}"
-    f"@media(prefers-color-scheme:dark){{:root{{{_palette(_DARK, '#ecebe6', '#aaa9a3', '#393835', '#1a1a19')}}}}}"
+LIGHT = _palette(_LIGHT, "#1c1c1a", "#5d5c57", "#e3e2dc", "#fcfcfa")
+DARK = _palette(_DARK, "#ecebe6", "#aaa9a3", "#393835", "#1a1a19")
+_RULES = (
     "svg text{font:12px system-ui,sans-serif;fill:var(--muted)}svg text.name{fill:var(--ink)}"
     "svg .grid{stroke:var(--grid);stroke-width:1}svg .line{fill:none;stroke-width:2;stroke-linejoin:round}"
     "svg .dot{stroke:var(--surface);stroke-width:1.5}svg .limit{stroke:var(--muted);stroke-dasharray:5 4}"
     + "".join(f"svg .s{n}{{stroke:var(--c{n})}}svg .f{n}{{fill:var(--c{n})}}" for n in range(COLORS + 1))
     + "svg .s0{stroke-dasharray:2 3}"
+)
+
+
+def _root(palette: dict[str, str]) -> str:
+    return "".join(f"--{name}:{color};" for name, color in palette.items())
+
+
+STYLE = (
+    f":root{{color-scheme:light dark;{_root(LIGHT)}}}"
+    f"@media(prefers-color-scheme:dark){{:root{{{_root(DARK)}}}}}{_RULES}"
 )
 
 
@@ -100,7 +112,7 @@ def points(dots: Sequence[Dot], *, title: str, across: str, upward: str) -> str:
     """Return named points as SVG, both axes in percent."""
     low_x, high_x = _span([(dot.x - dot.x_error, dot.x + dot.x_error) for dot in dots], -1.0, 9.0)
     low_y, high_y = _span([(dot.y - dot.y_error, dot.y + dot.y_error) for dot in dots], 0.0, 1.0)
-    x, y = _scale(low_x, high_x, LEFT, WIDTH - RIGHT), _scale(low_y, high_y, HEIGHT - BOTTOM, TOP)
+    x, y = _scale(low_x, high_x, LEFT, WIDTH - RIGHT), _scale(low_y, high_y, HEIGHT - BOTTOM, TOP + LABEL)
     made = [_level(y(tick), percent(tick)) for tick in _ticks(low_y, high_y) if low_y <= tick <= high_y]
     made += [
         f'<text x="{x(tick):.0f}" y="{HEIGHT - 22}" text-anchor="middle">{percent(tick)}</text>'
@@ -110,7 +122,7 @@ def points(dots: Sequence[Dot], *, title: str, across: str, upward: str) -> str:
     made.append(
         f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 4}" text-anchor="middle">{escape(across)}</text>'
     )
-    made.append(f'<text x="{LEFT + 4}" y="{TOP + 6}">{escape(upward)}</text>')
+    made.append(f'<text x="{LEFT - 40}" y="{TOP}">{escape(upward)}</text>')
     for dot in dots:
         left, right = x(max(dot.x - dot.x_error, low_x)), x(min(dot.x + dot.x_error, high_x))
         lower, upper = y(max(dot.y - dot.y_error, low_y)), y(min(dot.y + dot.y_error, high_y))
@@ -126,11 +138,17 @@ def points(dots: Sequence[Dot], *, title: str, across: str, upward: str) -> str:
     return _svg(title, made)
 
 
-def standalone(svg: str) -> str:
-    """Return a plot as a file of its own, with its style and background."""
+def standalone(svg: str, palette: dict[str, str] | None = None) -> str:
+    """Return a plot as a file of its own, with its style and background; in one palette, or as the reader's system is.
+
+    In one palette it has no variables, which not every program that draws SVG understands.
+    """
     head, _, body = svg.partition(">")
     ground = '<rect width="100%" height="100%" fill="var(--surface)"/>'
-    return f"{head}><style>{STYLE}</style>{ground}{body}\n"
+    if palette is None:
+        return f"{head}><style>{STYLE}</style>{ground}{body}\n"
+    style, ground = (VARIABLE.sub(lambda found: palette[found[1]], text) for text in (_RULES, ground))
+    return f"{head}><style>{style}</style>{ground}{body}\n"
 
 
 def tokens(value: float) -> str:

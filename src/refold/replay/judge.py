@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Recall",
+    "age_gap",
+    "ages_of",
     "artifact_trail",
     "atoms_in",
     "constraints_kept",
@@ -32,10 +34,13 @@ __all__ = [
     "lines_kept",
     "needed_atoms",
     "recall",
+    "repeated",
     "strings_in",
 ]
 
 ANCHOR = 8  # characters of a line that is worth finding: braces and blanks are everywhere
+SHINGLE = 5  # lines in a row that are compared
+DECILES = 10
 OLD_TEXT = frozenset({"old_string", "old_str", "oldText", "old_text", "oldString", "search"})
 
 
@@ -138,6 +143,41 @@ def copy_precision(history: Sequence[Message], kept: Sequence[Message]) -> float
     whole = "\n".join(text for message in history for text in texts(message))
     invented = [atom for atom in made if atom not in spoken_of and atom not in whole and atom not in _names(history)]
     return 1 - len(invented) / len(made) if made else 1.0
+
+
+def ages_of(history: Sequence[Message]) -> dict[str, int]:
+    """Return in which tenth of the history each atom was last mentioned, 0 the oldest."""
+    return {
+        atom: place * DECILES // len(history) for place, message in enumerate(history) for atom in atoms_in(message)
+    }
+
+
+def age_gap(needed: Mapping[str, float], ages: Mapping[str, int], kept: Sequence[Message]) -> float:
+    """Return how far the ages of what was kept are from the ages of what was needed, from 0 (alike) to 1.
+
+    It is the total variation distance of the two distributions over tenths of the history, of `ages_of`.
+    """
+    wanted, held = [0.0] * DECILES, [0.0] * DECILES
+    for atom, weight in needed.items():
+        wanted[ages[atom]] += weight
+    for atom in frozenset().union(*(atoms_in(message) for message in kept)) & ages.keys():
+        held[ages[atom]] += 1
+    if not sum(wanted) or not sum(held):
+        return 0.0 if not sum(wanted) else 1.0
+    return sum(abs(one / sum(wanted) - two / sum(held)) for one, two in zip(wanted, held, strict=True)) / 2
+
+
+def repeated(kept: Iterable[Message]) -> float:
+    """Return which share of the runs of five lines in what was kept stood there before."""
+    seen: set[int] = set()
+    count = 0
+    for message in kept:
+        for text in texts(message):
+            lines = [line for line in text.split("\n") if line.strip()]
+            for start in range(len(lines) - SHINGLE + 1):
+                seen.add(hash(tuple(lines[start : start + SHINGLE])))
+                count += 1
+    return 1 - len(seen) / count if count else 0.0
 
 
 def strings_in(call: ToolCall) -> Iterator[str]:

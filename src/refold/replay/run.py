@@ -7,32 +7,32 @@ another path after a compaction, so the calls and answers are those of the recor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold import formats
 from refold.core.budget import Breakdown, Never, Usage
 from refold.core.counting import count_all
 from refold.core.edits import fold
-from refold.core.messages import MessageId
 from refold.core.policy import When
 from refold.core.transcript import Transcript
 from refold.errors import BadBudget
-from refold.outside import Outside
+from refold.replay.cycles import Cycles
+from refold.replay.fitting import breaches, driven
 from refold.replay.quality import Cut, Quality, judged
 from refold.replay.refetch import Refetching
+from refold.replay.sizes import Held, Limits
+from refold.replay.stand_ins import StandIns
 from refold.replay.tariff import Spent, Tariff, Tokens
 from refold.request import Options, Request, request_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold.core.messages import Message
+    from refold.core.messages import Message, MessageId
     from refold.core.plan import Plan
     from refold.core.policy import Policy
-    from refold.core.view import View
     from refold.replay.timeline import Beat, Timeline
 
 __all__ = ["NONE", "Compaction", "Run", "replayed"]
@@ -53,9 +53,11 @@ class Compaction(Struct, frozen=True, array_like=True):
 class Run(Struct, frozen=True):
     """A conversation under a policy: tokens of each prompt, US dollars so far after each call, and the sums.
 
-    `refetches` and `refetch` are how often something had to be read again and what that cost, which `spent` does not
-    contain; `damage` is what cached text written again cost, which it does. `broken` counts provider rules that
-    compactions broke, `over` the calls above the window. `quality` is what was judged at the cuts.
+    `refetches` and `refetch` are how often something had to be read again and what that cost, `summaries` and `summary`
+    how often a model was asked for a summary and what that cost; `spent` contains neither. `damage` is what cached text
+    written again cost, which it does. `broken` counts provider rules that compactions broke, `over` the calls above the
+    window. `quality` is what was judged at the cuts. `held` is what the policy held at equal sizes, `limits` what any
+    choice could have held there (with the run of doing nothing), `cycles` what five compactions in a row left.
     """
 
     file: str
@@ -69,15 +71,20 @@ class Run(Struct, frozen=True):
     refetches: int = 0
     refetch_tokens: int = 0
     refetch: float = 0.0
+    summaries: int = 0
+    summary: float = 0.0
     damage: float = 0.0
     broken: int = 0
     over: int = 0
     quality: tuple[Quality, ...] = ()
+    held: tuple[Held, ...] = ()
+    limits: tuple[Limits, ...] = ()
+    cycles: Cycles | None = None
 
     @property
     def bill(self) -> float:
-        """US dollars of all calls, and of what had to be read again."""
-        return self.spent.dollars + self.refetch
+        """US dollars of all calls, of summaries, and of what had to be read again."""
+        return self.spent.dollars + self.summary + self.refetch
 
     @property
     def peak(self) -> int:
@@ -136,8 +143,11 @@ class _Walk:
         self._compactions: list[Compaction] = []
         self._spent, self._read, self._written, self._output = Spent(), 0, 0, 0
         self._fetched: list[int] = []
-        self._refetch = self._damage = 0.0
-        self._broken = self._over = 0
+        self._refetch = self._damage = self._summary = 0.0
+        self._broken = self._over = self._invalid = 0
+        self._stand_ins = StandIns(
+            line.transcript.messages, line.counter, window=self._request.view.budget.input, ratio=line.ratio
+        )
 
     def call(self, number: int, beat: Beat) -> None:
         """Take in what is new, compact where it is due, and send."""
@@ -148,7 +158,7 @@ class _Walk:
         if self._policy is not None:
             self._compact(number, fresh, expired=expired)
         if (cut := self._cuts.get(number)) is not None:
-            self._quality.append(judged(cut, self._line.transcript.messages[: cut.length], self._view))
+            self._quality.append(judged(cut, self._view, self._prompt, self._invalid))
         prompt = self._prompt + self._line.fixed
         self._send(prompt, beat)
         self._over += prompt > self._request.view.budget.window
@@ -162,7 +172,7 @@ class _Walk:
             if self._refetching and (tokens := self._refetching.passed(place)):
                 self._fetch(tokens)
         if self._dollars:
-            self._dollars[-1] = round(self._spent.dollars + self._refetch, 6)
+            self._dollars[-1] = self._bill()
 
     def run(self, file: str) -> Run:
         """Return the sums."""
@@ -171,9 +181,12 @@ class _Walk:
             context=tuple(self._context), dollars=tuple(self._dollars), compactions=tuple(self._compactions),
             spent=self._spent, tokens=Tokens(sum(self._context), self._read, self._written, self._output),
             refetches=len(self._fetched), refetch_tokens=sum(self._fetched), refetch=self._refetch,
-            damage=self._damage, broken=self._broken, over=self._over,
-            quality=tuple(self._quality),
+            summaries=len(self._stand_ins.asked), summary=self._summary, damage=self._damage, broken=self._broken,
+            over=self._over, quality=tuple(self._quality),
         )  # fmt: skip
+
+    def _bill(self) -> float:
+        return round(self._spent.dollars + self._summary + self._refetch, 6)
 
     def _grow(self, covers: int) -> int:
         """Put the messages up to the next call into the view; return their tokens."""
@@ -197,7 +210,10 @@ class _Walk:
         self._refetch += spent.dollars
 
     def _compact(self, number: int, fresh: int, *, expired: bool) -> None:
+        asked = len(self._stand_ins.asked)
         made = self._planned()
+        for request in self._stand_ins.asked[asked:]:  # sent apart, so nothing of it is in the cache
+            self._summary += self._tariff.spent(request).dollars
         if made is None or made.empty:
             return
         before, was = self._prompt, self._sent
@@ -213,7 +229,8 @@ class _Walk:
         self._damage += self._tariff.spent(again, long=self._long).dollars - self._tariff.spent(kept).dollars
         fixed = self._line.fixed
         self._compactions.append(Compaction(number, before + fixed, self._prompt + fixed, rewritten))
-        self._broken += _breaches(self._line, self._view, self._known)
+        self._invalid = breaches(self._line.format, self._view, self._line.transcript.messages[: self._known])
+        self._broken += self._invalid
         if self._refetching:
             self._refetching.compacted(self._view)
 
@@ -233,14 +250,15 @@ class _Walk:
             self._request.view, transcript=Transcript(self._line.transcript.messages[: self._known]),
             start=tuple(self._view), usage=self._usage, measured=tokens, estimates=self._estimates,
         )  # fmt: skip
-        made = _driven(policy, view)
+        outside = self._stand_ins.outside(self._known)
+        made = driven(policy, view, outside)
         exact = self._request.exact
         if made.empty or made.sizes.after > made.sizes.limit or counter is exact:
             return made
         if count_all(exact, view.after(made.edits).messages) + self._line.fixed <= budget.input:
             return made
         recounted = replace(view, counter=exact, estimates={}, usage=None)
-        return _driven(policy, replace(recounted, measured=recounted.estimated))
+        return driven(policy, replace(recounted, measured=recounted.estimated), outside)
 
     def _estimate(self, message: Message) -> int:
         """Return the policy's own count of a message, kept while no edit touches it."""
@@ -266,7 +284,7 @@ class _Walk:
         self._read, self._written = self._read + tokens.read, self._written + tokens.written
         self._output += tokens.output
         self._context.append(prompt)
-        self._dollars.append(round(self._spent.dollars + self._refetch, 6))
+        self._dollars.append(self._bill())
         self._sent, self._live = list(self._view), prompt
         self._seconds, self._long = beat.seconds, beat.long
 
@@ -294,30 +312,3 @@ def _request(line: Timeline, options: Options) -> Request:
             "name a larger window"
         )
     return replace(request, view=replace(request.view, fixed=Breakdown(system=line.fixed)))
-
-
-def _driven(policy: Policy, view: View) -> Plan:
-    """Plan without a model: whatever is asked from outside is refused."""
-    from refold.core.engine import planning
-
-    run, nobody = planning(policy, view), Outside()
-    try:
-        needs = next(run)
-        while True:
-            needs = run.send(tuple(map(nobody.answer, needs)))
-    except StopIteration as done:
-        made: Plan = done.value
-        return made
-
-
-def _breaches(line: Timeline, view: list[Message], known: int) -> int:
-    """Count the provider's rules that a view breaks and the recording did not."""
-    untouched = {id(each.native): each for each in view if each.native is not None and not each.patches}
-    natives: list[Any] = formats.assemble(line.format, view)
-    written = [untouched.get(id(each)) or line.format.read(each, MessageId("written")) for each in natives]
-    found = formats.broken(line.format, written)
-    if not found:
-        return 0
-    before = formats.broken(line.format, line.transcript.messages[:known])
-    had = {(breach.rule, breach.message) for breach in before}
-    return sum((breach.rule, breach.message) not in had for breach in found)

@@ -39,13 +39,14 @@ class Beat(Struct, frozen=True):
 class Timeline(Struct, frozen=True):
     """A conversation ready to be replayed; sizes are in the provider's tokens where the file reports usage.
 
-    `fixed` is what no message holds (system prompt, tools); `ratio` turns our own counts into the provider's; `warm` is
-    what the first call found in the cache.
+    `counted` are our own counts. `fixed` is what no message holds (system prompt, tools); `ratio` turns our own counts
+    into the provider's; `warm` is what the first call found in the cache.
     """
 
     format: Format
     transcript: Transcript
     counter: Counter
+    counted: dict[MessageId, int]
     fixed: int
     sizes: dict[MessageId, int]
     ratio: float
@@ -75,16 +76,17 @@ def timeline(found: Recorded, stamps: Sequence[Stamp] = (), *, model: str | None
     told = counter.text(formats.system_text(found.system)) if found.system else 0
     told += counter.tools(formats.tools_text(found.tools)) if found.tools else 0
     ids = [message.id for message in transcript.messages]
+    by_id = dict(zip(ids, counted, strict=True))
     reports = _growing(found, stamps)
     if not reports:
         beats = tuple(_answers(transcript.messages, counted))
-        return Timeline(shape, transcript, counter, told, dict(zip(ids, counted, strict=True)), 1.0, beats)
+        return Timeline(shape, transcript, counter, by_id, told, by_id, 1.0, beats)
     ratio, sizes = _scaled(found, [report for report, _ in reports], counted)
     first = reports[0][0]
     fixed = max(first.prompt - sum(sizes[: first.covers]), round(told * ratio), 0)
     beats = tuple(Beat(report.covers, report.completion, stamp.seconds, stamp.long) for report, stamp in reports)
     return Timeline(
-        shape, transcript, counter, fixed, dict(zip(ids, sizes, strict=True)), ratio, beats, first.cache_read
+        shape, transcript, counter, by_id, fixed, dict(zip(ids, sizes, strict=True)), ratio, beats, first.cache_read
     )
 
 

@@ -1,0 +1,86 @@
+"""Running a policy over a view without a model: to its own goal, or into a given number of tokens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold import formats
+from refold.core.engine import planning
+from refold.core.messages import MessageId
+from refold.core.transcript import Transcript
+from refold.errors import RefoldError
+from refold.request import Options, measured, request_for
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.messages import Message
+    from refold.core.plan import Plan
+    from refold.core.policy import Policy
+    from refold.core.view import View
+    from refold.formats import Format
+    from refold.outside import Outside
+    from refold.replay.timeline import Timeline
+
+__all__ = ["Fit", "breaches", "driven", "fitted"]
+
+TRIES = 3  # a policy that misses its size by its own estimate is asked for a smaller one
+CLOSER = 0.99  # of what would have met it
+
+
+class Fit(Struct, frozen=True):
+    """The messages a policy leaves of a conversation within a size, and their tokens."""
+
+    messages: tuple[Message, ...]
+    tokens: int
+
+
+def driven(policy: Policy, view: View, outside: Outside) -> Plan:
+    """Plan, with what is asked from outside answered by stand-ins."""
+    run = planning(policy, view)
+    try:
+        needs = next(run)
+        while True:
+            needs = run.send(tuple(map(outside.answer, needs)))
+    except StopIteration as done:
+        made: Plan = done.value
+        return made
+
+
+def fitted(
+    policy: Policy, line: Timeline, view: Sequence[Message], known: int, tokens: int, outside: Outside
+) -> Fit | None:
+    """Compact a view of the first `known` messages into a number of tokens; None where the policy cannot.
+
+    Tokens are counted by the timeline's counter, messages only, so that every policy has the same true room.
+    """
+    transcript = Transcript(line.transcript.messages[:known])
+    aim = tokens
+    for _ in range(TRIES):
+        try:
+            options = Options(format=line.format.name, policy=policy, budget=aim, counter=line.counter, force=True)
+            request = request_for((), options, transcript=transcript, estimates=line.counted)
+            start = measured(replace(request.view, start=tuple(view)), request.policy, options)
+            after = start.after(driven(request.policy, start, outside).edits)
+        except RefoldError:  # it says itself that it cannot
+            return None
+        size = after.estimated
+        if size <= tokens:
+            return Fit(after.messages, size)
+        aim = int(aim * tokens / size * CLOSER)
+    return None
+
+
+def breaches(shape: Format, view: Sequence[Message], before: Sequence[Message]) -> int:
+    """Count the provider's rules that a view breaks and the messages before did not."""
+    untouched = {id(each.native): each for each in view if each.native is not None and not each.patches}
+    natives: list[Any] = formats.assemble(shape, view)
+    written = [untouched.get(id(each)) or shape.read(each, MessageId("written")) for each in natives]
+    found = formats.broken(shape, written)
+    if not found:
+        return 0
+    had = {(breach.rule, breach.message) for breach in formats.broken(shape, before)}
+    return sum((breach.rule, breach.message) not in had for breach in found)
