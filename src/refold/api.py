@@ -10,11 +10,11 @@ from refold.core.budget import Budget, Limit, Usage
 from refold.core.counting import Counter, count_all
 from refold.core.engine import Planning, due, planning
 from refold.core.events import CompactionApplied, CompactionFailed, CompactionStarted, Observer, notify
-from refold.core.plan import Plan, checked
+from refold.core.plan import Plan
 from refold.core.policy import Policy, Step
 from refold.core.view import Cause, Violation
 from refold.outside import Outside
-from refold.request import Options, counter_for, format_for, inserted, request_for
+from refold.request import Options, all_checked, counter_for, format_for, request_for
 from refold.result import Check, Result, checked_result, folded, must_recount, proven, view_breakdown
 from refold.stages.close_calls import CloseCalls
 from refold.stages.mend import Mend
@@ -159,11 +159,8 @@ def apply(
     """
     shape = format_for(messages, format or plan.format or None)
     transcript = formats.read(shape, messages)
-    in_force: list[Plan] = []
-    for each in (*plans, plan):
-        checked(each, transcript, inserted(in_force))
-        in_force.append(each)
-    return checked_result(shape, transcript, messages, tuple(in_force), system, alternate=alternate)
+    in_force = all_checked((*plans, plan), transcript)
+    return checked_result(shape, transcript, messages, in_force, system, alternate=alternate)
 
 
 def rewind(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from refold.core.messages import MessageId
     from refold.core.transcript import Transcript
 
-__all__ = ["Options", "Request", "counter_for", "format_for", "inserted", "request_for", "usage_for"]
+__all__ = ["Options", "Request", "all_checked", "counter_for", "format_for", "request_for", "usage_for"]
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -75,8 +75,7 @@ def request_for(
     """
     shape = format_for(messages, options.format)
     said = formats.read(shape, messages) if transcript is None else transcript
-    for number, plan in enumerate(options.plans):
-        checked(plan, said, inserted(options.plans[:number]))
+    all_checked(options.plans, said)
     cause = _cause(options)
     policy = _policy(options, cause)
     budget = budget_for(policy, options)
@@ -156,9 +155,17 @@ def counter_for(counter: Counter | str, model: str | None) -> Counter:
     return exact(model)
 
 
-def inserted(plans: Sequence[Plan]) -> tuple[MessageId, ...]:
-    """Return the ids of the messages that plans inserted."""
-    return tuple(edit.message.id for plan in plans for edit in plan.edits if isinstance(edit, Insert))
+def all_checked(plans: Sequence[Plan], transcript: Transcript) -> tuple[Plan, ...]:
+    """Return plans that may be applied to a transcript one after the other.
+
+    Raises:
+        StalePlan: one of them may not.
+    """
+    inserted: set[MessageId] = set()
+    for plan in plans:
+        checked(plan, transcript, inserted)
+        inserted.update(edit.message.id for edit in plan.edits if isinstance(edit, Insert))
+    return tuple(plans)
 
 
 def _cause(options: Options) -> Cause:

@@ -214,5 +214,5 @@ def test_n10_reserve_is_the_given_maximum_or_35_per_cent_up_to_64000() -> None:
 
 
 def test_no_table_is_read_before_it_is_asked_for() -> None:
-    script = "import refold.limits.models as m; assert m._table.cache_info().currsize == 0; m.window('gpt-4o'); assert m._table.cache_info().currsize == 1"
+    script = "import refold.limits.models as m; assert m.table.cache_info().currsize == 0; m.window('gpt-4o'); assert m.table.cache_info().currsize == 1"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -16,7 +16,7 @@ from refold.core.view import Cause
 from refold.errors import StalePlan
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container
 
 __all__ = ["Base", "Plan", "PlanId", "Sizes", "StepRecord", "Tag", "checked", "sealed", "tags"]
 
@@ -101,7 +101,7 @@ def sealed(plan: Plan) -> Plan:
     return replace(plan, id=PlanId("plan:" + blake2b(body, digest_size=10).hexdigest()))
 
 
-def checked(plan: Plan, transcript: Transcript, known: Sequence[MessageId] = ()) -> Plan:
+def checked(plan: Plan, transcript: Transcript, known: Container[MessageId] = ()) -> Plan:
     """Return the plan if it may be applied to this transcript.
 
     `known` are the messages that earlier plans inserted.
@@ -116,7 +116,7 @@ def checked(plan: Plan, transcript: Transcript, known: Sequence[MessageId] = ())
             f"plan {plan.id} was made for {length:,} messages ending in {plan.base.tip}, and these are other messages: "
             "make a new plan for them"
         )
-    present = set(known)
+    present: set[MessageId] = set()
     for edit in plan.edits:
         match edit:
             case Insert(message=message, before=anchor):
@@ -127,7 +127,7 @@ def checked(plan: Plan, transcript: Transcript, known: Sequence[MessageId] = ())
             case Hide(messages=ids):
                 named = ids
         for id in named:
-            if id not in transcript.index and id not in present:
+            if id not in transcript.index and id not in present and id not in known:
                 raise StalePlan(f"plan {plan.id} names message {id}, which is not here: make a new plan")
     return plan
 
