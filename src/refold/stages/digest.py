@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold.core.messages import texts
+from refold.core.messages import MessageId, Note, invented, texts
 from refold.stages.carried import OPENING, Carried, entry, told_before, unquoted, words_of
 from refold.stages.facts import files_of
 from refold.stages.findings import Outcome, decisions, openings, outcomes, todos, values, well
@@ -43,6 +43,7 @@ END = " → "  # between a call and how it ended
 ATOM = 3  # tokens of an identifier with its comma, at least
 AHEAD = 4  # times as many identifiers as have room are ranked by need
 ROUNDS = 6  # of cutting the identifiers until they fit
+TRIES = 4  # of writing it smaller until it fits as a whole
 PINNED = 0.4  # of a digest that pinned turns may have while they are quoted whole, not by sentence
 WHOLE_TURN = 600  # characters up to which a user's turn is quoted whole
 
@@ -94,7 +95,7 @@ def digest_text(
         _continued(section, before, view)
         for section in _sections(view, messages, kept, quotes, files or files_told(view))
     ]
-    return _rendered(view.counter, sections, _atoms(view, messages, kept, limit), limit)
+    return _bounded(view.counter, sections, _atoms(view, messages, kept, limit), limit)
 
 
 def files_told(view: View) -> Files:
@@ -228,6 +229,19 @@ def _atoms(view: View, messages: Sequence[Message], kept: Sequence[Message], lim
     before = ungrouped(told_before(view.transcript).lines(IDENTIFIERS))
     some = ledger(view, messages, words, limit=AHEAD * limit // ATOM, before=before)
     return likeliest(some, view.transcript, limit // ATOM)
+
+
+def _bounded(counter: Counter, sections: Sequence[Section], atoms: Sequence[Atom], limit: int) -> str:
+    """Return the digest within its limit as a message: a whole may count more than its lines one by one."""
+    asked = limit
+    text = ""
+    for _ in range(TRIES):
+        text = _rendered(counter, sections, atoms, asked)
+        size = counter.message(invented(MessageId("digest"), "user", text, Note("digest"))) if text else 0
+        if size <= limit:
+            break
+        asked = int(asked * limit / size * 0.98)
+    return text
 
 
 def _rendered(counter: Counter, sections: Sequence[Section], atoms: Sequence[Atom], limit: int) -> str:
