@@ -159,12 +159,15 @@ def _pictures(path: Path) -> str:
 
 def _limit(limit: budget.Limit) -> str:
     match limit:
-        case budget.Share(share=share, of_window=of_window, minus=minus, inclusive=inclusive, floor=floor):
+        case budget.Share(share=share, of_window=of_window, minus=minus, inclusive=inclusive, floor=floor, free=free):
             whole = "window" if of_window else "input budget"
             said = f"the {whole}" if share == 1 else f"{round(100 * share)} % of the {whole}"
             less = f" − {minus:,} tokens" if minus else ""
             least = f", at least {round(100 * floor)} %" if floor else ""
-            return f"{'at' if inclusive else 'above'} {said}{less}{least}"
+            rest = f", with {round(100 * free)} % of what system prompt and tools leave for messages" if free else ""
+            return f"{'at' if inclusive else 'above'} {said}{less}{least}{rest}"
+        case budget.LeastCost(size=size, most=most):
+            return f"at {size:,} tokens, the size of least cost, at most {round(100 * most)} % of the input budget"
         case budget.Exactly(count=count, inclusive=inclusive):
             return f"{'at' if inclusive else 'above'} {count:,} tokens"
         case budget.Never():

@@ -1,6 +1,6 @@
 import pytest
 
-from refold.core.budget import Budget, Exactly, Never, Reserve, Share, Usage
+from refold.core.budget import Budget, Exactly, LeastCost, Never, Reserve, Share, Usage
 from refold.errors import BadBudget
 
 BUDGET = Budget(1_000, 200)
@@ -50,3 +50,25 @@ def test_a_reserve_leaves_room_for_input():
 def test_a_negative_usage_report_is_refused():
     with pytest.raises(BadBudget):
         Usage(-1)
+
+
+def test_the_size_of_least_cost_grows_as_reading_from_the_cache_gets_cheaper():
+    sizes = [LeastCost(read=read).size for read in (0.25, 0.1, 0.05, 0.025)]
+    assert sizes == sorted(sizes)
+    assert LeastCost(again=0).size == 30_000 + int((2 * 1_000 * 1.15 * 15_000 / 0.1) ** 0.5)
+
+
+def test_without_a_cache_and_without_reading_again_every_call_is_the_time_to_compact():
+    assert LeastCost(read=1.0, write=1.0, again=0).size == 30_000
+
+
+def test_the_size_of_least_cost_is_never_above_a_share_of_the_input_budget():
+    assert LeastCost().tokens(Budget(50_000, 10_000)) == 32_000
+    assert LeastCost().reached(32_000, Budget(50_000, 10_000))
+    assert not LeastCost().reached(31_999, Budget(50_000, 10_000))
+
+
+@pytest.mark.parametrize("wrong", [{"read": 0}, {"write": -1}, {"growth": 0}])
+def test_prices_and_growth_of_nothing_are_refused(wrong):
+    with pytest.raises(BadBudget, match="above zero"):
+        LeastCost(**wrong)

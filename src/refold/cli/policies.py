@@ -72,7 +72,7 @@ def _one(policy: Policy) -> None:
 
 def limit(value: Limit) -> str:
     """Return a limit in words."""
-    from refold.core.budget import Exactly, Never, Share
+    from refold.core.budget import Exactly, LeastCost, Never, Share
 
     match value:
         case Share(share=share, of_window=of_window, minus=minus):
@@ -80,6 +80,8 @@ def limit(value: Limit) -> str:
             return f"{share:.0%} of {'window' if of_window else 'input'}{less}"
         case Exactly(count=count):
             return f"{count:,} tokens"
+        case LeastCost(size=size, most=most):
+            return f"{size:,} tokens (least cost), at most {most:.0%} of input"
         case Never():
             return "never"
 

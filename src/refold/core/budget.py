@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import TypeAlias
 
 from msgspec import Struct
 
 from refold.errors import BadBudget
 
-__all__ = ["Breakdown", "Budget", "Exactly", "Limit", "Never", "Reserve", "Share", "Usage"]
+__all__ = ["Breakdown", "Budget", "Exactly", "LeastCost", "Limit", "Never", "Reserve", "Share", "Usage"]
 
 
 class Breakdown(Struct, frozen=True, omit_defaults=True):
@@ -81,6 +82,8 @@ class Share(Struct, frozen=True, omit_defaults=True, tag="share"):
     """A share of the input budget or of the window, minus a constant; `inclusive` says whether reaching it counts.
 
     `floor` is a share that the constant never takes it below: on a small window 13,000 tokens are all there is (L01).
+    `free` is the least share of what system prompt and tools leave that a goal has for messages, `most` the share of
+    the base up to which it rises for that: 60,000 tokens of tools would else leave nothing under half of a window.
     """
 
     share: float
@@ -88,10 +91,20 @@ class Share(Struct, frozen=True, omit_defaults=True, tag="share"):
     minus: int = 0
     inclusive: bool = False
     floor: float = 0.0
+    free: float = 0.0
+    most: float = 0.72
 
     def tokens(self, budget: Budget) -> int:
         """Return the limit in tokens under a budget."""
         return int(self._exact(budget))
+
+    def beside(self, fixed: int, budget: Budget) -> int:
+        """Return the limit in tokens where so many are taken by what no compaction shrinks."""
+        if not self.free:
+            return self.tokens(budget)
+        return max(
+            self.tokens(budget), min(fixed + int((budget.input - fixed) * self.free), int(budget.input * self.most))
+        )
 
     def reached(self, tokens: int, budget: Budget) -> bool:
         """Tell whether a size has reached the limit, on the inclusive or the exclusive reading of it."""
@@ -118,6 +131,47 @@ class Exactly(Struct, frozen=True, omit_defaults=True, tag="exactly"):
         return tokens >= self.count if self.inclusive else tokens > self.count
 
 
+class LeastCost(Struct, frozen=True, omit_defaults=True, tag="least_cost"):
+    """The size at which a compaction costs least over a long run, never above a share `most` of the input budget.
+
+    Prices are shares of the price of input: `read` of a cached token, `write` of one put into the cache. A request has
+    `kept` tokens after a compaction, of which `fixed` are not written again, and grows by `growth` a call; `again` is
+    what is read again after a compaction, in tokens of input. A bill with a compaction every L calls is least at
+    L = sqrt(2F / (read * growth)), F = (write - read) * (kept - fixed) + again: the size then is kept + growth * L.
+
+    Raises:
+        BadBudget: a price that is not above zero, or a growth that is not.
+    """
+
+    read: float = 0.10
+    write: float = 1.25
+    kept: int = 30_000
+    fixed: int = 15_000
+    growth: int = 1_000
+    again: int = 25_000  # three calls that read 50,000 cached tokens, and 10,000 tokens of what they bring
+    most: float = 0.8
+    inclusive: bool = True
+
+    def __post_init__(self) -> None:
+        if min(self.read, self.write, self.growth) <= 0:
+            raise BadBudget("prices and growth are above zero; where nothing is cached, read and write are 1.0")
+
+    @property
+    def size(self) -> int:
+        """The size in tokens, whatever the window."""
+        once = max(self.write - self.read, 0.0) * max(self.kept - self.fixed, 0) + self.again
+        return self.kept + int(sqrt(2 * self.growth * once / self.read))
+
+    def tokens(self, budget: Budget) -> int:
+        """Return the limit in tokens under a budget."""
+        return min(self.size, int(budget.input * self.most))
+
+    def reached(self, tokens: int, budget: Budget) -> bool:
+        """Tell whether a size has reached the limit."""
+        limit = self.tokens(budget)
+        return tokens >= limit if self.inclusive else tokens > limit
+
+
 class Never(Struct, frozen=True, tag="never"):
     """No limit: a trigger that never fires (V01, zero or less)."""
 
@@ -130,7 +184,7 @@ class Never(Struct, frozen=True, tag="never"):
         return False
 
 
-Limit: TypeAlias = Share | Exactly | Never
+Limit: TypeAlias = Share | Exactly | LeastCost | Never
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
