@@ -73,3 +73,40 @@ def test_a_file_without_usage_ends_with_two(run, tmp_path):
     result = run("cost", path, "-m", "gpt-5.5")
     assert result.exit_code == 2
     assert "no usage reports" in result.stderr
+
+
+def long(path):
+    usage, before = [], 0
+    for number in range(12):
+        usage.append((9_000 + 1_000 * number, before))
+        before = usage[-1][0]
+    session(path, usage=usage)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for number, row in enumerate(rows):
+        if row["type"] == "user":
+            row["message"]["content"] = f"question {number} about part_{number} " * 90
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+def test_what_each_policy_would_have_cost_stands_under_the_bill(run, tmp_path):
+    result = run("cost", long(tmp_path / "s.jsonl"), "-w", "20k", "-p", "opal", "-p", "refold")
+    assert result.exit_code == 0
+    table = result.output.split("What each policy would have cost\n")[1].splitlines()
+    assert [line.split()[0] for line in table[1:5]] == ["as", "none", "opal", "refold"]
+    told = json.loads(run("cost", tmp_path / "s.jsonl", "-w", "20k", "-p", "opal", "--json").output)["policies"]
+    none, opal = told
+    assert (none["change"], none["compactions"], none["summary"]) == (0, 0, 0)
+    assert opal["compactions"] >= opal["summaries"] / 2 > 0
+    assert opal["summary"] > 0
+    assert opal["change"] == pytest.approx(opal["bill"] / none["bill"] - 1)
+
+
+def test_no_policy_is_priced_where_none_is_asked_for_or_it_cannot_be_told(run, tmp_path):
+    path = session(tmp_path / "s.jsonl")
+    assert "What each policy" not in run("cost", path, "-p", "none").output
+    short = session(tmp_path / "short.jsonl", usage=USAGE[:1])
+    result = run("cost", short)
+    assert result.exit_code == 0
+    assert "too few to replay" in result.stderr
+    assert run("cost", path, "-p", "nobody").exit_code == 2

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from refold.cli.files import Conversation
     from refold.replay.cost import Bill, Explained
+    from refold.replay.many import Settings
+    from refold.replay.run import Run
     from refold.replay.tariff import Given, Tariff
 
 R = TypeVar("R")
@@ -45,37 +47,50 @@ def given(prices: dict[str, Any]) -> Given:
 @options.files
 @options.reading
 @click.option("-m", "--model", metavar="ID", help="Model whose prices hold; the file's own by default.")
+@click.option(
+    "-p", "--policy", "names", multiple=True, default=("all",), show_default=True, metavar="NAME",
+    help="Policies to price too, for one conversation; none for no others.",
+)  # fmt: skip
+@click.option("-w", "--window", type=options.Tokens(), help="Context window for them; the model's by default.")
 @priced
 @click.option("--calls", "each", is_flag=True, help="Show every call.")
 @options.as_json
 def command(
-    files: tuple[str, ...], how: options.Reading, model: str | None, each: bool, as_json: bool, **prices: float | None
-) -> int:
+    files: tuple[str, ...], how: options.Reading, model: str | None, names: tuple[str, ...], window: int | None,
+    each: bool, as_json: bool, **prices: float | None,
+) -> int:  # fmt: skip
     """Explain what a recorded conversation cost: reads and writes of the cache, output, breaks and their causes.
 
     The figures are the provider's own, from the file. Beside them stands the bill of the same calls by the model of
-    the cache with nothing compacted, which should be within 2 %. What each policy would have cost: `refold replay`.
+    the cache with nothing compacted, which should be within 2 %. For one conversation, what each policy would have cost
+    stands under it; for many, see `refold replay`.
     """
     from refold.cli import files as reading
-    from refold.cli import show
+    from refold.cli import replay, show
     from refold.errors import UsageError
+    from refold.replay.many import Settings
 
+    policies = replay.named(names)
+    settings = Settings(model, window, prices=given(prices), judge=False)
     found: list[tuple[Conversation, Tariff, Explained]] = []
     alone = len(reading.expanded(files)) == 1
     for talk in reading.conversations(files, how, "Pricing"):
         try:
-            found.append((talk, *_explained(talk, model, given(prices))))
+            found.append((talk, *_explained(talk, model, settings.prices)))
         except UsageError as error:
             if alone and how.select != "all":
                 raise
             show.note(f"refold: {talk.label}: {error}")
     if not found:
         raise UsageError("none of the conversations holds usage reports with known prices: name another file")
+    one = alone and len(found) == 1
+    runs = _replayed(found[0][0], policies, settings) if one and len(policies) > 1 else []
     if as_json:
         made = [_emitted(*row) for row in found]
-        show.emit(made[0] if alone and len(made) == 1 else made)
-    elif alone and len(found) == 1:
+        show.emit({**made[0], "policies": [_told(run, runs) for run in runs]} if one else made)
+    elif one:
         _one(*found[0], each=each)
+        _policies(runs, found[0][2])
     else:
         _many(found)
     return 0
@@ -91,6 +106,34 @@ def _explained(talk: Conversation, model: str | None, prices: Given) -> tuple[Ta
     tariff = tariff_for(model or recorded.model, prices, cached=cached)
     timed = stamps(recorded, talk.source) if recorded.usage else []
     return tariff, explained(recorded, tariff, timed)
+
+
+def _replayed(talk: Conversation, names: tuple[str, ...], settings: Settings) -> list[Run]:
+    """Return what each policy would have cost; nothing, with a note, where that cannot be told."""
+    from refold.cli import show
+    from refold.errors import UsageError
+    from refold.replay.many import Job, done
+
+    runs: list[Run] = []
+    try:
+        for name in show.progress(names, "Pricing policies"):
+            runs += done(Job(talk.recorded, talk.label, talk.source, (name,)), settings)
+    except UsageError as error:
+        show.note(f"refold: no policies are priced: {error}")
+        return []
+    return runs
+
+
+def _told(run: Run, runs: Sequence[Run]) -> dict[str, Any]:
+    return {
+        "policy": run.policy, "bill": run.bill, "change": _change(run, runs), "compactions": len(run.compactions),
+        "summaries": run.summaries, "summary": run.summary, "refetches": run.refetches, "refetch": run.refetch,
+        "over": run.over,
+    }  # fmt: skip
+
+
+def _change(run: Run, runs: Sequence[Run]) -> float:
+    return run.bill / runs[0].bill - 1 if runs[0].bill else 0.0
 
 
 def _emitted(talk: Conversation, tariff: Tariff, found: Explained) -> dict[str, Any]:
@@ -161,6 +204,29 @@ def _breaks(found: Explained) -> None:
     ]  # fmt: skip
     heads = (">breaks", ">tokens sent again", ">US$ more", ">share", "*cause")
     show.table(heads, rows, title="Breaks of the cache")
+
+
+def _policies(runs: Sequence[Run], found: Explained) -> None:
+    """Show what each policy would have cost, by the rules alone, beside doing nothing and the recording."""
+    from refold.cli import show
+
+    if not runs:
+        return
+    least = min(run.bill for run in runs)
+    paid = found.bill.spent.dollars
+    rows = [("as recorded", _usd(paid), f"{paid / runs[0].bill - 1:+.1%}" if runs[0].bill else "", *[""] * 6)]
+    rows += [
+        (run.policy, _usd(run.bill), f"{_change(run, runs):+.1%}", show.number(len(run.compactions)),
+         show.number(run.summaries), _usd(run.summary), show.number(run.refetches), _usd(run.refetch),
+         show.number(run.over))
+        for run in runs
+    ]  # fmt: skip
+    heads = (
+        *("*policy", ">US$", ">against none", ">compactions", ">summaries", ">US$ of them", ">reads again"),
+        *(">US$ of them", ">too long"),
+    )
+    styles = ["", *("bold green" if run.bill == least else "" for run in runs)]
+    show.table(heads, rows, title="What each policy would have cost", styles=styles)
 
 
 def _check(found: Explained) -> None:

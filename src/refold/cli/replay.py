@@ -67,7 +67,7 @@ def command(
     if png:
         pictures.ready()
     settings = Settings(model, window, goal, given(prices), "" if fresh else keep or _kept(), sizes)
-    found = _replayed(files, how, _named(names), settings, jobs)
+    found = _replayed(files, how, named(names), settings, jobs)
     if not found:
         raise UsageError("none of the conversations could be replayed: name longer ones, or a model and a window")
     _written(found, out, plots, png=png)
@@ -91,14 +91,14 @@ def _replayed(
         pieces = show.progress(split(list(jobs), workers or cores()), "Replaying")
     labels: list[tuple[int, str]] = []
 
-    def named() -> Iterator[Job]:
+    def coming() -> Iterator[Job]:
         for place, job in pieces:
             labels.append((place, job.file))
             yield job
 
     made: dict[int, list[Run]] = {}
     refused: dict[int, UsageError] = {}
-    for number, runs in enumerate(replay_all(named(), settings, workers)):
+    for number, runs in enumerate(replay_all(coming(), settings, workers)):
         place = labels[number][0]
         if isinstance(runs, UsageError):
             refused[place] = runs
@@ -125,7 +125,7 @@ def _written(found: list[list[Run]], out: str | None, plots: str | None, *, png:
         output.write(f"{plots}/{name}.png", png_of(svg))
 
 
-def _named(names: tuple[str, ...]) -> tuple[str, ...]:
+def named(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the policies to replay, doing nothing first.
 
     Raises:
