@@ -55,7 +55,7 @@ def test_a_negative_usage_report_is_refused():
 def test_the_size_of_least_cost_grows_as_reading_from_the_cache_gets_cheaper():
     sizes = [LeastCost(read=read).size for read in (0.25, 0.1, 0.05, 0.025)]
     assert sizes == sorted(sizes)
-    assert LeastCost(again=0).size == 30_000 + int((2 * 1_000 * 1.15 * 15_000 / 0.1) ** 0.5)
+    assert LeastCost(again=0).size == 30_000 + int((2 * 1_000 * 1.15 * 30_000 / 0.1) ** 0.5)
 
 
 def test_without_a_cache_and_without_reading_again_every_call_is_the_time_to_compact():
@@ -72,3 +72,10 @@ def test_the_size_of_least_cost_is_never_above_a_share_of_the_input_budget():
 def test_prices_and_growth_of_nothing_are_refused(wrong):
     with pytest.raises(BadBudget, match="above zero"):
         LeastCost(**wrong)
+
+
+def test_what_system_prompt_and_tools_take_comes_on_top_of_the_size_of_least_cost():
+    wide = Budget(1_000_000)
+    assert LeastCost().tokens(wide, 40_000) == LeastCost().tokens(wide) + 40_000
+    assert Exactly(30_000, beside=True).tokens(wide, 40_000) == 70_000
+    assert Exactly(30_000).tokens(wide, 40_000) == 30_000

@@ -94,19 +94,14 @@ class Share(Struct, frozen=True, omit_defaults=True, tag="share"):
     free: float = 0.0
     most: float = 0.72
 
-    def tokens(self, budget: Budget) -> int:
-        """Return the limit in tokens under a budget."""
-        return int(self._exact(budget))
-
-    def beside(self, fixed: int, budget: Budget) -> int:
-        """Return the limit in tokens where so many are taken by what no compaction shrinks."""
+    def tokens(self, budget: Budget, fixed: int = 0) -> int:
+        """Return the limit in tokens under a budget; `fixed` are those that no compaction shrinks."""
+        whole = int(self._exact(budget))
         if not self.free:
-            return self.tokens(budget)
-        return max(
-            self.tokens(budget), min(fixed + int((budget.input - fixed) * self.free), int(budget.input * self.most))
-        )
+            return whole
+        return max(whole, min(fixed + int((budget.input - fixed) * self.free), int(budget.input * self.most)))
 
-    def reached(self, tokens: int, budget: Budget) -> bool:
+    def reached(self, tokens: int, budget: Budget, fixed: int = 0) -> bool:
         """Tell whether a size has reached the limit, on the inclusive or the exclusive reading of it."""
         exact = self._exact(budget)
         return tokens >= exact if self.inclusive else tokens > exact
@@ -117,27 +112,29 @@ class Share(Struct, frozen=True, omit_defaults=True, tag="share"):
 
 
 class Exactly(Struct, frozen=True, omit_defaults=True, tag="exactly"):
-    """A number of tokens, whatever the window (V01)."""
+    """A number of tokens, whatever the window (V01); of messages alone with `beside`, system prompt and tools aside."""
 
     count: int
     inclusive: bool = False
+    beside: bool = False
 
-    def tokens(self, budget: Budget) -> int:
+    def tokens(self, budget: Budget, fixed: int = 0) -> int:
         """Return the limit in tokens."""
-        return self.count
+        return self.count + fixed if self.beside else self.count
 
-    def reached(self, tokens: int, budget: Budget) -> bool:
+    def reached(self, tokens: int, budget: Budget, fixed: int = 0) -> bool:
         """Tell whether a size has reached the limit."""
-        return tokens >= self.count if self.inclusive else tokens > self.count
+        limit = self.tokens(budget, fixed)
+        return tokens >= limit if self.inclusive else tokens > limit
 
 
 class LeastCost(Struct, frozen=True, omit_defaults=True, tag="least_cost"):
     """The size at which a compaction costs least over a long run, never above a share `most` of the input budget.
 
     Prices are shares of the price of input: `read` of a cached token, `write` of one put into the cache. A request has
-    `kept` tokens after a compaction, of which `fixed` are not written again, and grows by `growth` a call; `again` is
-    what is read again after a compaction, in tokens of input. A bill with a compaction every L calls is least at
-    L = sqrt(2F / (read * growth)), F = (write - read) * (kept - fixed) + again: the size then is kept + growth * L.
+    `kept` tokens of messages after a compaction and grows by `growth` a call; `again` is what is read again after a
+    compaction, in tokens of input. The bill with a compaction every L calls is least at
+    L = sqrt(2F / (read * growth)), F = (write - read) * kept + again: messages then have kept + growth * L tokens.
 
     Raises:
         BadBudget: a price that is not above zero, or a growth that is not.
@@ -146,11 +143,9 @@ class LeastCost(Struct, frozen=True, omit_defaults=True, tag="least_cost"):
     read: float = 0.10
     write: float = 1.25
     kept: int = 30_000
-    fixed: int = 15_000
     growth: int = 1_000
     again: int = 25_000  # three calls that read 50,000 cached tokens, and 10,000 tokens of what they bring
     most: float = 0.8
-    inclusive: bool = True
 
     def __post_init__(self) -> None:
         if min(self.read, self.write, self.growth) <= 0:
@@ -158,28 +153,27 @@ class LeastCost(Struct, frozen=True, omit_defaults=True, tag="least_cost"):
 
     @property
     def size(self) -> int:
-        """The size in tokens, whatever the window."""
-        once = max(self.write - self.read, 0.0) * max(self.kept - self.fixed, 0) + self.again
+        """The size of the messages in tokens, whatever the window."""
+        once = max(self.write - self.read, 0.0) * self.kept + self.again
         return self.kept + int(sqrt(2 * self.growth * once / self.read))
 
-    def tokens(self, budget: Budget) -> int:
-        """Return the limit in tokens under a budget."""
-        return min(self.size, int(budget.input * self.most))
+    def tokens(self, budget: Budget, fixed: int = 0) -> int:
+        """Return the limit in tokens under a budget; `fixed` are those of system prompt and tools."""
+        return min(self.size + fixed, int(budget.input * self.most))
 
-    def reached(self, tokens: int, budget: Budget) -> bool:
+    def reached(self, tokens: int, budget: Budget, fixed: int = 0) -> bool:
         """Tell whether a size has reached the limit."""
-        limit = self.tokens(budget)
-        return tokens >= limit if self.inclusive else tokens > limit
+        return tokens >= self.tokens(budget, fixed)
 
 
 class Never(Struct, frozen=True, tag="never"):
     """No limit: a trigger that never fires (V01, zero or less)."""
 
-    def tokens(self, budget: Budget) -> int:
+    def tokens(self, budget: Budget, fixed: int = 0) -> int:
         """Return the window, since nothing smaller is asked."""
         return budget.window
 
-    def reached(self, tokens: int, budget: Budget) -> bool:
+    def reached(self, tokens: int, budget: Budget, fixed: int = 0) -> bool:
         """Return False."""
         return False
 

@@ -31,7 +31,7 @@ def due(policy: Policy, view: View) -> bool:
         return True
     if isinstance(policy.trigger, Never):
         return False
-    return policy.trigger.reached(view.tokens, view.budget) or view.tokens > view.budget.input
+    return policy.trigger.reached(view.tokens, view.budget, view.fixed.overhead) or view.tokens > view.budget.input
 
 
 def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[PlanId] = ()) -> Planning:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold.core.budget import Breakdown, Budget, Limit, Share, Usage
+from refold.core.budget import Breakdown, Budget, Limit, Usage
 from refold.core.counting import Counter
 from refold.core.edits import Edit, Insert, fold
 from refold.core.messages import Message, MessageId, Note, Part, Role, Text, ToolCall, ToolResult
@@ -146,12 +146,7 @@ class View(Struct, frozen=True, dict=True):
     @cached_property
     def room(self) -> int:
         """The goal in tokens of the whole request, never above the input budget."""
-        match self.goal:
-            case Share() as share:
-                tokens = share.beside(self.fixed.overhead, self.budget)
-            case other:
-                tokens = other.tokens(self.budget)
-        return min(tokens, self.budget.input)
+        return min(self.goal.tokens(self.budget, self.fixed.overhead), self.budget.input)
 
     @property
     def excess(self) -> int:
