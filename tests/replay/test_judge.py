@@ -1,7 +1,12 @@
 import pytest
 
+import refold
+from refold import formats
+from refold.core.messages import Text
 from refold.replay.bounds import bounds
 from refold.replay.judge import (
+    age_gap,
+    ages_of,
     artifact_trail,
     constraints_kept,
     copy_precision,
@@ -9,6 +14,7 @@ from refold.replay.judge import (
     lines_kept,
     needed_atoms,
     recall,
+    repeated,
 )
 from refold.testing import talk
 
@@ -73,6 +79,39 @@ def test_constraints_are_kept_word_for_word_and_only_where_users_or_notes_speak(
     echo = talk("a: x | bash(ls) as c1", "t: c1 = Never touch the vault.").messages
     assert constraints_kept(HISTORY, echo) == 0
     assert constraints_kept(HISTORY, HISTORY, ["Never touch  the vault.", "Ask first."]) == 0.5
+
+
+def test_a_constraint_in_a_digest_that_was_joined_with_a_users_message_is_kept():
+    long = [{"role": "user", "content": "Mend it. Never touch the vault."}]
+    for number in range(12):
+        used = {"type": "tool_use", "id": f"t{number}", "name": "Read", "input": {"file_path": f"f_{number}.py"}}
+        shown = {"type": "tool_result", "tool_use_id": f"t{number}", "content": f"row_{number} " * 200}
+        long += [{"role": "assistant", "content": [used]}, {"role": "user", "content": [shown]}]
+        long += [{"role": "assistant", "content": "Fine."}, {"role": "user", "content": f"Go on, {number}. " * 30}]
+    made = refold.compact(long, format="anthropic", budget=900, force=True)
+    shape = formats.find("anthropic")
+    kept = formats.read(shape, made.messages).messages
+    assert any(isinstance(part, Text) and part.ours for message in kept for part in message.parts)
+    assert constraints_kept(formats.read(shape, long).messages, kept) == 1
+
+
+def test_ages_tell_how_far_what_was_kept_is_from_what_was_needed():
+    history = talk(*[f"u: part_{number}" for number in range(10)]).messages
+    ages = ages_of(history)
+    assert (ages["part_0"], ages["part_9"]) == (0, 9)
+    needed = {"part_0": 1.0, "part_1": 1.0}
+    assert age_gap(needed, ages, history[:2]) == 0
+    assert age_gap(needed, ages, history[8:]) == 1
+    assert age_gap(needed, ages, history[:1]) == pytest.approx(0.5)
+    assert (age_gap({}, ages, history), age_gap(needed, ages, ())) == (0, 1)
+
+
+def test_lines_that_stand_twice_are_a_share_of_all_runs():
+    block = "\n".join(f"line {number}" for number in range(6))
+    once = talk("a: x | read(f) as c1", f"t: c1 = {block}").messages
+    assert repeated(once) == 0
+    assert repeated([*once, once[1]]) == 0.5
+    assert repeated(()) == 0
 
 
 def test_an_identifier_that_stands_nowhere_in_the_source_lowers_the_copy_precision():

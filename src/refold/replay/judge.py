@@ -15,7 +15,7 @@ from refold.core.messages import Text, ToolCall, texts
 from refold.salience.atoms import WEIGHTS, atoms_of, kind_of, spoken
 from refold.stages.facts import files_of, reads, writes
 from refold.stages.outline import call_line
-from refold.stages.pin import pins_of, said_in
+from refold.stages.pin import pins_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -131,7 +131,10 @@ def constraints_kept(history: Sequence[Message], kept: Sequence[Message], plante
         if isinstance(part, Text)
         for sentence in pins_of(part.text)
     )
-    said = " ".join(said_in(kept).split())
+    # a digest that was joined with a user's message and read back is a part of that message
+    spoken = (message for message in kept if message.role in ("user", "system"))
+    parts = (part.text for message in spoken for part in message.parts if isinstance(part, Text))
+    said = " ".join("\n".join(parts).split())
     return sum(" ".join(sentence.split()) in said for sentence in wanted) / len(wanted) if wanted else 1.0
 
 
