@@ -1,76 +1,38 @@
 import json
-import random
 
 import pytest
 
 from refold.gateway.recall.tool import NAME
-from refold.testing.provider import Answer
-from tests.gateway.talking import TALKERS, TASK, output
+from tests.gateway.recall.models import WINDOW, Model, asked_back, offered, talk
+from tests.gateway.talking import TALKERS
 
-WINDOW = 12_000
-SECRET = "the launch code of part {} is {:06}"
-
-
-def offered(received):
-    return f'"{NAME}"' in json.dumps(received.body.get("tools"))
+STREAMING = pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
+DIALECTS = pytest.mark.parametrize("talker", TALKERS, ids=lambda talker: talker.wire)
 
 
-def asked_back(received):
-    """The calls of the tool that stand in a request."""
-    return [part for message in received.messages for part in message.parts if getattr(part, "name", "") == NAME]
+@pytest.fixture
+def serving(gateway):
+    """Start a gateway that offers the tool before a model; returns its address and the provider."""
+
+    def make(model, **settings):
+        given = {"limit": WINDOW, "window": WINDOW, "recall_tool": True, "background": False} | settings
+        started, provider = gateway(behave=model, **given)
+        return started.url, provider
+
+    return make
 
 
-class Model:
-    """Reads two files a turn; whenever the tool is offered for the first time after `every` calls, it asks."""
-
-    def __init__(self, *, text="", query="read_file src/m1.py", beside=(), often=1):
-        self.text, self.query, self.beside, self.often = text, query, list(beside), often
-        self.turns = 0
-        self.asked = 0
-        self.results = []
-
-    def __call__(self, received):
-        mine = asked_back(received)
-        if mine:
-            self.results.append(received)
-        if offered(received) and len(mine) // 2 < self.often and self.turns % 4 == 3:
-            self.asked += 1
-            return Answer(self.text, [*self.beside[:1], (NAME, {"query": self.query}), *self.beside[1:]])
-        self.turns += 1
-        if self.turns % 4 == 0:
-            return Answer(f"This is clear now, {self.turns}.")
-        number = self.turns
-        return Answer(f"Looking at {number}.", [("read_file", {"path": f"src/m{number}.py"})])
-
-
-def talk(talker, turns, seed=3):
-    """Talk for so many answers; the first output holds what will be asked for. Returns headers."""
-    dice = random.Random(seed)
-    seen = []
-    for turn in range(turns):
-        headers, calls = talker.ask()
-        seen.append({name.lower(): value for name, value in headers.items()})
-        if calls:
-            texts = [output(dice) + "\n" + SECRET.format(turn, dice.randrange(10**6)) for _ in calls]
-            if turn == 0:
-                talker.secret = texts[0].split("\n")[-1]
-            talker.results(calls, texts)
-        else:
-            talker.say("Go on.", "iVBORw0KGgo=")
-    return seen
-
-
-@pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
+@STREAMING
 @pytest.mark.parametrize("text", ["", "I look it up."], ids=["silent", "worded"])
-@pytest.mark.parametrize("talker", TALKERS, ids=lambda talker: talker.wire)
-def test_what_was_left_out_is_brought_back_without_the_client_knowing(gateway, talker, text, streaming):
+@DIALECTS
+def test_what_was_left_out_is_brought_back_without_the_client_knowing(serving, talker, text, streaming):
     model = Model(text=text)
-    serving, provider = gateway(behave=model, limit=WINDOW, window=WINDOW, recall_tool=True, background=False)
-    client = talker(serving.url, streaming)
+    url, provider = serving(model)
+    client = talker(url, streaming)
     talk(client, 26)
     assert {each.status for each in provider.received} == {200}
     assert not [each for each in provider.received if each.violations]
-    assert model.asked > 2
+    assert model.asked > 1
     assert len(model.results) == model.asked
     for received in model.results:
         assert client.secret in json.dumps(received.body, ensure_ascii=False)
@@ -78,13 +40,14 @@ def test_what_was_left_out_is_brought_back_without_the_client_knowing(gateway, t
     assert f'"{NAME}"' not in history
     if text:
         assert history.count(text) == model.asked
+        if talker.wire == "openai-chat":  # in the others words before and after are blocks, items or parts of their own
+            assert history.count(f"{text}\\n\\nThis is clear") == model.asked
 
 
-@pytest.mark.parametrize("talker", TALKERS, ids=lambda talker: talker.wire)
-def test_the_prompt_stays_the_same_from_request_to_request(gateway, talker):
-    model = Model()
-    serving, provider = gateway(behave=model, limit=WINDOW, window=WINDOW, recall_tool=True, background=False)
-    seen = talk(talker(serving.url, True), 30)
+@DIALECTS
+def test_the_prompt_stays_the_same_from_request_to_request(serving, talker):
+    url, provider = serving(Model(), limit=14_000, window=14_000)
+    seen = talk(talker(url, True), 40)
     requests = [each for each in provider.received if not asked_back(each)]
     assert len(requests) == len(seen)
     key = next(key for key in ("messages", "input", "contents") if key in requests[0].body)
@@ -93,11 +56,152 @@ def test_the_prompt_stays_the_same_from_request_to_request(gateway, talker):
         assert offered(after) == ("x-refold-plan" in new)
         if old.get("x-refold-plan") == new.get("x-refold-plan"):
             assert after.body["tools"] == before.body["tools"]
-            shared = strip(before.body[key])
-            assert strip(after.body[key])[: len(shared)] == shared
+            shared = unmarked(before.body[key])
+            assert unmarked(after.body[key])[: len(shared)] == shared
             read, total = read + after.cached, total + after.tokens
     assert read / total > 0.8
 
 
-def strip(messages):
+def unmarked(messages):
     return json.loads(json.dumps(messages).replace(', "cache_control": {"type": "ephemeral"}', ""))
+
+
+@STREAMING
+@pytest.mark.parametrize("first", [True, False], ids=["recall-first", "recall-last"])
+@DIALECTS
+def test_beside_the_clients_own_tools_the_call_is_left_out(serving, talker, first, streaming):
+    own = [("grep", {"path": "x.py"}), ("grep", {"path": "y.py"})]
+    model = Model(after=own) if first else Model(before=own[:1], after=own[1:])
+    url, provider = serving(model)
+    client = talker(url, streaming)
+    talk(client, 26)
+    assert model.asked > 1
+    assert not model.results
+    assert not [each for each in provider.received if each.violations]
+    history = json.dumps(client.messages, default=str)
+    assert f'"{NAME}"' not in history
+    assert history.count("y.py") == model.asked == history.count("x.py")
+
+
+@STREAMING
+@DIALECTS
+def test_a_model_that_never_stops_asking_is_stopped(serving, talker, streaming):
+    model = Model(often=100)
+    url, provider = serving(model, recall_rounds=2)
+    client = talker(url, streaming)
+    for turn in range(40):
+        talk(client, 1, seed=turn)
+        if model.asked:
+            break
+    assert model.asked == 3
+    assert len(model.results) == 2
+    assert "was the last time" in json.dumps(model.results[-1].body)
+    assert "was the last time" not in json.dumps(model.results[0].body)
+    assert "asked for what was left out more often" in json.dumps(client.messages, default=str)
+    assert f'"{NAME}"' not in json.dumps(client.messages, default=str)
+    model.often = 1
+    talk(client, 6)
+    assert not [each for each in provider.received if each.violations]
+
+
+@DIALECTS
+def test_without_being_asked_for_no_tool_is_offered(serving, talker):
+    model = Model()
+    url, provider = serving(model, recall_tool=False)
+    seen = talk(talker(url, False), 22)
+    assert any("x-refold-plan" in headers for headers in seen)
+    assert not any(map(offered, provider.received))
+
+
+@pytest.mark.parametrize("talker", [TALKERS[0], TALKERS[2]], ids=lambda talker: talker.wire)
+def test_a_client_asks_for_the_tool_or_against_it_with_a_header(serving, talker):
+    for setting, header in ((False, "1"), (True, "0")):
+        model = Model()
+        url, provider = serving(model, recall_tool=setting)
+        client = talker(url, False)
+        client.client = client.client.with_options(default_headers={"x-refold-recall": header})
+        talk(client, 22)
+        assert any(map(offered, provider.received)) == (header == "1")
+        assert bool(model.results) == (header == "1")
+
+
+def test_a_client_with_a_tool_of_that_name_keeps_its_own(serving):
+    model = Model()
+    url, provider = serving(model)
+    client = TALKERS[0](url, True)
+    client.tools.append({"type": "function", "function": {"name": NAME, "parameters": {"type": "object"}}})
+    client.tools[-1]["function"]["description"] = "mine"
+    talk(client, 20)
+    assert json.dumps(client.messages).count(f'"{NAME}"') == model.asked > 0
+    for received in provider.received:
+        assert received.body["tools"] == client.tools
+
+
+@STREAMING
+@DIALECTS
+def test_usage_of_all_rounds_is_summed_in_the_answer(serving, talker, streaming, monkeypatch):
+    from refold.testing.provider import Answer
+
+    model = Model(then=Answer("That was it."))
+    url, provider = serving(model)
+    client = talker(url, streaming)
+    usages = spied(client, monkeypatch)
+    talk(client, 22)
+    assert model.results
+    rounds = []
+    for received in provider.received:
+        if asked_back(received):
+            rounds[-1] += received.tokens
+        else:
+            rounds.append(received.tokens)
+    assert usages == rounds
+
+
+def spied(client, monkeypatch):
+    """Record how many input tokens the SDK reads off each answer."""
+    found = []
+    if client.wire == "gemini":
+        models = client.client.models
+        whole, stream = models.generate_content, models.generate_content_stream
+
+        def told(answer):
+            found.append(answer.usage_metadata.prompt_token_count)
+            return answer
+
+        def streamed(**arguments):
+            answers = list(stream(**arguments))
+            told(answers[-1])
+            return answers
+
+        monkeypatch.setattr(models, "generate_content", lambda **arguments: told(whole(**arguments)))
+        monkeypatch.setattr(models, "generate_content_stream", streamed)
+        return found
+    inner = client.client._client  # what the wire says is what the SDK reads
+
+    def read(response):
+        response.read()
+        for line in (
+            response.text.splitlines() if "event-stream" in response.headers["content-type"] else [response.text]
+        ):
+            line = line.removeprefix("data:").strip()
+            if line.startswith("{"):
+                held = json.loads(line)
+                for place in (held, held.get("response"), held.get("message")):
+                    if isinstance(place, dict) and place.get("usage"):
+                        take(place["usage"], held.get("type"))
+
+    last = {}
+
+    def take(usage, kind):
+        if (
+            kind in ("message_start", None, "message_delta", "message", "response.completed")
+            or "prompt_tokens" in usage
+        ):
+            keys = ("prompt_tokens", "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+            last.update({key: usage[key] for key in keys if usage.get(key) is not None})
+            if kind != "message_start":
+                found.append(sum(last.values()))
+                last.clear()
+
+    inner.event_hooks = {"response": [*inner.event_hooks["response"], read]}
+    return found
