@@ -60,7 +60,7 @@ class Waking(Protocol):
 class Noticing(Protocol):
     """A stage that can look at a message as it arrives, so that a pass later has less to find."""
 
-    def notice(self, message: Message) -> None:
+    def arrived(self, message: Message) -> None:
         """Have a message remember what the stage will ask of it; changes nothing else."""
 
 
@@ -117,7 +117,7 @@ class Policy(Struct, frozen=True):
         """Have every step that can look at a message as it arrives."""
         for step in self.steps:
             if isinstance(step.stage, Noticing):
-                step.stage.notice(message)
+                step.stage.arrived(message)
 
     @property
     def fingerprint(self) -> str:
