@@ -56,6 +56,7 @@ async def aplan(
 
 
 async def _drive(request: Request, outside: Outside) -> Plan:
+    request = request.asking(outside.summarize is not None)
     made = await _driven(planned(request), outside)
     if must_recount(request, made):
         made = await _driven(planned(request.recounted()), outside)

@@ -256,6 +256,7 @@ def window(model: str, provider: str | None = None, override: Any = None, *, all
 
 def drive(request: Request, outside: Outside) -> Plan:
     """Plan, answering what is asked for; plan again by exact count where the policy's estimate was too low."""
+    request = request.asking(outside.summarize is not None)
     made = _driven(planned(request), outside)
     if must_recount(request, made):
         made = _driven(planned(request.recounted()), outside)

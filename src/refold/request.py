@@ -20,7 +20,7 @@ from refold.errors import BadBudget, UsageError
 from refold.formats import Format
 
 if TYPE_CHECKING:
-    from refold.core.messages import MessageId
+    from refold.core.messages import Message, MessageId
     from refold.core.transcript import Transcript
 
 __all__ = ["Options", "Request", "all_checked", "counter_for", "format_for", "request_for", "usage_for"]
@@ -55,6 +55,10 @@ class Request(Struct, frozen=True):
     exact: Counter
     options: Options
 
+    def asking(self, someone: bool) -> Request:
+        """Return the same request with someone to ask for a summary, or nobody."""
+        return replace(self, view=replace(self.view, summarizer=True)) if someone else self
+
     def recounted(self) -> Request:
         """Return the same request measured with exact counts instead of the policy's own estimate."""
         view = replace(self.view, counter=self.exact, estimates={}, usage=None)
@@ -67,22 +71,27 @@ def request_for(
     *,
     transcript: Transcript | None = None,
     estimates: dict[MessageId, int] | None = None,
+    start: tuple[Message, ...] | None = None,
 ) -> Request:
     """Resolve a caller's arguments; `transcript` and `estimates` are what is already read and counted.
+
+    `start` is what the plans in force, which were checked before, fold to.
 
     Raises:
         UsageError: an argument that cannot be, named with its remedy.
     """
     shape = format_for(messages, options.format)
     said = formats.read(shape, messages) if transcript is None else transcript
-    all_checked(options.plans, said)
+    if start is None:
+        plans = all_checked(options.plans, said)
+        start = fold(said.messages, [plan.edits for plan in plans], [plan.base.tip for plan in plans])
     cause = _cause(options)
     policy = _policy(options, cause)
     budget = budget_for(policy, options)
     exact = counter_for("exact", options.model)
     view = View(
         transcript=said,
-        start=fold(said.messages, [plan.edits for plan in options.plans], [plan.base.tip for plan in options.plans]),
+        start=start,
         budget=budget,
         goal=_goal(policy, options, budget),
         counter=_counter(options, policy, exact),

@@ -6,6 +6,7 @@ import pytest
 
 from refold import prompts
 from refold.policies import find, names
+from refold.stages.account import PROMPT
 from refold.stages.serialize import FENCE, PREVIOUS
 
 USED = re.compile(r"(?:opal|neurolink|vibe|wolffish|claude_code)_\w+")
@@ -27,11 +28,11 @@ def test_a_prompt_has_no_open_placeholder_and_no_line_over_120_characters(name: 
 
 def test_every_prompt_is_used_by_a_policy_and_every_policy_s_prompt_exists() -> None:
     used = {found for name in names() for found in USED.findall(repr(find(name)))}
-    assert used | {"summarizer"} == set(prompts.names())
+    assert used | {"summarizer", PROMPT} == set(prompts.names())
 
 
 def test_a_prompt_that_reads_an_earlier_summary_says_where_it_stands() -> None:
-    for name in ("neurolink_merge", "opal_update", "claude_code_summary", "vibe_summary"):
+    for name in ("neurolink_merge", "opal_update", "claude_code_summary", "vibe_summary", PROMPT):
         assert f"<{PREVIOUS}>" in prompts.text(name)
 
 

@@ -19,7 +19,8 @@ class Summarize(Struct, frozen=True, omit_defaults=True, tag="summarize"):
 
     `text` is the transcript as fenced data, `prompt` the name of the prompt file, `instructions` the whole
     instruction text (the user's focus included), `previous` an earlier summary that is to be updated and is not in
-    `text`, `max_tokens` the most the answer may have, `language` the language of the conversation.
+    `text`, `max_tokens` the most the answer may have, `language` the language of the conversation. With
+    `judged` an answer that the guard rejects is a refusal.
     """
 
     messages: tuple[Message, ...]
@@ -30,6 +31,7 @@ class Summarize(Struct, frozen=True, omit_defaults=True, tag="summarize"):
     max_tokens: int | None = None
     language: str = ""
     label: str = "summary"
+    judged: bool = False
 
 
 class ReadFile(Struct, frozen=True, omit_defaults=True, tag="read_file"):

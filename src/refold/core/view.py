@@ -83,6 +83,7 @@ class View(Struct, frozen=True, dict=True):
 
     `start` is the view as messages before this run (earlier plans folded in); `done` are the edits of this run.
     `tokens` are on the measured scale: what the gauge said at the start minus what the counter says was saved since.
+    `summarizer` says that somebody is there to be asked for a summary.
     `estimates` is a shared memo of counts by message id, for messages no edit touched.
     """
 
@@ -101,6 +102,7 @@ class View(Struct, frozen=True, dict=True):
     done: tuple[Edit, ...] = ()
     estimates: dict[MessageId, int] = {}
     before: int | None = None
+    summarizer: bool = False
 
     @cached_property
     def messages(self) -> Listing:

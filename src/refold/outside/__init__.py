@@ -40,8 +40,7 @@ class Outside(Struct, frozen=True):
             while True:
                 request = rounds.send(self._once(request))
         except StopIteration as done:
-            summary: Answer = done.value
-            return summary
+            return _judged(need, done.value)
 
     async def answer_async(self, need: Need) -> Answer:
         """Answer one need from within an event loop."""
@@ -53,8 +52,7 @@ class Outside(Struct, frozen=True):
             while True:
                 request = rounds.send(await self._once_async(request))
         except StopIteration as done:
-            summary: Answer = done.value
-            return summary
+            return _judged(need, done.value)
 
     def _once(self, need: Need) -> Answer:
         given = self._ask(need)
@@ -86,6 +84,16 @@ class Outside(Struct, frozen=True):
             return function(need)
         except Exception as error:  # any failure of a caller's function is a refusal
             return _refusal(error)
+
+
+def _judged(need: Summarize, answer: Answer) -> Answer:
+    """Return the answer, or a refusal with the guard's reasons where it is to be judged and is rejected."""
+    if not need.judged or not isinstance(answer, Given):
+        return answer
+    from refold.guard import judge  # its patterns are not needed before
+
+    verdict = judge(answer.text, need)
+    return answer if verdict.ok else Refused(f"the summary was rejected: {'; '.join(verdict.reasons)}", "rejected")
 
 
 def _refusal(error: Exception) -> Refused:

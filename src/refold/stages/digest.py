@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold.core.messages import MessageId, Note, invented, texts
+from refold.stages.account import ACCOUNT
 from refold.stages.carried import OPENING, Carried, entry, told_before, unquoted, words_of
 from refold.stages.facts import files_of
 from refold.stages.findings import Outcome, decisions, openings, outcomes, todos, values, well
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.view import View
 
-__all__ = ["OPENING", "Files", "digest_text", "files_told", "least_of", "limit_of"]
+__all__ = ["OPENING", "Files", "account_size", "digest_text", "files_told", "least_of", "limit_of"]
 
 EXPLAINED = (
     f"{OPENING}\n"
@@ -38,7 +39,8 @@ SMALL = 5  # a digest under so many times its explanation goes without it
 GOAL, REMAINING, ERRORS = "Goal (the first request)", "Remaining", "Errors"
 CHANGED, READ = "Files changed", "Files read"
 IDENTIFIERS = "Identifiers, and where they were last seen"
-TOLD = {GOAL, CONSTRAINTS, CHANGED, READ}  # sections that hold what earlier digests told already
+PLACE = 3  # of a model's account among the sections: after what users said
+TOLD = {GOAL, CONSTRAINTS, CHANGED, READ, ACCOUNT}  # sections that hold what earlier digests told already
 END = " → "  # between a call and how it ended
 ATOM = 3  # tokens of an identifier with its comma, at least
 AHEAD = 4  # times as many identifiers as have room are ranked by need
@@ -80,12 +82,13 @@ def digest_text(
     kept: Sequence[Message] = (),
     limit: int | None = None,
     files: Files | None = None,
+    account: str = "",
 ) -> str:
     """Return an account of messages that leave the view: sections that hold something, bounded in tokens, or nothing.
 
     `messages` are originals in order; `kept` is what stays in the view, so that nothing is told twice.
     `limit` is in tokens, 15 % of the goal by default. Pinned sentences of `messages` are always all there.
-    `files` are those read and those changed, where they are known already.
+    `files` are those read and those changed, where they are known already, `account` what a model tells of it.
     """
     limit = limit_of(view) if limit is None else limit
     view = replace(view, start=view.transcript.messages, done=(), before=None)  # calls of what left long ago, too
@@ -95,7 +98,14 @@ def digest_text(
         _continued(section, before, view)
         for section in _sections(view, messages, kept, quotes, files or files_told(view))
     ]
+    if account:
+        sections.insert(PLACE, Section(ACCOUNT, (account,), share=0))
     return _bounded(view.counter, sections, _atoms(view, messages, kept, limit), limit)
+
+
+def account_size(view: View, account: str) -> int:
+    """Return the tokens that an account adds to a digest."""
+    return view.counter.text(f"\n\n## {ACCOUNT}\n{entry(account)}") if account else 0
 
 
 def files_told(view: View) -> Files:
