@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from refold.core.messages import Text, ToolCall, texts
+from refold.core.messages import Text, ToolCall, ToolResult, once, texts
 from refold.salience.atoms import WEIGHTS, atoms_of, kind_of, spoken
 from refold.stages.facts import files_of, reads, writes
 from refold.stages.outline import call_line
@@ -188,16 +188,14 @@ def strings_in(call: ToolCall) -> Iterator[str]:
     yield from _strings(_decoded(call.arguments))
 
 
+@once
 def atoms_in(message: Message) -> frozenset[str]:
     """Return the atoms of a message's words, calls and output; the message remembers them."""
-    found: frozenset[str] | None = message.__dict__.get("atoms")
-    if found is None:
-        calls = "\n".join(spoken(part) for part in message.parts if isinstance(part, ToolCall))
-        found = _words(message) | atoms_of("\n".join((calls, *(result.text for result in message.results))))
-        message.__dict__["atoms"] = found
-    return found
+    calls = (_called(part) for part in message.parts if isinstance(part, ToolCall))
+    return _words(message).union(*calls, *map(_shown, message.results))
 
 
+@once
 def _words(message: Message) -> frozenset[str]:
     return atoms_of("\n".join(part.text for part in message.parts if isinstance(part, Text)))
 
@@ -214,27 +212,36 @@ def _reachable(history: Sequence[Message], said: str) -> Iterator[frozenset[str]
             if isinstance(part, ToolCall):
                 open_[part.call_id or part.name] = part
                 if any(path in said for path in writes(part)):
-                    yield atoms_of(spoken(part))
+                    yield _called(part)
         for result in message.results:
             call = open_.get(result.call_id or result.name)
             if call is not None:
                 ref = reads(call)
                 if (ref is not None and ref.path in said) or call_line(call, result) in said:
-                    yield atoms_of(result.text)
+                    yield _shown(result)
+
+
+@once
+def _called(call: ToolCall) -> frozenset[str]:
+    return atoms_of(spoken(call))
+
+
+@once
+def _shown(result: ToolResult) -> frozenset[str]:
+    return atoms_of(result.text)
 
 
 def _lines_of(messages: Iterable[Message]) -> set[str]:
     """Return the lines of messages without line numbers and blanks around, those inside the arguments of calls too."""
-    found: set[str] = set()
-    for message in messages:
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                found.update(_plain(line) for text in strings_in(part) for line in text.split("\n"))
-            elif isinstance(part, Text):
-                found.update(map(_plain, part.text.split("\n")))
-        for result in message.results:
-            found.update(map(_plain, result.text.split("\n")))
-    return found
+    return set().union(*map(_lines, messages))
+
+
+@once
+def _lines(message: Message) -> frozenset[str]:
+    called = [text for part in message.parts if isinstance(part, ToolCall) for text in strings_in(part)]
+    said = [part.text for part in message.parts if isinstance(part, Text)]
+    shown = [result.text for result in message.results]
+    return frozenset(_plain(line) for text in (*called, *said, *shown) for line in text.split("\n"))
 
 
 def _plain(line: str) -> str:

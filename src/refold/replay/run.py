@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold.core.budget import Breakdown, Never, Usage
-from refold.core.counting import count_all
 from refold.core.edits import fold
 from refold.core.policy import When
 from refold.core.transcript import Transcript
@@ -30,7 +29,7 @@ from refold.request import Options, Request, request_for
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold.core.messages import Message, MessageId
+    from refold.core.messages import Message
     from refold.core.plan import Plan
     from refold.core.policy import Policy
     from refold.replay.timeline import Beat, Timeline
@@ -129,7 +128,7 @@ class _Walk:
         self._request = _request(line, self._options)
         self._policy = policy and self._request.policy
         self._every = policy is not None and any(step.when is When.EVERY_CALL for step in policy.steps)
-        self._estimates: dict[MessageId, int] = {}
+        self._estimate = self._request.view.size  # the policy's own count, kept while no edit touches a message
         self._view: list[Message] = []
         self._estimated = self._prompt = 0  # of the view: by the policy's counter, in the provider's tokens
         self._usage: Usage | None = None
@@ -248,26 +247,18 @@ class _Walk:
             return None
         view = replace(
             self._request.view, transcript=Transcript(self._line.transcript.messages[: self._known]),
-            start=tuple(self._view), usage=self._usage, measured=tokens, estimates=self._estimates,
+            start=tuple(self._view), usage=self._usage, measured=tokens,
         )  # fmt: skip
         outside = self._stand_ins.outside(self._known)
         made = driven(policy, view, outside)
         exact = self._request.exact
         if made.empty or made.sizes.after > made.sizes.limit or counter is exact:
             return made
-        if count_all(exact, view.after(made.edits).messages) + self._line.fixed <= budget.input:
+        sizes = sum(map(self._line.count, view.after(made.edits).messages))
+        if sizes + exact.per_conversation + self._line.fixed <= budget.input:
             return made
         recounted = replace(view, counter=exact, estimates={}, usage=None)
         return driven(policy, replace(recounted, measured=recounted.estimated), outside)
-
-    def _estimate(self, message: Message) -> int:
-        """Return the policy's own count of a message, kept while no edit touches it."""
-        if message.patches or message.native is None:
-            return self._request.view.counter.message(message)
-        known = self._estimates.get(message.id)
-        if known is None:
-            known = self._estimates[message.id] = self._request.view.counter.message(message)
-        return known
 
     def _shared(self, was: list[Message]) -> int:
         """Return the tokens that the view and the last request begin with."""

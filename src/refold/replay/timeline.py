@@ -53,14 +53,20 @@ class Timeline(Struct, frozen=True):
     beats: tuple[Beat, ...]
     warm: int = 0
 
+    def count(self, message: Message) -> int:
+        """Return our own count of a message of a view."""
+        if message.native is not None and not message.patches:
+            return self.counted[message.id]
+        known: int | None = message.__dict__.get("replayed")
+        if known is None:
+            known = message.__dict__["replayed"] = self.counter.message(message)
+        return known
+
     def size(self, message: Message) -> int:
         """Return the tokens of a message of a view, in the provider's scale."""
         if message.native is not None and not message.patches:
             return self.sizes[message.id]
-        known: int | None = message.__dict__.get("replayed")
-        if known is None:
-            known = message.__dict__["replayed"] = round(self.counter.message(message) * self.ratio)
-        return known
+        return round(self.count(message) * self.ratio)
 
 
 def timeline(found: Recorded, stamps: Sequence[Stamp] = (), *, model: str | None = None) -> Timeline:
