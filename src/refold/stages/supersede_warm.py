@@ -1,0 +1,73 @@
+"""Superseded output leaves a cached conversation early, but only where that is sure to pay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from refold.core.budget import Never
+from refold.core.edits import Edit, Rewrite, patched
+from refold.core.messages import Patch
+from refold.core.policy import Pure
+from refold.stages.supersede import Supersede
+
+if TYPE_CHECKING:
+    from refold.core.budget import Budget
+    from refold.core.messages import MessageId
+    from refold.core.view import View
+
+__all__ = ["SupersedeWarm"]
+
+
+class SupersedeWarm(Pure, frozen=True):
+    """What `Supersede` replaces leaves before a compaction is due, where the calls to come pay for the cache it breaks.
+
+    Removing D tokens with X behind them writes X again and saves D at each call: it pays after
+    (write - read) / read * X / D calls. As many calls are expected as there were, but no more than until the size `at`
+    (a share of the input budget) is reached, where a compaction writes all again anyway; they must be `sure` times
+    that number. Prices are shares of the price of input. The newest part that pays most is changed, nothing before it.
+    """
+
+    read: float = 0.10
+    write: float = 1.25
+    sure: float = 2.0
+    at: float = 0.8
+    least: int = 2_000  # new tokens between two looks
+
+    def wakes(self, budget: Budget) -> int:
+        """Return the new tokens between two looks."""
+        return self.least
+
+    def edits(self, view: View, answers: tuple[object, ...] = ()) -> tuple[Edit, ...]:
+        """Return rewrites from one place on, or nothing."""
+        calls = sum(message.role == "assistant" for message in view.messages)
+        grown = sum(view.sizes)
+        left = view.budget.input * self.at - view.tokens
+        if not calls or left <= 0:
+            return ()
+        expected = min(calls, left * calls / max(grown, 1))
+        found = _by_message(Supersede().edits(replace(view, goal=Never())), view) if expected >= self.sure else []
+        best: tuple[float, int] = (0.0, len(view.messages))
+        behind = saved = 0
+        place = len(view.messages)
+        for at, _, size in reversed(found):
+            behind += sum(view.sizes[at:place]) - size
+            saved, place = saved + size, at
+            gain = expected * self.read * saved - self.sure * (self.write - self.read) * behind
+            best = max(best, (gain, at), key=lambda each: each[0])
+        return tuple(edit for at, edits, _ in found if at >= best[1] for edit in edits)
+
+
+def _by_message(edits: tuple[Edit, ...], view: View) -> list[tuple[int, list[Rewrite], int]]:
+    """Return place, rewrites and tokens saved of each message, in order."""
+    by: dict[MessageId, list[Rewrite]] = {}
+    for edit in edits:
+        if isinstance(edit, Rewrite):
+            by.setdefault(edit.message, []).append(edit)
+    found = []
+    for id, some in by.items():
+        place = view.index[id]
+        changed = patched(view.messages[place], [Patch(edit.at, edit.to) for edit in some])
+        found.append((place, some, view.sizes[place] - view.counter.message(changed)))
+    return sorted(found, key=lambda each: each[0])
