@@ -1,6 +1,7 @@
 """An account of what left, by a model, for the digest: how the work went, which no list of facts tells.
 
-It reports and never demands: a sentence that gives orders and that no person has said is left out of it.
+It reports and never demands: a sentence that gives orders, or tells of rules that they end, is left out of it unless a
+person has said it.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ ORDERS = re.compile(
     r"delete|send|curl|upload)\b|"
     r"\b(?:ignore|disregard|forget|override)s? (?:all |any |the |your )*"
     r"(?:previous|earlier|prior|above|instructions|rules)|"
+    r"\b(?:instructions?|rules?|constraints?|restrictions?|limits?|requirements?) (?:\w+ ){0,4}"
+    r"(?:void|lifted|cancel\w*|no longer|gone|obsolete|removed|revoked|withdrawn|appl(?:y|ies)|remains?)\b|"
+    r"\bno (?:more |further |such )?(?:instructions|rules|constraints|restrictions|limits)\b|"
     r"\bfrom now on\b|\b(?:new|updated) (?:instructions?|rules?|policy)\b",
     re.I,
 )
