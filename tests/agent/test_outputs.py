@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from refold.agent.outputs import OutputLimit, most_tokens, saving
+from refold.core.budget import Budget
 from refold.core.counting import CharCounter
 from tests.agent.kit import Watched, calls, results
 
@@ -41,3 +42,14 @@ def test_an_empty_output_says_so():
     run = Watched([calls(""), "Done."])
     run.agent.run("go")
     assert results(run.agent.said) == ["(no output)"]
+
+
+def test_an_oversized_output_is_cut_before_it_is_sent_and_stays_the_same_in_later_calls():
+    lines = "\n".join(f"src/part_{n}.py:{n}: value_{n}" for n in range(1_500))
+    run = Watched([calls(lines), calls("small"), "Done."], policy="refold", budget=Budget(100_000, 4_000))
+    run.agent.run("go")
+    first, second = results(run.sent(1)), results(run.sent(2))
+    assert len(first[0]) < len(lines) // 2
+    assert "recall b2:" in first[0].split("\n")[0]
+    assert second[0] == first[0]
+    assert results(run.agent.said)[0] == lines
