@@ -57,30 +57,39 @@ uvloop.run(main())
 """
 
 BARE = """
-import sys
-from refold.gateway import serving
-from refold.gateway.settings import Settings
-from refold.gateway.upstream import Upstream, from_upstream, to_upstream
+import socket, sys
+import aiohttp, uvicorn
+HOP = {b"host", b"content-length", b"connection", b"keep-alive", b"transfer-encoding"}
 class Bare:
-    def __init__(self, settings): self.settings = settings
     async def __call__(self, scope, receive, send):
         if scope["type"] == "lifespan":
-            await receive(); self.upstream = Upstream(self.settings)
-            await send({"type": "lifespan.startup.complete"}); await receive(); await self.upstream.close()
+            await receive()
+            self.session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0), auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_read=720),
+                skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"))
+            await send({"type": "lifespan.startup.complete"}); await receive(); await self.session.close()
             await send({"type": "lifespan.shutdown.complete"}); return
         parts, more = [], True
         while more:
             message = await receive(); parts.append(message.get("body", b"")); more = message.get("more_body", False)
-        url = self.upstream.address("openai", scope["path"], b"")
-        answer = await self.upstream.send("POST", url, to_upstream(scope["headers"]), b"".join(parts))
-        await send({"type": "http.response.start", "status": answer.status, "headers": from_upstream(answer)})
-        async for chunk in answer.content.iter_any():
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b""}); answer.release()
-serving.Gateway = Bare
-gateway = serving.Serving(Settings(upstreams={"openai": sys.argv[1]}, port=0))
-print(gateway.url, flush=True)
-gateway.run()
+        headers = [(name.decode(), value.decode()) for name, value in scope["headers"] if name not in HOP]
+        async with self.session.post(
+            sys.argv[1] + scope["path"], headers=headers, data=b"".join(parts), allow_redirects=False
+        ) as answer:
+            headers = [(name, value) for name, value in answer.raw_headers if name.lower() not in HOP - {b"content-length"}]
+            await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+            async for chunk in answer.content.iter_any():
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+listening.bind(("127.0.0.1", 0))
+listening.listen(2048)
+config = uvicorn.Config(
+    Bare(), log_config=None, log_level="critical", access_log=False, lifespan="on", ws="none", http="httptools",
+    loop="uvloop", server_header=False, date_header=False, proxy_headers=False)
+print("http://127.0.0.1:%d" % listening.getsockname()[1], flush=True)
+uvicorn.Server(config).run(sockets=[listening])
 """
 
 GATEWAY = """

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from refold.gateway.http import Client, Receive, Scope, Send
+    from refold.gateway.pool import Answer
 
 __all__ = ["Cut", "WhileThere", "relay"]
 
@@ -60,7 +61,7 @@ class WhileThere:
 
 async def relay(
     send: Send,
-    answer: aiohttp.ClientResponse,
+    answer: Answer,
     headers: Iterable[tuple[bytes, bytes]],
     seen: Callable[[bytes], None] | None = None,
 ) -> None:

@@ -6,9 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from refold.gateway.http import Refusal
+from refold.gateway.pool import LONGEST_FIELD, Answer, BadRequest, Pool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -28,6 +30,7 @@ HOP = frozenset(
 BACK = (HOP - {b"content-length"}) | {b"set-cookie"}
 OURS = b"x-refold-"
 ENCODINGS = re.compile(rb"\b(gzip|deflate|identity)\b")  # what the usage in an answer can be read through
+MOST = 1_024  # addresses that are remembered
 VERSION = re.compile(r"/v\d+(?:alpha|beta)?$")
 
 
@@ -46,9 +49,11 @@ class Upstream:
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
-            max_line_size=64 * 1024,
-            max_field_size=64 * 1024,
+            max_line_size=LONGEST_FIELD,
+            max_field_size=LONGEST_FIELD,
         )
+        self._pool = Pool(connector, timeout)
+        self._known: dict[tuple[str, str], URL] = {}
 
     def address(self, provider: str, path: str, query: bytes) -> URL:
         """Return where a path of a provider is.
@@ -56,23 +61,30 @@ class Upstream:
         Raises:
             Refusal: the provider is not configured (404).
         """
+        found = None if query else self._known.get((provider, path))
+        return found or self._made(provider, path, query)
+
+    def _made(self, provider: str, path: str, query: bytes) -> URL:
         base = self._bases.get(provider)
         if base is None:
             raise Refusal(404, f"this gateway has no upstream for {provider}", "no_upstream")
-        version = VERSION.search(base)
+        version, whole = VERSION.search(base), path
         if version and (path == version[0] or path.startswith(version[0] + "/")):
             path = path[len(version[0]) :]  # the base names the version already
-        return URL(f"{base}{path}" + (f"?{query.decode('latin-1')}" if query else ""), encoded=True)
+        url = URL(f"{base}{path}" + (f"?{query.decode('latin-1')}" if query else ""), encoded=True)
+        if not query and len(self._known) < MOST:  # a query may hold a client's key
+            self._known[provider, whole] = url
+        return url
 
-    async def send(
-        self, method: str, url: URL, headers: Headers, body: bytes | AsyncIterator[bytes] | None
-    ) -> aiohttp.ClientResponse:
+    async def send(self, method: str, url: URL, headers: Headers, body: bytes | AsyncIterator[bytes] | None) -> Answer:
         """Send a request and return the answer with its body still to be read.
 
         Raises:
             Refusal: upstream cannot be reached (502) or says nothing in time (504).
         """
         try:
+            if isinstance(body, bytes) and url.raw_user is None:
+                return await self._pool.send(method, url, headers, body)
             return await self._session.request(
                 method,
                 url,
@@ -82,7 +94,9 @@ class Upstream:
             )
         except TimeoutError as error:
             raise Refusal(504, "the provider did not answer in time", "upstream_timeout") from error
-        except (aiohttp.ClientError, OSError) as error:
+        except BadRequest:
+            raise Refusal(400, "a header of the request is not one line", "bad_header") from None
+        except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
             raise Refusal(502, f"the provider cannot be reached ({type(error).__name__})", "upstream_down") from error
 
     async def close(self) -> None:
@@ -103,7 +117,7 @@ def to_upstream(headers: Headers) -> Headers:
     return out
 
 
-def from_upstream(answer: aiohttp.ClientResponse) -> Headers:
+def from_upstream(answer: Answer) -> Headers:
     """Return the headers of an answer as the client gets them; a length that was told stays."""
     return [
         (low, value)
