@@ -151,9 +151,9 @@ def test_the_same_messages_are_never_compacted_twice_when_nothing_new_is_known()
     made = recovering(Model(5_000), messages, model="gpt-4o")
     stubborn = Model(0, TOLD.replace("{limit}", "5000").replace("{size}", "5001"))
     with pytest.raises(ContextOverflow):
-        recovering(stubborn, messages, model="gpt-4o", window=1_000, plans=made.plans)
+        recovering(stubborn, messages, model="gpt-4o", window=500, plans=made.plans)
     assert len(stubborn.sizes) == 1
-    more = [*messages, {"role": "assistant", "content": "x"}, {"role": "user", "content": "word " * 4_000}]
+    more = [*messages, {"role": "assistant", "content": "x"}, {"role": "user", "content": "word " * 4_500}]
     assert recovering(Model(5_000), more, model="gpt-4o", window=5_000, plans=made.plans).passes == 1
 
 

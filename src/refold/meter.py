@@ -59,12 +59,16 @@ class Meter:
         parts = Breakdown(view.fixed.system, view.fixed.tools, self._sums[-1])
         return Check(tokens, view.budget.input, due(request.policy, now), parts)
 
-    def request(self, messages: Sequence[Any], options: Options) -> Request:
-        """Resolve a request of `refold.compact` or `refold.plan` without reading or counting anything again."""
+    def request(self, messages: Sequence[Any], options: Options, start: tuple[Message, ...] | None = None) -> Request:
+        """Resolve a request of `refold.compact` or `refold.plan` without reading or counting anything again.
+
+        `start` is what its plans fold to, where that is known.
+        """
         seen = self._seen(messages)
         options = replace(options, format=seen.format.name, counter=options.counter or seen.view.counter)
         same = options.counter is seen.view.counter
-        return request_for(messages, options, transcript=self._transcript, estimates=self._estimates if same else None)
+        estimates = self._estimates if same else None
+        return request_for(messages, options, transcript=self._transcript, estimates=estimates, start=start)
 
     def _notice(self, request: Request) -> None:
         """Let the policy look at a few messages that it has not seen, so that a pass finds most of its work done."""

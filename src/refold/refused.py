@@ -99,7 +99,8 @@ def answered(fixed: Setting, messages: Sequence[Any], state: State, error: Excep
         case "reduce_max_tokens":
             reduced = _reduced(fixed, state, found)
             if reduced is not None:
-                return replace(state, max_tokens=reduced)
+                told = found.limit if found.kind == "context_overflow" else None
+                return replace(state, max_tokens=reduced, window=_least(state.window, told))
             if found.kind == "invalid_max_tokens":
                 raise error
         case "strip_media" if not state.stripped:

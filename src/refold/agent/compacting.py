@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold import api, formats, policies
+from refold import formats, policies
 from refold.agent.cards import DoneCard, FailedCard, StartedCard, done_card, targets_of
 from refold.agent.decisions import Decision
 from refold.agent.events import SessionRenewed
@@ -15,12 +15,12 @@ from refold.core.budget import Budget, Never
 from refold.core.view import Cause
 from refold.errors import CannotFit, RefoldError
 from refold.meter import Meter
-from refold.result import folded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from refold.agent.events import AgentEvent
+    from refold.core.messages import Message
     from refold.core.plan import Plan
     from refold.core.policy import Policy
     from refold.outside import Outside
@@ -153,7 +153,7 @@ class Compactor:
         self, cause: Cause, *, loud: bool = True, focus: str | None = None, keep_recent: int | None = None
     ) -> DoneCard | None:
         """Compact; `focus` is what a summary should heed (L07), `keep_recent` what stays, in tokens (O17)."""
-        start, before = self._clock(), self.session.plans
+        start, before = self._clock(), self.session.shown
         if loud:
             self._tell(self._started(cause))
         done = self.session.compact(focus, cause=cause, keep_recent=keep_recent, outside=self.outside)
@@ -166,8 +166,8 @@ class Compactor:
         """Take over what a recovery did: its plans, and the window that a refusal told (W04)."""
         card = None
         for plan in recovered.plans[len(self.session.plans) :]:
-            before = self.session.plans
-            self._renewed(_kept(self.session, plan))
+            before = self.session.shown
+            self._renewed(self.session.adopt(plan))
             card = self._done(plan, before, seconds)
         window = recovered.window
         if window is not None and window < self.asked.budget.window:
@@ -190,34 +190,16 @@ class Compactor:
     def _started(self, cause: Cause) -> StartedCard:
         outside = replace(self.outside, summarize=lambda _: GUESSED, archive=None, read_file=None, count=None)
         session, window = self.session, self.asked.budget.window
-        said, plans = session.messages, session.plans
         try:
-            plan = api.plan(
-                said, format=session.format, plans=plans, cause=cause, outside=outside, **self.asked.named()
-            )
-            view = folded(formats.read(formats.find(session.format or ""), said), plans)
-            targets = len(targets_of(plan, view))
+            targets = len(targets_of(session.plan(cause=cause, outside=outside), session.shown))
         except RefoldError:
             targets = 0
         return StartedCard(len(session.view()), targets, session.check().tokens, self.threshold, window, cause)
 
-    def _done(self, plan: Plan, before: tuple[Plan, ...], seconds: float) -> DoneCard:
+    def _done(self, plan: Plan, before: tuple[Message, ...], seconds: float) -> DoneCard:
         self.last_known = None
-        transcript = formats.read(formats.find(self.session.format or ""), self.session.messages)
         left = self._estimates.check(self.session.view()).tokens
-        card = done_card(
-            plan,
-            folded(transcript, before),
-            folded(transcript, (*before, plan)),
-            left=left,
-            window=self.asked.budget.window,
-            seconds=seconds,
-        )
+        window = self.asked.budget.window
+        card = done_card(plan, before, self.session.shown, left=left, window=window, seconds=seconds)
         self._tell(card)
         return card
-
-
-def _kept(session: Session, plan: Plan) -> Compaction:
-    """Put a plan in force that was made outside of the session, as its own are."""
-    log = session._log
-    return session._kept(plan, log.known.revision, len(session.view()))

@@ -131,7 +131,6 @@ class Agent:
         self._again = retrying(self._call, waits, sleep)  # what cannot succeed is not tried again (N12)
         self._max_output = max_output or (budget.output_reserve if budget else 0) or None
         budget = budget or sized(client.model, chosen, settings, window, max_output)
-        self._most = self._max_output or budget.output_reserve or None  # of one answer: what the window keeps for it
         asked = Asked(
             chosen,
             budget,
@@ -303,7 +302,7 @@ class Agent:
             messages,
             system=self._with_runtime(self._step, self._called),
             tools=self._compactor.asked.tools,
-            max_tokens=max_tokens or self._most,
+            max_tokens=max_tokens or self._max_output or self._compactor.asked.budget.output_reserve or None,
             on_text=self._on_text,
         )
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from refold.core.counting import Counter
-    from refold.core.messages import MessageId
+    from refold.core.messages import Message, MessageId
     from refold.core.plan import Plan, Tag
     from refold.core.policy import Policy
     from refold.core.view import Cause, View
@@ -128,6 +128,12 @@ class Session:
     def ids(self) -> tuple[MessageId, ...]:
         """The ids of those messages."""
         return tuple(self._log.state.ids)
+
+    @property
+    def shown(self) -> tuple[Message, ...]:
+        """What `view` returns as values: with ids and notes, and without the provider's wrapping."""
+        self._seen()
+        return tuple(self._shown.messages)
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -258,16 +264,40 @@ class Session:
             return None
         with leasing(self.store, self.id, LEASE):
             self.refresh()
-            options = self._options if keep_recent is None else retaining(self._options, keep_recent)
-            settings = {name: value for name, value in asdict(options).items() if name != "format"}
-            settings |= {"usage": self._usage(), "plans": self._plans_for_request(), "cause": cause, "force": force}
-            expect, before = self._log.known.revision, len(self._seen())
+            expect = self._log.known.revision
             result = api.compact(
-                self._held.natives, **settings | {"instructions": instructions}, format=self.format,
-                meter=self._measures.originals(planned=bool(self.plans)),
-                summarize=summarize, outside=outside, observers=(self._early,),
+                self._held.natives, **self._request(cause, force=force, keep_recent=keep_recent),
+                instructions=instructions, summarize=summarize, outside=outside, observers=(self._early,),
             )  # fmt: skip
-            return self._kept(result.plan, expect, before)
+            return self._kept(result.plan, expect)
+
+    def plan(
+        self,
+        instructions: str | None = None,
+        *,
+        force: bool = False,
+        cause: Cause | str | None = None,
+        keep_recent: int | None = None,
+        summarize: Any = None,
+        outside: Outside | None = None,
+    ) -> Plan:
+        """Return what `compact` would do, without doing it; the arguments are the same."""
+        return api.plan(
+            self._held.natives, **self._request(cause, force=force, keep_recent=keep_recent),
+            instructions=instructions, summarize=summarize, outside=outside,
+        )  # fmt: skip
+
+    def adopt(self, plan: Plan) -> Compaction:
+        """Put a plan in force that was made elsewhere for this conversation, by `refold.recovery` perhaps.
+
+        Raises:
+            StalePlan: it was made for other messages.
+            BrokenConversation: under it a rule of the provider would not hold.
+            WriteConflict: somebody else changed the plans first.
+        """
+        expect = self._log.known.revision
+        self._proven(plan)
+        return self._kept(plan, expect)
 
     def condense(self, first: MessageId, last: MessageId, summary: str) -> Plan:
         """Put a summary of your own in place of the messages of the view from one to another (N08)."""
@@ -353,20 +383,31 @@ class Session:
         options = replace(self._options, format=self.format, plans=self._plans_for_request())
         return view_to_tag(self._held.natives, self._held.transcript, options)
 
+    def _request(self, cause: Cause | str | None, *, force: bool, keep_recent: int | None) -> dict[str, Any]:
+        """Return the arguments of a compaction of what is there now."""
+        options = self._options if keep_recent is None else retaining(self._options, keep_recent)
+        plans = self._plans_for_request()
+        self._seen()
+        meter = self._measures.originals(self._shown.messages, planned=bool(plans))
+        settings = {name: value for name, value in asdict(options).items() if name != "instructions"}
+        now = {"format": self.format, "usage": self._usage(), "plans": plans, "cause": cause, "force": force}
+        return settings | now | {"meter": meter}
+
     def _tagged(self, plan: Plan) -> Plan:
-        api.apply(
-            plan, self._held.natives, format=self.format, plans=self._plans_for_request()
-        )  # proves that it is valid
+        self._proven(plan)
         self._record(plan, self._log.known.revision, "")
         return plan
+
+    def _proven(self, plan: Plan) -> None:
+        api.apply(plan, self._held.natives, format=self.format, plans=self._plans_for_request())
 
     def _go(self, to: Any, *, forward: bool = False) -> None:
         self._log.rewind(to, forward=forward)
         self._sent, self._flying = None, ()
         self._follow()
 
-    def _kept(self, plan: Plan, expect: int, before: int) -> Compaction:
-        previous = self.id
+    def _kept(self, plan: Plan, expect: int) -> Compaction:
+        previous, before = self.id, len(self._seen())
         if not plan.empty:
             renew = new_id() if self.policy.renews_session and not self.in_flight else ""
             try:

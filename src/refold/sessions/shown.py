@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from refold import formats
+from refold.core.edits import Insert, fold
 from refold.core.transcript import Transcript
 from refold.result import folded
 
@@ -23,28 +24,45 @@ class Shown:
 
     def __init__(self) -> None:
         self.natives: list[Any] = []
-        self._folded: list[Message] = []
+        self.messages: list[Message] = []
         self._seen = Transcript()
         self._plans: tuple[Plan, ...] = ()
 
     def follow(self, format: Format, transcript: Transcript, plans: Sequence[Plan]) -> list[Any]:
         """Return the view of a transcript under plans."""
-        known = len(self._seen)
-        same = tuple(plans) == self._plans and len(transcript) >= known
-        grown = same and (known == 0 or transcript.messages[known - 1].id == self._seen.tip)
-        if grown and known and _plain(self._folded):
+        plans, known = tuple(plans), len(self._seen)
+        grown = len(transcript) >= known and (known == 0 or transcript.messages[known - 1].id == self._seen.tip)
+        same, more = grown and plans == self._plans, len(transcript) - known
+        if same and known and more and _plain(self.messages):
             self._grow(format, transcript.messages[known:])
-        elif not (grown and known == len(transcript)):
-            self._folded = list(folded(transcript, plans))
-            self.natives = formats.assemble(format, self._folded)
-        self._seen, self._plans = transcript, tuple(plans)
+        elif not (same and not more):
+            newest = plans[-1] if grown and not more and known and plans[:-1] == self._plans else None
+            folded_on = None if newest is None else self._folded_on(newest)
+            self.messages = list(folded(transcript, plans) if folded_on is None else folded_on)
+            self.natives = formats.assemble(format, self.messages)
+        self._seen, self._plans = transcript, plans
         return self.natives
+
+    def _folded_on(self, plan: Plan) -> tuple[Message, ...] | None:
+        """Return the view under one plan more; None where that plan was made without the newest messages.
+
+        An insert before a message that is hidden already can be placed by folding everything only.
+        """
+        if plan.base.length != len(self._seen):
+            return None
+        visible = {message.id for message in self.messages}
+        for edit in plan.edits:
+            if isinstance(edit, Insert):
+                if edit.before is not None and edit.before not in visible:
+                    return None
+                visible.add(edit.message.id)
+        return fold(self.messages, [plan.edits])
 
     def _grow(self, format: Format, more: Sequence[Message]) -> None:
         """Add messages that no plan knows; they stand after one that nothing was done to, so nothing is joined."""
         if more:
-            self.natives += formats.assemble(format, [self._folded[-1], *more])[1:]
-            self._folded += more
+            self.natives += formats.assemble(format, [self.messages[-1], *more])[1:]
+            self.messages += more
 
 
 def _plain(messages: Sequence[Message]) -> bool:
