@@ -93,18 +93,19 @@ class Gateway:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        path = scope["raw_path"].decode("latin-1")  # as it came: an escaped line end must stay escaped
+        came = path = scope["raw_path"].decode("latin-1")  # as it came: an escaped line end must stay escaped
         where = route(scope["method"], path, headers)
         try:
             path = self._door.admitted(path, headers)
             if is_ours(path):
                 await self._ours(scope, path, headers, receive, send)
                 return
-            where = route(scope["method"], path, headers)
+            if path is not came:
+                where = route(scope["method"], path, headers)
             if where.kind == "other":
                 await self._through(scope, path, where, receive, send)
             else:
-                await self._chat(scope, path, where, receive, send)
+                await self._chat(scope, path, where, headers, receive, send)
         except Refusal as refusal:
             await refuse(send, where.dialect.provider, refusal)
         except Gone:
@@ -131,9 +132,10 @@ class Gateway:
         finally:
             answer.close()
 
-    async def _chat(self, scope: Scope, path: str, where: Route, receive: Receive, send: Send) -> None:
+    async def _chat(
+        self, scope: Scope, path: str, where: Route, held: dict[bytes, bytes], receive: Receive, send: Send
+    ) -> None:
         headers: Headers = scope["headers"]
-        held = dict(headers)
         url = self._upstream.address(where.dialect.provider, path, scope["query_string"])
         wishes = asked(held, self.settings)
         client = scope.get("extensions", {}).get(CLIENT)

@@ -50,15 +50,17 @@ DIALECTS = {
 }  # fmt: skip
 _OTHER = {provider: Dialect(provider) for provider in ("openai", "anthropic", "gemini")}
 
-_PATHS: tuple[tuple[re.Pattern[str], str, Kind], ...] = (
-    (re.compile(r"(?:/v1)?/chat/completions"), "chat", "chat"),
-    (re.compile(r"(?:/v1)?/responses"), "responses", "chat"),
-    (re.compile(r"(?:/v1)?/responses/compact"), "responses", "compact"),
-    (re.compile(r"/v1/messages"), "anthropic", "chat"),
-    (re.compile(r"/v1/messages/count_tokens"), "anthropic", "count"),
-    (re.compile(r"/v1(?:alpha|beta)?/models/([^/:]+):(?:generateContent|streamGenerateContent)"), "gemini", "chat"),
-    (re.compile(r"/v1(?:alpha|beta)?/models/([^/:]+):countTokens"), "gemini", "count"),
-)
+_PATHS: dict[str, tuple[str, Kind]] = {
+    "/chat/completions": ("chat", "chat"),
+    "/v1/chat/completions": ("chat", "chat"),
+    "/responses": ("responses", "chat"),
+    "/v1/responses": ("responses", "chat"),
+    "/responses/compact": ("responses", "compact"),
+    "/v1/responses/compact": ("responses", "compact"),
+    "/v1/messages": ("anthropic", "chat"),
+    "/v1/messages/count_tokens": ("anthropic", "count"),
+}
+_MODEL = re.compile(r"/v1(?:alpha|beta)?/models/([^/:]+):(generateContent|streamGenerateContent|countTokens)")
 _GEMINI_PATH = re.compile(r"/v1(?:alpha|beta)|/upload/v1beta|/v1/models/[^/]+:")
 
 
@@ -70,12 +72,17 @@ class Route(Struct, frozen=True):
     model: str = ""
 
 
+_ROUTES = {path: Route(DIALECTS[name], kind) for path, (name, kind) in _PATHS.items()}
+
+
 def route(method: str, path: str, headers: Mapping[bytes, bytes]) -> Route:
     """Return where a request belongs, by its path, and by its headers where the path is of several providers."""
     if method == "POST":
-        for pattern, name, kind in _PATHS:
-            if found := pattern.fullmatch(path):
-                return Route(DIALECTS[name], kind, unquote(found[1]) if found.groups() else "")
+        if known := _ROUTES.get(path):
+            return known
+        if found := _MODEL.fullmatch(path):
+            kind: Kind = "count" if found[2] == "countTokens" else "chat"
+            return Route(DIALECTS["gemini"], kind, unquote(found[1]))
     if path.startswith("/v1/messages") or b"anthropic-version" in headers or b"x-api-key" in headers:
         return Route(_OTHER["anthropic"])
     if b"x-goog-api-key" in headers or _GEMINI_PATH.match(path):

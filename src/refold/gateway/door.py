@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from refold.gateway.http import Refusal
@@ -48,6 +49,7 @@ class Door:
         return _named(headers.get(b"host", b"")) and (not origin or _named(origin.partition(b"//")[2]))
 
 
+@lru_cache(256)
 def _named(host: bytes) -> bool:
     name = host.decode("latin-1")
     name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]

@@ -40,6 +40,47 @@ class _Client:
         self._protocol.watch(left)
 
 
+class _Joining:
+    """A transport that holds the head of an answer back for the body that follows in the same turn of the loop.
+
+    uvloop writes at once, so that a head and its body are two calls of the system otherwise.
+    """
+
+    __slots__ = ("_held", "_holding", "_loop", "_transport")
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._held = b""
+        self._holding = False
+
+    def hold(self) -> None:
+        """Hold the next piece back."""
+        self._holding = True
+
+    def write(self, data: bytes) -> None:
+        if self._holding:
+            self._holding, self._held = False, data
+            self._loop.call_soon(self._flush)
+        elif self._held:
+            self._held, data = b"", self._held + data
+            self._transport.write(data)
+        else:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def _flush(self) -> None:
+        if self._held:
+            held, self._held = self._held, b""
+            self._transport.write(held)
+
+
 class _Protocol(HttpToolsProtocol):
     """HTTP whose heads must come in time and have a bounded size, and that tells when its client has gone."""
 
@@ -48,6 +89,7 @@ class _Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         super().connection_made(transport)
+        self._joining = _Joining(transport, self.loop)
         self._head = 0
         self._late: asyncio.TimerHandle | None = self.loop.call_later(self.head_timeout, transport.close)
 
@@ -64,6 +106,8 @@ class _Protocol(HttpToolsProtocol):
             self._late.cancel()
             self._late = None
         super().on_headers_complete()
+        self._joining.hold()
+        self.cycle.transport = cast("asyncio.Transport", self._joining)
         cast("Scope", self.scope)["extensions"] = {CLIENT: _Client(self)}  # the task has not begun
 
     def watch(self, left: Callable[[], object] | None) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -44,6 +45,11 @@ def span(provider: str) -> Iterator[Callable[[str, Any], None]]:
 
 def _tracer() -> Any:
     """Return a tracer, or None where nobody would see its spans."""
+    return _looked_for(int(monotonic()))
+
+
+@lru_cache(1)
+def _looked_for(_second: int) -> Any:  # once a second is enough: the look costs more than all else here
     trace = _package()
     if trace is None or isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         return None
