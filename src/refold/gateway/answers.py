@@ -53,9 +53,8 @@ class Reading:
             piece = self._line + piece
             cut = piece.rfind(b"\n") + 1
             self._line = piece[cut:]
-            if cut and _speaks(piece):
-                for line in piece[:cut].split(b"\n"):
-                    self._event(line)
+            if cut:
+                self._events(piece, cut)
         elif self._size < LARGEST:
             self._pieces.append(piece)
             self._size += len(piece)
@@ -69,8 +68,8 @@ class Reading:
         """Return what the answer says of itself: usage, error and reason of its end."""
         if self.streaming:
             if self._line:
-                self._event(self._line)
-                self._line = b""
+                line, self._line = self._line + b"\n", b""
+                self._events(line, len(line))
             return {**self._ends, **({"usage": self._usage} if self._usage else {})}
         try:
             held = _decode(self.text)
@@ -89,8 +88,20 @@ class Reading:
         except UsageError:
             return None
 
+    def _events(self, piece: bytes, stop: int) -> None:
+        """Read the lines that speak of what matters, which are few."""
+        lines = set()
+        for mark in SPEAKING:
+            at = piece.find(mark, 0, stop)
+            while at >= 0:
+                start, end = piece.rfind(b"\n", 0, at) + 1, piece.find(b"\n", at)
+                lines.add((start, end))
+                at = piece.find(mark, end, stop)
+        for start, end in sorted(lines):
+            self._event(piece[start:end])
+
     def _event(self, line: bytes) -> None:
-        if not line.startswith(b"data:") or not _speaks(line):
+        if not line.startswith(b"data:"):
             return
         try:
             held = _decode(line[5:])
@@ -110,10 +121,6 @@ class Reading:
         for key in ("error", "choices", "candidates", "incomplete_details"):
             if place.get(key):
                 self._ends[key] = place[key]
-
-
-def _speaks(text: bytes) -> bool:
-    return any(mark in text for mark in SPEAKING)
 
 
 def prelude(text: bytes) -> bool:

@@ -40,8 +40,7 @@ def asked(headers: dict[bytes, bytes], settings: Settings) -> Asked:
     bypass = headers.get(b"x-refold-bypass", b"").lower() in YES
     policy = headers.get(b"x-refold-policy", b"").decode("latin-1")
     session = headers.get(b"x-refold-session", b"").decode("latin-1")
-    known = {*policies.names(), settings.policy, *settings.policies.values()}
-    if policy and policy not in known:
+    if policy and policy not in {*policies.names(), settings.policy, *settings.policies.values()}:
         raise Refusal(400, f"x-refold-policy names no policy; there are {', '.join(policies.names())}", "bad_header")
     if session and not NAME.fullmatch(session):
         raise Refusal(400, "x-refold-session is 1 to 128 letters, digits or any of . : @ / _ -", "bad_header")

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
+from collections import defaultdict
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +25,29 @@ __all__ = ["Metrics"]
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
+class Times(Collector):
+    """A histogram of seconds that costs every request next to nothing: it is summed up when somebody asks."""
+
+    def __init__(self, name: str, documentation: str) -> None:
+        self._name = name
+        self._documentation = documentation
+        self._counts = [0] * (len(SECONDS) + 1)
+        self._sum = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Take a time."""
+        self._counts[bisect_left(SECONDS, seconds)] += 1
+        self._sum += seconds
+
+    def collect(self) -> Iterator[HistogramMetricFamily]:
+        """Yield the figures as Prometheus has them."""
+        bounds = [*(str(float(bound)) for bound in SECONDS), "+Inf"]
+        buckets = list(zip(bounds, accumulate(self._counts), strict=True))
+        yield HistogramMetricFamily(self._name, self._documentation, buckets=buckets, sum_value=self._sum)
+
+
 class Metrics:
-    """Counts what a gateway does."""
+    """Counts what a gateway does; what every request counts is kept aside until somebody asks."""
 
     def __init__(self, tracks: Tracks) -> None:
         registry = self._registry = CollectorRegistry()
@@ -36,32 +62,35 @@ class Metrics:
         self.retries = Counter("refold_overflow_retries", "Requests sent again after an overflow", registry=registry)
         self.saved = Counter("refold_tokens_saved", "Tokens that plans took out", registry=registry)
         self.tokens = Counter("refold_tokens", "Tokens that providers reported", ("kind",), registry=registry)
-        self.added = Histogram(
-            "refold_added_seconds", "Time between a body's end and its sending", registry=registry, buckets=SECONDS
-        )
+        self.added = Times("refold_added_seconds", "Time between a body's end and its sending")
+        registry.register(self.added)
         self.planned = Histogram("refold_compaction_seconds", "A compaction's time", registry=registry, buckets=SECONDS)
         Gauge("refold_conversations", "Conversations in memory", registry=registry).set_function(lambda: len(tracks))
         Gauge("refold_held_bytes", "Bytes of conversations in memory", registry=registry).set_function(
             lambda: tracks.held
         )
         self.recalls = Counter("refold_recalls", "Calls of the recall tool", ("outcome",), registry=registry)
-        self._children: dict[tuple[int, tuple[str, ...]], Counter] = {}
+        self._counts: defaultdict[tuple[Counter, tuple[str, ...]], int] = defaultdict(int)
         self.total_saved = 0
         self.total_requests = 0
         self.total_compactions = 0
 
     def page(self) -> bytes:
         """Return the figures in Prometheus's text format."""
+        counts = self._counts.copy()
+        self._counts.clear()
+        for (counter, labels), count in counts.items():
+            counter.labels(*labels).inc(count)
         return generate_latest(self._registry)
 
     def request(self, dialect: str, done: str) -> None:
         """Count a request."""
         self.total_requests += 1
-        self._labeled(self.requests, dialect, done).inc()
+        self._counts[self.requests, (dialect, done)] += 1
 
     def answer(self, dialect: str, status: int) -> None:
         """Count an answer."""
-        self._labeled(self.answers, dialect, str(status)).inc()
+        self._counts[self.answers, (dialect, str(status))] += 1
 
     def failed(self, reason: str) -> None:
         """Count a compaction that came to nothing."""
@@ -86,15 +115,7 @@ class Metrics:
     def reported(self, usage: Reported) -> None:
         """Count a provider's report."""
         for kind, count in (("input", usage.prompt), ("output", usage.completion), ("cached", usage.cached_read)):
-            self._labeled(self.tokens, kind).inc(count)
-
-    def _labeled(self, counter: Counter, *labels: str) -> Counter:
-        """Return a counter for labels, which takes long to find anew for every request."""
-        key = id(counter), labels
-        found = self._children.get(key)
-        if found is None:
-            found = self._children[key] = counter.labels(*labels)
-        return found
+            self._counts[self.tokens, (kind,)] += count
 
     @contextmanager
     def compacting(self) -> Iterator[None]:
