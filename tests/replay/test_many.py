@@ -175,3 +175,27 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_work(run, tmp_path
     assert result.exit_code == 2
     assert "no folder" in result.stderr
     assert not (tmp_path / "kept").exists()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_conversations_are_taken_only_a_few_at_a_time(tmp_path, workers):
+    jobs = [job(file(tmp_path, f"{number}.json"), ("none",)) for number in range(12)]
+    taken = []
+
+    def coming():
+        for each in jobs:
+            taken.append(each.file)
+            yield each
+
+    results = replay_all(coming(), Settings(window=8_000, judge=False), workers)
+    next(results)
+    assert len(taken) < len(jobs)
+    assert len(list(results)) == len(jobs) - 1
+
+
+def test_without_judging_only_costs_are_found(tmp_path):
+    found = done(job(file(tmp_path)), Settings(window=8_000, judge=False))
+    judged = done(job(file(tmp_path)), Settings(window=8_000))
+    assert {(each.quality, each.held, each.limits, each.cycles) for each in found} == {((), (), (), None)}
+    assert [each.bill for each in found] == [each.bill for each in judged]
+    assert all(each.cycles for each in judged[1:])

@@ -75,7 +75,7 @@ def _conversation(runs: Sequence[Run], *, shown: bool) -> str:
         + _figure(
             _context(runs), f"Tokens of each prompt; dots are compactions. {NONE} ends at {runs[0].context[-1]:,}."
         )
-        + _figure(_cost(runs), "US dollars so far, what had to be read again included.")
+        + _figure(_cost(runs), "US dollars so far, with summaries and what had to be read again.")
         + f"</div>{''.join(_table(table) for table in tables([runs])[:WITH_PLOTS])}</details>"
     )
 
