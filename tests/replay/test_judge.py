@@ -2,7 +2,7 @@ import pytest
 
 import refold
 from refold import formats
-from refold.core.messages import Text
+from refold.core.messages import Image, Message, MessageId, Text
 from refold.replay.bounds import bounds
 from refold.replay.judge import (
     age_gap,
@@ -118,6 +118,13 @@ def test_an_identifier_that_stands_nowhere_in_the_source_lowers_the_copy_precisi
     assert copy_precision(HISTORY, HISTORY) == 1
     made = talk("u: load_items and made_up_name").messages
     assert copy_precision(HISTORY, made) == 0.5
+
+
+def test_what_a_placeholder_says_of_an_image_is_no_invention():
+    shown = Message(MessageId("i"), "user", (Image("image/png", 10, 30, 216),))
+    told = talk("u: [image left out: image/png 30x216] JSON with main_ledger").messages
+    assert copy_precision([*HISTORY, shown], told) == 1
+    assert copy_precision(HISTORY, told) < 1
 
 
 def test_the_oracle_is_at_least_every_floor_and_at_most_the_certified_bound():

@@ -5,7 +5,7 @@ from refold.replay.cycles import Cycles
 from refold.replay.quality import Quality
 from refold.replay.run import Compaction, Run
 from refold.replay.sizes import Held, Limits
-from refold.replay.summary import limits_of, summed, verdicts
+from refold.replay.summary import limits_of, sizes_of, summed, verdicts
 from refold.replay.tables import tables, verdict_table
 from refold.replay.tariff import Spent, Tokens
 
@@ -88,6 +88,11 @@ def test_a_figure_that_half_of_the_policies_share_is_not_marked():
     assert not any(cell.best for cell in found["trail"].values())
     assert found["recall"]["b"].best
     assert found["lost"]["b"].best
+
+
+def test_sizes_stand_shares_first_and_small_ones_first():
+    found = [[run("none"), run("a", 0.5, size)] for size in ("15k", "25%", "800", "10%", "2.5k")]
+    assert sizes_of(found) == ["10%", "25%", "800", "2.5k", "15k"]
 
 
 def test_limits_are_means_over_conversations():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from refold.core.messages import Text, ToolCall, ToolResult, once, texts
+from refold.core.messages import Image, Text, ToolCall, ToolResult, once, texts
 from refold.salience.atoms import WEIGHTS, atoms_of, kind_of, spoken
 from refold.stages.facts import files_of, reads, writes
 from refold.stages.outline import call_line
@@ -20,7 +20,7 @@ from refold.stages.pin import pins_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from refold.core.messages import Message
+    from refold.core.messages import Message, Part
 
 __all__ = [
     "Recall",
@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 ANCHOR = 8  # characters of a line that is worth finding: braces and blanks are everywhere
+OWN = frozenset({"JSON"})  # words of placeholders that look like identifiers
 SHINGLE = 5  # lines in a row that are compared
 DECILES = 10
 OLD_TEXT = frozenset({"old_string", "old_str", "oldText", "old_text", "oldString", "search"})
@@ -139,13 +140,21 @@ def constraints_kept(history: Sequence[Message], kept: Sequence[Message], plante
 
 
 def copy_precision(history: Sequence[Message], kept: Sequence[Message]) -> float:
-    """Return which share of the atoms in what was kept, numbers aside, stands in the history: what was not invented."""
+    """Return which share of the atoms in what was kept, numbers aside, stands in the history: what was not invented.
+
+    What a placeholder says of an image, and words that placeholders are made of, are no inventions.
+    """
+    made = {atom for message in kept for atom in atoms_in(message) if kind_of(atom) != "number"} - OWN
+    strange = made.difference(*map(atoms_in, history))
+    if not strange:
+        return 1.0
     source = frozenset().union(*(atoms_in(message) for message in history))
-    made = {atom for message in kept for atom in atoms_in(message) if kind_of(atom) != "number"}
-    spoken_of = {part for atom in source for part in (atom, *atom.split("/"), *atom.split("."))}
+    strange -= {part for atom in source for part in (*atom.split("/"), *atom.split("."))}
+    strange -= {said for message in history for part in message.parts for said in _pictured(part)}
     whole = "\n".join(text for message in history for text in texts(message))
-    invented = [atom for atom in made if atom not in spoken_of and atom not in whole and atom not in _names(history)]
-    return 1 - len(invented) / len(made) if made else 1.0
+    names = {part.name for message in history for part in message.parts if isinstance(part, ToolCall)}
+    invented = [atom for atom in strange if atom not in whole and atom not in names]
+    return 1 - len(invented) / len(made)
 
 
 def ages_of(history: Sequence[Message]) -> dict[str, int]:
@@ -200,8 +209,16 @@ def _words(message: Message) -> frozenset[str]:
     return atoms_of("\n".join(part.text for part in message.parts if isinstance(part, Text)))
 
 
-def _names(messages: Sequence[Message]) -> frozenset[str]:
-    return frozenset(part.name for message in messages for part in message.parts if isinstance(part, ToolCall))
+def _pictured(part: Part) -> Iterator[str]:
+    """Yield what a placeholder may say of images, those in output too."""
+    match part:
+        case Image(media_type=kind, height=height):
+            yield from (kind, f"x{height}")
+        case ToolResult(content=content):
+            for inner in content:
+                yield from _pictured(inner)
+        case _:
+            pass
 
 
 def _reachable(history: Sequence[Message], said: str) -> Iterator[frozenset[str]]:

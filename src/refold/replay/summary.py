@@ -6,7 +6,6 @@ Errors are by bootstrap over conversations, the unit that is sampled: calls of o
 from __future__ import annotations
 
 import random
-from itertools import chain
 from math import sqrt
 from typing import TYPE_CHECKING
 
@@ -100,10 +99,14 @@ def limits_of(conversations: Sequence[Sequence[Run]]) -> dict[str, dict[str, Fig
 
 
 def sizes_of(conversations: Sequence[Sequence[Run]]) -> list[str]:
-    """Return the sizes that something was judged at, in the order asked for."""
-    judged = [[*(each.size for each in run.held), *(each.size for each in run.limits)]
-              for runs in conversations for run in runs]  # fmt: skip
-    return list(dict.fromkeys(chain.from_iterable(judged)))
+    """Return the sizes that something was judged at: shares of the history, then tokens, small ones first."""
+    runs = [run for each in conversations for run in each]
+    judged = {each.size for run in runs for each in run.held} | {each.size for run in runs for each in run.limits}
+    return sorted(judged, key=_order)
+
+
+def _order(size: str) -> tuple[bool, float]:
+    return not size.endswith("%"), float(size.rstrip("%k")) * (1_000 if size.endswith("k") else 1)
 
 
 def verdicts(conversations: Sequence[Sequence[Run]]) -> list[Verdict]:
