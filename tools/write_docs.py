@@ -210,7 +210,7 @@ def _asks(found: type[Struct]) -> str:
         return "nothing"
     source = inspect.getsource(import_module(found.__module__))
     words = {
-        r"\bask\(": "a summary (`Summarize`)",
+        r"\b(?:ask|need_of)\(": "a summary (`Summarize`)",
         r"\bReadFile\(": "files (`ReadFile`)",
         r"needs\.Archive\(": "an archive (`Archive`)",
         r"\bCountExactly\(": "an exact count (`CountExactly`)",

@@ -12,6 +12,9 @@ from refold.errors import BadBudget
 __all__ = ["Breakdown", "Budget", "Exactly", "LeastCost", "Limit", "Never", "Reserve", "Share", "Usage"]
 
 
+BESIDE = 0.65  # of the input budget
+
+
 class Breakdown(Struct, frozen=True, omit_defaults=True):
     """What a request is made of, in tokens (W01, N01). `system` is a system prompt kept apart from the messages.
 
@@ -112,7 +115,10 @@ class Share(Struct, frozen=True, omit_defaults=True, tag="share"):
 
 
 class Exactly(Struct, frozen=True, omit_defaults=True, tag="exactly"):
-    """A number of tokens, whatever the window (V01); of messages alone with `beside`, system prompt and tools aside."""
+    """A number of tokens, whatever the window (V01); of messages alone with `beside`, system prompt and tools aside.
+
+    With those it is never above 65 % of the input budget: a goal that near to a trigger would be due again at once.
+    """
 
     count: int
     inclusive: bool = False
@@ -120,7 +126,7 @@ class Exactly(Struct, frozen=True, omit_defaults=True, tag="exactly"):
 
     def tokens(self, budget: Budget, fixed: int = 0) -> int:
         """Return the limit in tokens."""
-        return self.count + fixed if self.beside else self.count
+        return min(self.count + fixed, int(budget.input * BESIDE)) if self.beside else self.count
 
     def reached(self, tokens: int, budget: Budget, fixed: int = 0) -> bool:
         """Tell whether a size has reached the limit."""

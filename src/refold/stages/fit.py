@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from refold.core.messages import Message, Note, Patch, Text
-from refold.core.policy import Pure
 from refold.salience.features import noticed
 from refold.stages.account import account_in, need_of
 from refold.stages.carried import digests_in, is_digest, words_of
@@ -32,7 +32,7 @@ __all__ = ["Fit", "unshrinkable"]
 ROUNDS = 5  # of shrinking and writing the digest, until both fit together
 
 
-class Fit(Pure, frozen=True):
+class Fit(Struct, frozen=True):
     """Old output becomes pointers, then old batches leave, then what is left is cut; users' words go last.
 
     `newest` is the share of the goal that the newest text has verbatim while it can; `users` the share that users'
@@ -40,6 +40,8 @@ class Fit(Pure, frozen=True):
     sentence is not made. Where somebody can be asked, a model's account of what left stands in the digest, in 3 % of
     the goal, at most 1,200 tokens beside the digest's own.
     """
+
+    grows: ClassVar[bool] = False
 
     newest: float = 0.2
     users: float = 0.5
