@@ -59,6 +59,18 @@ class Meter:
         parts = Breakdown(view.fixed.system, view.fixed.tools, self._sums[-1])
         return Check(tokens, view.budget.input, due(request.policy, now), parts)
 
+    def largest_new(self, above: int) -> int:
+        """Return the tokens of the largest output above a size that was not answered yet, of the messages seen last."""
+        if self._request is None:
+            return 0
+        count, largest = self._request.view.counter.text, 0
+        for message in reversed(self._transcript.messages):
+            if message.role == "assistant":
+                break
+            if message.results and self._estimates.get(message.id, 0) > above:
+                largest = max(largest, *(count(result.text) for result in message.results))
+        return largest if largest > above else 0
+
     def request(self, messages: Sequence[Any], options: Options, start: tuple[Message, ...] | None = None) -> Request:
         """Resolve a request of `refold.compact` or `refold.plan` without reading or counting anything again.
 
