@@ -41,8 +41,9 @@ def put(folder, name, body):
 def run(tmp_path_factory):
     kept = tmp_path_factory.mktemp("kept") / "here"
 
-    def invoke(*args, keep=kept):
-        result = CliRunner().invoke(cli, [str(arg) for arg in ("replay", *args, "--keep", keep, "--jobs", "1")])
+    def invoke(*args, keep=kept, **given):
+        command = [str(arg) for arg in ("replay", *args, "--keep", keep, "--jobs", "1")]
+        result = CliRunner().invoke(cli, command, **given)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result
@@ -161,3 +162,16 @@ def test_without_what_draws_pictures_the_run_ends_before_any_work_and_names_it(r
     assert "refold[plots]" in result.stderr
     assert not run.kept.exists()
     assert "--plots" in run(path, "--png").stderr
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140])
+def test_a_narrow_terminal_gets_wide_tables_in_blocks_of_columns(run, tmp_path, columns):
+    path = put(tmp_path, "a.json", tools())
+    env = {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": str(columns)}
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", run(path, "-w", "8k", env=env).stdout)
+    assert max(map(len, shown.splitlines())) <= columns
+    assert "…" not in shown
+    blocks = sum("US$ in all" in line for line in shown.splitlines())
+    assert (blocks > 1) is (columns < 100)
+    for name in ("claude-code", "neurolink", "opal", "refold", "vibe", "wolffish"):
+        assert name in shown

@@ -92,7 +92,7 @@ def long(path):
 def test_what_each_policy_would_have_cost_stands_under_the_bill(run, tmp_path):
     result = run("cost", long(tmp_path / "s.jsonl"), "-w", "20k", "-p", "opal", "-p", "refold")
     assert result.exit_code == 0
-    table = result.output.split("What each policy would have cost\n")[1].splitlines()
+    table = result.output.split("What each policy would have cost, in US$\n")[1].splitlines()
     assert [line.split()[0] for line in table[1:5]] == ["as", "none", "opal", "refold"]
     told = json.loads(run("cost", tmp_path / "s.jsonl", "-w", "20k", "-p", "opal", "--json").output)["policies"]
     none, opal = told

@@ -214,19 +214,16 @@ def _policies(runs: Sequence[Run], found: Explained) -> None:
         return
     least = min(run.bill for run in runs)
     paid = found.bill.spent.dollars
-    rows = [("as recorded", _usd(paid), f"{paid / runs[0].bill - 1:+.1%}" if runs[0].bill else "", *[""] * 6)]
+    change = f"{paid / runs[0].bill - 1:+.1%}" if runs[0].bill else ""
+    rows = [("as recorded", _usd(paid), change, "", "", "", "")]
     rows += [
         (run.policy, _usd(run.bill), f"{_change(run, runs):+.1%}", show.number(len(run.compactions)),
-         show.number(run.summaries), _usd(run.summary), show.number(run.refetches), _usd(run.refetch),
-         show.number(run.over))
+         _times(run.summary, run.summaries), _times(run.refetch, run.refetches), show.number(run.over))
         for run in runs
     ]  # fmt: skip
-    heads = (
-        *("*policy", ">US$", ">against none", ">compactions", ">summaries", ">US$ of them", ">reads again"),
-        *(">US$ of them", ">too long"),
-    )
+    heads = ("*policy", ">US$", ">change", ">compactions", ">summaries", ">read again", ">too long")
     styles = ["", *("bold green" if run.bill == least else "" for run in runs)]
-    show.table(heads, rows, title="What each policy would have cost", styles=styles)
+    show.table(heads, rows, title="What each policy would have cost, in US$", styles=styles)
 
 
 def _check(found: Explained) -> None:
@@ -280,6 +277,10 @@ def _many(found: Sequence[tuple[Conversation, Tariff, Explained]]) -> None:
 
 def _usd(dollars: float) -> str:
     return f"{dollars:,.4f}" if abs(dollars) < 1 else f"{dollars:,.2f}"
+
+
+def _times(dollars: float, count: int) -> str:
+    return f"{dollars:,.2f} ({count:,})" if count else "0"
 
 
 def _percent(part: float, whole: float) -> str:

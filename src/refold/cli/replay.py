@@ -10,13 +10,14 @@ from refold.cli import options
 from refold.cli.cost import given, priced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from refold.replay.many import Job, Settings
     from refold.replay.run import Run
     from refold.replay.tables import Table
 
 ALL = "all"
+GAP = 2  # blanks between two columns
 
 
 @click.command("replay")
@@ -165,8 +166,28 @@ def _shown(found: list[list[Run]], *, as_json: bool) -> None:
 
 
 def _print(table: Table) -> None:
+    """Print a table, in as many blocks of columns as the terminal needs."""
     from refold.cli import show
 
-    heads = ["*", *(head if table.words else f">{head}" for head in table.heads)]
-    rows = [(line.name, *(f"{'★ ' if cell.best else ''}{cell.said}" for cell in line.cells)) for line in table.lines]
-    show.table(heads, rows, title=table.title)
+    console = show.terminal()
+    first = max(len(line.name) for line in table.lines)
+    cells = [[f"{'★ ' if cell.best else ''}{cell.said}" for cell in line.cells] for line in table.lines]
+    widths = [max(map(len, column)) for column in zip(table.heads, *cells, strict=True)]
+    whole = sum(widths) + GAP * len(widths)
+    narrow = console.is_terminal and not table.words  # words wrap
+    room = console.width - first - GAP - 1 if narrow else whole
+    for number, (start, stop) in enumerate(_blocks(widths, room)):
+        heads = ["", *(f"{'*' if table.words else '>'}{head}" for head in table.heads[start:stop])]
+        rows = [(line.name, *some[start:stop]) for line, some in zip(table.lines, cells, strict=True)]
+        show.table(heads, rows, title="" if number else table.title)
+
+
+def _blocks(widths: Sequence[int], room: int) -> list[tuple[int, int]]:
+    """Return columns as ranges that fit a room, one column at least."""
+    found, start, taken = [], 0, 0
+    for place, width in enumerate(widths):
+        taken += width + GAP
+        if taken > room and place > start:
+            found.append((start, place))
+            start, taken = place, width + GAP
+    return [*found, (start, len(widths))]

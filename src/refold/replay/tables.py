@@ -89,7 +89,7 @@ NAMES: dict[str, tuple[str, int]] = {
     "planted_once": ("planted, cycle 1", 1),
     "planted": ("planted, cycle 5", 1),
     "own": ("own, cycle 5", 1),
-    "drift": ("recall 5 / once", 1),
+    "drift": ("recall 5 / once", 0),
 }
 LIMITS = {"certified": "certified bound", "oracle": "oracle", "recency": "newest text", "random": "by chance"}
 PLAIN = frozenset({"density"})  # not a share
