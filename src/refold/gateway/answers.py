@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["Reading", "prelude"]
 
 LARGEST = 64 * 1024 * 1024  # bytes of an answer that are kept to be read
+LAST = 16  # lines at the end of a piece that are looked at: what ends a stream stands there, whatever follows it
+FIRST = 1_024  # bytes at the start of a stream that are looked at: Anthropic says there what it read
 SPEAKING = (b'"usage', b"error", b"_exceeded", b'"length"', b"max_tokens", b"MAX_TOKENS")  # of lines that may matter
 PRELUDE = (b"response.created", b"response.in_progress", b"response.queued")  # events that say nothing yet
 _decode = msgspec.json.Decoder().decode
@@ -24,8 +26,8 @@ _decode = msgspec.json.Decoder().decode
 class Reading:
     """Is shown the pieces of one answer and knows at the end what it reported.
 
-    `streaming` answers are lines of events, of which only those that speak of usage or of an end are parsed; others
-    are one JSON body.
+    `streaming` answers are lines of events, of which only those that speak of usage or of an end are parsed, and only
+    where such stand, at the beginning and the end of what arrives at once; others are one JSON body.
     """
 
     def __init__(self, headers: Mapping[str, str]) -> None:
@@ -35,6 +37,7 @@ class Reading:
         self._packed = bool(encoded)
         self._pieces: list[bytes] = []
         self._line = b""
+        self._new = True
         self._size = 0
         self._usage: dict[str, Any] = {}
         self._ends: dict[str, Any] = {}
@@ -54,7 +57,11 @@ class Reading:
             cut = piece.rfind(b"\n") + 1
             self._line = piece[cut:]
             if cut:
-                self._events(piece, cut)
+                last = _last(piece, cut)
+                if self._new:
+                    self._new = False
+                    self._events(piece, 0, min(last, FIRST))
+                self._events(piece, last, cut)
         elif self._size < LARGEST:
             self._pieces.append(piece)
             self._size += len(piece)
@@ -69,7 +76,7 @@ class Reading:
         if self.streaming:
             if self._line:
                 line, self._line = self._line + b"\n", b""
-                self._events(line, len(line))
+                self._events(line, 0, len(line))
             return {**self._ends, **({"usage": self._usage} if self._usage else {})}
         try:
             held = _decode(self.text)
@@ -88,11 +95,11 @@ class Reading:
         except UsageError:
             return None
 
-    def _events(self, piece: bytes, stop: int) -> None:
+    def _events(self, piece: bytes, begin: int, stop: int) -> None:
         """Read the lines that speak of what matters, which are few."""
         lines = set()
         for mark in SPEAKING:
-            at = piece.find(mark, 0, stop)
+            at = piece.find(mark, begin, stop)
             while at >= 0:
                 start, end = piece.rfind(b"\n", 0, at) + 1, piece.find(b"\n", at)
                 lines.add((start, end))
@@ -121,6 +128,15 @@ class Reading:
         for key in ("error", "choices", "candidates", "incomplete_details"):
             if place.get(key):
                 self._ends[key] = place[key]
+
+
+def _last(piece: bytes, stop: int) -> int:
+    """Return where the last lines begin of a piece whose last line ends before `stop`."""
+    for _ in range(LAST):
+        stop = piece.rfind(b"\n", 0, stop - 1) + 1
+        if not stop:
+            break
+    return stop
 
 
 def prelude(text: bytes) -> bool:

@@ -51,8 +51,11 @@ class Opened(Struct):
 
     def get(self, *keys: str) -> Any:
         """Return the value at the first of several keys that is there."""
-        found = next((raw for key in keys if (raw := self.raw(key)) is not None), None)
-        return None if found is None else native(found)
+        for key in keys:
+            found = self.raw(key)
+            if found is not None:
+                return native(found)
+        return None
 
 
 def opened(body: bytes, key: str) -> Opened | None:

@@ -65,6 +65,9 @@ class _Answer:
             self._connection.close()
             self._connection = None
 
+    def __del__(self) -> None:  # whoever was cancelled in between has closed nothing
+        self.close()
+
     def _ended(self) -> None:
         connection, self._connection = self._connection, None
         if connection is None:

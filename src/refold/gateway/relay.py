@@ -64,8 +64,9 @@ async def relay(
     answer: Answer,
     headers: Iterable[tuple[bytes, bytes]],
     seen: Callable[[bytes], None] | None = None,
+    first: bytes = b"",
 ) -> None:
-    """Send an answer on as it comes; `seen` is shown every piece.
+    """Send an answer on as it comes; `seen` is shown every piece, `first` is what was read of it already.
 
     Raises:
         Cut: upstream broke off; the client's connection must not end as if the answer were whole.
@@ -73,11 +74,15 @@ async def relay(
     await send({"type": "http.response.start", "status": answer.status, "headers": list(headers)})
     content = answer.content
     try:
-        while not content.at_eof():
-            chunk = await content.readany()
-            if seen is not None:
-                seen(chunk)
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        piece = first
+        while True:
+            more = not content.at_eof()
+            if piece and seen is not None:
+                seen(piece)
+            if piece or not more:
+                await send({"type": "http.response.body", "body": piece, "more_body": more})
+            if not more:
+                return
+            piece = await content.readany()
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise Cut(type(error).__name__) from None
-    await send({"type": "http.response.body", "body": b""})

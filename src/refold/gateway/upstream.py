@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -106,15 +107,23 @@ class Upstream:
 
 def to_upstream(headers: Headers) -> Headers:
     """Return a client's headers as upstream gets them: without those of one hop, and without ours."""
-    dropped = {token.strip() for name, value in headers if name == b"connection" for token in value.lower().split(b",")}
     out: Headers = []
-    for name, value in headers:
-        if name in HOP or name.startswith(OURS) or name in dropped:
-            continue
-        if name == b"accept-encoding":
-            value = b", ".join(ENCODINGS.findall(value)) or b"identity"
-        out.append((name, value))
-    return out
+    named: set[bytes] = set()
+    for header in headers:
+        name = header[0]
+        if name in HOP:
+            if name == b"connection":
+                named.update(token.strip() for token in header[1].lower().split(b","))
+        elif name == b"accept-encoding":
+            out.append((name, _encodings(header[1])))
+        elif not name.startswith(OURS):
+            out.append(header)
+    return [header for header in out if header[0] not in named] if named else out
+
+
+@lru_cache(64)
+def _encodings(accepted: bytes) -> bytes:
+    return b", ".join(ENCODINGS.findall(accepted)) or b"identity"
 
 
 def from_upstream(answer: Answer) -> Headers:

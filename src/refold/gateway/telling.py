@@ -1,0 +1,56 @@
+"""What the gateway says of an exchange: in headers to the client, and to a span."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from refold.gateway.exchange import Ready
+    from refold.gateway.http import Headers
+    from refold.gateway.tracks import Track
+
+__all__ = ["told", "traced"]
+
+
+def told(ready: Ready) -> Headers:
+    """Return the headers that say what the gateway did; every value is of its own making."""
+    out = [_header("done", ready.done)]
+    if ready.reason:
+        out.append(_header("reason", ready.reason))
+    if ready.failed:
+        out.append(_header("failed", ready.failed))
+    if ready.target is not None:
+        out.append(_header("conversation", ready.target.track.id))
+        out += [_header(name, value) for name, value in _planned(ready.target.track).items()]
+    return out
+
+
+def traced(ready: Ready, status: int, tell: Callable[[str, Any], None]) -> None:
+    """Tell a span of an exchange; never any text."""
+    tell("http.response.status_code", status)
+    tell("refold.done", ready.done)
+    if ready.target is None:
+        return
+    tell("name", f"chat {ready.target.model}")
+    tell("gen_ai.request.model", ready.target.model)
+    tell("gen_ai.conversation.id", ready.target.track.id)
+    if ready.usage is not None:
+        tell("gen_ai.usage.input_tokens", ready.usage.prompt)
+        tell("gen_ai.usage.output_tokens", ready.usage.completion)
+
+
+def _planned(track: Track) -> dict[str, Any]:
+    plan = track.plans[-1] if track.plans else track.shadow
+    if plan is None:
+        return {}
+    sizes = plan.sizes
+    out = {"plan": plan.id, "policy": plan.policy, "tokens-before": sizes.before, "tokens-after": sizes.after}
+    return out if track.plans else {f"shadow-{name}": value for name, value in out.items()}
+
+
+@lru_cache(4_096)
+def _header(name: str, value: str | int) -> tuple[bytes, bytes]:
+    return b"x-refold-" + name.encode(), str(value).encode("latin-1", "replace")
