@@ -3,9 +3,17 @@ import copy
 import pytest
 
 import refold
-from refold import policies
+from refold import formats, policies
 from refold.core.events import CompactionApplied, CompactionFailed, CompactionStarted
-from refold.errors import BadMessages, SessionNotFound, SummaryRefused, UnknownFormat, UsageError, WriteConflict
+from refold.errors import (
+    BadMessages,
+    SessionNotFound,
+    StalePlan,
+    SummaryRefused,
+    UnknownFormat,
+    UsageError,
+    WriteConflict,
+)
 from refold.sessions import Compacted, MemoryStore, Session, UsageReported
 from tests.sessions.talks import answer, exchange, session, summarize, talk, user
 
@@ -36,6 +44,51 @@ def test_a_session_opened_again_shows_the_same(store):
     assert again.ids == opened.ids
     assert again.plans == opened.plans
     assert again.check() == opened.check()
+
+
+def test_two_that_begin_the_same_session_at_once_collide_and_damage_nothing(store):
+    one, other = (Session(store, "x", format="openai-chat", window=100_000) for _ in range(2))
+    one.append([user("mine")])
+    with pytest.raises(WriteConflict):
+        other.append([user("theirs")])
+    other.refresh()
+    other.append([user("theirs")])
+    one.refresh()
+    assert one.messages == other.messages == [user("mine"), user("theirs")]
+    assert Session(store, "x").messages == one.messages
+
+
+def test_a_plan_is_what_a_compaction_would_do_and_changes_nothing(store):
+    opened = session(store)
+    opened.append(talk(30))
+    before = opened.view()
+    planned = opened.plan(summarize=summarize)
+    assert (opened.view(), opened.plans) == (before, ())
+    assert opened.compact(summarize=summarize).plan == planned
+    again = opened.plan(force=True, summarize=summarize)
+    assert again == opened.compact(force=True, summarize=summarize).plan
+
+
+def test_a_plan_made_elsewhere_is_adopted_and_one_for_other_messages_is_not(store):
+    opened = session(store)
+    opened.append(talk(30))
+    result = refold.compact(opened.messages, policy="opal", window=4_000, force=True, summarize=summarize)
+    done = opened.adopt(result.plan)
+    assert (done.compacted, done.plan, opened.plans) == (True, result.plan, (result.plan,))
+    assert opened.view() == result.messages
+    assert session(store, opened.id).view() == result.messages
+    other = session(store)
+    other.append([user("something else"), *talk(30)])
+    with pytest.raises(StalePlan):
+        other.adopt(result.plan)
+    assert other.plans == ()
+
+
+def test_what_is_shown_is_the_view_with_ids_and_notes(store):
+    opened = compacted(store)
+    shape = formats.find(opened.format)
+    assert formats.assemble(shape, opened.shown) == opened.view()
+    assert any(message.note is not None for message in opened.shown)
 
 
 @pytest.mark.parametrize("policy", policies.names())

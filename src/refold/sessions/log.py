@@ -63,9 +63,9 @@ class Log:
             self.store.create(self.session, format)
             self.refresh()
 
-    def append(self, messages: Sequence[Received], natives: Sequence[Any]) -> None:
-        """Append messages; `natives` are their native objects."""
-        head = self.store.append(self.session, messages, self.state.tip)
+    def append(self, messages: Sequence[Received], natives: Sequence[Any], after: MessageId) -> None:
+        """Append messages that follow the one with the id `after`; `natives` are their native objects."""
+        head = self.store.append(self.session, messages, after)
         self.natives.update(zip((message.id for message in messages), natives, strict=True))
         self._wrote(head, Appended(tuple(message.id for message in messages)))
 

@@ -9,40 +9,38 @@ from msgspec.structs import asdict, replace
 from refold import api, formats, policies
 from refold.core.budget import Budget, Usage
 from refold.core.events import CompactionApplied, CompactionFailed, notify
-from refold.errors import SessionNotFound, UsageError
-from refold.request import Options, budget_for
+from refold.errors import UsageError
+from refold.request import Options
 from refold.sessions.entries import Reported
 from refold.sessions.figures import Compacted, Compaction, ContextStats, UsageReported
 from refold.sessions.heads import leasing, new_id
-from refold.sessions.log import Log
 from refold.sessions.manual import MARKER, condensing, truncating, view_to_tag
 from refold.sessions.measures import Measures
-from refold.sessions.originals import Originals
 from refold.sessions.recalling import named, recall, search
 from refold.sessions.receiving import given, received
 from refold.sessions.retaining import retaining
-from refold.sessions.shown import Shown
-from refold.sessions.state import Billed, voided
+from refold.sessions.standing import Standing
+from refold.sessions.state import Billed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from refold.core.counting import Counter
-    from refold.core.messages import Message, MessageId
+    from refold.core.messages import MessageId
     from refold.core.plan import Plan, Tag
     from refold.core.policy import Policy
     from refold.core.view import Cause, View
     from refold.outside import Outside
     from refold.result import Check
     from refold.sessions.figures import Recalled
-    from refold.sessions.store import Head, Store
+    from refold.sessions.store import Store
 
 __all__ = ["Session"]
 
 LEASE = 900.0  # seconds a compaction may take; more than V12's time-out of one call
 
 
-class Session:
+class Session(Standing):
     """One conversation in a store: messages and plans are only ever added, and what the model sees is their fold.
 
     Native messages go in and come out; those that no plan touched are the very objects that were appended. Another
@@ -79,77 +77,13 @@ class Session:
         in_flight: bool = False,
         observers: Sequence[Callable[[Any], object]] = (),
     ) -> None:
-        self.store = store
         self.in_flight = in_flight
         self._observers = tuple(observers)
-        self._options = Options(
+        options = Options(
             format=format, policy=policies.find(policy) if isinstance(policy, str) else policy, model=model,
             window=window, budget=budget, goal=goal, system=system, tools=tools, max_output=max_output, counter=counter,
         )  # fmt: skip
-        self._log = Log(store, id or new_id())
-        if must_exist and self._log.head is None:
-            raise SessionNotFound(f"there is no session {id!r} in {store.name}: name one of those that it lists")
-        self._held = Originals()
-        self._shown = Shown()
-        self._flying: tuple[Plan, ...] = ()
-        self._stale: Reported | None = None
-        self._sent: int | None = None
-        self._measures = Measures(self._options, self.format)
-        self._follow()
-
-    # What it is
-
-    @property
-    def id(self) -> str:
-        """The session's id; a policy that renews sessions changes it (V09)."""
-        return self._log.session
-
-    @property
-    def head(self) -> Head | None:
-        """What the store says of the session; None until something was appended."""
-        return self._log.head
-
-    @property
-    def lineage(self) -> tuple[str, ...]:
-        """This session and those that it continues, the newest first."""
-        return self._log.lineage
-
-    @property
-    def format(self) -> str | None:
-        """The format of its messages, once that is known."""
-        return self._log.head.format if self._log.head else self._options.format
-
-    @property
-    def messages(self) -> list[Any]:
-        """Every native message that is not rewound, as it was appended, whatever plans did to it."""
-        return list(self._held.natives)
-
-    @property
-    def ids(self) -> tuple[MessageId, ...]:
-        """The ids of those messages."""
-        return tuple(self._log.state.ids)
-
-    @property
-    def shown(self) -> tuple[Message, ...]:
-        """What `view` returns as values: with ids and notes, and without the provider's wrapping."""
-        self._seen()
-        return tuple(self._shown.messages)
-
-    @property
-    def plans(self) -> tuple[Plan, ...]:
-        """The plans in force, oldest first."""
-        return (*self._log.state.in_force, *self._flying)
-
-    @property
-    def policy(self) -> Policy:
-        """The policy that compacts it."""
-        assert not isinstance(self._options.policy, str)
-        return self._options.policy
-
-    @property
-    def context_window(self) -> int:
-        """The whole window, in tokens."""
-        return budget_for(self.policy, self._options).window
+        super().__init__(store, id, options, must_exist=must_exist)
 
     def configure(self, **settings: Any) -> None:
         """Change settings from now on: policy, model, window, budget, goal, system, tools, max_output, counter."""
@@ -181,7 +115,7 @@ class Session:
         longer = formats.read(format, [*self._held.natives, *natives], self._held.transcript)
         fresh = longer.messages[len(self._held.natives) :]
         self._log.begin(format.name)
-        self._log.append(received(fresh, written), natives)
+        self._log.append(received(fresh, written), natives, self._held.transcript.tip)
         self._held.grow(self._log, longer, natives)
         return tuple(message.id for message in fresh)
 
@@ -196,8 +130,12 @@ class Session:
         return self._measures.shown.check(self._seen(), usage=self._usage())
 
     def needs_compaction(self) -> bool:
-        """Tell whether compaction is due; False for an empty session (N19)."""
-        return bool(self._held.natives) and self.check().due
+        """Tell whether compaction is due, or new output too large for the policy; False for an empty session (N19)."""
+        if not self._held.natives:
+            return False
+        check = self.check()
+        wakes = self.policy.wakes(Budget(check.limit))
+        return check.due or bool(wakes and self._measures.shown.largest_new(wakes))
 
     def report(self, usage: Usage | Mapping[str, Any]) -> Billed:
         """Keep a provider's usage report on the view that was sent last; return what all calls were billed."""
@@ -213,11 +151,6 @@ class Session:
         window = self.context_window
         notify(self._observers, UsageReported(self.id, value.prompt, value.completion, billed, window))  # type: ignore[arg-type]
         return billed
-
-    @property
-    def billed(self) -> Billed:
-        """What all calls were billed together (O01)."""
-        return self._log.state.billed
 
     def get_context_stats(self) -> ContextStats | None:
         """Return how full the context is; None for a session without messages (N19)."""
@@ -360,24 +293,6 @@ class Session:
     def search(self, query: str, limit: int = 20) -> tuple[Recalled, ...]:
         """Return the originals of this conversation that hold all words of a query, newest first."""
         return search(self.store, query, self.lineage, limit)
-
-    def _seen(self) -> list[Any]:
-        if not self._held.natives:
-            return []
-        return self._shown.follow(formats.find(self.format or ""), self._held.transcript, self.plans)
-
-    def _usage(self) -> Usage | None:
-        last = self._log.state.usage
-        if last is None or last is self._stale:
-            return None
-        return Usage(last.prompt, last.completion, last.cached, last.covers)
-
-    def _follow(self) -> None:
-        self._held.follow(self._log)
-        self._flying = tuple(plan for plan in self._flying if plan.base.length <= len(self._held.natives))
-
-    def _plans_for_request(self) -> tuple[Plan, ...]:
-        return voided(self.plans, self._log.state.ids)
 
     def _view(self) -> View:
         options = replace(self._options, format=self.format, plans=self._plans_for_request())

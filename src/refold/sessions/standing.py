@@ -1,0 +1,119 @@
+"""Where a session stands: what it holds and what it shows, to be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from refold import formats
+from refold.core.budget import Usage
+from refold.errors import SessionNotFound
+from refold.request import budget_for
+from refold.sessions.heads import new_id
+from refold.sessions.log import Log
+from refold.sessions.measures import Measures
+from refold.sessions.originals import Originals
+from refold.sessions.shown import Shown
+from refold.sessions.state import Billed, voided
+
+if TYPE_CHECKING:
+    from refold.core.messages import Message, MessageId
+    from refold.core.plan import Plan
+    from refold.core.policy import Policy
+    from refold.request import Options
+    from refold.sessions.entries import Reported
+    from refold.sessions.store import Head, Store
+
+__all__ = ["Standing"]
+
+
+class Standing:
+    """The part of a `Session` that is read."""
+
+    def __init__(self, store: Store, id: str | None, options: Options, *, must_exist: bool) -> None:
+        self.store = store
+        self._options = options
+        self._log = Log(store, id or new_id())
+        if must_exist and self._log.head is None:
+            raise SessionNotFound(f"there is no session {id!r} in {store.name}: name one of those that it lists")
+        self._held = Originals()
+        self._shown = Shown()
+        self._flying: tuple[Plan, ...] = ()
+        self._stale: Reported | None = None
+        self._sent: int | None = None
+        self._measures = Measures(self._options, self.format)
+        self._follow()
+
+    @property
+    def id(self) -> str:
+        """The session's id; a policy that renews sessions changes it (V09)."""
+        return self._log.session
+
+    @property
+    def head(self) -> Head | None:
+        """What the store says of the session; None until something was appended."""
+        return self._log.head
+
+    @property
+    def lineage(self) -> tuple[str, ...]:
+        """This session and those that it continues, the newest first."""
+        return self._log.lineage
+
+    @property
+    def format(self) -> str | None:
+        """The format of its messages, once that is known."""
+        return self._log.head.format if self._log.head else self._options.format
+
+    @property
+    def messages(self) -> list[Any]:
+        """Every native message that is not rewound, as it was appended, whatever plans did to it."""
+        return list(self._held.natives)
+
+    @property
+    def ids(self) -> tuple[MessageId, ...]:
+        """The ids of those messages."""
+        return tuple(self._log.state.ids)
+
+    @property
+    def shown(self) -> tuple[Message, ...]:
+        """What `view` returns as values: with ids and notes, and without the provider's wrapping."""
+        self._seen()
+        return tuple(self._shown.messages)
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans in force, oldest first."""
+        return (*self._log.state.in_force, *self._flying)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that compacts it."""
+        assert not isinstance(self._options.policy, str)
+        return self._options.policy
+
+    @property
+    def context_window(self) -> int:
+        """The whole window, in tokens."""
+        return budget_for(self.policy, self._options).window
+
+    @property
+    def billed(self) -> Billed:
+        """What all calls were billed together (O01)."""
+        return self._log.state.billed
+
+    def _seen(self) -> list[Any]:
+        if not self._held.natives:
+            return []
+        return self._shown.follow(formats.find(self.format or ""), self._held.transcript, self.plans)
+
+    def _usage(self) -> Usage | None:
+        last = self._log.state.usage
+        if last is None or last is self._stale:
+            return None
+        return Usage(last.prompt, last.completion, last.cached, last.covers)
+
+    def _follow(self) -> None:
+        self._held.follow(self._log)
+        self._flying = tuple(plan for plan in self._flying if plan.base.length <= len(self._held.natives))
+
+    def _plans_for_request(self) -> tuple[Plan, ...]:
+        return voided(self.plans, self._log.state.ids)
