@@ -88,6 +88,12 @@ def test_a_conversation_without_tool_calls_and_usage_is_replayed(run, tmp_path):
     assert "summaries" in table(result.output, "Cost: 1 conversation, 24 calls")
 
 
+def test_doing_nothing_can_be_replayed_alone(run, tmp_path):
+    result = run(put(tmp_path, "a.json", tools()), "-w", "8k", "-p", "none", "--out", tmp_path / "r.html")
+    assert result.exit_code == 0
+    assert list(table(result.output, "Cost: 1 conversation, 48 calls")["peak"]) == ["none"]
+
+
 def test_one_too_short_to_cut_is_priced_and_not_judged(run, tmp_path):
     result = run(put(tmp_path, "a.json", words(3, big=10)), "-w", "8k", "-p", "opal")
     assert result.exit_code == 0

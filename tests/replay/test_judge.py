@@ -141,3 +141,10 @@ def test_the_oracle_is_at_least_every_floor_and_at_most_the_certified_bound():
     assert 0 < found.oracle <= found.certified <= 1
     assert found.oracle >= max(found.recency, found.random)
     assert bounds(needed, history, 10**6).recency == 1
+
+
+def test_long_lines_are_chosen_in_pieces():
+    row = ", ".join(f'"name_{number}": {number}' for number in range(2_000))
+    history = talk("a: x | read(f.json) as c1", f"t: c1 = {row}").messages
+    needed = {f"name_{number}": 1.0 for number in (3, 700, 1_900)}
+    assert bounds(needed, history, 500).oracle == 1

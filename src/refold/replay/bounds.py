@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ __all__ = ["Bounds", "bounds"]
 
 CHARS = 4  # characters a token, unless it is told
 PRIME = 2_147_483_629  # steps through the segments of the random floor, the same every time
+LONG = re.compile(r"(?s).{1,480}(?=[\s,;]|$)|.{1,480}")
 PREFIXES = 8  # of the greedy choice, from which a bound is taken; the lowest holds
 
 
@@ -67,8 +69,13 @@ def bounds(needed: Mapping[str, float], history: Sequence[Message], budget: int,
 
 @once
 def _pieces(message: Message) -> tuple[_Piece, ...]:
-    """Return the segments of a message, by their characters."""
-    return tuple(_Piece(len(piece), atoms_of(piece)) for text in texts(message) for piece in split(text))
+    """Return the segments of a message, by their characters; long lines, as of JSON, in pieces that end at a blank."""
+    return tuple(
+        _Piece(len(piece), atoms_of(piece))
+        for text in texts(message)
+        for run in split(text)
+        for piece in LONG.findall(run)
+    )
 
 
 def _worth(atoms: frozenset[str], needed: Mapping[str, float]) -> float:

@@ -111,7 +111,8 @@ def tables(conversations: Sequence[Sequence[Run]]) -> list[Table]:
     if any(row.quality for row in judged):
         note = "At the same calls for all, from the first compaction of any policy on; sizes differ."
         made.append(_figures("Kept of what the rest needed", note, judged, [row.quality for row in judged]))
-    if sizes := sizes_of(conversations):
+    sizes = sizes_of(conversations) if judged else []
+    if sizes:
         made.append(_recall(judged, limits_of(conversations), sizes))
     for size in sizes:
         held = [row.held.get(size, {}) for row in judged]
@@ -161,7 +162,7 @@ def _recall(rows: Sequence[Row], limits: dict[str, dict[str, Figure]], sizes: Se
         ))
         for name in names
     ]  # fmt: skip
-    note = "No choice of text can keep more than the bound; a choice that knows the rest keeps what the oracle keeps."
+    note = "No choice of segments keeps more than the bound; the oracle chooses them knowing the rest."
     return Table("Recall at equal size", note, tuple(map(_size, sizes)), tuple(lines))
 
 
