@@ -70,12 +70,8 @@ def bounds(needed: Mapping[str, float], history: Sequence[Message], budget: int,
 @once
 def _pieces(message: Message) -> tuple[_Piece, ...]:
     """Return the segments of a message, by their characters; long lines, as of JSON, in pieces that end at a blank."""
-    return tuple(
-        _Piece(len(piece), atoms_of(piece))
-        for text in texts(message)
-        for run in split(text)
-        for piece in LONG.findall(run)
-    )
+    runs = (run for text in texts(message) for run in split(text))
+    return tuple(_Piece(len(piece), atoms_of(piece)) for run in runs for piece in LONG.findall(run))
 
 
 def _worth(atoms: frozenset[str], needed: Mapping[str, float]) -> float:

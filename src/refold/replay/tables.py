@@ -54,6 +54,7 @@ class _Measure(Struct, frozen=True):
     better: int = 0
 
 
+LONGER = 0.15  # of a run whose agent saw less, as has been measured for masked output
 COST = (
     _Measure("compactions", lambda row: row.compactions, lambda row: f"{row.compactions:,}"),
     _Measure("mean context", lambda row: row.mean, lambda row: f"{row.mean:,}", -1),
@@ -65,6 +66,7 @@ COST = (
     _Measure("US$ read again", lambda row: row.refetch, lambda row: f"{row.refetch:,.2f}", -1),
     _Measure("US$ in all", lambda row: row.bill, lambda row: f"{row.bill:,.2f}", -1),
     _Measure(f"against {NONE}", lambda row: row.change.value, lambda row: _said(row.change, sign=True), -1),
+    _Measure(f"if {LONGER:.0%} longer", lambda row: row.change.value, lambda row: _longer(row)),
     _Measure("US$ cache damage", lambda row: row.damage, lambda row: f"{row.damage:,.2f}", -1),
     _Measure("calls too long", lambda row: row.over, lambda row: f"{row.over:,}"),
     _Measure("rules broken", lambda row: row.broken, lambda row: f"{row.broken:,}"),
@@ -197,6 +199,11 @@ def _best(values: Sequence[float | None], better: int) -> list[bool]:
     best = max(known) if better > 0 else min(known)
     marked = known.count(best) * 2 < max(len(known), 3)
     return [marked and value is not None and value == best for value in values]
+
+
+def _longer(row: Row) -> str:
+    """Return the change of the bill if the agent took more calls for the same after compactions."""
+    return f"{100 * ((1 + row.change.value) * (1 + LONGER) - 1):+.1f}%" if row.compactions else ""
 
 
 def _said(figure: Figure | None, *, sign: bool = False, plain: bool = False) -> str:
