@@ -66,7 +66,7 @@ COST = (
     _Measure("US$ read again", lambda row: row.refetch, lambda row: f"{row.refetch:,.2f}", -1),
     _Measure("US$ in all", lambda row: row.bill, lambda row: f"{row.bill:,.2f}", -1),
     _Measure(f"against {NONE}", lambda row: row.change.value, lambda row: _said(row.change, sign=True), -1),
-    _Measure(f"if {LONGER:.0%} longer", lambda row: row.change.value, lambda row: _longer(row)),
+    _Measure(f"if {LONGER:.0%} longer", lambda row: row.change.value, lambda row: _longer(row)),  # noqa: PLW0108 - stands below
     _Measure("US$ cache damage", lambda row: row.damage, lambda row: f"{row.damage:,.2f}", -1),
     _Measure("calls too long", lambda row: row.over, lambda row: f"{row.over:,}"),
     _Measure("rules broken", lambda row: row.broken, lambda row: f"{row.broken:,}"),
