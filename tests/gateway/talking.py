@@ -109,7 +109,11 @@ class Responses:
         }
         raw = create(**arguments, max_output_tokens=800, stream=self.streaming)
         if self.streaming:
-            made = [event.response for event in raw.parse() if event.type == "response.completed"][-1]
+            events = list(raw.parse())
+            for event in events:
+                if event.type == "error":
+                    raise openai.OpenAIError(event.message)
+            made = [event.response for event in events if event.type == "response.completed"][-1]
         else:
             made = raw.parse()
         self.messages += [item.model_dump(exclude_none=True) for item in made.output]

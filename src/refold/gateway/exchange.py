@@ -16,10 +16,11 @@ from refold.gateway.answers import Reading, prelude
 from refold.gateway.body import spliced
 from refold.gateway.http import Refusal
 from refold.gateway.planning import REPAIR, Failed, Target
-from refold.gateway.reading import most, reported, write
-from refold.gateway.recall.carrying import Carrying, Recalls, recalls
+from refold.gateway.reading import grown, most, reported, write
+from refold.gateway.recall.carrying import Carrying, Overflowed, Recalls, recalls
 from refold.gateway.relay import relay
 from refold.gateway.spans import span
+from refold.gateway.telling import told, traced
 from refold.gateway.tracks import Busy
 from refold.gateway.upstream import from_upstream, to_upstream
 from refold.limits.overflow import classify_error, classify_response
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from refold.gateway.http import Headers, Send
     from refold.gateway.metrics import Metrics
     from refold.gateway.planning import Planner
+    from refold.gateway.pool import Answer
     from refold.gateway.settings import Settings
     from refold.gateway.tracks import Reported, Track, Tracks
     from refold.gateway.upstream import Upstream
@@ -94,7 +96,7 @@ class Exchanges:
         with span(exchange.route.dialect.provider) as tell:
             await self._run(exchange, send, begun, tell)
 
-    async def _run(self, exchange: Exchange, send: Send, begun: float, tell: Callable[[str, Any], None]) -> None:
+    async def _run(self, exchange: Exchange, send: Send, begun: float, tell: Callable[[str, Any], None] | None) -> None:
         ready = await self.ready(exchange)
         self._metrics.added.observe(time.perf_counter() - begun)
         answer = await self._send(exchange, ready)
@@ -112,7 +114,8 @@ class Exchanges:
             answer.close()  # and not released: what nobody reads any more is not drained
             if ready.target is not None:
                 self._tracks.resized(ready.target.track)
-            _traced(ready, answer.status, tell)
+            if tell is not None:
+                traced(ready, answer.status, tell)
 
     async def ready(self, exchange: Exchange) -> Ready:
         """Make a request ready: as it came, or with its messages under the plans in force.
@@ -167,7 +170,9 @@ class Exchanges:
             top = most(track, target.dialect)
             if self._settings.repair and exchange.route.kind == "chat":
                 await self._repaired(target, ready)
-            if exchange.route.kind == "chat" and (top is None or top >= target.bound.trigger or track.full):
+            if exchange.route.kind == "chat" and (
+                top is None or top >= target.bound.trigger or track.full or grown(track, target.bound)
+            ):
                 try:
                     ready.reason = await self._planner.look(target)
                 except (Failed, StoreError) as failed:
@@ -180,6 +185,7 @@ class Exchanges:
                 ready.plain, ready.done = True, "compacted"
                 _write(exchange, ready, target)
             ready.reported = reported(track)
+            track.sent = len(track.body.raws)
         return ready
 
     async def _repaired(self, target: Target, ready: Ready) -> None:
@@ -193,9 +199,7 @@ class Exchanges:
         except (Failed, StoreError) as failed:
             ready.failed = str(failed) if isinstance(failed, Failed) else "store"
 
-    async def _again(
-        self, exchange: Exchange, ready: Ready, answer: aiohttp.ClientResponse, first: bytes
-    ) -> Ready | None:
+    async def _again(self, exchange: Exchange, ready: Ready, answer: Answer, first: bytes) -> Ready | None:
         """Return the request made shorter where the provider refused it for its size, else None."""
         if answer.status == 200 and b"error" not in first:
             return None
@@ -222,7 +226,7 @@ class Exchanges:
         self._metrics.retries.inc()
         return made
 
-    async def _send(self, exchange: Exchange, ready: Ready) -> aiohttp.ClientResponse:
+    async def _send(self, exchange: Exchange, ready: Ready) -> Answer:
         headers = to_upstream(exchange.headers)
         if ready.plain:
             headers = [(name, value) for name, value in headers if name != b"content-encoding"]
@@ -231,20 +235,38 @@ class Exchanges:
             headers.append((b"accept-encoding", b"identity"))
         return await self._upstream.send("POST", exchange.url, headers, ready.body)
 
-    async def _recalling(self, exchange: Exchange, ready: Ready, answer: aiohttp.ClientResponse, send: Send) -> None:
+    async def _recalling(self, exchange: Exchange, ready: Ready, answer: Answer, send: Send) -> None:
         """Carry an answer in which the recall tool may be called."""
 
-        async def again(body: bytes) -> aiohttp.ClientResponse:
+        async def again(body: bytes) -> Answer:
             return await self._send(exchange, replace(ready, body=body))
 
         assert ready.recalls is not None
         name = exchange.route.dialect.format
-        carrying = Carrying(ready.recalls, self._settings, self._metrics, send, name, again, self._told(ready))
-        self._learn(ready, await carrying.carry(answer))
+        carrying = Carrying(ready.recalls, self._settings, self._metrics, send, name, again, told(ready))
+        try:
+            self._learn(ready, await carrying.carry(answer))
+        except Overflowed as overflowed:
+            await self._anew(exchange, ready, overflowed, send)
 
-    async def _carry(self, exchange: Exchange, ready: Ready, answer: aiohttp.ClientResponse, send: Send) -> None:
+    async def _anew(self, exchange: Exchange, ready: Ready, overflowed: Overflowed, send: Send) -> None:
+        """Begin an answer anew whose rounds have outgrown the window: once, with a shorter conversation."""
+        answer, said = overflowed.answer, overflowed.body
+        try:
+            again = await self._again(exchange, ready, answer, said) if ready.done != "rescued" else None
+            if again is None:
+                answer.content.unread_data(said)
+                await relay(send, answer, [*from_upstream(answer), *told(ready)])
+                return
+            answer.close()
+            answer = await self._send(exchange, again)
+            await self._carry(exchange, again, answer, send)
+        finally:
+            answer.close()
+
+    async def _carry(self, exchange: Exchange, ready: Ready, answer: Answer, send: Send) -> None:
         reading = Reading(answer.headers)
-        headers = [*from_upstream(answer), *self._told(ready)]
+        headers = [*from_upstream(answer), *told(ready)]
         self._count(exchange, ready, answer)
         if ready.recalls is not None and answer.status == 200:
             await self._recalling(exchange, ready, answer, send)
@@ -255,17 +277,15 @@ class Exchanges:
         await relay(send, answer, headers, reading.feed)
         self._learn(ready, reading)
 
-    async def _rest(
-        self, exchange: Exchange, ready: Ready, answer: aiohttp.ClientResponse, first: bytes, send: Send
-    ) -> None:
+    async def _rest(self, exchange: Exchange, ready: Ready, answer: Answer, first: bytes, send: Send) -> None:
         """Carry an answer of which the beginning has been read already."""
         self._count(exchange, ready, answer)
         reading = Reading(answer.headers)
-        answer.content.unread_data(first)
         if ready.recalls is not None and answer.status == 200:
+            answer.content.unread_data(first)
             await self._recalling(exchange, ready, answer, send)
             return
-        await relay(send, answer, [*from_upstream(answer), *self._told(ready)], reading.feed)
+        await relay(send, answer, [*from_upstream(answer), *told(ready)], reading.feed, first)
         if answer.status == 200:
             self._learn(ready, reading)
 
@@ -282,24 +302,12 @@ class Exchanges:
         if full.kind == "context_overflow" and not target.bound.assumed:
             track.full = True
 
-    def _count(self, exchange: Exchange, ready: Ready, answer: aiohttp.ClientResponse) -> None:
+    def _count(self, exchange: Exchange, ready: Ready, answer: Answer) -> None:
         name = exchange.route.dialect.format
         self._metrics.request(name, ready.done)
         self._metrics.answer(name, answer.status)
         if ready.target is not None and ready.plain:
             self._metrics.spared(sum(plan.sizes.saved for plan in ready.target.track.plans))
-
-    def _told(self, ready: Ready) -> Headers:
-        """Return the headers that say what the gateway did; every value is of its own making."""
-        told: dict[str, Any] = {"done": ready.done}
-        if ready.reason:
-            told["reason"] = ready.reason
-        if ready.failed:
-            told["failed"] = ready.failed
-        if ready.target is not None:
-            told["conversation"] = ready.target.track.id
-            told |= _planned(ready.target.track)
-        return [(b"x-refold-" + name.encode(), str(value).encode("latin-1", "replace")) for name, value in told.items()]
 
 
 def _write(exchange: Exchange, ready: Ready, target: Target) -> None:
@@ -312,29 +320,7 @@ def _write(exchange: Exchange, ready: Ready, target: Target) -> None:
     ready.body = ready.recalls.offer.body if ready.recalls is not None else spliced(track.body, messages)
 
 
-def _traced(ready: Ready, status: int, tell: Callable[[str, Any], None]) -> None:
-    tell("http.response.status_code", status)
-    tell("refold.done", ready.done)
-    if ready.target is None:
-        return
-    tell("name", f"chat {ready.target.model}")
-    tell("gen_ai.request.model", ready.target.model)
-    tell("gen_ai.conversation.id", ready.target.track.id)
-    if ready.usage is not None:
-        tell("gen_ai.usage.input_tokens", ready.usage.prompt)
-        tell("gen_ai.usage.output_tokens", ready.usage.completion)
-
-
-def _planned(track: Track) -> dict[str, Any]:
-    plan = track.plans[-1] if track.plans else track.shadow
-    if plan is None:
-        return {}
-    sizes = plan.sizes
-    told = {"plan": plan.id, "policy": plan.policy, "tokens-before": sizes.before, "tokens-after": sizes.after}
-    return told if track.plans else {f"shadow-{name}": value for name, value in told.items()}
-
-
-async def _refused(answer: aiohttp.ClientResponse) -> bytes | None:
+async def _refused(answer: Answer) -> bytes | None:
     """Return what was read of an answer that may be a refusal for size; None where it cannot be one.
 
     A stream that has said nothing yet but that it begins may still end in an error.
@@ -354,7 +340,7 @@ async def _refused(answer: aiohttp.ClientResponse) -> bytes | None:
         raise Refusal(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
 
 
-def _error(answer: aiohttp.ClientResponse, first: bytes) -> Any:
+def _error(answer: Answer, first: bytes) -> Any:
     """Return the error that the beginning of an answer holds."""
     reading = Reading(answer.headers)
     reading.feed(first)

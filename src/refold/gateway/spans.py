@@ -16,11 +16,11 @@ PROVIDERS = {"openai": "openai", "anthropic": "anthropic", "gemini": "gcp.gemini
 
 
 @contextmanager
-def span(provider: str) -> Iterator[Callable[[str, Any], None]]:
-    """Trace one exchange; yields a function that sets an attribute ("name" is the span's own name)."""
+def span(provider: str) -> Iterator[Callable[[str, Any], None] | None]:
+    """Trace one exchange; yields a function that sets an attribute ("name" is the span's own name), or None."""
     tracer = _tracer()
     if tracer is None:
-        yield lambda name, value: None
+        yield None
         return
     from opentelemetry.trace import SpanKind, Status, StatusCode
 

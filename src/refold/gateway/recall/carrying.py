@@ -39,10 +39,11 @@ if TYPE_CHECKING:
     from refold.gateway.http import Headers, Send
     from refold.gateway.metrics import Metrics
     from refold.gateway.planning import Target
+    from refold.gateway.pool import Answer
     from refold.gateway.recall.weaver import Said, Weaver
     from refold.gateway.settings import Settings
 
-__all__ = ["Carrying", "Recalls", "recalls"]
+__all__ = ["Carrying", "Overflowed", "Recalls", "recalls"]
 
 CHARS = 4  # a token, where the provider reports none
 MARGIN = 0.02  # of the window that originals leave free
@@ -71,6 +72,15 @@ def recalls(target: Target, messages: bytes, path: str, query: str) -> Recalls |
     return Recalls(offer, originals, target.bound, track.body.get("store") is not False)
 
 
+class Overflowed(Exception):  # the conversation is made shorter, and the answer begun anew
+    """The next round does not fit, even without originals, and the client has been told nothing yet."""
+
+    def __init__(self, answer: Answer, body: bytes) -> None:
+        super().__init__(answer.status)
+        self.answer = answer
+        self.body = body
+
+
 class Carrying:
     """One answer on its way to the client, in as many rounds as the model asks for, up to `recall_rounds`.
 
@@ -79,7 +89,7 @@ class Carrying:
 
     def __init__(
         self, held: Recalls, settings: Settings, metrics: Metrics, send: Send, dialect: str,
-        again: Callable[[bytes], Awaitable[aiohttp.ClientResponse]], told: Headers,
+        again: Callable[[bytes], Awaitable[Answer]], told: Headers,
     ) -> None:  # fmt: skip
         self._held = held
         self._settings = settings
@@ -97,11 +107,12 @@ class Carrying:
         self._speaks = False
         self._fetched = 0
 
-    async def carry(self, answer: aiohttp.ClientResponse) -> Reading:
+    async def carry(self, answer: Answer) -> Reading:
         """Carry an answer, and those that follow it; return what the first one reported.
 
         Raises:
             Cut: upstream broke off.
+        Overflowed: the conversation must be made shorter first.
             Refusal: upstream cannot be reached any more, and the client has been told nothing yet.
         """
         reading = Reading(answer.headers)
@@ -121,7 +132,7 @@ class Carrying:
 
     # Whole answers
 
-    async def _whole(self, answer: aiohttp.ClientResponse, reading: Reading) -> None:
+    async def _whole(self, answer: Answer, reading: Reading) -> None:
         weaver, bodies = self._weaver, list[dict[str, Any]]()
         first = answer
         try:
@@ -152,7 +163,7 @@ class Carrying:
         finally:
             _closed(answer, first)
 
-    async def _read(self, answer: aiohttp.ClientResponse, reading: Reading) -> bytes:
+    async def _read(self, answer: Answer, reading: Reading) -> bytes:
         try:
             async for piece in answer.content.iter_any():
                 reading.feed(piece)
@@ -165,7 +176,7 @@ class Carrying:
 
     # Streams
 
-    async def _streamed(self, answer: aiohttp.ClientResponse, reading: Reading) -> None:
+    async def _streamed(self, answer: Answer, reading: Reading) -> None:
         first = answer
         try:
             while True:
@@ -186,7 +197,7 @@ class Carrying:
         finally:
             _closed(answer, first)
 
-    async def _round(self, answer: aiohttp.ClientResponse, reading: Reading) -> Said | None:
+    async def _round(self, answer: Answer, reading: Reading) -> Said | None:
         """Carry one round of a stream; return it where it waits for originals."""
         weaver = self._weaver
         unpack = unpacker(answer.headers.get("Content-Encoding", ""))
@@ -269,7 +280,7 @@ class Carrying:
 
     # What follows
 
-    async def _follow(self, said: Said) -> aiohttp.ClientResponse:
+    async def _follow(self, said: Said) -> Answer:
         """Fetch what a round asks for and send it upstream; without it where there is no room for it after all."""
         texts = await asyncio.to_thread(self._texts, said)
         self._fetched += len(texts)
@@ -281,6 +292,8 @@ class Carrying:
             answer.close()
             self._offer = before.followed([*said.turn, *self._weaver.results(said, [FULL] * len(texts))])
             answer = await self._again(self._offer.body)
+            if answer.status != 200 and not self._started and await self._overflows(answer):
+                raise Overflowed(answer, await answer.content.read())
         return answer
 
     def _texts(self, said: Said) -> list[str]:
@@ -299,9 +312,9 @@ class Carrying:
         except UsageError:
             size = len(self._offer.body) // CHARS
         free = budget.input - size - int(budget.window * MARGIN)
-        return max(min(self._settings.recall_tokens, free), 0)
+        return max(min(self._settings.recall_tokens, free // 2), 0)  # further rounds want some, too
 
-    async def _overflows(self, answer: aiohttp.ClientResponse) -> bool:
+    async def _overflows(self, answer: Answer) -> bool:
         reading = Reading(answer.headers)
         try:
             raw = await answer.content.read()
@@ -311,7 +324,7 @@ class Carrying:
         answer.content.unread_data(raw)
         return classify_error({**reading.body(), "status": answer.status}).kind == "context_overflow"
 
-    async def _refused(self, answer: aiohttp.ClientResponse) -> None:
+    async def _refused(self, answer: Answer) -> None:
         """Carry upstream's own error: as an answer where none has begun, else as an event of the stream."""
         if not self._started:
             self._out = []
@@ -352,6 +365,6 @@ def _weaver(dialect: str, *, stored: bool) -> Weaver:
             return GeminiWeaver()
 
 
-def _closed(answer: aiohttp.ClientResponse, first: aiohttp.ClientResponse) -> None:
+def _closed(answer: Answer, first: Answer) -> None:
     if answer is not first:  # whoever sent the first one closes it
         answer.close()

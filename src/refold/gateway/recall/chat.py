@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from refold.gateway.recall.tool import NAME
-from refold.gateway.recall.weaver import BREAK, GIVEN_UP, Call, Json, Said, Weaver, added
+from refold.gateway.recall.weaver import BREAK, GIVEN_UP, Call, Json, Said, Weaver, added, sound
 
 __all__ = ["ChatWeaver"]
 
@@ -112,6 +112,8 @@ class ChatWeaver(Weaver):
         ours = [place for place, call in enumerate(calls) if _name(call) == NAME]
         recalls = tuple(Call(calls[place].get("id", ""), calls[place]["function"].get("arguments")) for place in ours)
         turn = {key: value for key, value in message.items() if value is not None or key == "content"}
+        if calls:
+            turn["tool_calls"] = [_sound(call) if _name(call) == NAME else call for call in calls]
         cut = choice.get("finish_reason") not in ("tool_calls", "stop", "function_call")
         return Said([turn], recalls, len(ours) < len(calls), cut, frozenset(ours), body.get("usage") or {})
 
@@ -160,6 +162,11 @@ def _calls(message: Any) -> list[Json]:
 def _name(call: Json) -> Any:
     function = call.get("function")
     return function.get("name") if isinstance(function, dict) else None
+
+
+def _sound(call: Json) -> Json:
+    function = call["function"]
+    return {**call, "function": {**function, "arguments": sound(function.get("arguments"))}}
 
 
 def _merged(call: Json, delta: Json) -> None:

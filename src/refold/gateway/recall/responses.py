@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from refold.gateway.recall.tool import NAME
-from refold.gateway.recall.weaver import GIVEN_UP, Call, Json, Said, Weaver, added
+from refold.gateway.recall.weaver import GIVEN_UP, Call, Json, Said, Weaver, added, sound
 
 __all__ = ["ResponsesWeaver"]
 
@@ -106,6 +106,7 @@ class ResponsesWeaver(Weaver):
 
     def _turn(self, output: list[Json]) -> list[Json]:
         """Return items as they go back: of an answer that is not kept upstream, without what only the keeper knows."""
+        output = [{**item, "arguments": sound(item.get("arguments"))} if _ours(item) else item for item in output]
         if self._stored:
             return output
         known = [item for item in output if item.get("type") != "reasoning" or item.get("encrypted_content")]

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from refold.gateway.recall.originals import Asking
 
-__all__ = ["BREAK", "Call", "Json", "Said", "Weaver", "added", "asking"]
+__all__ = ["BREAK", "Call", "Json", "Said", "Weaver", "added", "asking", "sound"]
 
 Json = dict[str, Any]
 BREAK = "\n\n"  # between the words before a recall and those after it, where a dialect has one text for both
@@ -132,6 +132,16 @@ def asking(arguments: Any) -> Asking:
     query, line = arguments.get("query"), arguments.get("from_line")
     whole = isinstance(line, int | float) and not isinstance(line, bool)
     return Asking(query if isinstance(query, str) else "", max(int(line or 0), 0) if whole else 0)
+
+
+def sound(arguments: Any) -> str:
+    """Return the arguments of a call as a provider takes them back: JSON of an object, whatever the model has made."""
+    try:
+        if isinstance(arguments, str) and isinstance(msgspec.json.decode(arguments or "{}"), dict):
+            return arguments or "{}"
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        pass
+    return msgspec.json.encode({"query": asking(arguments).query}).decode()
 
 
 def _figure(value: Any) -> bool:
