@@ -131,7 +131,8 @@ def _cut(
 
 def _places(messages: Sequence[Message], sizes: Sequence[int]) -> list[int]:
     """Return the places before an assistant's message at these shares of the text."""
-    total, spent, found = min(sum(sizes), MOST), 0, []
+    total, spent = min(sum(sizes), MOST), 0
+    found: list[int] = []
     for place, message in enumerate(messages):
         due = len(found) < len(CUTS) and spent >= CUTS[len(found)] * total
         if due and message.role == "assistant" and place > 4:

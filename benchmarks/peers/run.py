@@ -34,6 +34,7 @@ from msgspec import to_builtins
 from scoring import ASKS, Run, instructed_run, run_at
 
 from refold.demo.sized import sized
+from refold.replay.bounds import bounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,9 +43,8 @@ if TYPE_CHECKING:
 
 GOALS = {"50%": 0.5, "25%": 0.25, "10%": 0.1, "15k": 15_000.0}
 FOR_15K = 60_000  # tokens that a history must have for the goal of 15k
-OURS = "refold"
 TIMEOUTS = 3  # passes without an end before a row is given up
-PATIENCE = 60.0  # seconds of processor time for the passes of one row
+PATIENCE = 45.0  # seconds of processor time for the passes of one row
 
 
 class Row:
@@ -121,6 +121,22 @@ def all_cuts(few: bool) -> list[cases.Cut]:
     return mixed[::3] if few else mixed
 
 
+def bounded(cuts: Sequence[cases.Cut]) -> dict[str, dict[str, Any]]:
+    """Return what a choice of segments that sees the future keeps, and what the newest segments alone keep."""
+    runs: dict[str, list[Run]] = {name: [] for name in report.BOUNDS}
+    for cut in cuts:
+        characters = sum(len(text) for message in cut.history for text in recall.texts(message))
+        for label, goal in goals_of(cut).items():
+            if not cut.needed:
+                continue
+            found = bounds(cut.needed, cut.history, goal, characters / cut.size)
+            for name, share in zip(report.BOUNDS, (found.oracle, found.recency), strict=True):
+                case = (name, cut.agent, cut.session, cut.at, label)
+                runs[name].append(Run(*case, "fits", used=1.0, scores={"frr": share}))
+    about = {"family": "", "note": "segments, not messages", "budgeted": True, "models": False, "versions": {}}
+    return {name: about | {"instructions": {}, "runs": to_builtins(each)} for name, each in runs.items()}
+
+
 def measured(peer: type[Peer], cuts: Sequence[cases.Cut], folds: Path | None) -> dict[str, Any]:
     """Return everything about one row."""
     start = time.monotonic()
@@ -165,7 +181,8 @@ def main() -> None:
     folder = HOME / ("few" if options.few else "runs")
     if not options.report:
         _run_rows(rows, options, folder)
-    report.write([(peer.name, found) for peer in peers() if (found := _known(folder, peer.name))])
+    names = [*report.BOUNDS, *(peer.name for peer in peers())]
+    report.write([(name, found) for name in names if (found := _known(folder, name))])
 
 
 def _run_rows(rows: Sequence[type[Peer]], options: argparse.Namespace, folder: Path) -> None:
@@ -174,6 +191,9 @@ def _run_rows(rows: Sequence[type[Peer]], options: argparse.Namespace, folder: P
         sys.exit(f"no recorded sessions in {recall.SHARED / 'data'}; set REFOLD_SHARED")
     vocabularies()
     folder.mkdir(parents=True, exist_ok=True)
+    if any(peer.name == report.OURS for peer in rows):
+        for name, found in bounded(cuts).items():
+            _file(folder, name).write_text(json.dumps(found), "utf-8")
     for peer in rows:
         found = measured(peer, cuts, options.folds)
         _file(folder, peer.name).write_text(json.dumps(found), "utf-8")

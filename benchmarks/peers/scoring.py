@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from refold.core.messages import Message
 
-ASKS = 3  # tries with one goal
+ASKS = 5  # tries with one goal
 ENOUGH = 0.9  # of the goal: no further try
 SLOW = 3.0  # seconds of a pass: no further try
-AIM = 0.98  # of the goal, for the next try
+AIM, AIM_STUCK = 0.98, 0.6  # of the goal, for the next try
 
 
 class Run(Struct, frozen=True):
@@ -59,7 +59,8 @@ def made_to_size(worker: Worker, request: dict[str, Any], goal: int, asks: int =
 
     A peer counts by its own rule, or aims lower than it was told: what it keeps is compared at the same true size.
     """
-    aim, best, sizes = goal, None, []
+    aim, best = goal, None
+    sizes: list[int] = []
     for _ in range(asks):
         answer = worker.ask(request | {"budget": aim})
         request = {}  # the worker remembers the conversation
@@ -68,10 +69,11 @@ def made_to_size(worker: Worker, request: dict[str, Any], goal: int, asks: int =
         made = Made(answer["messages"], kept, size, answer["seconds"], bool(sizes and sizes[0] > goal) or size > goal)
         if best is None or (size <= goal and (best.size > goal or size > best.size)):
             best = made
-        if size in sizes or ENOUGH <= size / goal <= 1 or answer["seconds"] > SLOW:
+        stuck = size in sizes  # whole messages or batches leave: a little less asked for changes nothing
+        if ENOUGH <= size / goal <= 1 or (stuck and size <= goal) or answer["seconds"] > SLOW:
             break
         sizes.append(size)
-        aim = max(int(aim * goal / max(size, 1) * AIM), 1)
+        aim = max(int(aim * goal / max(size, 1) * (AIM_STUCK if stuck else AIM)), 1)
         if size <= goal:
             aim = min(aim, goal * 4)
     assert best
