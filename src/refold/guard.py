@@ -117,14 +117,22 @@ def judge(
 def judge_answer(summary: str, need: Summarize, *, mend: bool = True) -> str | Refused:
     """Return a summary that is accepted, else a refusal of the kind "rejected" with the reasons.
 
-    With `mend`, what is missing and known (constraints, changed files) is added before it is judged.
+    With `mend`, what is missing and known (constraints, changed files) is added before it is judged. Nothing is added
+    where `need.judged`: what is asked so stands beside those.
     """
+    if need.judged:
+        alone = judge(summary, need)
+        return summary.strip() if alone.ok else _rejected(alone)
     files = None if LISTED_BEHIND in need.instructions else files_of(need.messages)
     verdict = judge(summary, need) if mend else judge(summary, need, pins=_pins(need), files=files)
     text = mended(summary, need) if mend else summary.strip()
     if verdict.ok and len(text) >= len(_source(need, None)):
         verdict = Verdict(False, ("with the constraints it leaves out it is larger than what it replaces",))
-    return text if verdict.ok else Refused(f"the summary was rejected: {'; '.join(verdict.reasons)}", "rejected")
+    return text if verdict.ok else _rejected(verdict)
+
+
+def _rejected(verdict: Verdict) -> Refused:
+    return Refused(f"the summary was rejected: {'; '.join(verdict.reasons)}", "rejected")
 
 
 def mended(summary: str, need: Summarize) -> str:

@@ -5,6 +5,7 @@ from refold.core.edits import fold
 from refold.core.messages import text_of
 from refold.core.needs import Given, Refused, Summarize
 from refold.outside import Outside
+from refold.outside.summarizers import guarded
 from refold.stages.account import ACCOUNT, room_for
 from refold.stages.fit import Fit
 from refold.stages.pin import lost
@@ -161,3 +162,11 @@ def test_compact_asks_the_function_it_is_given_and_only_for_what_is_due():
 def test_an_answer_that_is_given_twice_makes_the_same_plan():
     view = asked_view(work(30))
     assert Fit().edits(view, (Given(GOOD),)) == Fit().edits(view, (Given(GOOD),))
+
+
+def test_a_guarded_summarizer_adds_nothing_to_an_account():
+    view = asked_view(work(30))
+    (need,) = Fit().needs(view)
+    assert guarded(lambda need: GOOD)(need) == GOOD
+    refused = guarded(lambda need: "Too short.")(need)
+    assert isinstance(refused, Refused)

@@ -90,10 +90,10 @@ def _judged(need: Summarize, answer: Answer) -> Answer:
     """Return the answer, or a refusal with the guard's reasons where it is to be judged and is rejected."""
     if not need.judged or not isinstance(answer, Given):
         return answer
-    from refold.guard import judge  # its patterns are not needed before
+    from refold.guard import judge_answer  # its patterns are not needed before
 
-    verdict = judge(answer.text, need)
-    return answer if verdict.ok else Refused(f"the summary was rejected: {'; '.join(verdict.reasons)}", "rejected")
+    judged = judge_answer(answer.text, need)
+    return judged if isinstance(judged, Refused) else answer
 
 
 def _refusal(error: Exception) -> Refused:
