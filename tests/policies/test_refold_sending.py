@@ -73,7 +73,10 @@ def test_a_budget_to_be_filled_takes_it_whole_where_it_fits():
 def test_a_session_sends_it_cut_and_recalls_the_whole():
     session = Session(MemoryStore(), window=200_000)
     ids = session.append(chat())
+    assert session.needs_compaction()
+    assert not session.check().due
     assert session.compact() is not None
+    assert not session.needs_compaction()
     cut = session.view()[2]["content"]
     assert len(cut) < len(LINES) // 2
     id = cut.split("\n")[0].split("recall ")[1]
