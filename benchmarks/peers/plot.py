@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 NAMES, PANEL, GAP = 270, 300, 46  # pixels across
 TOP, LINE, BOTTOM = 62, 21, 40  # pixels down
-RADIUS, RADIUS_OURS = 4.5, 5.5
+RADII = {"10%": 3.0, "25%": 4.5, "50%": 6.0}  # so that dots on one place are all seen
 COLORS = {"10%": 3, "25%": 1, "50%": 2}  # classes of refold.replay.charts
 
 
@@ -33,14 +33,14 @@ def drawn(lines: Sequence[Line], titles: Sequence[str], title: str) -> str:
     made: list[str] = []
     for place, heading in enumerate(titles):
         left = NAMES + place * (PANEL + GAP)
-        made.append(f'<text class="name" x="{left}" y="20" font-weight="600">{escape(heading)}</text>')
+        made.append(f'<text class="name" x="{left}" y="20" style="font-weight:600">{escape(heading)}</text>')
         for tick in range(0, 101, 25):
             x = left + PANEL * tick / 100
             made.append(f'<line class="grid" x1="{x:.0f}" x2="{x:.0f}" y1="{TOP - 12}" y2="{height - BOTTOM}"/>')
             made.append(f'<text x="{x:.0f}" y="{height - BOTTOM + 18}" text-anchor="middle">{tick}%</text>')
     for place, goal in enumerate(COLORS):
-        x = NAMES + place * 95
-        made.append(f'<circle class="f{COLORS[goal]}" cx="{x + 5}" cy="36" r="{RADIUS}"/>')
+        x = NAMES + place * 125
+        made.append(f'<circle class="f{COLORS[goal]}" cx="{x + 5}" cy="36" r="{RADII[goal]}"/>')
         made.append(f'<text x="{x + 14}" y="40">{goal} of the size</text>')
     for place, line in enumerate(lines):
         made += _row(line, TOP + LINE * place + 4)
@@ -49,7 +49,7 @@ def drawn(lines: Sequence[Line], titles: Sequence[str], title: str) -> str:
 
 
 def _row(line: Line, y: int) -> list[str]:
-    weight = ' font-weight="700"' if line.ours else ""
+    weight = ' style="font-weight:700"' if line.ours else ""
     made = [f'<text class="name" x="{NAMES - 14}" y="{y + 4}" text-anchor="end"{weight}>{escape(line.name)}</text>']
     for place, shares in enumerate(line.panels):
         left = NAMES + place * (PANEL + GAP)
@@ -59,9 +59,8 @@ def _row(line: Line, y: int) -> list[str]:
         low, high = min(shares.values()), max(shares.values())
         ends = f'x1="{left + PANEL * low:.1f}" x2="{left + PANEL * high:.1f}"'
         made.append(f'<line class="grid" {ends} y1="{y}" y2="{y}" stroke-width="2"/>')
-        for goal, share in shares.items():
+        for goal, share in sorted(shares.items(), key=lambda each: -RADII[each[0]]):
             told = escape(f"{line.name}, {goal}: {share:.0%}")
-            radius = RADIUS_OURS if line.ours else RADIUS
-            place_of = f'cx="{left + PANEL * share:.1f}" cy="{y}" r="{radius}"'
+            place_of = f'cx="{left + PANEL * share:.1f}" cy="{y}" r="{RADII[goal]}"'
             made.append(f'<circle class="dot f{COLORS[goal]}" {place_of}><title>{told}</title></circle>')
     return made

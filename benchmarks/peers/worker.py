@@ -24,7 +24,28 @@ def answer(peer: Any, request: dict[str, Any]) -> dict[str, Any]:
     start = time.process_time()
     made = peer.compact(native, request["budget"])
     seconds = time.process_time() - start
-    return {"messages": peer.dump(made), "seconds": seconds}
+    return {"messages": as_written(request["messages"], peer.dump(made)), "seconds": seconds}
+
+
+def as_written(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Put arguments that are the same values back as they were written; types of a peer's own spell JSON anew."""
+    known = {
+        call["id"]: call["function"]["arguments"] for message in before for call in message.get("tool_calls") or ()
+    }
+    for message in after:
+        for call in message.get("tool_calls") or ():
+            written, spelled = known.get(call["id"]), call["function"]["arguments"]
+            if written is not None and written != spelled and same(written, spelled):
+                call["function"]["arguments"] = written
+    return after
+
+
+def same(one: str, other: str) -> bool:
+    """Tell whether two texts are the same JSON value."""
+    try:
+        return bool(json.loads(one) == json.loads(other))
+    except ValueError:
+        return False
 
 
 def main() -> None:
