@@ -15,6 +15,7 @@ from refold.errors import RefoldError, StoreError
 from refold.gateway.answers import Reading, prelude
 from refold.gateway.body import spliced
 from refold.gateway.http import Refusal
+from refold.gateway.packing import Unreadable, unpacker
 from refold.gateway.planning import REPAIR, Failed, Target
 from refold.gateway.reading import grown, most, reported, write
 from refold.gateway.recall.carrying import Carrying, Overflowed, Recalls, recalls
@@ -201,7 +202,7 @@ class Exchanges:
 
     async def _again(self, exchange: Exchange, ready: Ready, answer: Answer, first: bytes) -> Ready | None:
         """Return the request made shorter where the provider refused it for its size, else None."""
-        if answer.status == 200 and b"error" not in first:
+        if answer.status == 200 and b"error" not in _plain(answer, first):
             return None
         error = classify_error(_error(answer, first))
         if error.kind not in ("context_overflow", "request_too_large") and error.remedy != "compact":
@@ -330,14 +331,31 @@ async def _refused(answer: Answer) -> bytes | None:
             return await answer.content.read()
         if answer.status != 200 or "text/event-stream" not in answer.headers.get("Content-Type", ""):
             return None
-        if answer.headers.get("Content-Encoding"):
+        packed = answer.headers.get("Content-Encoding", "")
+        if packed and unpacker(packed) is None:
             return None
         first = await answer.content.readany()
-        while prelude(first) and len(first) < 65_536 and (more := await answer.content.readany()):
+        while _unsaid(answer, first) and len(first) < 65_536 and (more := await answer.content.readany()):
             first += more
         return first
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise Refusal(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
+
+
+def _unsaid(answer: Answer, first: bytes) -> bool:
+    """Tell whether the beginning of a stream says nothing yet; of a compressed one it may not even be a word."""
+    said = _plain(answer, first)
+    return prelude(said) or (not said and said is not first)
+
+
+def _plain(answer: Answer, first: bytes) -> bytes:
+    """Return the beginning of an answer unpacked, as far as it can be."""
+    packed = answer.headers.get("Content-Encoding")
+    unpack = unpacker(packed) if packed else None
+    try:
+        return first if unpack is None else unpack(first)
+    except Unreadable:
+        return first
 
 
 def _error(answer: Answer, first: bytes) -> Any:

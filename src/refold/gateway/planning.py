@@ -149,8 +149,9 @@ class Planner:
         await self.read(target)
         if error.kind == "request_too_large":
             return await self.compact(target, Cause.MANUAL, STRIP)
-        asked = error.requested
-        usage = Usage(asked, covers=len(target.track.view)) if asked and asked > target.bound.budget.input else None
+        full = target.bound.budget.input
+        asked = error.requested or full + 1  # whoever tells no number has said that it is more than fits
+        usage = Usage(asked, covers=len(target.track.view)) if asked > full else None
         return await self.compact(target, Cause.OVERFLOW, None, usage)
 
     async def _begun(self, track: Track) -> Plan | None:

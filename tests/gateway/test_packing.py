@@ -1,0 +1,104 @@
+import gzip
+import json
+import zlib
+
+import pytest
+
+from refold.gateway.packing import Unreadable, unpacker
+from refold.gateway.serving import Serving
+from refold.gateway.settings import Settings
+from tests.gateway.wire import call, chat, upstream
+
+HEAD = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: %s\r\ntransfer-encoding: chunked\r\n\r\n"
+)
+BITS = {b"gzip": 31, b"deflate": 15, b"bare": -15}
+TOO_LONG = "Your input exceeds the context window of this model. Please adjust your input and try again."
+
+
+def event(data):
+    return b"event: %s\ndata: %s\n\n" % (data["type"].encode(), json.dumps(data).encode())
+
+
+BEGUN = [event({"type": f"response.{name}", "response": {"id": "r"}}) for name in ("created", "in_progress")]
+ERROR = {"type": "error", "error": {"type": "invalid_request_error", "code": "context_length_exceeded"}}
+OVERFLOW = [*BEGUN, event({**ERROR, "error": {**ERROR["error"], "message": TOO_LONG}})]
+USED = {"input_tokens": 3_210, "output_tokens": 5, "total_tokens": 3_215}
+ANSWER = [*BEGUN, event({"type": "response.completed", "response": {"id": "r", "output": [], "usage": USED}})]
+
+
+def packed(events, encoding):
+    machine = zlib.compressobj(9, zlib.DEFLATED, BITS[encoding])
+    pieces = [machine.compress(b"") + machine.flush(zlib.Z_SYNC_FLUSH)]
+    pieces += [machine.compress(each) + machine.flush(zlib.Z_SYNC_FLUSH) for each in events]
+    return [*pieces, machine.flush()]
+
+
+def responses(count):
+    body = chat(count, stream=True)
+    items = []
+    for message in body.pop("messages")[1:]:
+        calls, text = message.get("tool_calls") or (), message["content"]
+        items += [{"type": "function_call", "call_id": asked["id"], **asked["function"]} for asked in calls]
+        if message["role"] == "tool":
+            items.append({"type": "function_call_output", "call_id": message["tool_call_id"], "output": text})
+        elif text:
+            items.append({"role": message["role"], "content": text})
+    return {**body, "input": items}
+
+
+@pytest.mark.parametrize("encoding", BITS)
+def test_an_overflow_early_in_a_compressed_stream_is_answered_by_a_shorter_request(encoding):
+    answers = [OVERFLOW, ANSWER]
+
+    async def answer(reader, writer):
+        writer.write(HEAD % (b"gzip" if encoding == b"gzip" else b"deflate"))
+        for piece in packed(answers.pop(0), encoding):
+            writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            await writer.drain()
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
+
+    with upstream(answer) as (url, seen), Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
+        headers = {"accept-encoding": "gzip, deflate, br, zstd"}
+        status, told, data = call(serving.url, path="/v1/responses", body=responses(12), headers=headers)
+        figures = call(serving.url, "GET", "/metrics")[2].decode()
+    assert (status, told["x-refold-done"]) == (200, "rescued"), told
+    assert zlib.decompress(data, BITS[encoding]) == b"".join(ANSWER)
+    assert len(seen[1][1]) < len(seen[0][1])
+    assert b"accept-encoding: gzip, deflate\r\n" in seen[0][0].lower(), "what can be read here is asked for"
+    assert 'refold_tokens_total{kind="input"} 3210.0' in figures
+
+
+def test_a_compressed_stream_that_says_something_else_goes_on_as_it_came():
+    pieces = packed(ANSWER, b"gzip")
+
+    async def answer(reader, writer):
+        writer.write(HEAD % b"gzip")
+        for piece in pieces:
+            writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
+
+    with upstream(answer) as (url, seen), Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
+        status, told, data = call(serving.url, path="/v1/responses", body=responses(3))
+    assert (status, told["x-refold-done"], told["content-encoding"], len(seen)) == (200, "forwarded", "gzip", 1)
+    assert data == b"".join(pieces)
+
+
+def test_what_cannot_be_unpacked_goes_to_the_client_as_it_is():
+    async def answer(reader, writer):
+        writer.write(HEAD % b"gzip" + b"5\r\nhello\r\n0\r\n\r\n")
+        await writer.drain()
+
+    with upstream(answer) as (url, _), Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
+        assert call(serving.url, path="/v1/responses", body=responses(3))[2] == b"hello"
+    assert unpacker("snappy") is None
+    with pytest.raises(Unreadable):
+        unpacker("gzip")(b"hello")
+    unpack, text = unpacker("gzip"), bytes(range(256)) * 40
+    assert b"".join(unpack(bytes([byte])) for byte in gzip.compress(text)) == text
+    machine = zlib.compressobj(9, zlib.DEFLATED, -15)
+    unpack = unpacker("deflate")
+    bare = machine.compress(text) + machine.flush()
+    assert b"".join(unpack(bytes([byte])) for byte in bare) == text
