@@ -31,6 +31,7 @@ __all__ = ["Asked", "Compactor"]
 
 LAST_RESORT = "refold"  # needs no model, so it works where a summary was refused
 GROWTH = 0.05  # of the input budget, before the next attempt
+ROOM = 0.5  # of what is left of it, where the last attempt left the conversation above the trigger
 DOUBT = 0.5  # of the new tokens it takes: a report may have shown meanwhile that the view is smaller than estimated
 GUESSED = "[A summary will stand here.]"  # only to learn, for the first card, which messages will be touched
 
@@ -104,7 +105,8 @@ class Compactor:
         """Compact where the decision says so; return the card if that changed anything.
 
         Without a new message no second attempt is made for the same reason, and while all fits none before the view
-        has grown by a twentieth of the budget: what could not be made smaller would only cost again. Where the policy
+        has grown by a twentieth of the budget, or by half of what is left of it where the last attempt did not bring it
+        below the trigger: what could not be made smaller would only cost again. Where the policy
         cannot compact and what it has would not fit either, the default policy does, which needs nobody else.
 
         Raises:
@@ -145,8 +147,10 @@ class Compactor:
         return 0 <= decision.effective - self._looked_with < least
 
     def _in_vain(self, decision: Decision, length: int) -> bool:
-        grown = decision.effective - self._tried_with
-        small = 0 <= grown < decision.budget * GROWTH and decision.effective <= decision.budget
+        grown, least = decision.effective - self._tried_with, decision.budget * GROWTH
+        if self._tried_with >= self.threshold:  # the last attempt did not reach what it was made for
+            least = max(least, (decision.budget - self._tried_with) * ROOM)
+        small = 0 <= grown < least and decision.effective <= decision.budget
         return self._tried_at == length or (self._tried_at >= 0 and small)
 
     def compact(

@@ -36,7 +36,7 @@ POLICY = Policy(
         Step(Truncate(), When.OVER_GOAL, "truncate further"),
         Step(SUMMARY, When.DUE, "summary"),
         Step(Truncate(), When.OVER_GOAL, "truncate for the summary"),
-        Step(TruncateToGoal(to_budget=True), When.OVER_BUDGET, "truncate to fit"),
+        Step(TruncateToGoal(enough=0.75), When.OVER_BUDGET, "truncate to fit"),
         Step(Slide(LEFT_OUT, share=0, first=1, skip_at=2, to_goal=True), When.OVER_BUDGET, "leave out to fit"),
         Step(CloseCalls(), When.DUE, "repair"),
         Step(Mend(), When.DUE, "mend"),

@@ -42,11 +42,11 @@ class TruncateToGoal(Pure, frozen=True):
 
     What costs least to lose goes first: old tool output and assistant words, then output that no model has seen yet,
     then older requests, then the last request and our own messages. Arguments, reasoning, pictures and system
-    messages at the head are never cut. `to_budget` stops where the request can be sent, above the goal.
+    messages at the head are never cut. `enough`, a share of the input budget, is where it stops above the goal.
     """
 
     floor: int = 400
-    to_budget: bool = False
+    enough: float = 0.0
     label: str = "[Shortened: {omitted:,} of {original:,} characters are left out here]"
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
@@ -61,7 +61,7 @@ class TruncateToGoal(Pure, frozen=True):
         return self._cut(view, pieces, self.floor)
 
     def _excess(self, view: View) -> int:
-        return view.tokens - view.budget.input if self.to_budget else view.excess
+        return view.tokens - max(view.room, int(view.budget.input * self.enough))
 
     def _tiers(self, view: View) -> tuple[list[Piece], ...]:
         tiers: tuple[list[Piece], ...] = ([], [], [], [])
