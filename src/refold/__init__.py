@@ -2,7 +2,7 @@
 
 from refold.aio import acompact, aplan
 from refold.api import apply, check, compact, count, plan, repair, rewind, violations, window
-from refold.core.budget import Budget, Exactly, Share, Usage
+from refold.core.budget import Budget, Exactly, LeastCost, Share, Usage
 from refold.core.plan import Plan
 from refold.core.policy import Policy
 from refold.core.wire import dump_plan, load_plan
@@ -18,6 +18,7 @@ __all__ = [
     "Budget",
     "Check",
     "Exactly",
+    "LeastCost",
     "Meter",
     "Outside",
     "Plan",
