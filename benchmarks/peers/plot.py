@@ -26,7 +26,7 @@ class Line(Struct, frozen=True):
     panels: Sequence[Mapping[str, float]]
 
 
-def drawn(lines: Sequence[Line], titles: Sequence[str], title: str) -> str:
+def drawn(lines: Sequence[Line], titles: Sequence[str], title: str, said: str) -> str:
     """Return the picture as a file of SVG."""
     height = TOP + LINE * len(lines) + BOTTOM
     width = NAMES + len(titles) * (PANEL + GAP)
@@ -45,7 +45,8 @@ def drawn(lines: Sequence[Line], titles: Sequence[str], title: str) -> str:
     for place, line in enumerate(lines):
         made += _row(line, TOP + LINE * place + 4)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">'
-    return standalone(f"{head}<title>{escape(title)}</title>{''.join(made)}</svg>")
+    told = f"<title>{escape(title)}</title>\n<desc>{escape(said)}</desc>"
+    return standalone(f"{head}{told}{''.join(made)}</svg>")
 
 
 def _row(line: Line, y: int) -> list[str]:

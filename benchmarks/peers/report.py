@@ -170,7 +170,8 @@ def picture(rows: Rows) -> str:
         told = {goal: kept[goal]["kept"] for goal in SHARES if kept.get(goal, {}).get("outcome") == "fits"}
         lines.append(plot.Line(name, not found["family"], (recalled, told)))
     titles = ("needed later and still there", "standing instructions, word for word")
-    return plot.drawn(lines, titles, "What compaction keeps at the same size")
+    said = "For each row, shares at 10, 25 and 50 % of the size before; the tables of the page say the same."
+    return plot.drawn(lines, titles, "What compaction keeps at the same size", said)
 
 
 def summary(rows: Rows) -> dict[str, Any]:
