@@ -1,13 +1,25 @@
 """What the gateway adds to a call, beside a bare pass-through of the same server stack, in one run.
 
     python benchmarks/gateway.py                         latency, throughput, known bodies
+    python benchmarks/gateway.py --litellm PYTHON        and the LiteLLM proxy, from an environment of its own
     python benchmarks/gateway.py --storm 120             and 200 conversations at once for two minutes, with faults
     python benchmarks/gateway.py --json --calls 300
 
-Upstream, bare pass-through and gateway are processes of their own on the loopback interface. The bare pass-through is
-uvicorn with httptools and uvloop, a raw ASGI application and aiohttp, which reads the body, forwards it and streams the
-answer. Calls go to both in turn, one connection each. `fresh` bodies were never seen before; `resent` ones were sent
-before, with one exchange less. Times are milliseconds over the bare pass-through, at the median and the 99th percentile.
+The environment of LiteLLM is made apart, so that its packages stay out of this one:
+
+    python -m venv /tmp/litellm && /tmp/litellm/bin/pip install 'litellm[proxy]<1.90'
+    python benchmarks/gateway.py --litellm /tmp/litellm/bin/python
+
+Upstream, bare pass-through, gateways and LiteLLM are processes of their own on the loopback interface. The bare
+pass-through is uvicorn with httptools and uvloop, a raw ASGI application and a session of aiohttp, which reads the
+body, forwards it and streams the answer. `gateway` is far below its trigger; `sticky` has compacted the conversation
+before, and applies the plan again to every request. Answers are streams of 42 events with a usage report.
+
+Latency: calls go to all in turn, one connection each. `fresh` bodies were never seen before; `resent` ones were sent
+before, with one exchange less. Milliseconds over the bare pass-through, at the median and the 99th percentile.
+Throughput: 16 clients, each with a conversation of its own that grows by an exchange with every call; the servers take
+turns, and the middle one of three rounds counts. The processor time of the server is the figure that other work on the
+machine changes least.
 """
 
 from __future__ import annotations
@@ -17,113 +29,29 @@ import asyncio
 import http.client
 import json
 import random
-import subprocess
 import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
+from typing import Any, cast
 from urllib.parse import urlsplit
 
-import aiohttp
+import uvloop
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.gateway_servers import GATEWAY, Process, servers
 
 SIZES = {"small": 500, "50 KB": 50_000, "800 KB": 800_000, "4 MB": 4_000_000}
-EVENTS = (
-    b"".join(b'data: {"choices":[{"delta":{"content":"word %d "}}]}\n\n' % n for n in range(41)) + b"data: [DONE]\n\n"
+CLIENTS = 16
+ROUNDS = 3
+ROUND = {"bare": 6_000, "gateway": 6_000, "sticky": 3_000, "litellm": 300}  # calls
+HEAD = (
+    "POST /v1/chat/completions HTTP/1.1\r\nhost: %s\r\naccept: application/json\r\naccept-encoding: gzip, deflate\r\n"
+    "user-agent: OpenAI/Python\r\nauthorization: Bearer sk-none\r\ncontent-type: application/json\r\n"
 )
-
-UPSTREAM = """
-import asyncio, re, sys
-EVENTS = sys.stdin.buffer.read()
-HEAD = b"HTTP/1.1 200 OK\\r\\ncontent-type: text/event-stream\\r\\ncontent-length: %d\\r\\n\\r\\n" % len(EVENTS)
-class Protocol(asyncio.Protocol):
-    def connection_made(self, transport):
-        self.transport, self.got, self.need = transport, bytearray(), 0
-    def data_received(self, data):
-        self.got += data
-        while True:
-            if not self.need:
-                end = self.got.find(b"\\r\\n\\r\\n")
-                if end < 0: return
-                self.need = end + 4 + int(re.search(rb"(?i)content-length: (\\d+)", self.got[:end])[1])
-            if len(self.got) < self.need: return
-            del self.got[: self.need]
-            self.need = 0
-            self.transport.write(HEAD + EVENTS)
-async def main():
-    server = await asyncio.get_running_loop().create_server(Protocol, "127.0.0.1", 0)
-    print("http://127.0.0.1:%d" % server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-import uvloop
-uvloop.run(main())
-"""
-
-BARE = """
-import socket, sys
-import aiohttp, uvicorn
-HOP = {b"host", b"content-length", b"connection", b"keep-alive", b"transfer-encoding"}
-class Bare:
-    async def __call__(self, scope, receive, send):
-        if scope["type"] == "lifespan":
-            await receive()
-            self.session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0), auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None, sock_read=720),
-                skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"))
-            await send({"type": "lifespan.startup.complete"}); await receive(); await self.session.close()
-            await send({"type": "lifespan.shutdown.complete"}); return
-        parts, more = [], True
-        while more:
-            message = await receive(); parts.append(message.get("body", b"")); more = message.get("more_body", False)
-        headers = [(name.decode(), value.decode()) for name, value in scope["headers"] if name not in HOP]
-        async with self.session.post(
-            sys.argv[1] + scope["path"], headers=headers, data=b"".join(parts), allow_redirects=False
-        ) as answer:
-            headers = [(name, value) for name, value in answer.raw_headers if name.lower() not in HOP - {b"content-length"}]
-            await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-            async for chunk in answer.content.iter_any():
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
-listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-listening.bind(("127.0.0.1", 0))
-listening.listen(2048)
-config = uvicorn.Config(
-    Bare(), log_config=None, log_level="critical", access_log=False, lifespan="on", ws="none", http="httptools",
-    loop="uvloop", server_header=False, date_header=False, proxy_headers=False)
-print("http://127.0.0.1:%d" % listening.getsockname()[1], flush=True)
-uvicorn.Server(config).run(sockets=[listening])
-"""
-
-GATEWAY = """
-import sys
-from refold.gateway.serving import Serving
-from refold.gateway.settings import Settings
-window = int(sys.argv[2])
-gateway = Serving(Settings(upstreams={"openai": sys.argv[1]}, port=0, window=window, memory=256 * 1024 * 1024))
-print(gateway.url, flush=True)
-gateway.run()
-"""
-
-
-class Process:
-    """A program in a process of its own, that says its address in its first line."""
-
-    def __init__(self, program: str, *arguments: str, given: bytes = b"") -> None:
-        self.child = subprocess.Popen(
-            [sys.executable, "-c", program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        assert self.child.stdin is not None
-        assert self.child.stdout is not None
-        self.child.stdin.write(given)
-        self.child.stdin.close()
-        self.url = self.child.stdout.readline().decode().strip()
-
-    def memory(self) -> int:
-        """Return the bytes that are resident."""
-        with open(f"/proc/{self.child.pid}/statm") as file:
-            return int(file.read().split()[1]) * 4096
-
-    def stop(self) -> None:
-        self.child.terminate()
-        self.child.wait()
 
 
 def body(size: int, seed: int, exchanges: int = 0) -> bytes:
@@ -156,43 +84,97 @@ class Caller:
         got = answer.read()
         spent = perf_counter() - start
         assert answer.status == 200, got[:200]
-        assert got == EVENTS
+        assert got.endswith(b"data: [DONE]\n\n")
         return spent * 1000
 
 
-def latency(bare: str, gateway: str, size: int, calls: int) -> dict[str, tuple[float, ...]]:
-    """Return for fresh and resent bodies: bare median, added median, bare p99, added p99."""
-    callers = Caller(bare), Caller(gateway)
-    found = {}
-    for kind in ("fresh", "resent"):
-        times: tuple[list[float], list[float]] = [], []
-        for number in range(calls):
-            seed = number if kind == "fresh" else 10**6
-            data = body(size, seed + size, 0 if kind == "fresh" else number + 1)
-            for place in (0, 1) if number % 2 else (1, 0):
-                times[place].append(callers[place].ms(data))
-        middle = [median(each[2:]) for each in times]
-        high = [quantiles(each[2:], n=100)[98] for each in times]
-        found[kind] = middle[0], middle[1] - middle[0], high[0], high[1] - high[0]
-    return found
+def latency(urls: dict[str, str], size: int, calls: int, kind: str) -> dict[str, tuple[float, float]]:
+    """Return median and 99th percentile of the milliseconds of a call, by server."""
+    callers = {name: Caller(url) for name, url in urls.items()}
+    times: dict[str, list[float]] = {name: [] for name in urls}
+    for number in range(calls):
+        data = body(size, number + size, 0) if kind == "fresh" else body(size, 10**6 + size, number + 1)
+        names = list(urls) if number % 2 else list(urls)[::-1]
+        for name in names:
+            times[name].append(callers[name].ms(data))
+    return {name: (median(each[2:]), quantiles(each[2:], n=100)[98]) for name, each in times.items()}
 
 
-async def rate(url: str, data: list[bytes], seconds: float, clients: int = 16) -> float:
-    """Return calls a second of so many clients at once."""
-    done = 0
-    until = perf_counter() + seconds
+def talk(size: int, seed: int, host: str) -> Iterator[bytes]:
+    """Yield the requests of one conversation, each with one exchange more."""
+    start, _, end = body(size, seed).rpartition(b"]")
+    head = (HEAD % host).encode()
+    for number in range(10**6):
+        data = start + b"]" + end
+        yield b"%scontent-length: %d\r\n\r\n%s" % (head, len(data), data)
+        start += b', {"role": "assistant", "content": "done %d"}, {"role": "user", "content": "next"}' % number
 
-    async def client(session: aiohttp.ClientSession, number: int) -> None:
-        nonlocal done
-        while perf_counter() < until:
-            async with session.post(f"{url}/v1/chat/completions", data=data[number % len(data)],
-                                    headers={"content-type": "application/json"}) as answer:  # fmt: skip
-                await answer.read()
-            done += 1
 
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        await asyncio.gather(*(client(session, number) for number in range(clients)))
-    return done / seconds
+class Load:
+    """So many calls, shared by all clients."""
+
+    def __init__(self, calls: int) -> None:
+        self.unsent = self.unanswered = calls
+        self.done = asyncio.get_running_loop().create_future()
+
+
+class Client(asyncio.Protocol):
+    """Sends the requests of a conversation one after the other, for as long as some of the load are left."""
+
+    def __init__(self, requests: Iterator[bytes], load: Load) -> None:
+        self.requests = requests
+        self.load = load
+        self.got = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        self.send()
+
+    def send(self) -> None:
+        if self.load.unsent > 0:
+            self.load.unsent -= 1
+            self.transport.write(next(self.requests))
+
+    def data_received(self, data: bytes) -> None:
+        self.got += data
+        chunked = b"\r\ntransfer-encoding: chunked" in self.got[:1_000].lower()
+        if not self.got.endswith(b"\r\n0\r\n\r\n" if chunked else b"data: [DONE]\n\n"):
+            return
+        assert self.got.startswith(b"HTTP/1.1 200"), self.got[:300]
+        self.got.clear()
+        self.load.unanswered -= 1
+        if not self.load.unanswered:
+            self.load.done.set_result(None)
+        self.send()
+
+
+async def rate(server: Process, size: int, calls: int, seed: int) -> tuple[float, float]:
+    """Return calls a second, and microseconds of the server's processor time for each call."""
+    loop = asyncio.get_running_loop()
+    host = server.url.removeprefix("http://")
+    address, _, port = host.partition(":")
+    talks = [talk(size, seed * CLIENTS + number, host) for number in range(CLIENTS)]
+    for count in (CLIENTS, calls):  # the first calls compact where that is due, and are not measured
+        load = Load(count)
+        begun, used = perf_counter(), server.seconds()
+        clients = [partial(Client, each, load) for each in talks]
+        made = [await loop.create_connection(each, address, int(port)) for each in clients]
+        await asyncio.wait_for(load.done, 120)
+        spent, used = perf_counter() - begun, server.seconds() - used
+        for transport, _ in made:
+            transport.abort()
+    return calls / spent, used / calls * 1e6
+
+
+def throughput(running: dict[str, Process], size: int) -> dict[str, tuple[float, float]]:
+    """Return calls a second and microseconds a call by server, the median of rounds in which they take turns."""
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in running}
+    for number in range(ROUNDS):
+        for place, (name, server) in enumerate(running.items()):
+            found[name].append(uvloop.run(rate(server, size, ROUND[name], 1_000 * number + place)))
+    return {
+        name: (median(each[0] for each in rounds), median(each[1] for each in rounds)) for name, rounds in found.items()
+    }
 
 
 def known(size: int = 4_000_000) -> dict[str, float]:
@@ -251,21 +233,26 @@ async def _watched(gateway: Process, seen: object, seconds: float) -> None:
         seen.memory.append(gateway.memory())  # type: ignore[attr-defined]
 
 
-def measured(calls: int, storm_seconds: float) -> dict[str, object]:
+def measured(calls: int, storm_seconds: float, litellm: str) -> dict[str, Any]:
     """Measure everything asked for."""
-    upstream = Process(UPSTREAM, given=EVENTS)
-    bare, gateway = Process(BARE, upstream.url), Process(GATEWAY, upstream.url, "10000000")
+    running = servers(litellm)
+    found: dict[str, Any] = {"latency": {}, "throughput": {}}
+    asked = {name: server for name, server in running.items() if name != "upstream"}
     try:
-        found: dict[str, object] = {"latency": {}, "throughput": {}}
         for name, size in SIZES.items():
             count = calls if size < 100_000 else max(calls // 10, 20)
-            found["latency"][name] = latency(bare.url, gateway.url, size, count)  # type: ignore[index]
+            for kind in ("fresh", "resent"):
+                those = {name: server.url for name, server in asked.items() if name != "sticky"}
+                if kind == "resent" and name == "50 KB":
+                    those["sticky"] = asked["sticky"].url
+                if size > 100_000:
+                    those.pop("litellm", None)  # seconds a call
+                found["latency"][f"{name}, {kind}"] = latency(those, size, count, kind)
         for name in ("small", "50 KB"):
-            data = [body(SIZES[name], number) for number in range(16)]
-            rates = [[asyncio.run(rate(each.url, data, 3)) for each in (bare, gateway)] for _ in range(3)]
-            found["throughput"][name] = [median(each) for each in zip(*rates, strict=True)]  # type: ignore[index]
+            those = {each: server for each, server in asked.items() if (each, name) != ("sticky", "small")}
+            found["throughput"][name] = throughput(those, SIZES[name])
     finally:
-        for process in (gateway, bare, upstream):
+        for process in reversed(running.values()):
             process.stop()
     found["known"] = known()
     if storm_seconds:
@@ -273,26 +260,37 @@ def measured(calls: int, storm_seconds: float) -> dict[str, object]:
     return found
 
 
+def shown(found: dict[str, Any]) -> None:
+    """Print the figures as tables."""
+    print("ms                                p50      p99   added p50   added p99")
+    for case, by_server in found["latency"].items():
+        bare = by_server["bare"]
+        for server, (middle, high) in by_server.items():
+            added = "" if server == "bare" else f"{middle - bare[0]:12.2f}{high - bare[1]:12.2f}"
+            print(f"{case:>16} {server:>8} {middle:8.2f} {high:8.2f}{added}")
+    print("\n16 clients               calls/s   of bare   CPU us/call   of bare")
+    for size, by_server in found["throughput"].items():
+        bare = by_server["bare"]
+        for server, (rate, used) in by_server.items():
+            print(f"{size:>12} {server:>8} {rate:11,.0f} {rate / bare[0]:9.0%} {used:13,.0f} {bare[1] / used:9.0%}")
+    own = found["known"]
+    print(f"\n4 MB, known: {own['gateway']:.2f} ms of work; json.loads takes {own['json.loads']:.2f}")
+    for name, value in found.get("storm", {}).items():
+        print(f"{name:>26}: {value}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--calls", type=int, default=300, help="calls of each kind at small sizes")
+    parser.add_argument("--litellm", default="", metavar="PYTHON", help="python of an environment with litellm[proxy]")
     parser.add_argument("--storm", type=float, default=0, metavar="SECONDS", help="also 200 conversations under faults")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    found = measured(given.calls, given.storm)
+    found = measured(given.calls, given.storm, given.litellm)
     if given.json:
         print(json.dumps(found, indent=1))
-        return
-    print("ms                       bare p50   added p50    bare p99   added p99")
-    for size, kinds in found["latency"].items():  # type: ignore[attr-defined]
-        for kind, figures in kinds.items():
-            print(f"{size:>8} {kind:>10}    " + "   ".join(f"{figure:9.2f}" for figure in figures))
-    for size, (bare, own) in found["throughput"].items():  # type: ignore[attr-defined]
-        print(f"{size:>8}: {own:,.0f} requests a second, {own / bare:.0%} of the bare {bare:,.0f} (16 clients)")
-    own = found["known"]
-    print(f"    4 MB, known: {own['gateway']:.2f} ms of work; json.loads takes {own['json.loads']:.2f}")  # type: ignore[index]
-    for name, value in found.get("storm", {}).items():  # type: ignore[attr-defined]
-        print(f"{name:>26}: {value}")
+    else:
+        shown(found)
 
 
 if __name__ == "__main__":
