@@ -25,7 +25,7 @@ def tools(turns=24):
         messages += [
             {"role": "user", "content": f"Step {number}"},
             {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"c{number}", "content": f"row_{number} " * 250},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": f"row_{number} " * 600},
             {"role": "assistant", "content": f"row_{max(number - 4, 0)} it is."},
         ]
     return {"model": "gpt-5.5", "messages": messages}

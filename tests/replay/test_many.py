@@ -194,8 +194,8 @@ def test_conversations_are_taken_only_a_few_at_a_time(tmp_path, workers):
 
 
 def test_without_judging_only_costs_are_found(tmp_path):
-    found = done(job(file(tmp_path)), Settings(window=8_000, judge=False))
-    judged = done(job(file(tmp_path)), Settings(window=8_000))
+    found = done(job(file(tmp_path, turns=40), turns=40), Settings(window=8_000, judge=False))
+    judged = done(job(file(tmp_path, turns=40), turns=40), Settings(window=8_000))
     assert {(each.quality, each.held, each.limits, each.cycles) for each in found} == {((), (), (), None)}
     assert [each.bill for each in found] == [each.bill for each in judged]
     assert all(each.cycles for each in judged[1:])

@@ -3,17 +3,20 @@ import json
 import pytest
 
 from refold import policies
+from refold.core.budget import Never
+from refold.core.policy import Policy, Step
 from refold.replay.cycles import Cycles, cycles, planted, planting
 from refold.replay.sizes import SMALLEST, held, label, limits, places_of
 from refold.replay.timeline import timeline
+from refold.stages.slide import Slide
 from refold.transcripts import Recorded
 
 SIZES = (0.1, 0.25, 4_000)
 
 
-def turn(number):
+def turn(number, rows=30):
     used = {"type": "tool_use", "id": f"t{number}", "name": "Read", "input": {"file_path": f"src/part_{number}.py"}}
-    shown = "\n".join(f"line {line} of part_{number} calls helper_{number}_{line}(value)" for line in range(30))
+    shown = "\n".join(f"line {line} of part_{number} calls helper_{number}_{line}(value)" for line in range(rows))
     before = f"As helper_{number - 9}_7 did, part {number} is fine." if number > 9 else "Fine."
     return [
         {"role": "user", "content": f"Look at part {number}. Never touch vault_{number}."},
@@ -23,15 +26,15 @@ def turn(number):
     ]
 
 
-def line(turns=40):
-    return timeline(Recorded("plain", "anthropic", [message for n in range(turns) for message in turn(n)]))
+def line(turns=40, rows=30):
+    return timeline(Recorded("plain", "anthropic", [message for n in range(turns) for message in turn(n, rows)]))
 
 
-def chat(turns=40):
+def chat(turns=40, rows=40):
     call = {"type": "function", "function": {"name": "read", "arguments": json.dumps({"path": "a.py"})}}
     messages = [{"role": "system", "content": "Be brief. " * 400}]
     for number in range(turns):
-        shown = "\n".join(f"row_{number}_{row} = {row}" for row in range(40))
+        shown = "\n".join(f"row_{number}_{row} = {row}" for row in range(rows))
         messages += [
             {"role": "user", "content": f"Step {number}"},
             {"role": "assistant", "content": None, "tool_calls": [call | {"id": f"c{number}"}]},
@@ -97,7 +100,7 @@ def test_sizes_have_short_names():
     assert [label(size) for size in (0.1, 0.125, 15_000, 1_500, 800)] == ["10%", "12.5%", "15k", "1.5k", "800"]
 
 
-@pytest.mark.parametrize("talk", [line(), chat()], ids=["anthropic", "openai-chat"])
+@pytest.mark.parametrize("talk", [line(rows=90), chat(rows=180)], ids=["anthropic", "openai-chat"])
 def test_planted_instructions_stand_before_the_first_compaction_and_break_no_rule(talk):
     found = planted(talk)
     messages = found.line.transcript.messages
@@ -114,19 +117,21 @@ def test_planted_instructions_stand_before_the_first_compaction_and_break_no_rul
 
 
 def test_refold_keeps_every_planted_instruction_over_five_compactions_with_an_attack():
-    found = cycles(planted(line()), policies.find("refold"))
+    found = cycles(planted(line(rows=90)), policies.find("refold"))
     assert found.planted == (1.0,) * 5
     assert found.own == 1.0
     assert found.last >= 0.98 * found.once
     assert (found.broken, found.attacked) == (0, True)
 
 
-def test_a_policy_whose_summaries_do_not_hold_them_loses_planted_instructions():
-    assert cycles(planted(line()), policies.find("wolffish")).planted[-1] < 1
+def test_a_policy_that_only_lets_the_oldest_go_loses_planted_instructions():
+    slide = Slide("[older messages were left out]", 0, first=0, skip_at=2, to_goal=True)
+    found = cycles(planted(line(rows=90)), Policy("slide", (Step(slide),), trigger=Never()))
+    assert found.planted[0] > found.planted[-1] == 0
 
 
 def test_five_compactions_end_the_same_every_time():
-    one, two = (cycles(planted(line()), policies.find("opal")) for _ in range(2))
+    one, two = (cycles(planted(line(rows=90)), policies.find("opal")) for _ in range(2))
     assert one == two != Cycles()
 
 
@@ -137,8 +142,8 @@ def test_a_conversation_too_short_for_five_compactions_is_left_out():
 
 def test_a_conversation_without_tools_has_no_attack():
     words = [
-        {"role": role, "content": f"{role} {number} " + f"word_{number} " * 200}
-        for number in range(20)
+        {"role": role, "content": f"{role} {number} " + f"word_{number} " * 400}
+        for number in range(24)
         for role in ("user", "assistant")
     ]
     found = planted(timeline(Recorded("plain", "anthropic", words)))

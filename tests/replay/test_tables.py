@@ -54,7 +54,7 @@ def test_recall_is_shown_as_a_share_of_the_bound_too():
 def test_a_policy_that_did_not_come_down_to_a_size_has_no_figures_there():
     found = of(tables(talks((None, 0.7), (None, 0.8))), "Kept at 10% of the history")
     assert found["came down to it"]["a"].said.startswith("0.0%")
-    assert found["recall"]["a"].said == ""
+    assert found["recall"]["a"].said == "–"
     assert found["recall"]["b"].said.startswith("75.0%")
 
 

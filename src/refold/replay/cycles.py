@@ -20,7 +20,6 @@ from refold.core.messages import Message, MessageId, Text
 from refold.replay import judge
 from refold.replay.fitting import Fit, breaches, fitted
 from refold.replay.quality import Cut
-from refold.replay.sizes import SMALLEST
 from refold.replay.stand_ins import StandIns
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ __all__ = ["CYCLES", "Cycles", "Planted", "cycles", "planted", "planting"]
 
 CYCLES = 5
 SIZE = 0.25  # of the history, what each compaction may leave
+LEAST = 1_500  # tokens that the first may leave, so that the instructions are a small part of it
 GOLDEN = 0.618034  # steps of the depths, which fill a stretch evenly in any number
 
 
@@ -92,7 +92,7 @@ def planted(line: Timeline) -> Planted | None:
     counted = {message.id: line.counter.message(message) for message in transcript.messages}
     made = replace(line, transcript=transcript, counted=counted, sizes=counted, ratio=1.0)
     ends = [end + len(rules) for end in ends]  # all rules stand before the first
-    if _room(made, ends[0]) - _room(made, 0) < SMALLEST:
+    if _room(made, ends[0])[1] < LEAST:
         return None
     return Planted(made, tuple(ends), Cut.at(transcript.messages, ends[-1]), bool(attack))
 
@@ -129,14 +129,14 @@ def cycles(found: Planted, policy: Policy) -> Cycles:
 
 
 def _fit(policy: Policy, line: Timeline, view: Sequence[Message], end: int, stand_ins: StandIns) -> Fit | None:
-    return fitted(policy, line, view, end, _room(line, end), stand_ins.outside(end))
+    return fitted(policy, line, view, end, sum(_room(line, end)), stand_ins.outside(end))
 
 
-def _room(line: Timeline, end: int) -> int:
-    """Return the tokens that a compaction may leave: a share of the history, on top of system messages."""
+def _room(line: Timeline, end: int) -> tuple[int, int]:
+    """Return the tokens of system messages, which stay, and what a compaction may leave of the rest of the history."""
     history = line.transcript.messages[:end]
     fixed = sum(line.counted[message.id] for message in history if message.role == "system")
-    return fixed + int(SIZE * (sum(line.counted[message.id] for message in history) - fixed))
+    return fixed, int(SIZE * (sum(line.counted[message.id] for message in history) - fixed))
 
 
 def _end(messages: Sequence[Message], part: int) -> int:

@@ -94,6 +94,7 @@ NAMES: dict[str, tuple[str, int]] = {
     "drift": ("recall 5 / once", 0),
 }
 LIMITS = {"certified": "certified bound", "oracle": "oracle", "recency": "newest text", "random": "by chance"}
+NOTHING = "–"  # no figure
 PLAIN = frozenset({"density"})  # not a share
 
 
@@ -203,12 +204,12 @@ def _best(values: Sequence[float | None], better: int) -> list[bool]:
 
 def _longer(row: Row) -> str:
     """Return the change of the bill if the agent took more calls for the same after compactions."""
-    return f"{100 * ((1 + row.change.value) * (1 + LONGER) - 1):+.1f}%" if row.compactions else ""
+    return f"{100 * ((1 + row.change.value) * (1 + LONGER) - 1):+.1f}%" if row.compactions else NOTHING
 
 
 def _said(figure: Figure | None, *, sign: bool = False, plain: bool = False) -> str:
     if figure is None:
-        return ""
+        return NOTHING
     scale, unit = (1, "") if plain else (100, "%")
     value = f"{scale * figure.value:{'+' if sign else ''}.{2 if plain else 1}f}{unit}"
     return value if figure.error is None else f"{value} ±{scale * figure.error:.{2 if plain else 1}f}"
