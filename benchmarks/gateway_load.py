@@ -1,15 +1,26 @@
 """Many conversations at once through a gateway whose upstream fails now and then; used by the tests and by gateway.py.
 
+    python benchmarks/gateway_load.py                    200 of them for two minutes, memory in steps of 15 seconds
+    python benchmarks/gateway_load.py --seconds 600 --conversations 50 --memory 32
+
+The gateway is a process of its own, whose resident memory is looked at every second. It may hold as many megabytes of
+conversations as `--memory` says; a client begins a new task, which is a new conversation, after `--messages` messages.
+
 Every conversation has a mark of its own in all it says. The upstream checks that a request holds one mark alone and
 answers with it and the turn; the client checks that the answer is its own, and sends the same turn again after an error.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
+import os
 import random
 import re
+import signal
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from time import monotonic
@@ -19,6 +30,14 @@ import aiohttp
 MARK = re.compile(rb"mark-(\d+)-")
 TURN = re.compile(rb"mark-\d+-turn-(\d+)-")
 FAULTS = ("rate_limit", "server_error", "cut", "stall", "reset", "overflow")
+GATEWAY = """
+import sys
+from refold.gateway.serving import Serving
+from refold.gateway.settings import Settings
+gateway = Serving(Settings(upstreams={"openai": sys.argv[1]}, port=0, window=16_000, memory=int(sys.argv[2])))
+print(gateway.url, flush=True)
+gateway.run()
+"""
 STALL = 0.3  # seconds; longer than the silence that the gateway of a storm allows would be an error of its own
 
 
@@ -34,6 +53,7 @@ class Seen:
     compacted: int = 0
     turns: dict[int, set[int]] = field(default_factory=dict)
     memory: list[int] = field(default_factory=list)
+    figures: list[dict[str, int]] = field(default_factory=list)
 
 
 class Upstream:
@@ -142,8 +162,8 @@ async def _said(writer: asyncio.StreamWriter, words: bytes, streaming: bool, cut
 class Talker:
     """One client: says a turn, takes the answer, and says it again when there was none."""
 
-    def __init__(self, number: int, seen: Seen, url: str, size: int) -> None:
-        self.number, self.seen, self.url, self.size = number, seen, url, size
+    def __init__(self, number: int, seen: Seen, url: str, size: int, messages: int = 120) -> None:
+        self.number, self.seen, self.url, self.size, self.longest = number, seen, url, size, messages
         self.streaming = number % 2 == 0
         self.messages = [{"role": "system", "content": f"mark-{number}-system"}]
         self.dice = random.Random(number)
@@ -159,7 +179,7 @@ class Talker:
                 self.seen.lost.append(f"{self.number}: turn {turn}")
                 return
             self.messages.append({"role": "assistant", "content": answer})
-            if len(self.messages) > 120:  # a new task
+            if len(self.messages) > self.longest:  # a new task
                 del self.messages[1:]
                 turn = 0
 
@@ -198,11 +218,75 @@ class Talker:
         return "".join(json.loads(event)["choices"][0]["delta"]["content"] for event in events)
 
 
-async def storm(gateway: str, seen: Seen, conversations: int, seconds: float, size: int = 300) -> None:
+async def storm(
+    gateway: str, seen: Seen, conversations: int, seconds: float, size: int = 300, messages: int = 120
+) -> None:
     """Talk to a gateway from many clients at once."""
     connector = aiohttp.TCPConnector(limit=0)
     timeout = aiohttp.ClientTimeout(total=60)
     until = monotonic() + seconds
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
-        talkers = [Talker(number, seen, f"{gateway}/v1/chat/completions", size) for number in range(conversations)]
+        url = f"{gateway}/v1/chat/completions"
+        talkers = [Talker(number, seen, url, size, messages) for number in range(conversations)]
         await asyncio.gather(*(talker.run(session, until) for talker in talkers))
+
+
+async def _watched(pid: int, url: str, seen: Seen) -> None:
+    """Look at the gateway's memory every second, and at its own figures with it."""
+    wanted = re.compile(r"^(refold_conversations|refold_held_bytes) ([\d.e+]+)$", re.M)
+    begun = monotonic()
+    async with aiohttp.ClientSession() as session:
+        while True:
+            await asyncio.sleep(1)
+            async with session.get(f"{url}/metrics") as answer:
+                found = dict(wanted.findall(await answer.text()))
+            with open(f"/proc/{pid}/statm") as file:
+                resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+            figures = {name: int(float(value)) for name, value in found.items()}
+            at = int(monotonic() - begun)
+            seen.figures.append({"at": at, "resident": resident, "answers": seen.answers, **figures})
+
+
+async def _run(given: argparse.Namespace) -> Seen:
+    seen = Seen()
+    async with Upstream(seen, share=given.share, seed=1) as upstream:
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", GATEWAY, upstream.url, str(given.memory * 2**20), stdout=subprocess.PIPE
+        )
+        assert child.stdout is not None
+        url = (await child.stdout.readline()).decode().strip()
+        watch = asyncio.create_task(_watched(child.pid, url, seen))
+        try:
+            await storm(url, seen, given.conversations, given.seconds, given.size, given.messages)
+        finally:
+            watch.cancel()
+            child.send_signal(signal.SIGTERM)
+            await child.wait()
+    return seen
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--conversations", type=int, default=200)
+    parser.add_argument("--seconds", type=int, default=120)
+    parser.add_argument("--step", type=int, default=15, help="seconds of one line")
+    parser.add_argument("--share", type=float, default=0.05, help="of calls that fail upstream")
+    parser.add_argument("--memory", type=int, default=48, help="MB of conversations that the gateway holds")
+    parser.add_argument("--size", type=int, default=300, help="words of one turn")
+    parser.add_argument("--messages", type=int, default=40, help="after so many a client begins a new task")
+    given = parser.parse_args()
+    seen = asyncio.run(_run(given))
+    print("seconds   resident MB (highest)   held MB   conversations   answers")
+    for end in range(given.step, given.seconds + 1, given.step):
+        step = [each for each in seen.figures if end - given.step <= each["at"] < end]
+        if step:
+            last, highest = step[-1], max(each["resident"] for each in step)
+            held, known = last["refold_held_bytes"], last["refold_conversations"]
+            print(f"{end:7} {highest / 1e6:23.0f} {held / 1e6:9.0f} {known:15,} {last['answers']:9,}")
+    for name in ("answers", "compacted", "faults", "errors", "wrong", "lost"):
+        value = getattr(seen, name)
+        print(f"{name:>10}: {dict(value) if isinstance(value, Counter) else value}")
+
+
+if __name__ == "__main__":
+    main()

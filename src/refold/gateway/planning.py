@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from copy import copy
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -11,6 +12,7 @@ from refold import api
 from refold.core.budget import Usage
 from refold.core.plan import Plan
 from refold.core.policy import Policy, Step
+from refold.core.transcript import Transcript
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError, WriteConflict
 from refold.gateway.reading import fixed, measured, oversized, read, refold, unread, usage_of
@@ -199,7 +201,9 @@ class Planner:
         return made
 
     def _planned(self, natives: list[object], options: Options, track: Track) -> Plan:
-        request = request_for(natives, options, transcript=track.transcript, estimates=track.estimates)
+        # Stages remember on messages what they found in them, many times their size: that goes with these copies.
+        copies = Transcript(tuple(map(copy, track.transcript.messages)))
+        request = request_for(natives, options, transcript=copies, estimates=track.estimates)
         made = api.drive(request, self._outside)
         proven(request, made, natives)
         return made
