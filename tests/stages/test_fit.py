@@ -116,8 +116,8 @@ def test_users_turns_move_into_the_digest_when_they_have_more_than_their_share()
     lines = []
     for n in range(100):
         lines += [f"u: Question {n} about item_{n}? Always say metric {n}.", f"a: answer {n}"]
-    view = fitted(talk(*lines), 5_500)
-    assert 0.9 * 5_500 <= view.tokens <= 5_500
+    view = fitted(talk(*lines), 3_000)
+    assert 0.9 * 3_000 <= view.tokens <= 3_000
     assert lost(view) == ()
     (digest,) = digests(view)
     assert '"Always say metric 1." (turn 2)' in digest

@@ -14,7 +14,7 @@ from refold.stages.replacing import is_pointer, original_parts, picture_marker, 
 from refold.stages.shorten import shorten, shorten_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from refold.core.messages import Message
     from refold.stages.draft import Draft
@@ -30,10 +30,12 @@ __all__ = [
     "hide_users",
     "kept_words",
     "original_result",
+    "original_words",
     "results_in",
     "shorten_calls",
     "strip_pictures",
     "strip_seen",
+    "tried",
 ]
 
 WORTH = 240  # characters from which an output is cleared
@@ -70,7 +72,7 @@ def clear_results(
             continue
         said = original_result(draft, place, result)
         patches = list(replaced_by(result, pointer(draft.view.call_of(draft.base[place], result), said, said.text)))
-        done += [replace(move, result=result) for move in _tried(draft, place, patches)]
+        done += [replace(move, result=result) for move in tried(draft, place, patches)]
     return done
 
 
@@ -84,7 +86,7 @@ def shorten_calls(draft: Draft, places: Iterable[int], target: int, chars: int =
                 shorter = shorten_arguments(part.arguments, chars, free_text=part.kind == "custom")
                 if len(shorter) < len(part.arguments):
                     patches.append(Patch(part.at, replace(part, arguments=shorter)))
-        done += _tried(draft, place, patches)
+        done += tried(draft, place, patches)
     return done
 
 
@@ -98,7 +100,7 @@ def drop_reasoning(draft: Draft, places: Iterable[int], target: int, loop: int) 
             continue
         sealed = any(part.sealed for part in thoughts)
         if len(thoughts) < len(parts) and not (sealed and place >= loop):
-            done += _tried(draft, place, [Patch(part.at, None) for part in thoughts])
+            done += tried(draft, place, [Patch(part.at, None) for part in thoughts])
     return done
 
 
@@ -115,7 +117,7 @@ def strip_seen(draft: Draft, protected: Container[int]) -> list[Move]:
     done: list[Move] = []
     for place, picture in shown[:-1]:
         if place < answered and place not in protected:
-            done += _tried(draft, place, [Patch(picture.at, picture_marker(picture))])
+            done += tried(draft, place, [Patch(picture.at, picture_marker(picture))])
     return done
 
 
@@ -127,7 +129,7 @@ def strip_pictures(draft: Draft, places: Iterable[int], target: int) -> list[Mov
         for part in draft.messages[place].parts:
             inner = part.content if isinstance(part, ToolResult) else (part,)
             patches += [Patch(one.at, picture_marker(one)) for one in inner if isinstance(one, Image | File)]
-        done += _tried(draft, place, patches)
+        done += tried(draft, place, patches)
     return done
 
 
@@ -140,7 +142,7 @@ def _visible(draft: Draft, places: Iterable[int], target: int) -> Iterator[int]:
             yield place
 
 
-def _tried(draft: Draft, place: int, patches: list[Patch]) -> list[Move]:
+def tried(draft: Draft, place: int, patches: Sequence[Patch]) -> list[Move]:
     """Make a change if it saves anything; return it, or nothing."""
     if not patches:
         return []
@@ -168,14 +170,14 @@ def hide_segments(draft: Draft, regions: Regions, places: range, target: int, *,
     return gone
 
 
-def hide_users(draft: Draft, regions: Regions, target: int) -> list[range]:
+def hide_users(draft: Draft, regions: Regions, target: int, among: Container[int] | None = None) -> list[range]:
     """Let users' turns leave, oldest first, but the first and the newest; the digest quotes them.
 
-    A turn whose message also holds results leaves with their calls.
+    With `among` only those leave. A turn whose message also holds results leaves with their calls.
     """
     gone: list[range] = []
     kept = {*regions.users[:1], *regions.users[-1:]}
-    older = set(regions.users) - kept
+    older = {place for place in set(regions.users) - kept if among is None or place in among}
     for segment in regions.segments:
         if draft.total <= target:
             break
@@ -218,9 +220,9 @@ def cut_texts(draft: Draft, places: Iterable[int], target: int, least: int) -> l
     cap = max(_cap([size for _, _, size in found], draft.total - target), least)
     for place, part, size in found:
         if size > cap and draft.total > target:
-            words = _original_words(draft, place, part)
+            words = original_words(draft, place, part)
             shorter = shorten(words, cap, count, keep=kept_words(draft, place, words))
-            moves = _tried(draft, place, [Patch(part.at, Text(shorter))])
+            moves = tried(draft, place, [Patch(part.at, Text(shorter))])
             done += [replace(move, words=words) for move in moves]
     return done
 
@@ -230,7 +232,8 @@ def kept_words(draft: Draft, place: int, words: str) -> tuple[str, ...]:
     return pins_of(words) if draft.base[place].role == "user" else ()
 
 
-def _original_words(draft: Draft, place: int, part: Text) -> str:
+def original_words(draft: Draft, place: int, part: Text) -> str:
+    """Return words as they were said, whatever earlier plans did to them."""
     message = draft.messages[place]
     said = original_parts(draft.view, message).get(part.at) if message.patches else None
     return said.text if isinstance(said, Text) else part.text

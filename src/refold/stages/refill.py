@@ -10,6 +10,7 @@ from refold.core.messages import Patch, Text, ToolCall
 from refold.stages.moves import Move, kept_words, original_result
 from refold.stages.replacing import with_words
 from refold.stages.shorten import shorten, shorten_arguments
+from refold.stages.telling import tell_answers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +29,8 @@ TRIES = 40  # parts of outputs and texts
 def refill(draft: Draft, trail: Trail, room: int) -> None:
     """Put back whole users' turns, batches and outputs, newest first, then parts of outputs, while they fit."""
     enough = room - int(room * SLACK)
+    if draft.total < enough:
+        tell_answers(draft, trail, room)
     for segment in (*reversed(trail.users), *reversed(trail.segments)):
         if draft.total + draft.size(segment) <= room:
             draft.show(segment)

@@ -18,6 +18,7 @@ from refold.stages.moves import (
     strip_pictures,
     strip_seen,
 )
+from refold.stages.telling import tell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +86,8 @@ def lighten(draft: Draft, places: Sequence[int], target: int, trail: Trail, area
 
 
 def _limit_users(draft: Draft, areas: Regions, target: int, share: int, trail: Trail) -> None:
-    """Let users' turns beyond their share leave, oldest first, then cut the older ones that are left."""
+    """Cut users' turns beyond their share to what tells most, let the rest leave, then cut what is left."""
+    tell(draft, areas, target, share, trail)
     older = areas.users[:-1]
     beyond = draft.size([place for place in older if not draft.hidden[place]]) - share
     if beyond > 0:
