@@ -36,9 +36,9 @@ class Fit(Struct, frozen=True):
     """Old output becomes pointers, then old batches leave, then what is left is cut; users' words go last.
 
     `newest` is the share of the goal that the newest text has verbatim while it can; `users` the share that users'
-    turns may have as messages of their own before the oldest move into the digest. A plan that would lose a pinned
-    sentence is not made. Where somebody can be asked, a model's account of what left stands in the digest, in 3 % of
-    the goal, at most 1,200 tokens beside the digest's own.
+    turns may have as messages of their own; beyond it they keep the sentences that tell most. A plan that would lose a
+    pinned sentence is not made. Where somebody can be asked, a model's account of what left stands in the digest, in
+    3 % of the goal, at most 1,200 tokens beside the digest's own.
     """
 
     grows: ClassVar[bool] = False
