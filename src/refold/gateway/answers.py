@@ -8,6 +8,7 @@ import msgspec
 
 from refold.errors import UsageError
 from refold.gateway.packing import Unreadable, unpacker
+from refold.limits.overflow import classify_response
 from refold.limits.usage import Reported, reported
 
 if TYPE_CHECKING:
@@ -58,9 +59,9 @@ class Reading:
             self._line = piece[cut:]
             if cut:
                 last = _last(piece, cut)
-                if self._new:
-                    self._new = False
+                if self._new and piece.startswith(b"event"):
                     self._events(piece, 0, min(last, FIRST))
+                self._new = False
                 self._events(piece, last, cut)
         elif self._size < LARGEST:
             self._pieces.append(piece)
@@ -91,9 +92,18 @@ class Reading:
         if self.streaming and not self._usage and not self._line:
             return None
         try:
-            return reported({key: value for key, value in self.body().items() if key in ("usage", "usageMetadata")})
+            body = self.body()
+            if self.streaming:
+                return reported(self._usage)
+            return reported({key: body[key] for key in ("usage", "usageMetadata") if key in body})
         except UsageError:
             return None
+
+    def full(self, usage: Reported, window: int) -> bool:
+        """Tell whether the answer shows, with the usage it reported, that the window was full."""
+        if usage.prompt <= window and self.streaming and not self._ends:
+            return False
+        return classify_response(self.body(), window).kind == "context_overflow"
 
     def _events(self, piece: bytes, begin: int, stop: int) -> None:
         """Read the lines that speak of what matters, which are few."""

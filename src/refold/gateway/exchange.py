@@ -20,11 +20,11 @@ from refold.gateway.planning import REPAIR, Failed, Target
 from refold.gateway.reading import grown, most, reported, write
 from refold.gateway.recall.carrying import Carrying, Overflowed, Recalls, recalls
 from refold.gateway.relay import relay
-from refold.gateway.spans import span
+from refold.gateway.spans import span, watched
 from refold.gateway.telling import told, traced
 from refold.gateway.tracks import Busy
 from refold.gateway.upstream import from_upstream, to_upstream
-from refold.limits.overflow import classify_error, classify_response
+from refold.limits.overflow import classify_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Exchange", "Exchanges", "Ready"]
 
+EDGE = 2_048  # bytes at either end of a stream's beginning in which an error would stand
 REFUSED = frozenset({400, 413, 422, 429, 500, 503})  # statuses that hide a request that is too long
 
 
@@ -94,6 +95,9 @@ class Exchanges:
 
     async def run(self, exchange: Exchange, send: Send, begun: float) -> None:
         """Carry out one exchange."""
+        if not watched():
+            await self._run(exchange, send, begun, None)
+            return
         with span(exchange.route.dialect.provider) as tell:
             await self._run(exchange, send, begun, tell)
 
@@ -202,7 +206,8 @@ class Exchanges:
 
     async def _again(self, exchange: Exchange, ready: Ready, answer: Answer, first: bytes) -> Ready | None:
         """Return the request made shorter where the provider refused it for its size, else None."""
-        if answer.status == 200 and b"error" not in _plain(answer, first):
+        said = _plain(answer, first)
+        if answer.status == 200 and b"error" not in said[:EDGE] and b"error" not in said[-EDGE:]:
             return None
         error = classify_error(_error(answer, first))
         if error.kind not in ("context_overflow", "request_too_large") and error.remedy != "compact":
@@ -299,9 +304,8 @@ class Exchanges:
         ready.usage = usage.usage()
         track = target.track
         track.reported = replace(ready.reported, usage=ready.usage)
-        full = classify_response(reading.body(), target.bound.budget.window)
-        if full.kind == "context_overflow" and not target.bound.assumed:
-            track.full = True
+        if not target.bound.assumed:
+            track.full = track.full or reading.full(usage, target.bound.budget.window)
 
     def _count(self, exchange: Exchange, ready: Ready, answer: Answer) -> None:
         name = exchange.route.dialect.format

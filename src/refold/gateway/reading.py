@@ -50,8 +50,10 @@ def most(track: Track, dialect: Dialect) -> int | None:
     body = track.body
     if track.searched < body.stop:
         start = max(track.searched - LONGEST_MARK, body.start)
-        if any(body.body.find(mark, start, body.stop) >= 0 for mark in dialect.costly):
-            track.costly = len(body.raws)
+        for mark in dialect.costly:
+            if body.body.find(mark, start, body.stop) >= 0:
+                track.costly = len(body.raws)
+                break
         track.searched = body.stop
     report = _trusted(track)
     size = body.stop - body.start

@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["span"]
+__all__ = ["span", "watched"]
 
 PROVIDERS = {"openai": "openai", "anthropic": "anthropic", "gemini": "gcp.gemini"}
+
+
+def watched() -> bool:
+    """Tell whether anybody would see a span."""
+    return _tracer() is not None
 
 
 @contextmanager

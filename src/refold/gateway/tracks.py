@@ -178,7 +178,8 @@ class Tracks:
             Busy: the conversation is locked; nothing was taken in.
         """
         head = format.name, session, raw[:HEAD]
-        if (known := self._begun(head, raw)) is not None and (body := continued(known.body, raw)) is not None:
+        if (found := self._continued(head, raw)) is not None:
+            known, body = found
             _free(known)
             known.advance(body, len(known.body.raws))
             self._touch(known)
@@ -188,11 +189,18 @@ class Tracks:
             return None
         return self._known(format, session, fresh, head)
 
-    def _begun(self, head: tuple[str, str, bytes], raw: bytes) -> Track | None:
+    def _continued(self, head: tuple[str, str, bytes], raw: bytes) -> tuple[Track, Opened] | None:
         """Return the conversation of which a body repeats most: one whose newest body it begins with, whole."""
-        known = [self._tracks[id] for id in islice(reversed(self._by_head.get(head, ())), CANDIDATES)]
-        longest = sorted(known, key=lambda track: -track.body.end)
-        return next((track for track in longest if raw.startswith(memoryview(track.body.body)[: track.body.end])), None)
+        ids = self._by_head.get(head)
+        if ids is None:
+            return None
+        known = [self._tracks[id] for id in islice(reversed(ids), CANDIDATES)]
+        if len(known) > 1:
+            known.sort(key=lambda track: -track.body.end)
+        for track in known:
+            if (body := continued(track.body, raw)) is not None:
+                return track, body
+        return None
 
     def forget(self, id: str) -> None:
         """Forget a conversation."""
@@ -270,7 +278,6 @@ class Tracks:
         self._by_head[head].move_to_end(track.id)
         self._by_first[first].move_to_end(track.id)
         self._sizes.move_to_end(track.id)
-        self.resized(track)
 
 
 def _free(track: Track) -> None:

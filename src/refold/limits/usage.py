@@ -23,6 +23,7 @@ WRITE: Final = (
     *("cache_creation_input_tokens", "cacheWriteInputTokens", "cacheWriteInputTokenCount", "cacheWrite"),
     "cache_write",
 )
+MAPPING: Final = (dict, Mapping)  # a dict is known at once
 # In these a prompt figure leaves out what the cache gave or took.
 ADDED: Final = ("cacheReadInputTokens", "cacheWriteInputTokens", "cacheRead", "cacheWrite")
 
@@ -50,7 +51,7 @@ def reported(usage: Mapping[str, object], provider: str | None = None) -> Report
     """
     for wrapper in ("usage", "usageMetadata", "usage_metadata", "token_usage"):
         inner = usage.get(wrapper)
-        if isinstance(inner, Mapping):
+        if isinstance(inner, MAPPING):
             return reported(inner, provider)
     prompt, answer = _first(usage, PROMPT), _first(usage, ANSWER)
     total = _figure(usage, "total_tokens")
@@ -70,7 +71,7 @@ def _cached(usage: Mapping[str, object]) -> tuple[int, int]:
     read, write = _first(usage, READ), _first(usage, WRITE)
     for name in ("prompt_tokens_details", "input_tokens_details", "input_token_details", "cache"):
         details = usage.get(name)
-        if isinstance(details, Mapping):
+        if isinstance(details, MAPPING):
             found = _first(details, ("cached_tokens", "cache_read", "read"))
             read = found if read is None else read
             found = _first(details, ("cache_creation", "cache_creation_tokens", "cache_write_tokens", "write"))
@@ -92,12 +93,17 @@ def _cache_apart(usage: Mapping[str, object], provider: str | None) -> bool:
 
 
 def _first(usage: Mapping[str, object], names: tuple[str, ...]) -> int | None:
-    return next((found for name in names if (found := _figure(usage, name)) is not None), None)
+    for name in names:
+        if name in usage and (found := _figure(usage, name)) is not None:
+            return found
+    return None
 
 
 def _figure(usage: Mapping[str, object], name: str) -> int | None:
     value = usage.get(name)
-    if value is None or isinstance(value, (Mapping, list)):
+    if value is None or (type(value) is int and value >= 0):
+        return value
+    if isinstance(value, (Mapping, list)):
         return None
     if isinstance(value, float) and value.is_integer():
         value = int(value)
