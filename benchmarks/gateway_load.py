@@ -92,7 +92,7 @@ class Upstream:
             self.seen.wrong.append(f"a request with the marks {sorted(marks)[:5]}")
         mark, turn = next(iter(marks), b"0"), max(map(int, turns), default=0)
         fault = self.dice.choice(FAULTS) if self.dice.random() < self.share else ""
-        if fault == "overflow" and len(body) < 40_000:
+        if fault == "overflow" and len(body) < 10_000:  # what is short anyway cannot be made shorter
             fault = ""
         self.seen.faults[fault or "none"] += 1
         words = b"mark-%s-answer-%d-" % (mark, turn)
