@@ -1,11 +1,15 @@
+import asyncio
+
 from msgspec.structs import replace
 
 import refold
+from refold.aio import acompact
 from refold.core.edits import fold
 from refold.core.messages import text_of
 from refold.core.needs import Given, Refused, Summarize
 from refold.outside import Outside
 from refold.outside.summarizers import guarded
+from refold.sessions import MemoryStore, Session
 from refold.stages.account import ACCOUNT, room_for
 from refold.stages.fit import Fit
 from refold.stages.pin import lost
@@ -138,10 +142,7 @@ def test_an_earlier_account_stays_when_the_next_is_refused():
 
 
 def test_compact_asks_the_function_it_is_given_and_only_for_what_is_due():
-    messages = [{"role": "user", "content": "Mend it. Never touch the vault."}]
-    for n in range(40):
-        messages += [{"role": "assistant", "content": f"Step {n}: I look at part {n}."},
-                     {"role": "user", "content": f"Part {n} says {BODY}"}]  # fmt: skip
+    messages = read_through(40)
     asked = []
 
     def summarize(need: Summarize) -> str:
@@ -170,3 +171,44 @@ def test_a_guarded_summarizer_adds_nothing_to_an_account():
     assert guarded(lambda need: GOOD)(need) == GOOD
     refused = guarded(lambda need: "Too short.")(need)
     assert isinstance(refused, Refused)
+
+
+def read_through(parts):
+    messages = [{"role": "user", "content": "Mend it. Never touch the vault."}]
+    for n in range(parts):
+        messages += [
+            {"role": "assistant", "content": f"Step {n}: I look at part {n}."},
+            {"role": "user", "content": f"Part {n} says {BODY}"},
+        ]
+    return messages
+
+
+def test_sessions_and_functions_that_wait_have_an_account_too():
+    async def summarize(need: Summarize) -> str:
+        return GOOD
+
+    session = Session(MemoryStore(), window=30_000)
+    session.append(read_through(40))
+    assert session.compact(summarize=summarize).compacted
+    assert GOOD in str(session.view())
+    session.append(read_through(40)[1:])
+    asked = []
+    session.compact(summarize=lambda need: asked.append(need) or GOOD.replace("the store", "the second store"))
+    assert asked[0].previous == GOOD
+    assert str(session.view()).count("by a model") == 1
+    result = asyncio.run(acompact(read_through(40), window=30_000, summarize=summarize))
+    assert GOOD in str(result.messages)
+
+
+def test_a_digest_that_a_client_sends_back_hands_its_account_on():
+    first = refold.compact(read_through(40), window=30_000, summarize=lambda need: GOOD)
+    asked = []
+    sent_back = [*first.messages, *read_through(40)[1:]]
+    again = refold.compact(
+        sent_back, window=30_000, summarize=lambda need: asked.append(need) or GOOD.replace("store", "second store")
+    )
+    assert asked[0].previous == GOOD
+    assert GOOD not in asked[0].text
+    assert str(again.messages).count("by a model") == 1
+    refused = refold.compact(sent_back, window=30_000, summarize=lambda need: Refused("no"))
+    assert str(refused.messages).count(GOOD) == 1
