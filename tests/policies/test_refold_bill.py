@@ -39,7 +39,7 @@ def change(line, policy, read, window=40_000):
     return made.bill / base.bill - 1, base.over, len(made.compactions)
 
 
-def by_cost(read, kept=10_000):
+def by_cost(read, kept=8_000):
     trigger = LeastCost(read=read, kept=kept, growth=400, again=2_000)
     return replace(POLICY, trigger=trigger, goal=Exactly(kept, beside=True))
 

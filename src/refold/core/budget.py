@@ -12,7 +12,7 @@ from refold.errors import BadBudget
 __all__ = ["Breakdown", "Budget", "Exactly", "LeastCost", "Limit", "Never", "Reserve", "Share", "Usage"]
 
 
-BESIDE = 0.65  # of the input budget
+BESIDE = 0.35  # of what system prompt and tools leave
 
 
 class Breakdown(Struct, frozen=True, omit_defaults=True):
@@ -117,7 +117,7 @@ class Share(Struct, frozen=True, omit_defaults=True, tag="share"):
 class Exactly(Struct, frozen=True, omit_defaults=True, tag="exactly"):
     """A number of tokens, whatever the window (V01); of messages alone with `beside`, system prompt and tools aside.
 
-    With those it is never above 65 % of the input budget: a goal that near to a trigger would be due again at once.
+    Messages then have at most 35 % of what those leave: a goal near to a trigger would soon be due again.
     """
 
     count: int
@@ -126,7 +126,7 @@ class Exactly(Struct, frozen=True, omit_defaults=True, tag="exactly"):
 
     def tokens(self, budget: Budget, fixed: int = 0) -> int:
         """Return the limit in tokens."""
-        return min(self.count + fixed, int(budget.input * BESIDE)) if self.beside else self.count
+        return fixed + min(self.count, int((budget.input - fixed) * BESIDE)) if self.beside else self.count
 
     def reached(self, tokens: int, budget: Budget, fixed: int = 0) -> bool:
         """Tell whether a size has reached the limit."""
