@@ -28,7 +28,7 @@ __all__ = ["apply", "check", "compact", "count", "plan", "repair", "rewind", "vi
 
 
 _PAIRS = CloseCalls(result="[No result was recorded]", call="[Call of {tool} was not recorded]")
-_REPAIR = Policy("repair", (Step(_PAIRS), Step(Mend()), Step(_PAIRS)))
+_REPAIR = Policy("repair", (Step(_PAIRS, label="repair"), Step(Mend(), label="mend"), Step(_PAIRS, label="repair")))
 
 
 def compact(

@@ -211,7 +211,7 @@ def test_a_folder_without_transcripts_is_refused(run: Run, tmp_path: Path) -> No
     refused(run("stats", tmp_path), str(tmp_path))
     refused(run("stats", tmp_path / "*.json"), "no file matches")
     (tmp_path / "settings.json").write_text('{"theme": "dark"}')
-    refused(run("stats", tmp_path), "no transcript in 1 files")
+    refused(run("stats", tmp_path), "no transcript in 1 file:")
 
 
 def test_what_cannot_fit_ends_with_code_1_and_writes_nothing(run: Run, tmp_path: Path) -> None:
@@ -252,3 +252,28 @@ def test_a_hundred_thousand_messages_are_taken(run: Run, tmp_path: Path) -> None
     result = run("plan", tmp_path / "many.jsonl", "--window", "64k", "--policy", "neurolink")
     assert result.exit_code == 0
     assert len(result.stdout.splitlines()) < 1_000
+
+
+def test_an_option_of_other_commands_is_said_to_be_theirs(run: Run, chat: Path) -> None:
+    refused(
+        run("stats", chat, "--window", "8k"), "no option --window here", "plan", "compact", "see refold stats --help"
+    )
+    refused(run("plan", chat, "--lenent"), "--lenient is")
+
+
+def test_a_list_without_messages_is_said_to_be_empty(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "none.json").write_text('{"messages": []}')
+    refused(run("plan", tmp_path / "none.json", "--window", "8k"), "none.json", "the list of messages is empty")
+
+
+def test_a_search_for_nothing_is_refused(run: Run, tmp_path: Path) -> None:
+    refused(run("search", " ", "--store", tmp_path / "s.db"), "give a word")
+
+
+def test_an_invalid_conversation_that_is_not_touched_is_named_with_its_remedy(run: Run, tmp_path: Path) -> None:
+    said = [{"role": "user", "content": "hi"}, {"role": "tool", "tool_call_id": "zz", "content": "x"}]
+    (tmp_path / "bad.json").write_text(json.dumps(said))
+    for command in ("plan", "compact"):
+        result = run(command, tmp_path / "bad.json", "--window", "8k")
+        assert result.exit_code == 0
+        assert "1 breach of the rules of openai-chat: `refold repair` mends that" in result.stderr

@@ -216,7 +216,7 @@ def test_calls_at_the_end_are_information_and_no_breach(run: Run, tmp_path: Path
     (tmp_path / "open.json").write_text(json.dumps(messages))
     result = run("check", tmp_path / "open.json")
     assert result.exit_code == 0
-    assert "1 calls at the end await" in result.stdout
+    assert "1 call at the end awaits its result" in result.stdout
     assert "c9" in result.stdout
 
 

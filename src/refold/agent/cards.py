@@ -55,7 +55,8 @@ class StartedCard(Struct, frozen=True, tag="compaction_started"):
     @property
     def line(self) -> str:
         """The card as a line."""
-        return f"Compacting conversation history… {self.messages:,} messages, {self.targets:,} of them to be shortened"
+        messages = "1 message" if self.messages == 1 else f"{self.messages:,} messages"
+        return f"Compacting conversation history… {messages}, {self.targets:,} of them to be shortened"
 
 
 class DoneCard(Struct, frozen=True, tag="compaction"):

@@ -123,7 +123,9 @@ def _greet(chat: Chat, head: Head | None) -> None:
     screen.line(f"Folder {show.clean(str(chat.workspace.root))}", "dim")
     about = "new"
     if head is not None:
-        about = f"{len(session.ids):,} messages, used {kept.ago(head.touched)}: {kept.title(chat.store, head)}"
+        about = (
+            f"{show.many(len(session.ids), 'message')}, used {kept.ago(head.touched)}: {kept.title(chat.store, head)}"
+        )
     screen.line(f"Session {session.id}, {about}", "dim")
     screen.line("/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves", "dim")
 

@@ -81,14 +81,15 @@ def _print(verdict: Verdict) -> None:
     if not verdict.broken:
         show.line(f"{file}: valid for {verdict.format}", style="green")
     else:
-        show.line(f"{file}: not valid for {verdict.format}, {len(verdict.broken):,} breaches", style="red")
+        show.line(f"{file}: not valid for {verdict.format}, {show.many(len(verdict.broken), 'breach')}", style="red")
         more = len(verdict.broken) - SHOWN
         rows = [(", ".join(map(str, at)), rule, show.clean(what)) for rule, what, at in verdict.broken[:SHOWN]]
         rows += [("", "", f"{more:,} more, which --json lists")] if more > 0 else []
         show.table((">message", "rule", "*breach"), rows)
     if verdict.pending:
         waiting = ", ".join(verdict.pending[:5]) + (", …" if len(verdict.pending) > 5 else "")
-        show.line(f"{file}: {len(verdict.pending)} calls at the end await their results: {show.clean(waiting)}")
+        await_ = "awaits its result" if len(verdict.pending) == 1 else "await their results"
+        show.line(f"{file}: {show.many(len(verdict.pending), 'call')} at the end {await_}: {show.clean(waiting)}")
     if verdict.tokens is not None and verdict.limit is not None:
         fill = f"{verdict.tokens:,} of {verdict.limit:,} tokens ({show.share(verdict.tokens, verdict.limit)})"
         state = "too large" if not verdict.fits else "fits, compaction is due" if verdict.due else "fits"

@@ -77,7 +77,7 @@ def each(
 
 def written(talk: Conversation, result: Result, out: str, *, as_json: bool) -> None:
     """Write a result, and say on standard error what was done."""
-    from refold.cli import output, show
+    from refold.cli import outcome, output, show
 
     output.write(out, output.dumped(output.native(talk, result.messages), lines=out.endswith((".jsonl", ".ndjson"))))
     if as_json:
@@ -86,6 +86,8 @@ def written(talk: Conversation, result: Result, out: str, *, as_json: bool) -> N
     sizes, plan = result.sizes, result.plan
     did = f"{sizes.before:,} -> {sizes.after:,} tokens by {', '.join(plan.stages_used)}"
     show.note(f"{talk.label}: {did if not plan.empty else 'nothing to do, written as it was'}")
+    if plan.empty:
+        outcome.unsound(talk)
 
 
 def _compacted(talk: Conversation, asked: options.Asked, outside: Outside, plan_out: str | None) -> Result:

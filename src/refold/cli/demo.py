@@ -98,7 +98,7 @@ def _print(trials: list[Trial]) -> None:
 
     first = trials[0]
     before = max(trial.before for trial in trials)
-    title = f"{first.example}: {first.messages:,} messages of {before:,} tokens, window {first.window:,}"
+    title = f"{first.example}: {show.many(first.messages, 'message')} of {before:,} tokens, window {first.window:,}"
     if all(trial.after == trial.before and not trial.refused for trial in trials):
         show.line(f"\n{title}: below every trigger, so nothing is touched")
         return

@@ -69,7 +69,13 @@ def _side_by_side(rows: Sequence[Row], lines: int) -> None:
         if first.fate == "kept" or len(run) > 1:
             tokens = sum(row.before for row in run)
             span = f"{first.position}" if first is last else f"{first.position}-{last.position}"
-            shown.append((span, f"{len(run):,} {first.fate}, {tokens:,} tokens", "" if first.fate == "hidden" else "="))
+            shown.append(
+                (
+                    span,
+                    f"{len(run):,} {first.fate}, {show.many(tokens, 'token')}",
+                    "" if first.fate == "hidden" else "=",
+                )
+            )
         else:
             place = "new" if first.position is None else str(first.position)
             shown.append((place, *_texts(first, lines)))
@@ -96,6 +102,6 @@ def _side(row: Row, words: Sequence[str], tokens: int, start: int, most: int) ->
     from refold.cli import show
 
     stop = start + most if most else len(words)
-    head = [f"{row.role}, {tokens:,} tokens", *([f"… {start:,} lines alike"] if start else [])]
-    rest = [f"… {len(words) - stop:,} more lines"] if len(words) > stop else []
+    head = [f"{row.role}, {show.many(tokens, 'token')}", *([f"… {show.many(start, 'line')} alike"] if start else [])]
+    rest = [f"… {show.many(len(words) - stop, 'more line')}"] if len(words) > stop else []
     return "\n".join([*head, *(show.clean(text, LINE if most else 0) for text in words[start:stop]), *rest])

@@ -76,7 +76,9 @@ def conversations(names: Sequence[str], how: Reading, doing: str = "Reading") ->
         some = True
         yield from found
     if not some:
-        raise UnreadableTranscript(f"{', '.join(names)}: no transcript in {len(named)} files: name another place")
+        raise UnreadableTranscript(
+            f"{', '.join(names)}: no transcript in {show.many(len(named), 'file')}: name another place"
+        )
 
 
 def only(name: str, how: Reading) -> Conversation:

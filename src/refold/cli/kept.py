@@ -127,10 +127,14 @@ def back(session: Session, to: str) -> str:
     if not (to.isdecimal() and len(to) < 5):
         session.rewind(to)
         return f"Back to {to}: {_stands(session)}"
+    from refold.cli import show
+
     begins, wanted = turns(messages_of(session)), int(to)
     if not 0 < wanted < len(begins):
         most = f"1 to {len(begins) - 1:,}" if len(begins) > 1 else "none; a new session begins anew"
-        raise UsageError(f"{to} turns cannot be taken back: the session has {len(begins):,}, so give {most}")
+        raise UsageError(
+            f"{show.many(int(to), 'turn')} cannot be taken back: the session has {len(begins):,}, so give {most}"
+        )
     session.rewind(session.ids[begins[-wanted] - 1])
     return f"Back before the last {'turn' if wanted == 1 else f'{wanted:,} turns'}: {_stands(session)}"
 
@@ -185,5 +189,6 @@ def ago(then: float) -> str:
 
 
 def _stands(session: Session) -> str:
-    compactions = len(session.plans)
-    return f"{len(session.ids):,} messages, {compactions} compaction{'' if compactions == 1 else 's'} in force"
+    from refold.cli import show
+
+    return f"{show.many(len(session.ids), 'message')}, {show.many(len(session.plans), 'compaction')} in force"

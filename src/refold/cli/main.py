@@ -47,6 +47,8 @@ def _ran(run: Any) -> int:
         code = run()
     except click.Abort:
         return _said("interrupted: no file was left half-written", INTERRUPTED)
+    except click.NoSuchOption as error:
+        return _said(_one_line(f"there is no option {error.option_name} here{_elsewhere(error)}{_help(error)}"), USAGE)
     except click.UsageError as error:
         return _said(f"{_one_line(error.format_message())}{_help(error)}", USAGE)
     except click.ClickException as error:
@@ -74,6 +76,20 @@ def _of_refold(error: Exception) -> int:
 def _of_system(error: OSError) -> int:
     place = f"{error.filename}: " if error.filename else ""
     return _said(f"{place}{error.strerror or error}: check the path, the space and the permissions", USAGE)
+
+
+def _elsewhere(error: click.NoSuchOption) -> str:
+    """Say which option is meant, or which commands have one of that name."""
+    close = [name for name in error.possibilities or () if name[:4] == error.option_name[:4]]
+    if close:
+        return f"; {' or '.join(close)} is"
+    have = [name for name in COMMANDS if _has(name, error.option_name)]
+    return f"; {', '.join(have)} {'have' if len(have) > 1 else 'has'} it" if have else ""
+
+
+def _has(command: str, option: str) -> bool:
+    found = cli.get_command(click.Context(cli), command)
+    return found is not None and any(option in each.opts for each in found.params)
 
 
 def _help(error: click.UsageError) -> str:

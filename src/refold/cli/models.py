@@ -86,7 +86,7 @@ def _matching(found: Sequence[Found], limit: int) -> None:
         for each in found[:limit]
     ]  # fmt: skip
     more = f", the {limit} shortest names" if len(found) > limit else ""
-    show.table(heads, rows, title=f"{len(found):,} models match{more}")
+    show.table(heads, rows, title=f"{show.many(len(found), 'model')} match{'es' if len(found) == 1 else ''}{more}")
 
 
 def _cap(tokens: int) -> str:

@@ -16,11 +16,12 @@ from refold.request import request_for
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from refold.cli.files import Conversation
     from refold.core.messages import MessageId
     from refold.core.plan import Plan
     from refold.request import Options, Request
 
-__all__ = ["Fate", "Row", "planned", "rows"]
+__all__ = ["Fate", "Row", "planned", "rows", "unsound"]
 
 PLACEHOLDER = 400  # characters: what replaces a cleared text is a sentence or two
 
@@ -47,6 +48,16 @@ class Row(Struct, frozen=True):
     why: str
     old: Message | None = None
     new: Message | None = None
+
+
+def unsound(talk: Conversation) -> None:
+    """Note that a conversation to which nothing is done breaks its provider's rules, which a compaction would mend."""
+    from refold.cli import show
+
+    broken = api.violations(talk.recorded.messages, format=talk.recorded.format)
+    if broken:
+        breaches = f"{show.many(len(broken), 'breach')} of the rules of {talk.recorded.format}"
+        show.note(f"refold: {talk.label}: {breaches}: `refold repair` mends that")
 
 
 def planned(messages: Sequence[Any], options: Options, outside: Outside | None = None) -> tuple[Request, Plan]:

@@ -45,6 +45,8 @@ def command(file: str, how: options.Reading, asked: options.Asked, outside: Outs
         summarized(made, talk.label)
         if not made.empty:
             messages(outcome.rows(request, made), request.view, every=every)
+        else:
+            outcome.unsound(talk)
     if made.sizes.after <= made.sizes.limit:
         return 0
     show.note(
@@ -92,7 +94,7 @@ def messages(rows: Sequence[Row], view: View, *, every: bool) -> None:
         span = _place(first) if len(run) == 1 else f"{_place(first)}-{_place(run[-1])}"
         role = first.role if len(run) == 1 else ""
         message = first.old or first.new
-        about = what(message, view) if len(run) == 1 and message else f"{len(run):,} messages"
+        about = what(message, view) if len(run) == 1 and message else show.many(len(run), "message")
         lines.append((span, role, show.number(before), show.number(after), first.fate, first.why, about))
         styles.append(STYLES.get(first.fate, "dim"))
     show.table(heads, lines, title=" ", styles=styles)

@@ -70,7 +70,10 @@ class Screen:
             case TurnEnded(ending="stopped"):
                 self.beside("Stopped; calls that were still open were not done", "yellow")
             case TurnEnded(ending="steps", steps=steps):
-                self.beside(f"Stopped after {steps:,} calls of the model; say what to do, or that it goes on", "yellow")
+                self.beside(
+                    f"Stopped after {show.many(steps, 'call')} of the model; say what to do, or that it goes on",
+                    "yellow",
+                )
             case _:
                 pass
         self.listen()

@@ -21,9 +21,12 @@ def command(query: tuple[str, ...], store: str | None, session: str | None, limi
     Exit code 1 when there are none.
     """
     from refold.cli import show
+    from refold.errors import UsageError
     from refold.sessions import search
 
-    words = " ".join(query)
+    words = " ".join(query).strip()
+    if not words:
+        raise UsageError("nothing to search for: give a word")
     with kept.stored(store) as place:
         found = (
             kept.opened(place, session).search(words, limit) if session is not None else search(place, words, (), limit)

@@ -150,6 +150,12 @@ def number(value: int) -> str:
     return f"{value:,}"
 
 
+def many(count: int, noun: str) -> str:
+    """Return a number with its noun, in the plural where it is not one."""
+    ending = "" if count == 1 else "es" if noun.endswith(("ch", "s")) else "s"
+    return f"{count:,} {noun}{ending}"
+
+
 def share(part: int, whole: int) -> str:
     """Return a part of a whole in percent."""
     return f"{100 * part / whole:.1f}%" if whole else ""

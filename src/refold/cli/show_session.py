@@ -54,7 +54,7 @@ def _listed(session: Session, *, seen: bool) -> None:
             ("used", kept.ago(head.touched)),
             ("messages", f"{len(session.ids):,}, {head.format}"),
             ("compactions", compactions),
-            ("billed", f"{billed.calls:,} calls: {billed.prompt:,} tokens in, {billed.completion:,} out"),
+            ("billed", f"{show.many(billed.calls, 'call')}: {billed.prompt:,} tokens in, {billed.completion:,} out"),
         ]
     )
     if seen:

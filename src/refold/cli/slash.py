@@ -58,10 +58,10 @@ def _context(chat: Chat, rest: str) -> None:
 
     check, session = chat.check(), chat.session
     breakdown.shown(check, chat.threshold, session.context_window)
-    billed, compactions = session.billed, len(session.plans)
+    billed = session.billed
     show.line(
-        f"{len(session.ids):,} messages said, {compactions} compaction{'' if compactions == 1 else 's'} in force; "
-        f"billed so far: {billed.calls:,} calls, {billed.prompt:,} tokens in, {billed.completion:,} out",
+        f"{show.many(len(session.ids), 'message')} said, {show.many(len(session.plans), 'compaction')} in force; "
+        f"billed so far: {show.many(billed.calls, 'call')}, {billed.prompt:,} tokens in, {billed.completion:,} out",
         "dim",
     )
 

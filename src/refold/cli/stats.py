@@ -48,7 +48,11 @@ def _one(tally: Tally, top: int) -> None:
         [
             ("file", show.clean(f"{tally.file} ({tally.kind}, {tally.format})")),
             ("model", tally.model or "not named in the file"),
-            ("total", f"{tally.total:,} tokens in {tally.messages:,} messages with {tally.calls:,} tool calls"),
+            (
+                "total",
+                f"{show.many(tally.total, 'token')} in {show.many(tally.messages, 'message')} "
+                f"with {show.many(tally.calls, 'tool call')}",
+            ),
             *([("system", f"{tally.system:,} tokens")] if tally.system else []),
             *([("tools", f"{tally.schemas:,} tokens of definitions")] if tally.schemas else []),
             *_reported(tally),
@@ -90,7 +94,15 @@ def _bars(title: str, shares: Sequence[Share], counted: str, total: int, top: in
     if others:
         tokens = sum(each.tokens for each in shares) - sum(each.tokens for each in shown)
         count = sum(each.count for each in shares) - sum(each.count for each in shown)
-        rows.append((show.number(tokens), show.share(tokens, total), "", show.number(count), f"{others:,} others"))
+        rows.append(
+            (
+                show.number(tokens),
+                show.share(tokens, total),
+                "",
+                show.number(count),
+                f"{others:,} other{'' if others == 1 else 's'}",
+            )
+        )
     mark = "~" if counted == "messages" else "*"  # turns are told by their first words, files need their whole path
     heads = (">tokens", ">share", "#", f">{counted}", f"{mark}{title}")
     show.table(heads, rows, title=" ")
@@ -99,13 +111,16 @@ def _bars(title: str, shares: Sequence[Share], counted: str, total: int, top: in
 def _reported(tally: Tally) -> list[tuple[str, str]]:
     if not tally.reported:
         return []
+    from refold.cli import show
+
     last = tally.reported[-1]
     most = max(each.prompt for each in tally.reported)
     return [
         (
             "reported",
             f"{last.prompt:,} tokens of input and {last.completion:,} of output at the last of "
-            f"{len(tally.reported):,} calls, which covered {last.covers:,} messages; at most {most:,} of input",
+            f"{show.many(len(tally.reported), 'call')}, which covered {show.many(last.covers, 'message')}; "
+            f"at most {most:,} of input",
         )
     ]
 

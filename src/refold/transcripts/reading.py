@@ -96,6 +96,8 @@ def _reader(document: Document, kind: str | None) -> _Reader:
     for reader in _readers().values():
         if _matches(reader, document):
             return reader
+    if document.value in ([], {"messages": []}):
+        raise UnreadableTranscript(f"{document.path}: the list of messages is empty; there is no conversation in it")
     raise UnreadableTranscript(
         f"{document.path}: not a transcript of a known kind: it holds {_seen(document)}; known are {', '.join(kinds())}"
     )
