@@ -25,6 +25,9 @@ from refold.testing import talk, view_of
         "Nunca borres la base de datos.",
         "必ずテストを実行してください。",
         "不要修改数据库。",
+        "My preferred editor is Helix.",
+        "I'd rather read short answers.",
+        "Call me Robin.",
     ],
 )
 def test_a_sentence_that_limits_is_a_pin_in_seven_languages(sentence):

@@ -25,11 +25,11 @@ __all__ = ["CONSTRAINTS", "Pin", "lost", "pins", "pins_in", "pins_of", "said_in"
 CONSTRAINTS = "Constraints and requests (word for word)"  # the section of a digest that quotes turns with pins
 LONGEST = 600  # characters; a longer sentence is split at its clauses, a longer clause is no prose
 
-# Words that forbid, oblige or limit; looked for in words of users and systems only, so that a false hit costs a line.
+# Words that forbid, oblige, limit or prefer; looked for in words of users and systems only, so that a false hit costs a line.
 ENGLISH = (
     "never must mustn't only don't dont always avoid cannot can't shall should shouldn't won't forbidden prohibited "
-    "require requires required ensure without unless except exactly within read-only prefer keep stay every "
-    "everywhere remember important"
+    "require requires required ensure without unless except exactly within read-only prefer prefers "
+    "preferred preference preferences keep stay every everywhere remember important"
 )
 GERMAN = (
     "nie niemals muss müssen musst nicht nur immer kein keine keinen keiner keinem darf darfst dürfen vermeide "
@@ -44,6 +44,7 @@ WORDS = frozenset(f"{ENGLISH} {GERMAN} {FRENCH} {SPANISH}".split())
 PHRASES = (
     "do not ", "does not ", " not to ", "no longer ", "may not ", "not allowed", "make sure", "at most", "at least",
     "no more than", "no less than", "not more than", " up to ", "from now on", "before you", "ask me", "tell me",
+    "i like ", "i love ", "i dislike ", "i hate ", "'d rather ", "would rather ", "call me ",
     "in doubt", "instead of", "rather than", "stick to", "leave it", "leave the", "read only",
     " ne pas ", "au plus", "au moins", "il faut", " n'", "no uses", "no hagas", "no toques", "no borres", "no cambies",
     "no modifiques", "no puedes", "no escribas", "no elimines", "como máximo", "como mínimo", "hay que",
