@@ -25,7 +25,7 @@ __all__ = ["CONSTRAINTS", "Pin", "lost", "pins", "pins_in", "pins_of", "said_in"
 CONSTRAINTS = "Constraints and requests (word for word)"  # the section of a digest that quotes turns with pins
 LONGEST = 600  # characters; a longer sentence is split at its clauses, a longer clause is no prose
 
-# Words that forbid, oblige, limit or prefer; looked for in words of users and systems only, so that a false hit costs a line.
+# Words that forbid, oblige, limit or prefer; of users and systems only, so a false hit costs a line.
 ENGLISH = (
     "never must mustn't only don't dont always avoid cannot can't shall should shouldn't won't forbidden prohibited "
     "require requires required ensure without unless except exactly within read-only prefer prefers "
