@@ -304,7 +304,7 @@ def test_v11_a_health_check_is_answered_and_nothing_runs_in_the_background(tmp_p
 def test_v12_calls_may_take_720_seconds_over_5_kept_of_10_connections():
     assert (clients.TIMEOUT, clients.KEPT_ALIVE, clients.CONNECTIONS) == (720.0, 5, 10)
     model = clients.client("m", "http://127.0.0.1:9/v1", "key", "openai-chat")
-    assert model._sdk.timeout == 720.0
+    assert model.sdk.timeout == 720.0
     model.close()
 
 
