@@ -3,23 +3,11 @@ import json
 import pytest
 
 from refold.gateway.recall.tool import NAME
-from tests.gateway.recall.models import WINDOW, Model, asked_back, offered, talk
+from tests.gateway.recall.models import Model, asked_back, offered, talk
 from tests.gateway.talking import TALKERS
 
 STREAMING = pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
 DIALECTS = pytest.mark.parametrize("talker", TALKERS, ids=lambda talker: talker.wire)
-
-
-@pytest.fixture
-def serving(gateway):
-    """Start a gateway that offers the tool before a model; returns its address and the provider."""
-
-    def make(model, **settings):
-        given = {"limit": WINDOW, "window": WINDOW, "recall_tool": True, "background": False} | settings
-        started, provider = gateway(behave=model, **given)
-        return started.url, provider
-
-    return make
 
 
 @STREAMING

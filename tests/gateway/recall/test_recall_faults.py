@@ -9,7 +9,7 @@ from google.genai import errors
 from refold.gateway.recall.tool import NAME
 from refold.testing.provider import Answer, Fault
 from tests.gateway.recall.models import Model, talk
-from tests.gateway.recall.test_recall import DIALECTS, STREAMING, serving  # noqa: F401
+from tests.gateway.recall.test_recall import DIALECTS, STREAMING
 from tests.gateway.talking import Chat
 from tests.gateway.wire import call
 
@@ -19,7 +19,7 @@ SDK_ERRORS = (openai.OpenAIError, anthropic.APIError, errors.APIError)
 @pytest.mark.parametrize("text", ["", "I look it up."], ids=["silent", "worded"])
 @STREAMING
 @DIALECTS
-def test_an_error_upstream_in_the_second_round_is_the_clients_in_its_own_dialect(serving, talker, streaming, text):  # noqa: F811
+def test_an_error_upstream_in_the_second_round_is_the_clients_in_its_own_dialect(serving, talker, streaming, text):
     model = Model(text=text, then=Fault("rate_limit"))
     url, provider = serving(model)
     client = talker(url, streaming)
@@ -36,7 +36,7 @@ def test_an_error_upstream_in_the_second_round_is_the_clients_in_its_own_dialect
 
 @STREAMING
 @DIALECTS
-def test_a_second_round_that_breaks_off_is_no_whole_answer(serving, talker, streaming):  # noqa: F811
+def test_a_second_round_that_breaks_off_is_no_whole_answer(serving, talker, streaming):
     model = Model(text="I look it up.", then=Fault("cut_stream"))
     url, _ = serving(model)
     client = talker(url, streaming)
@@ -53,7 +53,7 @@ def test_a_second_round_that_breaks_off_is_no_whole_answer(serving, talker, stre
 
 @STREAMING
 @DIALECTS
-def test_in_a_smaller_window_than_was_thought_answers_come_all_the_same(serving, talker, streaming):  # noqa: F811
+def test_in_a_smaller_window_than_was_thought_answers_come_all_the_same(serving, talker, streaming):
     model = Model(often=2)
     url, provider = serving(model, limit=5_000, window=9_000, recall_tokens=50_000)
     client = talker(url, streaming)
@@ -64,7 +64,7 @@ def test_in_a_smaller_window_than_was_thought_answers_come_all_the_same(serving,
 
 
 @pytest.mark.parametrize("query", ["b2:0123456789abcdef01234567", "xyzzy plugh", "", None, 7])
-def test_an_unknown_id_or_an_empty_query_gets_words_that_help(serving, query):  # noqa: F811
+def test_an_unknown_id_or_an_empty_query_gets_words_that_help(serving, query):
     model = Model(query=query)
     url, provider = serving(model)
     client = Chat(url, True)
@@ -76,7 +76,7 @@ def test_an_unknown_id_or_an_empty_query_gets_words_that_help(serving, query):  
 
 
 @pytest.mark.parametrize("arguments", ["{not json", "[1, 2]", '{"query": "read_file src/m1.py", "from_line": "x"}'])
-def test_arguments_that_are_no_json_are_taken_for_what_they_are(serving, arguments):  # noqa: F811
+def test_arguments_that_are_no_json_are_taken_for_what_they_are(serving, arguments):
     class Odd(Model):
         def __call__(self, received):
             answer = super().__call__(received)
@@ -91,7 +91,7 @@ def test_arguments_that_are_no_json_are_taken_for_what_they_are(serving, argumen
     assert {each.status for each in provider.received} == {200}
 
 
-def test_nothing_comes_from_another_conversation(serving):  # noqa: F811
+def test_nothing_comes_from_another_conversation(serving):
     other = Chat
     model = Model(query="launch code of part")
     url, _ = serving(model, recall_tokens=100_000)
@@ -107,7 +107,7 @@ def test_nothing_comes_from_another_conversation(serving):  # noqa: F811
         assert set(re.findall(r"part \d+ is \d+", json.dumps(received.body))) <= own
 
 
-def test_what_tools_said_comes_back_as_a_tools_word_without_marks_of_ours(serving):  # noqa: F811
+def test_what_tools_said_comes_back_as_a_tools_word_without_marks_of_ours(serving):
     model = Model(query="launch code")
     url, _ = serving(model)
     client = Chat(url, False)
@@ -123,7 +123,7 @@ def test_what_tools_said_comes_back_as_a_tools_word_without_marks_of_ours(servin
         assert "[original: words of the user, message 2 of 9]" not in text
 
 
-def test_what_the_gateway_did_is_told_and_counted(serving):  # noqa: F811
+def test_what_the_gateway_did_is_told_and_counted(serving):
     model = Model()
     url, _ = serving(model)
     seen = talk(Chat(url, False), 22)
