@@ -143,11 +143,22 @@ def told_versions(rows: Rows) -> str:
 def conformance() -> str:
     """Return the table of compaction-conformance-kit."""
     known = json.loads(CONFORMANCE.read_text("utf-8"))
-    head = ["", *(f"survival at {share}" for share in ("20%", "30%", "50%")), "newest of changed values at 50%"]
+    head = [
+        "",
+        *(f"survival at {share}" for share in ("20%", "30%", "50%")),
+        "only the newest of changed values",
+        "both of a similar pair",
+    ]
     body = []
     for name, entries in sorted(known["rows"].items(), key=lambda row: -_survival(row[1][-1])):
         cells = [f"{_survival(entry):.0%}" for entry in entries]
-        body.append([_bold(name), *cells, f"{entries[-1]['semantic']['resolved_rate']:.0%}"])
+        body.append(
+            [
+                _bold(name),
+                *cells,
+                *(f"{entries[-1]['semantic'][each]:.0%}" for each in ("resolved_rate", "distinct_pair_rate")),
+            ]
+        )
     return _table(head, body)
 
 
