@@ -21,7 +21,7 @@ from refold.core.needs import CountExactly, Summarize
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
 from refold.errors import SummaryRefused
-from refold.outside import clients
+from refold.outside import clients, sdk
 from refold.policies import find, threshold
 from refold.rules.pairing import Pairing
 from refold.sessions import MemoryStore, Session
@@ -302,7 +302,7 @@ def test_v11_a_health_check_is_answered_and_nothing_runs_in_the_background(tmp_p
 
 
 def test_v12_calls_may_take_720_seconds_over_5_kept_of_10_connections():
-    assert (clients.TIMEOUT, clients.KEPT_ALIVE, clients.CONNECTIONS) == (720.0, 5, 10)
+    assert (clients.TIMEOUT, sdk.KEPT_ALIVE, sdk.CONNECTIONS) == (720.0, 5, 10)
     model = clients.client("m", "http://127.0.0.1:9/v1", "key", "openai-chat")
     assert model.sdk.timeout == 720.0
     model.close()
