@@ -150,4 +150,5 @@ COMMANDS = {
     "stop": Command("", "While an answer is written: end it after what is being done", _stop),
     "help": Command("", "List the commands", _help),
     "exit": Command("", "Leave; the session is kept", _exit),
+    "quit": Command("", "The same", _exit),
 }
