@@ -89,7 +89,8 @@ class Originals:
         shown: list[str] = []
         left = tokens
         for number, piece in enumerate(found):
-            text = self._shown(piece, asking, left) if left >= LEAST else ""
+            where = asking if number == 0 else Asking(asking.query)  # the line is of the text that was shown first
+            text = self._shown(piece, where, left) if left >= LEAST else ""
             if not text:
                 shown.append(_named("More that holds some of this, by name", found[number : number + LISTED]))
                 break
