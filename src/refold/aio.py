@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from refold.api import planned, started
-from refold.core.events import CompactionApplied, CompactionFailed, notify
+from refold.api import planned, told
 from refold.outside import Outside
 from refold.request import Options, request_for
 from refold.result import Result, must_recount, proven
@@ -35,16 +34,10 @@ async def acompact(
     Takes the arguments of `refold.compact` and raises what it raises.
     """
     request = request_for(messages, Options(**options))
-    watchers = tuple(observers)
-    started(request, watchers)
-    try:
+    with told(request, tuple(observers)) as applied:
         made = await _drive(request, outside or Outside(summarize=summarize))
         result = proven(request, made, messages, alternate=alternate)
-    except Exception as error:
-        notify(watchers, CompactionFailed(f"{type(error).__name__}: {error}"))
-        raise
-    if not made.empty:
-        notify(watchers, CompactionApplied(made))
+        applied(made)
     return result
 
 

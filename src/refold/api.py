@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from refold import formats
@@ -97,16 +98,10 @@ def compact(
         plans=plans,
     )  # fmt: skip
     request = _request(messages, options, meter)
-    watchers = tuple(observers)
-    started(request, watchers)
-    try:
+    with told(request, tuple(observers)) as applied:
         made = drive(request, outside or Outside(summarize=summarize))
         result = proven(request, made, messages, alternate=alternate)
-    except Exception as error:
-        notify(watchers, CompactionFailed(f"{type(error).__name__}: {error}"))
-        raise
-    if not made.empty:
-        notify(watchers, CompactionApplied(made))
+        applied(made)
     return result
 
 
@@ -269,11 +264,21 @@ def planned(request: Request) -> Planning:
     return planning(request.policy, request.view, format=request.format.name, earlier=earlier)
 
 
-def started(request: Request, watchers: tuple[Observer, ...]) -> None:
-    """Tell the watchers that a compaction begins, where one is due."""
+@contextmanager
+def told(request: Request, watchers: tuple[Observer, ...]) -> Iterator[Callable[[Plan], None]]:
+    """Tell the watchers that a compaction begins, where one is due, and how it ends; yield what takes its plan."""
     view = request.view
     if watchers and due(request.policy, view):
         notify(watchers, CompactionStarted(len(view.messages), view.tokens, view.cause))
+    done: list[Plan] = []
+    try:
+        yield done.append
+    except Exception as error:
+        notify(watchers, CompactionFailed(f"{type(error).__name__}: {error}"))
+        raise
+    for made in done:
+        if not made.empty:
+            notify(watchers, CompactionApplied(made))
 
 
 def _driven(run: Planning, outside: Outside) -> Plan:

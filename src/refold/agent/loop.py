@@ -26,9 +26,9 @@ from refold.agent.habits import Habits, habits_of
 from refold.agent.middleware import Action, Middleware, Pipeline, Reset, Situation
 from refold.agent.pins import with_pins
 from refold.agent.runtime_block import runtime_block, with_block
-from refold.agent.setting_up import output_limit, resolved, sized, warnings_of
+from refold.agent.setting_up import output_limit, resolved, session_for, sized, warnings_of
 from refold.agent.statistics import Statistics
-from refold.agent.tools import Outcome, Tool, definitions, perform
+from refold.agent.tools import Outcome, Tool, by_name, definitions, perform
 from refold.core.view import Cause
 from refold.errors import UsageError
 from refold.limits.files import file_budget
@@ -36,7 +36,6 @@ from refold.limits.usage import reported
 from refold.outside import Outside
 from refold.outside.retrying import WAITS, retrying
 from refold.recovery import recovering
-from refold.sessions import MemoryStore, Session
 
 if TYPE_CHECKING:
     from refold.agent.cards import DoneCard
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from refold.core.policy import Policy
     from refold.learned import LearnedWindows
     from refold.outside.clients import Client, OnText, Reply
+    from refold.sessions import Session
 
 __all__ = ["MAX_STEPS", "Agent"]
 
@@ -121,9 +121,7 @@ class Agent:
         chosen = resolved(policy, session, settings)
         self._habits = habits or habits_of(chosen.name)
         chosen = with_pins(chosen) if self._habits.pins else chosen
-        self._tools = {each.name: each for each in tools}
-        if len(self._tools) < len(tools):
-            raise UsageError("two tools have one name: give each its own")
+        self._tools = by_name(tools)
         self._client, self._system = client, system
         self._files, self._heartbeat, self._windows = files, heartbeat, windows
         self._on_text, self._clock, self._max_steps = on_text, clock, max_steps
@@ -131,17 +129,9 @@ class Agent:
         self._again = retrying(self._call, waits, sleep)  # what cannot succeed is not tried again (N12)
         self._max_output = max_output or (budget.output_reserve if budget else 0) or None
         budget = budget or sized(client.model, chosen, settings, window, max_output)
-        asked = Asked(
-            chosen,
-            budget,
-            client.model,
-            self._with_runtime(0, 0),
-            definitions(tools, client.format) or None,
-            max_output,
-        )
-        if session is not None and session.format not in (None, client.format):
-            raise UsageError(f"session {session.id} holds {session.format}, and the client speaks {client.format}")
-        self.session = session or Session(MemoryStore(), format=client.format, in_flight=not self._habits.durable)
+        defined = definitions(tools, client.format) or None
+        asked = Asked(chosen, budget, client.model, self._with_runtime(0, 0), defined, max_output)
+        self.session = session_for(session, client.format, in_flight=not self._habits.durable)
         self._lasting = len(self.session.plans)  # plans that do not end with the turn (W18)
         self._compactor = Compactor(self.session, asked, self._outside(outside, summarize), self._tell, clock)
         self._pipeline = Pipeline((*middlewares, *warnings_of(settings, asked, self._tell)))

@@ -8,7 +8,9 @@ from refold import policies
 from refold.agent.events import Warned
 from refold.agent.middleware import ContextWarning, Middleware
 from refold.agent.outputs import OutputLimit, most_tokens
+from refold.errors import UsageError
 from refold.request import Options, budget_for, counter_for
+from refold.sessions import MemoryStore, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,9 +22,8 @@ if TYPE_CHECKING:
     from refold.config import Settings
     from refold.core.budget import Budget
     from refold.core.policy import Policy
-    from refold.sessions import Session
 
-__all__ = ["output_limit", "resolved", "sized", "warnings_of"]
+__all__ = ["output_limit", "resolved", "session_for", "sized", "warnings_of"]
 
 DEFAULT = "refold"
 
@@ -35,6 +36,19 @@ def resolved(policy: str | Policy | None, session: Session | None, settings: Set
         return session.policy
     found = policies.find(policy or DEFAULT) if policy is None or isinstance(policy, str) else policy
     return settings.apply_to(found) if settings is not None else found
+
+
+def session_for(session: Session | None, format: str, *, in_flight: bool) -> Session:
+    """Return the session given, or a new one in memory.
+
+    Raises:
+        UsageError: the session's messages are of another format than the client's.
+    """
+    if session is None:
+        return Session(MemoryStore(), format=format, in_flight=in_flight)
+    if session.format not in (None, format):
+        raise UsageError(f"session {session.id} holds {session.format}, and the client speaks {format}")
+    return session
 
 
 def sized(model: str, policy: Policy, settings: Settings | None, window: int | None, max_output: int | None) -> Budget:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from refold.core.messages import ToolCall
 from refold.errors import UsageError
 
-__all__ = ["Outcome", "Tool", "definitions", "perform", "tool"]
+__all__ = ["Outcome", "Tool", "by_name", "definitions", "perform", "tool"]
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -55,6 +55,18 @@ def tool(
     if function is None:
         return lambda given: _tool(given, name, description)
     return _tool(function, name, description)
+
+
+def by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
+    """Return tools by their names.
+
+    Raises:
+        UsageError: two of them have one.
+    """
+    found = {each.name: each for each in tools}
+    if len(found) < len(tools):
+        raise UsageError("two tools have one name: give each its own")
+    return found
 
 
 def definitions(tools: Sequence[Tool], format: str) -> list[dict[str, Any]]:

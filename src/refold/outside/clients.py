@@ -64,8 +64,8 @@ class Reply(Struct, frozen=True):
         return self.stop in {"length", "max_tokens", "model_context_window_exceeded"}
 
 
-class Client(Protocol):
-    """A model behind one of the official SDKs; errors of the SDK are raised as they are."""
+class Known(Protocol):
+    """What is known of a client, whatever way it is called."""
 
     @property
     def model(self) -> str:
@@ -78,6 +78,10 @@ class Client(Protocol):
     @property
     def format(self) -> Wire:
         """The format of the messages, a name that `refold.compact` takes."""
+
+
+class Client(Known, Protocol):
+    """A model behind one of the official SDKs; errors of the SDK are raised as they are."""
 
     def complete(
         self,
@@ -97,20 +101,8 @@ class Client(Protocol):
         """Close the connections."""
 
 
-class AsyncClient(Protocol):
+class AsyncClient(Known, Protocol):
     """The same with coroutines, for one event loop."""
-
-    @property
-    def model(self) -> str:
-        """The id that is sent."""
-
-    @property
-    def base_url(self) -> str:
-        """Where requests go; empty for the provider's own address."""
-
-    @property
-    def format(self) -> Wire:
-        """The format of the messages, a name that `refold.compact` takes."""
 
     async def complete(
         self,
