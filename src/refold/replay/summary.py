@@ -10,6 +10,7 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from refold.replay.run import NONE, Run
 
@@ -32,10 +33,11 @@ ByMetric = dict[str, "list[float | None]"]  # a value for each conversation, Non
 
 
 class Figure(Struct, frozen=True):
-    """A mean over conversations and its standard error; None where one conversation says nothing about others."""
+    """A mean over `count` conversations and its standard error; None where one says nothing about others."""
 
     value: float
     error: float | None = None
+    count: int = 1
 
 
 class Row(Struct, frozen=True):
@@ -159,7 +161,7 @@ def _row(name: str, conversations: Sequence[Sequence[Run]]) -> Row:
         refetch=sum(run.refetch for run in runs), bill=sum(run.bill for run in runs),
         damage=sum(run.damage for run in runs), broken=sum(run.broken for run in runs),
         over=sum(run.over for run in runs), quality=_figures(_judged(conversations, name)),
-        change=Figure(change.value - 1, change.error),
+        change=replace(change, value=change.value - 1),
         held={size: figures for size, figures in sizes.items() if figures}, cycles=_cycles(runs),
     )  # fmt: skip
 
@@ -170,7 +172,7 @@ def _quotient(pairs: list[tuple[float, float]]) -> Figure:
         return Figure(_ratio(pairs))
     chance = random.Random(0)  # noqa: S311 - the same every time, and no secret
     error = _deviation([_ratio(chance.choices(pairs, k=len(pairs))) for _ in range(RESAMPLES)])
-    return Figure(_ratio(pairs), error)
+    return Figure(_ratio(pairs), error, len(pairs))
 
 
 def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
@@ -184,7 +186,7 @@ def _figures(found: ByMetric) -> dict[str, Figure]:
     for name, some in found.items():
         if values := [value for value in some if value is not None]:
             error = _deviation(_resampled(values)) if len(values) > 1 else None
-            made[name] = Figure(sum(values) / len(values), error)
+            made[name] = Figure(sum(values) / len(values), error, len(values))
     return made
 
 

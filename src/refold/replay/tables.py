@@ -171,7 +171,8 @@ def _recall(rows: Sequence[Row], limits: dict[str, dict[str, Figure]], sizes: Se
 
 def _figures(title: str, note: str, rows: Sequence[Row], found: Sequence[dict[str, Figure]]) -> Table:
     """Return a table of figures, one line each, a column for each policy."""
-    lines = []
+    counts = [max((each.count for each in figures.values()), default=0) for figures in found]
+    lines = [Line("conversations", tuple(Cell(f"{count:,}") for count in counts))]
     for name, (said, better) in NAMES.items():
         some = [figures.get(name) for figures in found]
         if any(some):
