@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from refold.replay.charts import Dot, Line, lines, percent, points, standalone, tokens
+from refold.replay.charts import DARK, LIGHT, Dot, Line, lines, percent, points, standalone, tokens
 from refold.replay.quality import Quality
 from refold.replay.report import plots, report
 from refold.replay.run import Compaction, Run
@@ -93,6 +93,21 @@ def test_each_plot_is_a_file_of_its_own():
         root = drawn(svg)
         assert root.tag == f"{SVG}svg"
         assert root.find(f"{SVG}style") is not None
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK])
+def test_a_plot_in_one_palette_has_no_variables(palette):
+    for svg in plots([runs()], palette).values():
+        assert "var(" not in svg
+        assert "prefers-color-scheme" not in svg
+        assert palette["surface"] in svg
+        drawn(svg)
+
+
+def test_a_report_says_what_can_be_told_apart():
+    html = report([runs(), runs("b.jsonl")])
+    assert "Can they be told apart?" in html
+    assert "not supported" in html
 
 
 def test_compactions_are_marked_where_they_were():
