@@ -12,7 +12,7 @@ from refold.replay.charts import standalone
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-NAMES, PANEL, GAP = 270, 300, 46  # pixels across
+NAMES, PANEL, GAP = 290, 300, 46  # pixels across
 TOP, LINE, BOTTOM = 62, 21, 40  # pixels down
 RADII = {"10%": 3.0, "25%": 4.5, "50%": 6.0}  # so that dots on one place are all seen
 COLORS = {"10%": 3, "25%": 1, "50%": 2}  # classes of refold.replay.charts

@@ -24,7 +24,7 @@ BOUNDS = ("(oracle)", "(newest text alone)")  # no rows of a peer: what could be
 GOALS = ("50%", "25%", "10%", "15k")
 SHARES = ("50%", "25%", "10%")
 GROUPS = {"Claude Code": ("claude-code",), "Codex, opencode, pi": ("codex", "opencode", "pi")}
-MOST = 2  # cuts that may be missing before a figure is told with its count
+FEWER = 2  # cuts that may be missing before a figure is told with its count
 
 Rows = list[tuple[str, dict[str, Any]]]
 Runs = list[dict[str, Any]]
@@ -64,9 +64,10 @@ def needed(rows: Rows, every: Rows) -> str:
     """Return the table of what is needed later, and the distance to refold on the same cuts."""
     ours = dict(every).get(OURS, {"runs": []})["runs"]
     head = ["", *(f"FRR at {goal}" for goal in GOALS), "against refold at 25%", "at 10%"]
+    most = {goal: max(len(_scores(found["runs"], goal, "frr")) for _, found in rows) for goal in GOALS}
     body = []
     for name, found in rows:
-        cells = [_cell(found["runs"], goal, "frr") for goal in GOALS]
+        cells = [_cell(found["runs"], goal, "frr", most[goal]) for goal in GOALS]
         apart = [_apart(found["runs"], ours, goal) if name != OURS else "" for goal in ("25%", "10%")]
         body.append([_bold(name), *cells, *apart])
     return _table(head, body)
@@ -75,13 +76,12 @@ def needed(rows: Rows, every: Rows) -> str:
 def grouped(rows: Rows) -> str:
     """Return a table for each group of agents: recall, far recall and recall in verbatim lines."""
     made = []
+    columns = [(goal, column) for goal in ("50%", "25%") for column in ("all", "far", "ctx")]
     for title, agents in GROUPS.items():
-        head = ["", *(f"{column} {goal}" for goal in ("50%", "25%") for column in ("all", "far", "ctx"))]
-        body = []
-        for name, found in rows:
-            runs = [run for run in found["runs"] if run["agent"] in agents]
-            cells = [_cell(runs, goal, column) for goal in ("50%", "25%") for column in ("all", "far", "ctx")]
-            body.append([_bold(name), *cells])
+        head = ["", *(f"{column} {goal}" for goal, column in columns)]
+        here = {name: [run for run in found["runs"] if run["agent"] in agents] for name, found in rows}
+        most = {each: max(len(_scores(runs, *each)) for runs in here.values()) for each in columns}
+        body = [[_bold(name), *(_cell(runs, *each, most[each]) for each in columns)] for name, runs in here.items()]
         sessions = {run["session"] for _, found in rows for run in found["runs"] if run["agent"] in agents}
         made.append(f"**{title}** ({len(sessions)} sessions)\n\n{_table(head, body)}")
     return "\n\n".join(made)
@@ -224,14 +224,12 @@ def _mean(runs: Runs, goal: str, column: str) -> float | None:
     return mean(scores.values()) if scores else None
 
 
-def _cell(runs: Runs, goal: str, column: str) -> str:
-    """Return a mean, with the count of its cuts where some are missing."""
+def _cell(runs: Runs, goal: str, column: str, most: int) -> str:
+    """Return a mean, with the count of its cuts where it has clearly fewer than another row."""
     scores = _scores(runs, goal, column)
-    asked = sum(run["goal"] == goal for run in runs)
     if not scores:
         return "–"
-    missing = asked - sum(run["goal"] == goal and run["outcome"] == "fits" for run in runs)
-    return f"{mean(scores.values()):.2f}" + (f" ({len(scores)})" if missing > MOST else "")
+    return f"{mean(scores.values()):.2f}" + (f" ({len(scores)})" if most - len(scores) > FEWER else "")
 
 
 def _apart(runs: Runs, ours: Runs, goal: str) -> str:

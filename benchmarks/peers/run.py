@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 GOALS = {"50%": 0.5, "25%": 0.25, "10%": 0.1, "15k": 15_000.0}
 FOR_15K = 60_000  # tokens that a history must have for the goal of 15k
 TIMEOUTS = 3  # passes without an end before a row is given up
-PATIENCE = 45.0  # seconds of processor time for the passes of one row
+PATIENCE = 45.0  # seconds of processor time for one row
 
 
 class Row:
@@ -137,7 +137,9 @@ def bounded(cuts: Sequence[cases.Cut]) -> dict[str, dict[str, Any]]:
     return {name: about | {"instructions": {}, "runs": to_builtins(each)} for name, each in runs.items()}
 
 
-def measured(peer: type[Peer], cuts: Sequence[cases.Cut], folds: Path | None) -> dict[str, Any]:
+def measured(
+    peer: type[Peer], cuts: Sequence[cases.Cut], folds: Path | None, patience: float = PATIENCE
+) -> dict[str, Any]:
     """Return everything about one row."""
     start = time.monotonic()
     about = {"family": peer.family, "note": peer.note, "budgeted": peer.budgeted, "models": peer.models}
@@ -152,7 +154,7 @@ def measured(peer: type[Peer], cuts: Sequence[cases.Cut], folds: Path | None) ->
         instructions = row.instructions()
         for done, cut in enumerate(cuts, 1):
             runs += row.runs_at(cut)
-            if row.timeouts >= TIMEOUTS or row.spent > PATIENCE:
+            if row.timeouts >= TIMEOUTS or row.spent > patience:
                 found["trouble"] = f"given up after {done} of {len(cuts)} cuts: too slow"
                 break
     finally:
@@ -166,6 +168,7 @@ def main() -> None:
     asked.add_argument("--only", default="", help="parts of rows' names, or families, between commas")
     asked.add_argument("--few", action="store_true")
     asked.add_argument("--folds", type=Path, help="weights of refold.salience that never saw the source")
+    asked.add_argument("--patience", type=float, default=PATIENCE, help="seconds of processor time for a row")
     for flag in ("--report", "--list", "--lock"):
         asked.add_argument(flag, action="store_true")
     options = asked.parse_args()
@@ -195,7 +198,7 @@ def _run_rows(rows: Sequence[type[Peer]], options: argparse.Namespace, folder: P
         for name, found in bounded(cuts).items():
             _file(folder, name).write_text(json.dumps(found), "utf-8")
     for peer in rows:
-        found = measured(peer, cuts, options.folds)
+        found = measured(peer, cuts, options.folds, options.patience)
         _file(folder, peer.name).write_text(json.dumps(found), "utf-8")
         fits = sum(run["outcome"] == "fits" for run in found["runs"])
         said = found.get("trouble", "")
