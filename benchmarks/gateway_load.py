@@ -106,7 +106,8 @@ class Upstream:
                     writer, b"500 Internal Server Error", _error("server had an error", words, "server_error")
                 )
             case "overflow":
-                text = "This model's maximum context length is 16000 tokens. However, your messages resulted in 17000 tokens."
+                # Without a number: one that is not true would be reckoned with.
+                text = "Your input exceeds the context window of this model. Please adjust your input and try again."
                 return await _whole(writer, b"400 Bad Request", _error(text, words, "context_length_exceeded"))
             case "reset":
                 writer.transport.abort()
@@ -192,7 +193,8 @@ class Talker:
                     text = await answer.read()
                     self.seen.compacted += "x-refold-plan" in answer.headers
                     if answer.status != 200:
-                        self._error(answer.status, text, wanted)
+                        failed = answer.headers.get("x-refold-failed", "")
+                        self._error(f"{answer.status} {failed}".strip(), text, wanted)
                         continue
             except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
                 self.seen.errors[type(error).__name__] += 1
@@ -204,10 +206,10 @@ class Talker:
             self.seen.wrong.append(f"{wanted} was answered by {said}")
         return None
 
-    def _error(self, status: int, text: bytes, wanted: str) -> None:
+    def _error(self, status: str, text: bytes, wanted: str) -> None:
         """An error is the upstream's own, of this very turn, or says that upstream could not be reached."""
         error = json.loads(text)["error"]
-        self.seen.errors[str(status)] += 1
+        self.seen.errors[status] += 1
         if wanted not in error["message"] and error["code"] not in ("upstream_down", "upstream_timeout"):
             self.seen.wrong.append(f"{wanted} was answered by the error {error}")
 
