@@ -26,4 +26,4 @@ POLICY = Policy(
         Step(Mend(), When.DUE, "mend the rest"),
     ),
 )
-POLICY = replace(POLICY, after_overflow=replace(POLICY, goal=Share(0.3, free=0.25)))
+POLICY = replace(POLICY, after_overflow=replace(POLICY, goal=Share(0.35, free=0.3)))
