@@ -57,7 +57,10 @@ WORDS = [
 
 
 class LongRun(NamedTuple):
-    """What came of one run; sizes of the store in bytes after the half and after all turns."""
+    """What came of one run; sizes of the store in bytes after the half and after all turns.
+
+    `early` and `late` are CPU milliseconds a turn in the second and in the last tenth of the turns.
+    """
 
     policy: str
     turns: int
@@ -75,6 +78,8 @@ class LongRun(NamedTuple):
     half: int
     whole: int
     seconds: float
+    early: float
+    late: float
 
     @property
     def growth(self) -> float:
@@ -162,7 +167,7 @@ def _run(policy, turns, window, store, path, format):
         summarize=guarded(flaky), observers=[events.append], waits=(), habits=Habits(),
     )  # fmt: skip
     start = time.perf_counter()
-    answered = 0
+    answered, tenth, spent = 0, max(turns // 10, 1), [time.process_time()]
     for turn in range(turns):
         try:
             answered += bool(agent.run(said_by_the_user(turn, turns)))
@@ -170,6 +175,8 @@ def _run(policy, turns, window, store, path, format):
             errors.append(f"turn {turn}: {type(error).__name__}: {error}"[:200])
         if turn == turns // 2 - 1:
             half = path.stat().st_size
+        if (turn + 1) % tenth == 0:
+            spent.append(time.process_time())
     seconds = time.perf_counter() - start
     shape = find(format)
     view = "\n".join(text for native in agent.messages for text in texts(shape.read(native, MessageId("x"))))
@@ -183,6 +190,7 @@ def _run(policy, turns, window, store, path, format):
         flaky.asked, max(received.tokens for received in client.received if received.status == 200),
         tuple(wanted for wanted in (TASK, *PINS) if wanted not in view),
         len(agent.said), lost, half, path.stat().st_size, seconds,
+        (spent[2] - spent[1]) / tenth * 1_000, (spent[-1] - spent[-2]) / tenth * 1_000,
     )  # fmt: skip
 
 
@@ -193,12 +201,13 @@ def main() -> None:
     parser.add_argument("--policy", action="append")
     options = parser.parse_args()
     heads = ("policy", "answered", "refused", "compactions", "failed", "summaries", "highest", "not in view", "lost",
-             "store MB", "growth", "s")  # fmt: skip
+             "store MB", "growth", "s", "early ms", "late ms")  # fmt: skip
     print(("{:>12} " * len(heads)).format(*heads))
     for policy in options.policy or policies.names():
         run = long_run(policy, options.turns, options.window)
         row = (run.policy, run.answered, run.refusals, run.compactions, run.failed, run.summaries, run.highest,
-               len(run.missing), run.lost, f"{run.whole / 1e6:.1f}", f"{run.growth:.2f}", f"{run.seconds:.1f}")  # fmt: skip
+               len(run.missing), run.lost, f"{run.whole / 1e6:.1f}", f"{run.growth:.2f}", f"{run.seconds:.1f}",
+               f"{run.early:.0f}", f"{run.late:.0f}")  # fmt: skip
         print(("{:>12} " * len(row)).format(*row), *run.missing, *run.errors[:2])
 
 
