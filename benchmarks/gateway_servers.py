@@ -16,7 +16,7 @@ CHUNK = '{"id":"c","object":"chat.completion.chunk","created":1,"model":"gpt-4o"
 DELTA = '{"index":0,"delta":{"content":"word %d "},"finish_reason":null}'
 PIECES = [CHUNK % (DELTA % number, "") for number in range(40)]
 PIECES.append(CHUNK % ('{"index":0,"delta":{},"finish_reason":"stop"}', ""))
-PIECES.append(CHUNK % ("", ',"usage":{"prompt_tokens":6000,"completion_tokens":41,"total_tokens":6041}'))
+PIECES.append(CHUNK % ("", ',"usage":{"prompt_tokens":8000,"completion_tokens":41,"total_tokens":8041}'))
 EVENTS = "".join(f"data: {piece}\n\n" for piece in [*PIECES, "[DONE]"]).encode()
 
 UPSTREAM = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Raw, Struct
 
 from refold.errors import UsageError
 from refold.gateway.packing import Unreadable, unpacker
@@ -17,11 +18,37 @@ if TYPE_CHECKING:
 __all__ = ["Reading", "prelude"]
 
 LARGEST = 64 * 1024 * 1024  # bytes of an answer that are kept to be read
-LAST = 16  # lines at the end of a piece that are looked at: what ends a stream stands there, whatever follows it
-FIRST = 1_024  # bytes at the start of a stream that are looked at: Anthropic says there what it read
-SPEAKING = (b'"usage', b"error", b"_exceeded", b'"length"', b"max_tokens", b"MAX_TOKENS")  # of lines that may matter
+LAST = 10  # lines at the end of a piece that are looked at: what ends a stream stands there, whatever follows it
+FIRST = 3  # lines at the start of a stream that are looked at: Anthropic says there what it read
+GOOD = (b"", b"null", b'"stop"', b'"STOP"', b'"tool_calls"')  # reasons for which an answer ends and that tell nothing
+BRACE = ord("{")
+NOTHING = Raw()
 PRELUDE = (b"response.created", b"response.in_progress", b"response.queued")  # events that say nothing yet
 _decode = msgspec.json.Decoder().decode
+
+
+class _Event(Struct):
+    """What of an event may matter, in the provider's bytes; the rest of it is passed over."""
+
+    usage: Raw = NOTHING
+    usageMetadata: Raw = NOTHING  # noqa: N815 # Gemini's name
+    error: Raw = NOTHING
+    incomplete_details: Raw = NOTHING
+    choices: Raw = NOTHING
+    candidates: Raw = NOTHING
+    message: Raw = NOTHING
+    response: Raw = NOTHING
+
+
+class _End(Struct):
+    """Why a choice or a candidate ended."""
+
+    finish_reason: Raw = NOTHING
+    finishReason: Raw = NOTHING  # noqa: N815 # Gemini's name
+
+
+_event = msgspec.json.Decoder(_Event).decode
+_ends = msgspec.json.Decoder(list[_End]).decode
 
 
 class Reading:
@@ -58,11 +85,7 @@ class Reading:
             cut = piece.rfind(b"\n") + 1
             self._line = piece[cut:]
             if cut:
-                last = _last(piece, cut)
-                if self._new and piece.startswith(b"event"):
-                    self._events(piece, 0, min(last, FIRST))
-                self._new = False
-                self._events(piece, last, cut)
+                self._lines(piece[:cut])
         elif self._size < LARGEST:
             self._pieces.append(piece)
             self._size += len(piece)
@@ -76,8 +99,8 @@ class Reading:
         """Return what the answer says of itself: usage, error and reason of its end."""
         if self.streaming:
             if self._line:
-                line, self._line = self._line + b"\n", b""
-                self._events(line, 0, len(line))
+                line, self._line = self._line, b""
+                self._read(line)
             return {**self._ends, **({"usage": self._usage} if self._usage else {})}
         try:
             held = _decode(self.text)
@@ -105,48 +128,40 @@ class Reading:
             return False
         return classify_response(self.body(), window).kind == "context_overflow"
 
-    def _events(self, piece: bytes, begin: int, stop: int) -> None:
-        """Read the lines that speak of what matters, which are few."""
-        lines = set()
-        for mark in SPEAKING:
-            at = piece.find(mark, begin, stop)
-            while at >= 0:
-                start, end = piece.rfind(b"\n", 0, at) + 1, piece.find(b"\n", at)
-                lines.add((start, end))
-                at = piece.find(mark, end, stop)
-        for start, end in sorted(lines):
-            self._event(piece[start:end])
+    def _lines(self, piece: bytes) -> None:
+        """Read those of several whole lines that may say what matters."""
+        lines = piece.rsplit(b"\n", LAST)
+        if self._new:
+            self._new = False
+            if len(lines) > LAST and piece.startswith(b"event"):
+                lines[:1] = piece.split(b"\n", FIRST)[:FIRST]
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._read(line)
 
-    def _event(self, line: bytes) -> None:
-        if not line.startswith(b"data:"):
-            return
+    def _read(self, line: bytes) -> None:
         try:
-            held = _decode(line[5:])
+            event = _event(line[5:])
+            self._take(event)
+            for inner in (event.message, event.response):
+                if inner is not NOTHING and memoryview(inner)[0] == BRACE:
+                    self._take(_event(inner))
         except (msgspec.DecodeError, UnicodeDecodeError):
             return
-        if not isinstance(held, dict):
-            return
-        for place in (held, held.get("message"), held.get("response")):
-            if isinstance(place, dict):
-                self._take(place)
 
-    def _take(self, place: dict[str, Any]) -> None:
-        for key in ("usage", "usageMetadata"):
-            usage = place.get(key)
-            if isinstance(usage, dict):
+    def _take(self, event: _Event) -> None:
+        for raw in (event.usage, event.usageMetadata):
+            if raw is not NOTHING and isinstance(usage := _decode(raw), dict):
                 self._usage |= {name: value for name, value in usage.items() if value is not None}
-        for key in ("error", "choices", "candidates", "incomplete_details"):
-            if place.get(key):
-                self._ends[key] = place[key]
-
-
-def _last(piece: bytes, stop: int) -> int:
-    """Return where the last lines begin of a piece whose last line ends before `stop`."""
-    for _ in range(LAST):
-        stop = piece.rfind(b"\n", 0, stop - 1) + 1
-        if not stop:
-            break
-    return stop
+        for key, raw in (("error", event.error), ("incomplete_details", event.incomplete_details)):
+            if raw is not NOTHING and (held := _decode(raw)):
+                self._ends[key] = held
+        for key, raw in (("choices", event.choices), ("candidates", event.candidates)):
+            if raw is NOTHING:
+                continue
+            for end in _ends(raw):
+                if bytes(end.finish_reason) not in GOOD or bytes(end.finishReason) not in GOOD:
+                    self._ends[key] = _decode(raw)
 
 
 def prelude(text: bytes) -> bool:

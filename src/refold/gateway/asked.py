@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "asked", "inflated"]
 
 NAME = re.compile(r"[\w.:@/-]{1,128}", re.ASCII)
+WISHES = frozenset({b"x-refold-bypass", b"x-refold-policy", b"x-refold-session", b"x-refold-recall"})
 YES = (b"1", b"true", b"yes")
 
 
@@ -37,6 +38,8 @@ def asked(headers: dict[bytes, bytes], settings: Settings) -> Asked:
     Raises:
         Refusal: a policy that there is none of, or a name with characters that no name has (400).
     """
+    if headers.keys().isdisjoint(WISHES):
+        return Asked(recall=settings.recall_tool)
     bypass = headers.get(b"x-refold-bypass", b"").lower() in YES
     policy = headers.get(b"x-refold-policy", b"").decode("latin-1")
     session = headers.get(b"x-refold-session", b"").decode("latin-1")

@@ -8,6 +8,7 @@ answer and its timeouts are aiohttp's.
 from __future__ import annotations
 
 import asyncio
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import aiohttp
@@ -15,6 +16,7 @@ import aiohttp
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from aiohttp.client_reqrep import ConnectionKey
     from aiohttp.connector import Connection
     from yarl import URL
 
@@ -79,6 +81,14 @@ class _Answer:
             connection.release()
 
 
+class _Origin(aiohttp.ClientRequest):
+    """What a connector asks a request for, to connect: always the same for one server."""
+
+    @cached_property
+    def connection_key(self) -> ConnectionKey:  # theirs is made anew each time
+        return super().connection_key
+
+
 class Pool:
     """Sends requests over the connections of a connector."""
 
@@ -127,7 +137,7 @@ class Pool:
         origin = self._origins.get(base)
         if origin is None:
             loop = asyncio.get_running_loop()
-            origin = self._origins[base] = aiohttp.ClientRequest("POST", base, loop=loop)
+            origin = self._origins[base] = _Origin("POST", base, loop=loop)
         line = f"{method} {url.raw_path_qs} HTTP/1.1\r\nhost: {url.host_port_subcomponent}\r\n".encode()
         if not url.raw_query_string and len(self._known) < MOST:  # a query may hold a client's key
             self._known[method, url] = line, origin
