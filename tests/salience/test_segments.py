@@ -28,7 +28,7 @@ def test_all_segments_shown_are_the_text(text):
 
 
 def test_what_is_left_out_is_marked_with_its_lines_and_the_order_is_kept():
-    text = "\n".join(f"{number:02} {'x' * 200}" for number in range(9))
+    text = "\n".join(f"{number:02} {'x' * 100}" for number in range(9))
     found = segments(text)
     lines = shown(text, [found[3], found[1]]).split("\n")
     assert lines[0] == "[… 2 lines left out …]"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Segment", "segments", "segments_of", "shown", "split"]
 
-LONGEST = 480  # characters of a segment of several lines; a longer line is a segment of its own
+LONGEST = 240  # characters of a segment of several lines; a longer line is a segment of its own
 
 
 class Segment(Struct, frozen=True):

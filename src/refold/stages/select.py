@@ -12,7 +12,7 @@ from refold.salience.cover import Cover, Unit
 from refold.salience.mentions import mentions_of
 from refold.salience.segments import Segment, segments, segments_of, shown
 from refold.stages.facts import reads
-from refold.stages.moves import Move, cut_texts, hide_segments, kept_words, original_result, strip_seen
+from refold.stages.moves import Move, clear_results, cut_texts, hide_segments, kept_words, original_result, strip_seen
 from refold.stages.outline import call_line
 from refold.stages.replacing import with_words
 from refold.stages.shrink import ROOMY, lighten
@@ -35,7 +35,12 @@ SHORT, WRONG = (
     2_000,
     0.02,
 )  # characters of a short error, and its worth by token: it comes back before most other output
-EDITED = 0.001  # worth by token of a file's lines, times its path's: an edit quotes lines that hold no identifier
+EDITED = 0.002  # worth by token of a file's lines, times its path's: an edit quotes lines that hold no identifier
+UNSEEN = 0.002  # worth by token of output that no answer has followed yet, where it is too large to stay whole
+LARGE, LARGEST = 0.15, 0.5  # of the room: what a newest output may have whole, and one that no answer has followed yet
+TURN, TURNS = 0.1, 0.3  # of the room: what a turn at either end may have whole, and what all turns share where many are long
+FEW, BRIEF = 4, 160  # turns at the ends of the view that may have that much each, and tokens that any may have
+CHARS = 3.5  # characters a token, where a guess will do
 NEWER = 2e-5  # worth by token of the newest text above the oldest: it settles what need does not
 
 
@@ -53,11 +58,11 @@ Choice: TypeAlias = range | Move | Lines
 class Selection:
     """What can come back to a draft, and what has; `fill` brings back more."""
 
-    def __init__(self, draft: Draft, trail: Trail) -> None:
+    def __init__(self, draft: Draft, areas: Regions, trail: Trail) -> None:
         self.draft, self.trail = draft, trail
         worth = worth_of(draft.view.transcript)
         covered = frozenset().union(*(mentions_of(message).every for message in draft.shown()))
-        self.cover = Cover(_units(draft, trail, worth), worth.__getitem__, covered)
+        self.cover = Cover(_units(draft, trail, worth, areas.fresh), worth.__getitem__, covered)
         self.chosen: list[Choice] = []
 
     def fill(self, room: int) -> None:
@@ -85,7 +90,8 @@ def select(draft: Draft, areas: Regions, room: int, trail: Trail) -> Selection |
     """Empty the old part, then bring back what is likeliest needed, each for its size; return the selection.
 
     Batches come back whole or without the bulk of their output, long arguments whole, output as whole lines in their
-    order with markers between. Long turns of users keep their beginning and every pinned sentence.
+    order with markers between. Long turns of users keep their beginning and every pinned sentence. What of the newest
+    part is too large for the room comes back by lines, too.
     Where even the emptied old part leaves too much, nothing comes back: the order of loss has to go on.
     """
     old = range(areas.tail)
@@ -93,18 +99,31 @@ def select(draft: Draft, areas: Regions, room: int, trail: Trail) -> Selection |
     if draft.total <= room:
         return None
     lighten(draft, old, 0, trail, areas)
-    turns = [place for place in areas.users[1:-1] if place < areas.tail]
-    trail.moves += cut_texts(draft, turns, 0, ROOMY)
+    trail.moves += _opened(draft, areas, room)
     trail.segments += hide_segments(draft, areas, old, 0)
     trail.segments += hide_segments(draft, areas, old, 0, inner=True)
     if draft.total > room:
         return None
-    selection = Selection(draft, trail)
+    selection = Selection(draft, areas, trail)
     selection.fill(room)
     return selection
 
 
-def _units(draft: Draft, trail: Trail, worth: Mapping[str, float]) -> Iterator[Unit]:
+def _opened(draft: Draft, areas: Regions, room: int) -> list[Move]:
+    """Cut users' turns, and outputs of the newest part that are large for the room, so that they come back by lines."""
+    share = max(BRIEF, min(ROOMY, int(room * TURNS / max(len(areas.users), 1))))
+    older = [place for place in areas.users[1:-1] if place < areas.tail]
+    ends = [place for place in areas.users if place not in older]
+    done = cut_texts(draft, older, 0, share)
+    done += cut_texts(draft, ends, 0, max(share, int(room * TURN) if len(ends) < FEW else 0))
+    seen = [place for place in range(areas.tail, len(draft.base)) if place not in areas.fresh]
+    for places, part in ((seen, LARGE), (sorted(areas.fresh), LARGEST)):
+        for errors in (False, True):
+            done += clear_results(draft, places, 0, errors=errors, worth=int(max(room * part, ROOMY) * CHARS))
+    return done
+
+
+def _units(draft: Draft, trail: Trail, worth: Mapping[str, float], fresh: frozenset[int]) -> Iterator[Unit]:
     """Yield what can come back, newest first: each hidden batch, then what its messages lost."""
     moves: dict[int, list[Move]] = {}
     for move in trail.moves:
@@ -118,7 +137,7 @@ def _units(draft: Draft, trail: Trail, worth: Mapping[str, float]) -> Iterator[U
         yield unit
     for place in sorted(moves, reverse=True):
         for move in moves[place]:
-            extra = newer * place + _extra(draft, move, worth)
+            extra = newer * place + _extra(draft, move, worth) + (UNSEEN if place in fresh else 0.0)
             for of, cost, atoms in _pieces(draft, move):
                 yield Unit(of, max(cost, 1), atoms, batch_of.get(place), extra)
 
