@@ -20,9 +20,9 @@ def session(parts=30, needed=4):
     return talk(*lines)
 
 
-def fitted(transcript, goal):
+def fitted(transcript, goal, keep_until=None):
     view = view_of(transcript, window=10**7, goal=goal)
-    return view.after(Fit().edits(view))
+    return view.after(Fit(keep_until=keep_until).edits(view))
 
 
 def outputs(view):
@@ -70,3 +70,20 @@ def test_a_long_turn_of_a_user_keeps_its_beginning_and_its_limits():
     said = "\n".join(text_of(message) for message in view.messages if message.role == "user")
     assert "Look at this log." in said
     assert "Never restart the server." in said
+
+
+def test_a_floor_of_predicted_coverage_goes_deeper_than_the_goal_and_no_deeper_than_it_says():
+    goal = 30_000
+    whole, most, some = (fitted(session(), goal, floor).tokens for floor in (None, 0.95, 0.6))
+    assert some < most <= whole <= goal
+    assert fitted(session(), goal, 1.0).tokens <= goal
+
+
+def test_output_that_is_large_for_the_room_comes_back_by_lines_though_it_is_the_newest():
+    lines = ["u: mend rate_table", "a: look for rate_table | search(rate_table) as c1"]
+    large = "\n".join([FILLING, "rate_table is made in build_rates", *[FILLING] * 40])
+    view = fitted(talk(*lines, f"t: c1 = {large}"), 3_000)
+    assert view.tokens <= 3_000
+    (text,) = outputs(view)
+    assert text.startswith(PARTS)
+    assert "rate_table is made in build_rates" in text.split("\n")

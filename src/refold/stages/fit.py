@@ -38,13 +38,15 @@ class Fit(Struct, frozen=True):
     `newest` is the share of the goal that the newest text has verbatim while it can; `users` the share that users'
     turns may have as messages of their own; beyond it they keep the sentences that tell most. A plan that would lose a
     pinned sentence is not made. Where somebody can be asked, a model's account of what left stands in the digest, in
-    3 % of the goal, at most 1,200 tokens beside the digest's own.
+    3 % of the goal, at most 1,200 tokens beside the digest's own. `keep_until`, from 0 to 1, ends earlier than the goal:
+    where that share of what will be needed is predicted to be there, the rest of the room stays empty.
     """
 
     grows: ClassVar[bool] = False
 
     newest: float = 0.2
     users: float = 0.5
+    keep_until: float | None = None
 
     def arrived(self, message: Message) -> None:
         """Read the identifiers of a message, which is most of the work of choosing what comes back."""
@@ -80,7 +82,7 @@ class Fit(Struct, frozen=True):
         files = files_told(view)
         digest: Insert | None = None
         trail = Trail()
-        selection = select(draft, areas, view.room - reserve, trail)
+        selection = select(draft, areas, view.room - reserve, trail, self.keep_until)
         for more in reversed(range(ROUNDS)):
             draft.add(0)
             shrink(draft, areas, view.room - reserve, int(view.room * self.users), trail)
@@ -97,9 +99,10 @@ class Fit(Struct, frozen=True):
             if draft.total <= view.room or size <= reserve:
                 break
             reserve = size
-        if selection and draft.total < view.room:
+        enough = selection is not None and selection.enough
+        if selection and draft.total < view.room and not enough:
             selection.fill(view.room)
-        if draft.total < view.room:
+        if draft.total < view.room and not enough:
             refill(draft, trail, view.room)
         return digest
 

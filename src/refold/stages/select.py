@@ -16,7 +16,7 @@ from refold.stages.moves import Move, clear_results, cut_texts, hide_segments, k
 from refold.stages.outline import call_line
 from refold.stages.replacing import with_words
 from refold.stages.shrink import ROOMY, lighten
-from refold.stages.worth import worth_of
+from refold.stages.worth import need_in, worth_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +30,7 @@ __all__ = ["PARTS", "Selection", "select"]
 PARTS = "[parts of the output]"
 MARKER = "\n[… 100 lines left out …]"  # what a segment on its own needs beside it
 ROUNDS = 4  # of choosing, until the room is filled
+STEPS = 16  # in which the room grows while a floor of predicted coverage is looked for
 SLACK = 0.01  # of the room that may stay empty
 SHORT, WRONG = (
     2_000,
@@ -38,7 +39,7 @@ SHORT, WRONG = (
 EDITED = 0.002  # worth by token of a file's lines, times its path's: an edit quotes lines that hold no identifier
 UNSEEN = 0.002  # worth by token of output that no answer has followed yet, where it is too large to stay whole
 LARGE, LARGEST = 0.15, 0.5  # of the room: what a newest output may have whole, and one that no answer has followed yet
-TURN, TURNS = 0.1, 0.3  # of the room: what a turn at either end may have whole, and what all turns share where many are long
+TURN, TURNS = 0.1, 0.3  # of the room: what a turn at either end may have whole, and what all long turns share
 FEW, BRIEF = 4, 160  # turns at the ends of the view that may have that much each, and tokens that any may have
 CHARS = 3.5  # characters a token, where a guess will do
 NEWER = 2e-5  # worth by token of the newest text above the oldest: it settles what need does not
@@ -64,6 +65,23 @@ class Selection:
         covered = frozenset().union(*(mentions_of(message).every for message in draft.shown()))
         self.cover = Cover(_units(draft, trail, worth, areas.fresh), worth.__getitem__, covered)
         self.chosen: list[Choice] = []
+        self.enough = False
+
+    def predicted(self) -> float:
+        """Return the share of what will be needed that is predicted to be there, 0 to 1; the digest not counted."""
+        transcript = self.draft.view.transcript
+        whole = need_in(transcript)
+        missing = need_in(transcript, (atom for atom, open_ in self.cover.open.items() if open_))
+        return 1 - missing / whole if whole else 1.0
+
+    def keep_until(self, floor: float, room: int) -> None:
+        """Bring back what is likeliest needed until this share of the need is predicted to be there, or room ends."""
+        start = self.draft.total
+        for step in range(1, STEPS + 1):
+            self.enough = self.predicted() >= floor
+            if self.enough:
+                break
+            self.fill(start + (room - start) * step // STEPS)
 
     def fill(self, room: int) -> None:
         """Bring back what is likeliest needed, each for its size, until the room is filled."""
@@ -86,12 +104,13 @@ class Selection:
         _settle(draft, self.trail, chosen)
 
 
-def select(draft: Draft, areas: Regions, room: int, trail: Trail) -> Selection | None:
+def select(draft: Draft, areas: Regions, room: int, trail: Trail, keep_until: float | None = None) -> Selection | None:
     """Empty the old part, then bring back what is likeliest needed, each for its size; return the selection.
 
     Batches come back whole or without the bulk of their output, long arguments whole, output as whole lines in their
     order with markers between. Long turns of users keep their beginning and every pinned sentence. What of the newest
     part is too large for the room comes back by lines, too.
+    With `keep_until` the rest of the room stays empty where that share of the need is predicted to be there.
     Where even the emptied old part leaves too much, nothing comes back: the order of loss has to go on.
     """
     old = range(areas.tail)
@@ -105,7 +124,10 @@ def select(draft: Draft, areas: Regions, room: int, trail: Trail) -> Selection |
     if draft.total > room:
         return None
     selection = Selection(draft, areas, trail)
-    selection.fill(room)
+    if keep_until is None:
+        selection.fill(room)
+    else:
+        selection.keep_until(keep_until, room)
     return selection
 
 

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 from refold.core.messages import once
 from refold.core.transcript import Transcript
+from refold.salience.atoms import WEIGHTS, kind_of
 from refold.salience.model import Scorer, Table, worth
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from refold.stages.ledger import Atom
 
-__all__ = ["likeliest", "worth_of"]
+__all__ = ["likeliest", "need_in", "worth_of"]
 
 TOLD = 0.2  # worth of an identifier that only an earlier digest tells of
 OF_PART = 0.7  # an identifier that is known only by the name it ends in is worth less
@@ -23,8 +24,19 @@ FRAME, CHARS = 1.5, 5.0  # tokens beside an identifier in a list, and characters
 @once
 def worth_of(transcript: Transcript) -> Table:
     """Return the worth of every atom that was said, shown or asked for, as it is asked; 0 for all others."""
-    scorer = Scorer([message for message in transcript.messages if message.note is None])
+    scorer = _scorer(transcript)
     return Table(lambda atom: worth(atom, scorer(atom)))
+
+
+def need_in(transcript: Transcript, atoms: Iterable[str] | None = None) -> float:
+    """Return the need that is expected of some atoms, or of all there are: likelihoods, weighed by kind."""
+    scorer = _scorer(transcript)
+    return sum(scorer(atom) * WEIGHTS[kind_of(atom)] for atom in (scorer.tally.notes if atoms is None else atoms))
+
+
+@once
+def _scorer(transcript: Transcript) -> Scorer:
+    return Scorer([message for message in transcript.messages if message.note is None])
 
 
 def likeliest(atoms: Sequence[Atom], transcript: Transcript, limit: int) -> tuple[Atom, ...]:
