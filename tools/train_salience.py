@@ -35,6 +35,7 @@ ODD = frozenset({"odd", "http-recordings", "anthropic-api", "mcp-messages", "ent
 SAMPLE = 0.25  # of the atoms that are not needed: each then counts four times
 RANDOM = np.random.default_rng(5)
 RIDGE = 1e-3
+SHARES = (0.02, 0.05, 0.1, 0.25, 0.5)  # of a cut's atoms, for which predicted coverage is compared with the true one
 Array = Any
 
 
@@ -122,6 +123,21 @@ def calibration(scores: Array, labels: Array, counts: Array) -> tuple[float, flo
     """Return slope and shift that make held-out scores honest likelihoods (Platt)."""
     shift, slope = logistic(scores[:, None], labels, counts)
     return float(slope), float(shift)
+
+
+def coverage(pooled: list[Array], slope: float, shift: float) -> list[list[float]]:
+    """Return for some shares of atoms, the likeliest kept: the predicted coverage and the true one, means over cuts."""
+    found: list[list[float]] = []
+    for share in SHARES:
+        pairs: list[tuple[float, float]] = []
+        for scores, needed, weights in (cut.T for cut in pooled):
+            if needed.any():
+                chance = 1 / (1 + np.exp(-(slope * scores + shift)))
+                kept = np.argsort(-chance, kind="stable")[: int(share * len(chance))]
+                expected, true = chance * weights, needed * weights
+                pairs.append((expected[kept].sum() / expected.sum(), true[kept].sum() / true.sum()))
+        found.append([share, *(round(float(each), 3) for each in np.mean(pairs, axis=0))])
+    return found
 
 
 def area(scores: Array, labels: Array) -> float:
@@ -248,6 +264,7 @@ def main() -> None:
             for band in range(5)
             if (bands == band).any()
         ],
+        "coverage by the share of atoms kept, predicted and true": coverage(pooled, slope, shift),
         "limits": "identifiers only, no reasons; trained mostly on English coding sessions; dialogue agents fare worse",
     }
     options.out.write_text(json.dumps(model_of(logistic(*stacked(cuts)), slope, shift, card), indent=1) + "\n")
