@@ -38,8 +38,8 @@ class Fit(Struct, frozen=True):
     `newest` is the share of the goal that the newest text has verbatim while it can; `users` the share that users'
     turns may have as messages of their own; beyond it they keep the sentences that tell most. A plan that would lose a
     pinned sentence is not made. Where somebody can be asked, a model's account of what left stands in the digest, in
-    3 % of the goal, at most 1,200 tokens beside the digest's own. `keep_until`, from 0 to 1, ends earlier than the goal:
-    where that share of what will be needed is predicted to be there, the rest of the room stays empty.
+    3 % of the goal, at most 1,200 tokens beside the digest's own. With `keep_until`, from 0 to 1, the rest of the
+    room stays empty where that share of what will be needed is predicted to be there.
     """
 
     grows: ClassVar[bool] = False
