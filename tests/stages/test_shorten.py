@@ -48,3 +48,9 @@ def test_free_text_is_cut_as_text_and_broken_json_is_left_alone():
     text = "*** Begin Patch\n" + "+ line\n" * 5_000
     assert shorten_arguments(text, 200) == text
     assert len(shorten_arguments(text, 200, free_text=True)) <= 200
+
+
+def test_a_line_that_just_fits_without_its_line_end_is_cut_like_any_other():
+    text = "\n".join(["head"] * 200 + ["x" * 450])
+    for limit in range(1_000, 1_400):
+        assert len(shorten(text, limit, len)) <= limit

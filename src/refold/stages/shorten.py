@@ -139,7 +139,7 @@ def _taken_last(lines: Sequence[str], first: int, chars: int) -> tuple[list[str]
 
 
 def _words(line: str, chars: int) -> str:
-    end = chars
+    end = min(chars, len(line) - 1)
     while end > chars // 2 and not WORD_END.match(line[end]):
         end -= 1
     return line[: end if end > chars // 2 else chars]
