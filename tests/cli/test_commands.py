@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,12 @@ def test_every_command_has_a_module_and_help(run: Run) -> None:
         helped = run(name, "--help")
         assert helped.exit_code == 0
         assert "Usage: " in helped.stdout
+
+
+def test_the_package_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "refold", "policies"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert all(name in done.stdout for name in refold.policies.names())
 
 
 def test_the_group_lists_exactly_its_modules() -> None:
