@@ -24,7 +24,7 @@ def told(ready: Ready) -> Headers:
         out.append(_header("failed", ready.failed))
     if ready.target is not None:
         out.append(_header("conversation", ready.target.track.id))
-        out += [_header(name, value) for name, value in _planned(ready.target.track).items()]
+        out += [_header(name, value) for name, value in _planned(ready, ready.target.track).items()]
     return out
 
 
@@ -42,13 +42,15 @@ def traced(ready: Ready, status: int, tell: Callable[[str, Any], None]) -> None:
         tell("gen_ai.usage.output_tokens", ready.usage.completion)
 
 
-def _planned(track: Track) -> dict[str, Any]:
-    plan = track.plans[-1] if track.plans else track.shadow
+def _planned(ready: Ready, track: Track) -> dict[str, Any]:
+    """Return the plan under which the request was sent; one that came into force meanwhile is for the next."""
+    sent = ready.reported.plans[-1:] if ready.reported is not None else ()
+    plan = next((plan for plan in track.plans if plan.id in sent), None) or track.shadow
     if plan is None:
         return {}
     sizes = plan.sizes
     out = {"plan": plan.id, "policy": plan.policy, "tokens-before": sizes.before, "tokens-after": sizes.after}
-    return out if track.plans else {f"shadow-{name}": value for name, value in out.items()}
+    return out if plan is not track.shadow else {f"shadow-{name}": value for name, value in out.items()}
 
 
 @lru_cache(4_096)
