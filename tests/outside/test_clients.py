@@ -5,7 +5,7 @@ import threading
 import pytest
 
 import refold
-from refold.core.messages import ToolCall
+from refold.core.messages import ToolCall, text_of
 from refold.counting import reported
 from refold.errors import UsageError
 from refold.outside import Outside
@@ -323,14 +323,14 @@ def test_words_can_be_awaited_as_they_come(wire):
 def test_calls_of_one_asynchronous_client_run_side_by_side(wire):
     async def ask(url):
         ours = async_client("m", url, wire=wire, timeout=5)
-        slow = asyncio.create_task(ours.complete(ASK))  # never answered
+        slow = asyncio.create_task(ours.complete([{"role": "user", "content": "Wait"}]))  # never answered
         replies = await asyncio.gather(*(ours.complete(ASK) for _ in range(3)))
         slow.cancel()
         await ours.close()
         return [reply.text for reply in replies]
 
     def behave(received):
-        return Fault("timeout") if received.number == 1 else "Hello"
+        return Fault("timeout") if text_of(received.messages[0]) == "Wait" else "Hello"
 
     with ScriptedProvider(behave=behave) as provider:
         assert asyncio.run(ask(provider.url if wire == "anthropic" else provider.openai_url)) == ["Hello"] * 3

@@ -179,7 +179,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_work(run, tmp_path
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_conversations_are_taken_only_a_few_at_a_time(tmp_path, workers):
-    jobs = [job(file(tmp_path, f"{number}.json"), ("none",)) for number in range(12)]
+    jobs = [job(file(tmp_path, f"{number}.json"), ("none",)) for number in range(20)]
     taken = []
 
     def coming():

@@ -39,6 +39,7 @@ __all__ = ["Job", "Settings", "cores", "done", "replay_all", "split", "version"]
 
 CALLS = 2  # of one call nothing could be compacted before the next
 AHEAD = 2  # conversations for each process that are read before one is free, so that memory is bounded
+HELD = 8  # conversations for each process that are taken while the oldest of them is under way
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -83,7 +84,8 @@ def replay_all(jobs: Iterable[Job], settings: Settings, workers: int | None = No
     try:
         while True:
             busy = [future for future in waiting if not future.done()]
-            for job in islice(coming, max(count * AHEAD - len(busy), 0)):
+            room = min(count * AHEAD - len(busy), count * HELD - len(waiting))
+            for job in islice(coming, max(room, 0)):
                 waiting.append(pool.submit(_tried, job, settings))
             if not waiting:
                 return
