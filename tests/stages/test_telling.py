@@ -65,3 +65,15 @@ def test_the_gaps_are_marked_and_what_stays_stands_as_it_was_said():
     for message in cut:
         for piece in message["content"].split("[…]"):
             assert any(piece.strip() in original["content"] for original in result.originals)
+
+
+def test_words_that_are_said_again_letter_by_letter_leave_before_those_said_once():
+    again = [f"{sentence} {sentence}" for sentence in FILLER]
+    once = [f"Item {number} was moved from shelf {number * 7} to shelf {number * 9}." for number in range(30)]
+    messages = []
+    for number in range(90):
+        words = once[number // 3] if number % 3 == 0 else again[number % len(again)]
+        messages += [{"role": "user", "content": words}, {"role": "assistant", "content": again[(number + 1) % 5]}]
+    kept = said(compacted(messages, 0.3))
+    assert all(sentence in kept for sentence in once)
+    assert all(sentence in kept for sentence in again)

@@ -26,6 +26,7 @@ __all__ = [
     "cut_results",
     "cut_texts",
     "drop_reasoning",
+    "hide_repeats",
     "hide_segments",
     "hide_users",
     "kept_words",
@@ -36,10 +37,12 @@ __all__ = [
     "strip_pictures",
     "strip_seen",
     "tried",
+    "words_alone",
 ]
 
 WORTH = 240  # characters from which an output is cleared
 ARGUMENT = 320  # characters left of a long argument
+REPEATED = 40  # characters from which words that are said again are no mere "go on"
 
 
 class Move(Struct, frozen=True):
@@ -186,6 +189,33 @@ def hide_users(draft: Draft, regions: Regions, target: int, among: Container[int
             draft.hide(segment)
             gone.append(segment)
     return gone
+
+
+def hide_repeats(draft: Draft, regions: Regions, target: int) -> list[range]:
+    """Let turns and answers leave, oldest first, whose words a later message says again letter by letter."""
+    kept = {*regions.fresh, *regions.users[:1]}
+    said: set[str] = set()
+    repeated: list[range] = []
+    for segment in reversed(regions.segments):
+        place = segment[0]
+        words = words_alone(draft.messages[place]) if len(segment) == 1 and not draft.hidden[place] else ""
+        if words in said and place not in kept and draft.base[place].role in ("user", "assistant"):
+            repeated.append(segment)
+        elif len(words) >= REPEATED:
+            said.add(words)
+    gone: list[range] = []
+    for segment in reversed(repeated):
+        if draft.total <= target:
+            break
+        draft.hide(segment)
+        gone.append(segment)
+    return gone
+
+
+def words_alone(message: Message) -> str:
+    """Return the words of a message that has nothing else, or nothing."""
+    words = [part.text for part in message.parts if isinstance(part, Text)]
+    return "\n".join(words) if len(words) == len(message.parts) else ""
 
 
 def cut_results(draft: Draft, places: Iterable[int], target: int, least: int) -> list[Move]:

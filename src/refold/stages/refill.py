@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from refold.core.messages import Patch, Text, ToolCall
-from refold.stages.moves import Move, kept_words, original_result
+from refold.stages.moves import Move, kept_words, original_result, words_alone
 from refold.stages.replacing import with_words
 from refold.stages.shorten import shorten, shorten_arguments
 from refold.stages.telling import tell_answers
@@ -31,9 +31,7 @@ def refill(draft: Draft, trail: Trail, room: int) -> None:
     enough = room - int(room * SLACK)
     if draft.total < enough:
         tell_answers(draft, trail, room)
-    for segment in (*reversed(trail.users), *reversed(trail.segments)):
-        if draft.total + draft.size(segment) <= room:
-            draft.show(segment)
+    _show_whole(draft, [*reversed(trail.users), *reversed(trail.segments)], room)
     markers: dict[int, list[Patch]] = {}  # of pictures that were answered, which never come back
     for move in trail.pictures:
         markers.setdefault(move.place, []).extend(move.patches)
@@ -48,6 +46,22 @@ def refill(draft: Draft, trail: Trail, room: int) -> None:
             _put_part(draft, move, room)
     if draft.total < enough:
         _part_of_segment(draft, trail, room)
+
+
+def _show_whole(draft: Draft, segments: Sequence[range], room: int) -> None:
+    """Show turns and batches in this order while they fit; words that stand already come last."""
+    standing = {words for message in draft.shown() if (words := words_alone(message))}
+    repeated: list[range] = []
+    for segment in segments:
+        words = words_alone(draft.messages[segment[0]]) if len(segment) == 1 else ""
+        if words in standing:
+            repeated.append(segment)
+        elif draft.total + draft.size(segment) <= room:
+            draft.show(segment)
+            standing.update([words] if words else [])
+    for segment in repeated:
+        if draft.total + draft.size(segment) <= room:
+            draft.show(segment)
 
 
 def _put_back(draft: Draft, move: Move, room: int, markers: Sequence[Patch]) -> bool:

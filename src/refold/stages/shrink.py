@@ -12,6 +12,7 @@ from refold.stages.moves import (
     cut_results,
     cut_texts,
     drop_reasoning,
+    hide_repeats,
     hide_segments,
     hide_users,
     shorten_calls,
@@ -57,6 +58,7 @@ def shrink(draft: Draft, areas: Regions, target: int, users: int, trail: Trail) 
     lighten(draft, old, target, trail, areas)
     trail.segments += hide_segments(draft, areas, old, target)
     trail.segments += hide_segments(draft, areas, old, target, inner=True)
+    trail.users += hide_repeats(draft, areas, target)
     _limit_users(draft, areas, target, users, trail)
     trail.moves += cut_results(draft, newer, target, ROOMY)
     trail.moves += shorten_calls(draft, newer, target)
