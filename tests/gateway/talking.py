@@ -43,11 +43,19 @@ def picture(dice):
     return base64.b64encode(made).decode()
 
 
+OPENED = []  # clients to be closed when the test is over
+
+
+def opened(client):
+    OPENED.append(client)
+    return client
+
+
 class Chat:
     wire = "openai-chat"
 
     def __init__(self, url, streaming):
-        self.client = openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0)
+        self.client = opened(openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0))
         self.streaming = streaming
         self.messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": TASK}]
         self.tools = [{"type": "function", "function": {"name": name, "parameters": SCHEMA}} for name in TOOLS]
@@ -93,7 +101,7 @@ class Responses:
     wire = "openai-responses"
 
     def __init__(self, url, streaming):
-        self.client = openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0)
+        self.client = opened(openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0))
         self.streaming = streaming
         self.messages = [{"role": "user", "content": TASK}]
         self.tools = [{"type": "function", "name": name, "parameters": SCHEMA, "strict": False} for name in TOOLS]
@@ -139,7 +147,7 @@ class Anthropic:
     wire = "anthropic"
 
     def __init__(self, url, streaming):
-        self.client = anthropic.Anthropic(base_url=url, api_key="k", max_retries=0)
+        self.client = opened(anthropic.Anthropic(base_url=url, api_key="k", max_retries=0))
         self.streaming = streaming
         self.messages = [{"role": "user", "content": [{"type": "text", "text": TASK}]}]
         self.tools = [{"name": name, "input_schema": SCHEMA} for name in TOOLS]
@@ -194,7 +202,7 @@ class Gemini:
     wire = "gemini"
 
     def __init__(self, url, streaming):
-        self.client = genai.Client(api_key="k", http_options={"base_url": url})
+        self.client = opened(genai.Client(api_key="k", http_options={"base_url": url}))
         self.streaming = streaming
         self.messages = [{"role": "user", "parts": [{"text": TASK}]}]
         declared = [{"name": name, "parameters_json_schema": SCHEMA} for name in TOOLS]

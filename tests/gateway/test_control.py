@@ -2,6 +2,7 @@ import json
 
 import openai
 
+from tests.gateway.talking import opened
 from tests.gateway.wire import call, chat
 
 
@@ -47,7 +48,7 @@ def test_responses_compact_is_answered_with_items(gateway):
             {"type": "function_call", "call_id": f"c{number}", "name": "read", "arguments": "{}"},
             {"type": "function_call_output", "call_id": f"c{number}", "output": text},
         ]
-    client = openai.OpenAI(base_url=f"{serving.url}/v1", api_key="k", max_retries=0)
+    client = opened(openai.OpenAI(base_url=f"{serving.url}/v1", api_key="k", max_retries=0))
     made = client.responses.compact(model="gpt-4o", input=items)
     assert made.object == "response.compaction"
     assert made.usage.output_tokens < made.usage.input_tokens

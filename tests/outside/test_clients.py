@@ -326,6 +326,7 @@ def test_calls_of_one_asynchronous_client_run_side_by_side(wire):
         slow = asyncio.create_task(ours.complete([{"role": "user", "content": "Wait"}]))  # never answered
         replies = await asyncio.gather(*(ours.complete(ASK) for _ in range(3)))
         slow.cancel()
+        await asyncio.wait([slow])
         await ours.close()
         return [reply.text for reply in replies]
 
