@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Meter"]
 
-NOTICED = 0.5  # of the limit in use, from which on messages are looked at as they arrive: a pass may be near
+NEAR = 0.5  # of the limit in use, from which on messages are looked at as they arrive: a pass may be near
 AT_ONCE = 4  # messages that one check looks at
 
 
@@ -42,7 +42,7 @@ class Meter:
         self._estimates: dict[MessageId, int] = {}
         self._sums: list[int] = [0]
         self._request: Request | None = None
-        self._noticed = 0
+        self._looked = 0
 
     def check(self, messages: Sequence[Any], *, usage: Usage | Mapping[str, Any] | None = None) -> Check:
         """Measure the request with these messages: what `refold.check` returns, without kinds and roles."""
@@ -53,8 +53,8 @@ class Meter:
         counted = usage_for(report)
         since = self._sums[-1] - self._sums[covered(self._transcript.messages, counted)] if counted else 0
         tokens = request.policy.gauge.measure(estimated, since, counted)
-        if tokens > NOTICED * view.budget.input:
-            self._notice(request)
+        if tokens > NEAR * view.budget.input:
+            self._look(request)
         now = replace(view, measured=tokens, before=None)
         parts = Breakdown(view.fixed.system, view.fixed.tools, self._sums[-1])
         return Check(tokens, view.budget.input, due(request.policy, now), parts)
@@ -82,12 +82,12 @@ class Meter:
         estimates = self._estimates if same else None
         return request_for(messages, options, transcript=self._transcript, estimates=estimates, start=start)
 
-    def _notice(self, request: Request) -> None:
+    def _look(self, request: Request) -> None:
         """Let the policy look at a few messages that it has not seen, so that a pass finds most of its work done."""
-        some = self._transcript.messages[self._noticed : self._noticed + AT_ONCE]
+        some = self._transcript.messages[self._looked : self._looked + AT_ONCE]
         for message in some:
-            request.policy.notice(message)
-        self._noticed += len(some)
+            request.policy.arrived(message)
+        self._looked += len(some)
 
     def _seen(self, messages: Sequence[Any]) -> Request:
         known = self._known(messages)
@@ -116,7 +116,7 @@ class Meter:
             self._estimates.pop(message.id, None)
         self._transcript = Transcript(self._transcript.messages[:known])
         del self._natives[known:], self._sums[known + 1 :]
-        self._noticed = min(self._noticed, known)
+        self._looked = min(self._looked, known)
 
     def _learn(self, messages: Sequence[Any], request: Request) -> None:
         start = len(self._natives)

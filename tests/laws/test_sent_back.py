@@ -99,7 +99,9 @@ def test_five_cycles_of_a_list_sent_back_keep_every_pin_and_one_digest(format):
 
 
 def test_turns_that_only_the_digest_tells_keep_their_words_and_numbers(monkeypatch):
-    monkeypatch.setattr("refold.stages.shrink.tell", lambda *_: None)  # else rules stay where they were said
+    monkeypatch.setattr(
+        "refold.stages.shrink.cut_to_sentences", lambda *_: None
+    )  # else rules stay where they were said
     messages = []
     for cycle in range(1, 6):
         messages = refold.compact(messages + chat(cycle), budget=SMALL).messages

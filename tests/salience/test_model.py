@@ -6,7 +6,7 @@ import pytest
 
 from refold.errors import RefoldError
 from refold.salience.features import NAMES, features
-from refold.salience.model import Model, coverage, loaded, needs, shipped, worth
+from refold.salience.model import Model, loaded, needs, shipped, worth
 from refold.testing import talk
 
 
@@ -36,14 +36,6 @@ def test_what_the_assistant_uses_all_the_time_is_likelier_needed_than_what_a_too
 
 def test_the_same_messages_give_the_same_likelihoods():
     assert needs(session()) == needs(session())
-
-
-def test_predicted_coverage_runs_from_nothing_to_all():
-    likely = needs(session())
-    assert coverage(likely, set()) == 0
-    assert coverage(likely, set(likely)) == pytest.approx(1)
-    assert 0 < coverage(likely, {"used_often"}) < 1
-    assert coverage({}, set()) == 1
 
 
 def test_the_shipped_weights_come_with_a_card():

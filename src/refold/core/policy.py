@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from refold.core.needs import Answer, Need
     from refold.core.view import View
 
-__all__ = ["Noticing", "Policy", "Pure", "Stage", "Step", "Waking", "When"]
+__all__ = ["Arriving", "Policy", "Pure", "Stage", "Step", "Waking", "When"]
 
 
 class When(StrEnum):
@@ -57,7 +57,7 @@ class Waking(Protocol):
 
 
 @runtime_checkable
-class Noticing(Protocol):
+class Arriving(Protocol):
     """A stage that can look at a message as it arrives, so that a pass later has less to find."""
 
     def arrived(self, message: Message) -> None:
@@ -113,10 +113,10 @@ class Policy(Struct, frozen=True):
         stages = [step.stage for step in self.steps if step.when is When.EVERY_CALL]
         return min((stage.wakes(budget) if isinstance(stage, Waking) else 0 for stage in stages), default=None)
 
-    def notice(self, message: Message) -> None:
+    def arrived(self, message: Message) -> None:
         """Have every step that can look at a message as it arrives."""
         for step in self.steps:
-            if isinstance(step.stage, Noticing):
+            if isinstance(step.stage, Arriving):
                 step.stage.arrived(message)
 
     @property

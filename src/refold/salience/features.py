@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from refold.salience.mentions import Mentions
 
 __all__ = [
-    "COLUMNS", "CONTEXT", "COUNTS", "LASTING", "NAMES", "Rows", "Tally", "Traits", "features", "lasting", "noticed",
+    "COLUMNS", "CONTEXT", "COUNTS", "LASTING", "NAMES", "Rows", "Tally", "Traits", "features", "lasting", "prepare",
     "tallied", "traits",
 ]  # fmt: skip
 
@@ -113,7 +113,7 @@ def features(messages: Sequence[Message]) -> Rows:
     return {atom: row(atom, note) for atom, note in tally.notes.items()}
 
 
-def noticed(message: Message) -> None:
+def prepare(message: Message) -> None:
     """Find what the features will ask of a message and of its atoms; both remember it."""
     for atom in mentions_of(message).every:
         traits(atom)

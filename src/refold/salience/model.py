@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from refold.core.messages import Message
 
-__all__ = ["Model", "Scorer", "Table", "coverage", "loaded", "needs", "shipped", "worth"]
+__all__ = ["Model", "Scorer", "Table", "loaded", "needs", "shipped", "worth"]
 
 EVEN = 0.7  # the power of a likelihood in a choice: evens out, since what is likely is likely in several places
 FARTHEST = 30.0  # a score beyond which the logistic function is flat
@@ -114,10 +114,3 @@ def _dot(weight: Mapping[str, float], names: Sequence[str], values: Sequence[flo
 def worth(atom: str, chance: float) -> float:
     """Return what an atom is worth in a choice: its likelihood of need, evened out, times the weight of its kind."""
     return float(chance**EVEN * WEIGHTS[kind_of(atom)]) if chance else 0.0
-
-
-def coverage(likely: Mapping[str, float], kept: frozenset[str] | set[str]) -> float:
-    """Return the predicted share of what will be needed that is among the kept atoms, weighed by kind, 0 to 1."""
-    whole = sum(chance * WEIGHTS[kind_of(atom)] for atom, chance in likely.items())
-    held = sum(chance * WEIGHTS[kind_of(atom)] for atom, chance in likely.items() if atom in kept)
-    return held / whole if whole else 1.0

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from refold.core.messages import Patch, Text, ToolCall
 from refold.stages.moves import Move, kept_words, original_result, words_alone
 from refold.stages.replacing import with_words
+from refold.stages.sentences import show_sentences
 from refold.stages.shorten import shorten, shorten_arguments
-from refold.stages.telling import tell_answers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ def refill(draft: Draft, trail: Trail, room: int) -> None:
     """Put back whole users' turns, batches and outputs, newest first, then parts of outputs, while they fit."""
     enough = room - int(room * SLACK)
     if draft.total < enough:
-        tell_answers(draft, trail, room)
+        show_sentences(draft, trail, room)
     _show_whole(draft, [*reversed(trail.users), *reversed(trail.segments)], room)
     markers: dict[int, list[Patch]] = {}  # of pictures that were answered, which never come back
     for move in trail.pictures:

@@ -19,7 +19,7 @@ from refold.stages.moves import (
     strip_pictures,
     strip_seen,
 )
-from refold.stages.telling import tell
+from refold.stages.sentences import cut_to_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +89,7 @@ def lighten(draft: Draft, places: Sequence[int], target: int, trail: Trail, area
 
 def _limit_users(draft: Draft, areas: Regions, target: int, share: int, trail: Trail) -> None:
     """Cut users' turns beyond their share to what tells most, let the rest leave, then cut what is left."""
-    tell(draft, areas, target, share, trail)
+    cut_to_sentences(draft, areas, target, share, trail)
     older = areas.users[:-1]
     beyond = draft.size([place for place in older if not draft.hidden[place]]) - share
     if beyond > 0:

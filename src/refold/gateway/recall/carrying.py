@@ -112,7 +112,7 @@ class Carrying:
 
         Raises:
             Cut: upstream broke off.
-        Overflowed: the conversation must be made shorter first.
+            Overflowed: the conversation must be made shorter first.
             Refusal: upstream cannot be reached any more, and the client has been told nothing yet.
         """
         reading = Reading(answer.headers)
@@ -147,10 +147,7 @@ class Carrying:
                 self._spent(reading, answer is first)
                 if said is None or not (said.only and weaver.round < self._settings.recall_rounds):
                     break
-                weaver.follows(said)
-                following = await self._follow(said)
-                _closed(answer, first)
-                answer = following
+                answer = await self._next(said, answer, first)
                 if answer.status != 200:
                     await self._refused(answer)
                     return
@@ -184,10 +181,7 @@ class Carrying:
                 self._spent(reading, answer is first)
                 if said is None:
                     break
-                self._weaver.follows(said)
-                following = await self._follow(said)
-                _closed(answer, first)
-                answer = following
+                answer = await self._next(said, answer, first)
                 if answer.status != 200:
                     await self._refused(answer)
                     return
@@ -279,6 +273,13 @@ class Carrying:
         await self._send({"type": "http.response.start", "status": self._status, "headers": [*headers, *self._told]})
 
     # What follows
+
+    async def _next(self, said: Said, answer: Answer, first: Answer) -> Answer:
+        """Return the answer of the round after, when the one before it is done with."""
+        self._weaver.follows(said)
+        following = await self._follow(said)
+        _closed(answer, first)
+        return following
 
     async def _follow(self, said: Said) -> Answer:
         """Fetch what a round asks for and send it upstream; without it where there is no room for it after all."""

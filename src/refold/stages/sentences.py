@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from refold.stages.regions import Regions
     from refold.stages.shrink import Trail
 
-__all__ = ["tell", "tell_answers"]
+__all__ = ["cut_to_sentences", "show_sentences"]
 
 GAP = "[…]"  # in place of sentences that are left out
 MARKER = 2  # tokens of it
@@ -42,7 +42,7 @@ class Turn(NamedTuple):
     sentences: tuple[str, ...]
 
 
-def tell(draft: Draft, areas: Regions, target: int, share: int, trail: Trail) -> None:
+def cut_to_sentences(draft: Draft, areas: Regions, target: int, share: int, trail: Trail) -> None:
     """Where the target is not met, leave of older users' turns what tells most for its size, within their share.
 
     The room that makes is for older answers, and for the same turns again. A sentence is worth the words in it that
@@ -65,10 +65,10 @@ def tell(draft: Draft, areas: Regions, target: int, share: int, trail: Trail) ->
     trail.users += hide_users(draft, areas, 0, silent)
 
 
-def tell_answers(draft: Draft, trail: Trail, room: int) -> None:
+def show_sentences(draft: Draft, trail: Trail, room: int) -> None:
     """Show what tells most of hidden answers that are words alone, in half of the room that is left."""
     hidden = [segment[0] for segment in trail.segments if len(segment) == 1 and draft.hidden[segment[0]]]
-    turns = list(_turns(draft, [place for place in sorted(hidden) if _words_alone(draft.messages[place])]))
+    turns = list(_turns(draft, [place for place in sorted(hidden) if _one_text(draft.messages[place])]))
     if len(turns) < FEWEST:
         return
     kept = _chosen(draft, [turn.sentences for turn in turns], int((room - draft.total) * ANSWERS))
@@ -85,7 +85,7 @@ def tell_answers(draft: Draft, trail: Trail, room: int) -> None:
         trail.moves.append(Move(turn.place, patches, saved, words=turn.words))
 
 
-def _words_alone(message: Message) -> bool:
+def _one_text(message: Message) -> bool:
     return message.role == "assistant" and len(message.parts) == 1 and isinstance(message.parts[0], Text)
 
 
