@@ -110,3 +110,17 @@ def test_no_policy_is_priced_where_none_is_asked_for_or_it_cannot_be_told(run, t
     assert result.exit_code == 0
     assert "too few to replay" in result.stderr
     assert run("cost", path, "-p", "nobody").exit_code == 2
+
+
+def test_it_is_said_where_policies_are_priced_with_a_cache_that_the_recording_did_not_use(run, tmp_path):
+    path = long(tmp_path / "s.jsonl")
+    told = "The recording used no cache"
+    assert told not in run("cost", path, "-w", "20k", "-p", "opal").output
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        if row["type"] == "assistant":
+            usage = row["message"]["usage"]
+            prompt = sum(usage.pop(key) for key in list(usage) if "input" in key)
+            usage["input_tokens"] = prompt
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert told in run("cost", path, "-w", "20k", "-p", "opal").output

@@ -224,6 +224,8 @@ def _policies(runs: Sequence[Run], found: Explained) -> None:
     heads = ("*policy", ">US$", ">change", ">compactions", ">summaries", ">read again", ">too long")
     styles = ["", *("bold green" if run.bill == least else "" for run in runs)]
     show.table(heads, rows, title="What each policy would have cost, in US$", styles=styles)
+    if not (found.bill.tokens.read or found.bill.tokens.written):
+        show.line("The recording used no cache; the policies are priced as if the provider's had been used.")
 
 
 def _check(found: Explained) -> None:
