@@ -252,9 +252,9 @@ def window(model: str, provider: str | None = None, override: Any = None, *, all
 def drive(request: Request, outside: Outside) -> Plan:
     """Plan, answering what is asked for; plan again by exact count where the policy's estimate was too low."""
     request = request.asking(outside.summarize is not None)
-    made = _driven(planned(request), outside)
+    made = driven(planned(request), outside)
     if must_recount(request, made):
-        made = _driven(planned(request.recounted()), outside)
+        made = driven(planned(request.recounted()), outside)
     return made
 
 
@@ -281,7 +281,8 @@ def told(request: Request, watchers: tuple[Observer, ...]) -> Iterator[Callable[
             notify(watchers, CompactionApplied(made))
 
 
-def _driven(run: Planning, outside: Outside) -> Plan:
+def driven(run: Planning, outside: Outside) -> Plan:
+    """Return the plan of a run whose needs are answered from outside."""
     try:
         needs = next(run)
         while True:

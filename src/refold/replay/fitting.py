@@ -1,4 +1,4 @@
-"""Running a policy over a view without a model: to its own goal, or into a given number of tokens."""
+"""Running a policy over a view into a given number of tokens, and what of a provider's rules that breaks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import formats
+from refold.api import driven
 from refold.core.engine import planning
 from refold.core.messages import MessageId
 from refold.core.transcript import Transcript
@@ -18,14 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from refold.core.messages import Message
-    from refold.core.plan import Plan
     from refold.core.policy import Policy
-    from refold.core.view import View
     from refold.formats import Format
     from refold.outside import Outside
     from refold.replay.timeline import Timeline
 
-__all__ = ["Fit", "breaches", "driven", "fitted"]
+__all__ = ["Fit", "breaches", "fitted"]
 
 TRIES = 3  # a policy that misses its size by its own estimate is asked for a smaller one
 CLOSER = 0.99  # of what would have met it
@@ -36,18 +35,6 @@ class Fit(Struct, frozen=True):
 
     messages: tuple[Message, ...]
     tokens: int
-
-
-def driven(policy: Policy, view: View, outside: Outside) -> Plan:
-    """Plan, with what is asked from outside answered by stand-ins."""
-    run = planning(policy, view)
-    try:
-        needs = next(run)
-        while True:
-            needs = run.send(tuple(map(outside.answer, needs)))
-    except StopIteration as done:
-        made: Plan = done.value
-        return made
 
 
 def fitted(
@@ -64,7 +51,7 @@ def fitted(
             options = Options(format=line.format.name, policy=policy, budget=aim, counter=line.counter, force=True)
             request = request_for((), options, transcript=transcript, estimates=line.counted)
             start = measured(replace(request.view, start=tuple(view)), request.policy, options)
-            after = start.after(driven(request.policy, start, outside).edits)
+            after = start.after(driven(planning(request.policy, start), outside).edits)
         except RefoldError:  # it says itself that it cannot
             return None
         size = after.estimated

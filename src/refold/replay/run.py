@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from refold.api import driven
 from refold.core.budget import Breakdown, Never, Usage
 from refold.core.edits import fold
+from refold.core.engine import planning
 from refold.core.policy import When
 from refold.core.transcript import Transcript
 from refold.errors import BadBudget
 from refold.replay.cycles import Cycles
-from refold.replay.fitting import breaches, driven
+from refold.replay.fitting import breaches
 from refold.replay.quality import Cut, Quality, judged
 from refold.replay.refetch import Refetching
 from refold.replay.sizes import Held, Limits
@@ -250,7 +252,7 @@ class _Walk:
             start=tuple(self._view), usage=self._usage, measured=tokens,
         )  # fmt: skip
         outside = self._stand_ins.outside(self._known)
-        made = driven(policy, view, outside)
+        made = driven(planning(policy, view), outside)
         exact = self._request.exact
         if made.empty or made.sizes.after > made.sizes.limit or counter is exact:
             return made
@@ -258,7 +260,7 @@ class _Walk:
         if sizes + exact.per_conversation + self._line.fixed <= budget.input:
             return made
         recounted = replace(view, counter=exact, estimates={}, usage=None)
-        return driven(policy, replace(recounted, measured=recounted.estimated), outside)
+        return driven(planning(policy, replace(recounted, measured=recounted.estimated)), outside)
 
     def _shared(self, was: list[Message]) -> int:
         """Return the tokens that the view and the last request begin with."""
