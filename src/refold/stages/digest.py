@@ -13,7 +13,7 @@ from refold.stages.account import ACCOUNT
 from refold.stages.carried import OPENING, Carried, entry, told_before, unquoted, words_of
 from refold.stages.facts import files_of
 from refold.stages.findings import Outcome, decisions, openings, outcomes, todos, values, well
-from refold.stages.ledger import Atom, grouped, ledger, ungrouped
+from refold.stages.ledger import Atom, grouped, ledger, ungrouped, words_in
 from refold.stages.outline import one_line
 from refold.stages.pin import CONSTRAINTS, pins_in, pins_of
 from refold.stages.worth import likeliest
@@ -273,7 +273,8 @@ def _rendered(counter: Counter, sections: Sequence[Section], atoms: Sequence[Ato
         lines, cost = _within(counter, section, 0, room)
         taken.append(lines)
         spent += cost
-    ids, cost = _identifiers(counter, atoms, limit - spent)
+    told = words_in(line for lines in taken for line in lines)
+    ids, cost = _identifiers(counter, [atom for atom in atoms if atom.text not in told], limit - spent)
     spent += cost
     for lines, section in zip(taken, sections, strict=True):
         more, cost = _within(counter, section, len(lines), limit - spent)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from refold.core.messages import Message, Text, ToolCall, ToolResult
+from refold.salience.atoms import spoken
+from refold.stages.facts import reads
 from refold.stages.outline import call_line
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     from refold.core.view import View
 
-__all__ = ["Atom", "atoms_in", "grouped", "ledger", "ungrouped"]
+__all__ = ["Atom", "atoms_in", "grouped", "ledger", "ungrouped", "words_in"]
 
 WORD = re.compile(r"[\w./@+-]+")
 BETWEEN = {code: " " for code in range(128) if not WORD.fullmatch(chr(code))}  # ASCII signs that no word holds
@@ -95,7 +97,7 @@ def ledger(
         words = _words(piece.text)
         (used if piece.own else seen).update(words)
         last.update(dict.fromkeys(words, number))
-    standing = _words_of(kept)
+    standing = words_in(kept)
     late = [LATE * (piece.place + 1) / len(left) for piece in pieces]
     uses, shows = used.get, seen.get  # a counter's own look-up is slow where it has nothing
     worth: dict[str, tuple[float, str, int]] = {}
@@ -147,6 +149,18 @@ def ungrouped(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
     )
 
 
+def words_in(texts: Iterable[str]) -> set[str]:
+    """Return the words of texts, as they stand and without the signs around them, until enough was looked through."""
+    words: set[str] = set()
+    spent = 0
+    for text in texts:
+        words.update(_words(text))
+        spent += len(text)
+        if spent > KEPT_CHARS:
+            break
+    return words | {word.strip(AROUND) for word in words if not word.isalnum()}
+
+
 def _pieces(left: Sequence[Message]) -> list[Piece]:
     """Return the beginnings of the newest texts, calls and output, oldest first."""
     pieces: list[Piece] = []
@@ -159,10 +173,9 @@ def _pieces(left: Sequence[Message]) -> list[Piece]:
                     text = text[:EACH_OWN]
                     said += len(text)
                     pieces.append(Piece(text, place, message))
-                case ToolCall(arguments=arguments) if said < OWN_CHARS:
-                    arguments = arguments[:EACH_OWN]
-                    said += len(arguments)
-                    text = arguments.replace("\\n", " ").replace('\\"', '"')
+                case ToolCall() if said < OWN_CHARS:
+                    text = spoken(part)[:EACH_OWN]
+                    said += len(text)
                     pieces.append(Piece(text, place, message, part))
                 case ToolResult() if spent < OUTPUT_CHARS:
                     text = part.text[:EACH_OUTPUT]
@@ -199,14 +212,3 @@ def _words(text: str) -> list[str]:
     if text.isascii():
         return text.translate(BETWEEN).split()
     return text.encode("utf-8", "surrogatepass").translate(BLANKED).decode("utf-8", "ignore").split()
-
-
-def _words_of(texts: Iterable[str]) -> set[str]:
-    words: set[str] = set()
-    spent = 0
-    for text in texts:
-        words.update(_words(text))
-        spent += len(text)
-        if spent > KEPT_CHARS:
-            break
-    return words | {word.strip(AROUND) for word in words if not word.isalnum()}
