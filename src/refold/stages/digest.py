@@ -274,7 +274,8 @@ def _rendered(counter: Counter, sections: Sequence[Section], atoms: Sequence[Ato
         taken.append(lines)
         spent += cost
     told = words_in(line for lines in taken for line in lines)
-    ids, cost = _identifiers(counter, [atom for atom in atoms if atom.text not in told], limit - spent)
+    left = [replace(atom, source=_short(atom.source, told)) for atom in atoms if atom.text not in told]
+    ids, cost = _identifiers(counter, left, limit - spent)
     spent += cost
     for lines, section in zip(taken, sections, strict=True):
         more, cost = _within(counter, section, len(lines), limit - spent)
@@ -288,6 +289,11 @@ def _rendered(counter: Counter, sections: Sequence[Section], atoms: Sequence[Ato
     if ids:
         blocks.append("\n".join([f"## {IDENTIFIERS}", *map(entry, ids)]))
     return "\n\n".join(blocks) if len(blocks) > 1 else ""
+
+
+def _short(source: str, told: set[str]) -> str:
+    """Return the name of a file whose path another line tells, other sources as they are."""
+    return source.rsplit("/", 1)[-1] if source in told else source
 
 
 def _within(counter: Counter, section: Section, start: int, room: float | None) -> tuple[list[str], int]:

@@ -192,7 +192,9 @@ def _source(view: View, piece: Piece) -> str:
         case ToolCall(name=name):
             return name
         case ToolResult() as result:
-            return call_line(view.call_of(piece.message, result), result)
+            call = view.call_of(piece.message, result)
+            ref = reads(call) if call else None
+            return ref.path if ref else call_line(call, result)
         case _:
             return SAID_ELSEWHERE
 
