@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from refold.core.messages import Message, Text, ToolCall, ToolResult
 from refold.salience.atoms import spoken
-from refold.stages.facts import reads
+from refold.stages.facts import reads, writes
 from refold.stages.outline import call_line
 
 if TYPE_CHECKING:
@@ -189,8 +189,8 @@ def _pieces(left: Sequence[Message]) -> list[Piece]:
 
 def _source(view: View, piece: Piece) -> str:
     match piece.part:
-        case ToolCall(name=name):
-            return name
+        case ToolCall(name=name) as call:
+            return next(iter(writes(call)), name)
         case ToolResult() as result:
             call = view.call_of(piece.message, result)
             ref = reads(call) if call else None
