@@ -16,7 +16,7 @@ from refold.stages.findings import Outcome, decisions, openings, outcomes, todos
 from refold.stages.ledger import Atom, grouped, ledger, ungrouped, words_in
 from refold.stages.outline import one_line
 from refold.stages.pin import CONSTRAINTS, pins_in, pins_of
-from refold.stages.worth import likeliest
+from refold.stages.worth import likeliest, likeliest_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ EXPLAINED = (
 )
 # Share of the goal by how much of what was said has room: names are dense, and count most where little has; lines count
 # most where a quarter has; where half has, there is room for both.
-SHARES = ((0.1, 0.3), (0.25, 0.13), (0.5, 0.18))
+SHARES = ((0.1, 0.4), (0.25, 0.13), (0.5, 0.18))
 SMALLEST = 4_000  # tokens of a goal under which the share is that of half
 LEAST, MOST = 300, 20_000  # tokens
 SMALL = 5  # a digest under so many times its explanation goes without it
@@ -155,7 +155,7 @@ def _sections(
     yield Section(REMAINING, rest, 0.08)
     read, changed = files
     yield Section(CHANGED, tuple(reversed(changed)), 0.2, newest_first=True)
-    yield Section(READ, tuple(reversed(read)), 0.12, newest_first=True)
+    yield Section(READ, likeliest_first(tuple(reversed(read)), view.transcript), 0.12, newest_first=True)
     ends = outcomes(view, messages, kept)
     commands = tuple(f"{end.call}{_ended(end)}" for end in ends if end.shell and not end.failed)
     yield Section("Commands", commands, 0.05, newest_first=True)

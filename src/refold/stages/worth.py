@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from refold.core.messages import once
 from refold.core.transcript import Transcript
-from refold.salience.atoms import WEIGHTS, kind_of
+from refold.salience.atoms import WEIGHTS, kind_of, names_of
 from refold.salience.model import Scorer, Table, worth
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from refold.stages.ledger import Atom
 
-__all__ = ["likeliest", "need_in", "worth_of"]
+__all__ = ["likeliest", "likeliest_first", "need_in", "worth_of"]
 
 TOLD = 0.2  # worth of an identifier that only an earlier digest tells of
 OF_PART = 0.7  # an identifier that is known only by the name it ends in is worth less
@@ -54,3 +54,9 @@ def likeliest(atoms: Sequence[Atom], transcript: Transcript, limit: int) -> tupl
         return float(own * atom.score**0.5 / (FRAME + len(atom.text) / CHARS))
 
     return tuple(sorted(atoms, key=lambda atom: (-value(atom), atom.text))[:limit])
+
+
+def likeliest_first(lines: Sequence[str], transcript: Transcript) -> tuple[str, ...]:
+    """Return lines by the worth of the identifiers in them, the likeliest needed first; else in their order."""
+    known = worth_of(transcript)
+    return tuple(sorted(lines, key=lambda line: -max((known[atom] for atom in names_of(line)), default=0.0)))
