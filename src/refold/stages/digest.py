@@ -12,7 +12,7 @@ from refold.core.messages import MessageId, Note, invented, texts
 from refold.stages.account import ACCOUNT
 from refold.stages.carried import OPENING, Carried, entry, told_before, unquoted, words_of
 from refold.stages.facts import files_of
-from refold.stages.findings import Outcome, decisions, openings, outcomes, todos, values, well
+from refold.stages.findings import Outcome, asked, decisions, openings, outcomes, todos, values, well
 from refold.stages.ledger import Atom, grouped, ledger, ungrouped, words_in
 from refold.stages.outline import one_line
 from refold.stages.pin import CONSTRAINTS, pins_in, pins_of
@@ -159,6 +159,7 @@ def _sections(
     ends = outcomes(view, messages, kept)
     commands = tuple(f"{end.call}{_ended(end)}" for end in ends if end.shell and not end.failed)
     yield Section("Commands", commands, 0.05, newest_first=True)
+    yield Section("Searches and other calls", asked(view, messages), 0.06, newest_first=True)
     errors = sorted((end for end in ends if end.failed), key=lambda end: not end.open)
     yield Section(ERRORS, tuple(f"{end.call}{_ended(end)}{_state(end.open)}" for end in errors), 0.08)
     yield Section("Values", values(messages), 0.04, newest_first=True)

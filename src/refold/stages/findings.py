@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from refold.core.messages import Message, ToolCall, ToolResult, once, text_of
 from refold.stages.carried import words_of
-from refold.stages.facts import arguments_of, is_shell, subject
+from refold.stages.facts import arguments_of, is_shell, reads, subject, writes
 from refold.stages.outline import call_line, exit_code, first_error, one_line
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from refold.core.view import View
 
-__all__ = ["Outcome", "decisions", "openings", "outcomes", "todos", "values", "well"]
+__all__ = ["Outcome", "asked", "decisions", "openings", "outcomes", "todos", "values", "well"]
 
 MOST = 150  # lines of one sort that are looked for
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -72,6 +72,17 @@ def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] =
 def well(view: View, messages: Sequence[Message]) -> frozenset[str]:
     """Return the lines of the calls that went well."""
     return frozenset(call_line(call) for call, result in _answered(view, messages) if not _failed(call, result))
+
+
+def asked(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return the calls that went well, ran no command and named no file, such as searches, newest first, each once."""
+    found: dict[str, None] = {}
+    for call, result in _answered(view, reversed(messages)):
+        if len(found) >= MOST:
+            break
+        if not (is_shell(call) or reads(call) or writes(call) or _failed(call, result)):
+            found[call_line(call)] = None
+    return tuple(line for line in found if " " in line)  # a bare name leads nowhere
 
 
 def decisions(messages: Sequence[Message]) -> tuple[str, ...]:
