@@ -35,7 +35,7 @@ EXPLAINED = (
 )
 # Share of the goal by how much of what was said has room: names are dense, and count most where little has; lines count
 # most where a quarter has; where half has, there is room for both.
-SHARES = ((0.1, 0.4), (0.25, 0.13), (0.5, 0.18))
+SHARES = ((0.1, 0.42), (0.25, 0.13), (0.5, 0.18))
 SMALLEST = 4_000  # tokens of a goal under which the share is that of half
 LEAST, MOST = 300, 20_000  # tokens
 SMALL = 5  # a digest under so many times its explanation goes without it
@@ -159,7 +159,7 @@ def _sections(
     ends = outcomes(view, messages, kept)
     commands = tuple(f"{end.call}{_ended(end)}" for end in ends if end.shell and not end.failed)
     yield Section("Commands", commands, 0.05, newest_first=True)
-    yield Section("Searches and other calls", asked(view, messages), 0.06, newest_first=True)
+    yield Section("Searches and other calls", asked(view, messages), 0.03, newest_first=True)
     errors = sorted((end for end in ends if end.failed), key=lambda end: not end.open)
     yield Section(ERRORS, tuple(f"{end.call}{_ended(end)}{_state(end.open)}" for end in errors), 0.08)
     yield Section("Values", values(messages), 0.04, newest_first=True)
