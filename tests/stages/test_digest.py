@@ -4,7 +4,7 @@ from refold.testing import talk, view_of
 WORK = talk(
     "u: Mend the store in src/store.py. Never touch the vault.",
     "a: I read it because the bug is in load_items. | read(src/store.py) as c1",
-    "t: c1 = def load_items():\n    return 8080",
+    "t: c1 = def load_items():\n    return item_count",
     "a: changing it | edit(src/store.py) as c2",
     "t: c2 = done",
     'a: testing | bash({"command": "pytest -q"}) as c3',
@@ -42,7 +42,52 @@ def test_each_section_holds_what_its_name_says():
     assert found["## Commands"] == ["- bash `make` → exit code 0"]
     assert found["## Errors"] == ["- bash `pytest -q` → exit code 1: E ValueError: boom (unresolved)"]
     assert found["## Values"] == ["- port = 8080"]
-    assert any("load_items" in line for line in found["## Identifiers, and where they were last seen"])
+    assert any("item_count" in line for line in found["## Identifiers, and where they were last seen"])
+
+
+def test_an_identifier_that_another_line_tells_is_not_listed_again():
+    assert not any("load_items" in line for line in told()["## Identifiers, and where they were last seen"])
+
+
+def test_a_search_that_left_is_named_so_that_it_can_be_made_again():
+    work = talk(
+        "u: go",
+        'a: looking | Grep({"pattern": "load_.*"}) as c1 | TodoWrite({"todos": []}) as c2',
+        "t: c1 = src/store.py",
+        "t: c2 = ok",
+        "u: go on",
+    )
+    found = sections(digest_text(view_of(work, window=20_000), work.messages[:-1]))
+    assert found["## Searches and other calls"] == ["- Grep `load_.*`"]
+
+
+def test_files_read_are_told_by_how_likely_they_are_needed_the_likeliest_first():
+    work = talk(
+        "u: go",
+        "a: looking | read(src/often_used.py) as c1",
+        "t: c1 = x",
+        "a: src/often_used.py has it, src/often_used.py again | read(src/once_seen.py) as c2",
+        "t: c2 = y",
+        "a: now src/often_used.py | read(src/often_used.py) as c3",
+        "t: c3 = x",
+        "a: and | read(src/last_seen.py) as c4",
+        "t: c4 = z",
+        "u: go on",
+    )
+    found = sections(digest_text(view_of(work, window=20_000), work.messages[:-1]))
+    assert found["## Files read"][0] == "- src/often_used.py"
+
+
+def test_a_file_whose_path_stands_in_another_line_is_named_shortly_beside_its_identifiers():
+    work = talk(
+        "u: go",
+        "a: looking | read(src/deep/store.py) as c1",
+        "t: c1 = name_one name_two name_three name_four name_five",
+        "u: go on",
+    )
+    found = sections(digest_text(view_of(work, window=20_000), work.messages[:-1]))
+    assert found["## Files read"] == ["- src/deep/store.py"]
+    assert any(line.startswith("- store.py: ") for line in found["## Identifiers, and where they were last seen"])
 
 
 def test_sections_without_content_are_left_out():

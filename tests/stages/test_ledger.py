@@ -28,4 +28,13 @@ def test_what_stands_in_kept_text_is_not_listed():
 def test_identifiers_are_grouped_by_where_they_were_last_seen():
     transcript = talk("u: go", "a: looking | read(a.py) as c", "t: c = name_one name_two name_three name_four")
     lines = grouped(ledger(view_of(transcript), transcript.messages))
-    assert "read a.py: name_one, name_two, name_four, name_three" in lines
+    assert "a.py: name_one, name_two, name_four, name_three" in lines
+
+
+def test_an_identifier_behind_an_escape_in_arguments_is_listed_as_it_was_written():
+    transcript = talk(
+        "u: go", 'a: changing | edit({"path": "a.py", "new": "\\tload_items\\n\\titem_count"}) as c', "t: c = ok"
+    )
+    found = {atom.text: atom.source for atom in ledger(view_of(transcript), transcript.messages)}
+    assert found["load_items"] == found["item_count"] == "a.py"
+    assert "tload_items" not in found

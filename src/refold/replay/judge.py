@@ -151,7 +151,7 @@ def copy_precision(history: Sequence[Message], kept: Sequence[Message]) -> float
     source = frozenset().union(*(atoms_in(message) for message in history))
     strange -= {part for atom in source for part in (*atom.split("/"), *atom.split("."))}
     strange -= {said for message in history for part in message.parts for said in _pictured(part)}
-    whole = "\n".join(text for message in history for text in texts(message))
+    whole = "\n".join(said for message in history for said in _said(message))
     names = {part.name for message in history for part in message.parts if isinstance(part, ToolCall)}
     invented = [atom for atom in strange if atom not in whole and atom not in names]
     return 1 - len(invented) / len(made)
@@ -246,6 +246,20 @@ def _called(call: ToolCall) -> frozenset[str]:
 @once
 def _shown(result: ToolResult) -> frozenset[str]:
     return atoms_of(result.text)
+
+
+def _said(message: Message) -> Iterator[str]:
+    """Yield the words, arguments and output of a message, escapes undone: half of one belongs to no identifier."""
+    for part in message.parts:
+        match part:
+            case Text(text=text):
+                yield text
+            case ToolCall():
+                yield spoken(part)
+            case ToolResult():
+                yield part.text
+            case _:
+                pass
 
 
 def _lines_of(messages: Iterable[Message]) -> set[str]:

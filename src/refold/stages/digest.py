@@ -96,7 +96,7 @@ def digest_text(
     """Return an account of messages that leave the view: sections that hold something, bounded in tokens, or nothing.
 
     `messages` are originals in order; `kept` is what stays in the view, so that nothing is told twice.
-    `limit` is in tokens, 13 to 30 % of the goal by default. Pinned sentences of `messages` are always all there.
+    `limit` is in tokens, 13 to 42 % of the goal by default. Pinned sentences of `messages` are always all there.
     `files` are those read and those changed, where they are known already, `account` what a model tells of it.
     """
     limit = limit_of(view) if limit is None else limit
@@ -155,7 +155,7 @@ def _sections(
     yield Section(REMAINING, rest, 0.08)
     read, changed = files
     yield Section(CHANGED, tuple(reversed(changed)), 0.2, newest_first=True)
-    yield Section(READ, likeliest_first(tuple(reversed(read)), view.transcript), 0.12, newest_first=True)
+    yield Section(READ, likeliest_first(tuple(reversed(read)), view.transcript), 0.12)
     ends = outcomes(view, messages, kept)
     commands = tuple(f"{end.call}{_ended(end)}" for end in ends if end.shell and not end.failed)
     yield Section("Commands", commands, 0.05, newest_first=True)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Outcome", "asked", "decisions", "openings", "outcomes", "todos", "values", "well"]
 
 MOST = 150  # lines of one sort that are looked for
+LEAST, LONGEST = 24, 400  # characters of a sentence that gives a decision or a reason
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 DECIDED = re.compile(
     r"\b(?:decided?|decision|instead of|rather than|because|root cause|turns out|chose|going with|confirmed|"
@@ -99,9 +100,9 @@ def decisions(messages: Sequence[Message]) -> tuple[str, ...]:
 @once
 def _decided(message: Message) -> tuple[str, ...]:
     return tuple(
-        one_line(sentence, 400)
+        one_line(sentence, LONGEST)
         for sentence in reversed(SENTENCE.split(text_of(message)))
-        if 15 < len(sentence) <= 400 and DECIDED.search(sentence)
+        if LEAST < len(sentence) <= LONGEST and not sentence.rstrip().endswith(":") and DECIDED.search(sentence)
     )
 
 

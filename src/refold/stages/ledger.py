@@ -41,7 +41,7 @@ EACH_OUTPUT = 20_000  # characters at the start of one output
 KEPT_CHARS = 200_000  # of the newest kept text that are looked through
 SAID_ELSEWHERE = "messages"
 ELSEWHERE = "elsewhere"
-SEVERAL = 5  # identifiers that are worth a line of their own
+SEVERAL = 4  # identifiers that are worth a line of their own
 OWN, SEEN, LATE = 2.0, 0.5, 1.5  # uses by the assistant or the user, showings by tools, how lately
 MANY = 4  # uses or showings from which more count for nothing
 OWN_WORTH = [OWN * times for times in range(MANY + 1)]
@@ -192,9 +192,9 @@ def _source(view: View, piece: Piece) -> str:
         case ToolCall(name=name) as call:
             return next(iter(writes(call)), name)
         case ToolResult() as result:
-            call = view.call_of(piece.message, result)
-            ref = reads(call) if call else None
-            return ref.path if ref else call_line(call, result)
+            answered = view.call_of(piece.message, result)
+            ref = reads(answered) if answered else None
+            return ref.path if ref else call_line(answered, result)
         case _:
             return SAID_ELSEWHERE
 
