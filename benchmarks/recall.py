@@ -9,8 +9,8 @@ A session is cut at 40, 60 and 80 % of its text, what came before is compacted t
 asked for what the rest used. *all*, *far*, *ctx*: identifiers in the calls of the rest that the prefix had; far are those
 that its newest 15 % have not; ctx counts only what stands in a line kept word for word, so that a bare list earns
 nothing. *frr*: identifiers that the assistant writes before anything shows them again (refold.replay.judge); *ear*: lines
-that later edits quote. A run above its goal by an exact count is tried again with a smaller one. Shares are means over
-cuts; the error is over sessions.
+that later edits quote. A run above its goal by an exact count is tried again with a smaller one. Shares are mean / median
+over cuts; the error is over sessions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean, median, stdev
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +65,7 @@ PATTERNS = [
     )
 ]
 QUOTED = re.compile(r"""'([^'\n]{12,120})'|"([^"\n]{12,120})\"""")
-WIDE = 130  # columns of the terminal that the tables need
+WIDE = 170  # columns of the terminal that the tables need
 COLUMNS = ("all", "far", "ctx", "frr", "lost", "ear", "kept")
 
 
@@ -253,7 +253,7 @@ def _bounds(case: tuple[str, str, int, str], goal: int, history: Sequence[Messag
 def tables(runs: Iterable[Run], goals: Sequence[str]) -> Iterable[Table]:
     """Yield a table for each agent and goal: one row a policy."""
     some = list(runs)
-    groups = (("claude-code",), ("codex",), ("opencode", "pi"), AGENTS[4:])
+    groups = (("claude-code",), ("codex",), ("opencode", "pi"), AGENTS[:4], AGENTS[4:])
     for group in groups:
         for goal in goals:
             here = [run for run in some if run.agent in group and run.goal == goal]
@@ -272,7 +272,7 @@ def tables(runs: Iterable[Run], goals: Sequence[str]) -> Iterable[Table]:
 
 
 def _cell(runs: Sequence[Run], column: str) -> str:
-    """Return the mean over cuts, and its standard error by session."""
+    """Return the mean and the median over cuts, and the standard error of the mean by session."""
     by_session: dict[str, list[float]] = {}
     for run in runs:
         score = run.scores.get(column)
@@ -282,7 +282,8 @@ def _cell(runs: Sequence[Run], column: str) -> str:
         return "–"
     means = [mean(scores) for scores in by_session.values()]
     error = f" ±{stdev(means) / len(means) ** 0.5:.2f}" if len(means) > 1 else ""
-    return f"{mean(score for scores in by_session.values() for score in scores):.3f}{error}"
+    every = [score for scores in by_session.values() for score in scores]
+    return f"{mean(every):.3f}/{median(every):.3f}{error}"
 
 
 def main() -> None:
