@@ -78,7 +78,7 @@ def _cut(agent: str, source: str, messages: Any, place: int) -> Cut | None:
     for each in mentions[place:]:
         needed |= each.own - shown
         shown |= each.every
-    rows = {atom: row for atom, row in features(messages[:place]).items() if atom not in always}
+    rows = {atom: row for atom, row in sorted(features(messages[:place]).items()) if atom not in always}
     if len(rows) < LEAST:
         return None
     return Cut(
