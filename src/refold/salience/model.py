@@ -6,21 +6,23 @@ from functools import cache, partial
 from importlib.resources import files
 from math import exp
 from operator import getitem, mul
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
 from refold.errors import RefoldError
 from refold.salience.atoms import WEIGHTS, kind_of
-from refold.salience.features import COLUMNS, CONTEXT, COUNTS, LASTING, NAMES, lasting, tallied, traits
+from refold.salience.features import COLUMNS, CONTEXT, LASTING, LIFE, NAMES, PLACES, counted, lasting, tallied, traits
+from refold.salience.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from refold.core.messages import Message
+    from refold.salience.features import Traits
 
-__all__ = ["Model", "Scorer", "Table", "loaded", "needs", "shipped", "worth"]
+__all__ = ["Model", "Scorer", "loaded", "needs", "shipped", "worth"]
 
 EVEN = 0.7  # the power of a likelihood in a choice: evens out, since what is likely is likely in several places
 FARTHEST = 30.0  # a score beyond which the logistic function is flat
@@ -34,17 +36,6 @@ class Model(Struct, frozen=True):
     bias: float
     slope: float = 1.0
     shift: float = 0.0
-
-
-class Table(dict[Any, float]):
-    """What each value of a column adds to a score: worked out once for a value, and looked up from then on."""
-
-    def __init__(self, score: Callable[[Any], float]) -> None:
-        self.score = score
-
-    def __missing__(self, value: Any) -> float:
-        found = self[value] = self.score(value)
-        return found
 
 
 @cache
@@ -73,22 +64,36 @@ class Scorer:
         self.tally = tallied(messages)
         weight, total = _weights(model), self.tally.total
         columns = [Table(partial(_column, weight, names, of, total)) for names, of in COLUMNS]
-        self.places, counts = columns[:COUNTS], columns[COUNTS:]
-        self.counts = Table(lambda note: sum(map(getitem, counts, note)))
-        self.itself = Table(lambda itself: _dot(weight, LASTING, lasting(*itself)))
-        self.context = [weight[name] for name in CONTEXT]
-        self.base = model.slope * model.bias + model.shift + weight["density"] * self.tally.density
+        self.places, counts = columns[:PLACES], columns[PLACES:]
+        self.brief = Table(lambda note: sum(map(getitem, counts, counted(note, lived=False))))
+        self.lived = Table(lambda note: sum(map(getitem, counts, counted(note, lived=True))))
+        base = model.slope * model.bias + model.shift + weight["density"] * self.tally.density
+        self.itself = Table(lambda itself: base + _dot(weight, LASTING, lasting(*itself)))
+        near = [weight[name] for name in CONTEXT]
+        self.context = Table(lambda context: sum(map(mul, near, context)))
 
     def __call__(self, atom: str) -> float:
         """Return the likelihood of need, 0 to 1; 0 where the atom was never mentioned."""
         note = self.tally.notes.get(atom)
+        return self._chance(note, traits(atom)) if note else 0.0
+
+    def worth(self, atom: str) -> float:
+        """Return what an atom is worth in a choice; 0 where it was never mentioned: see `worth`."""
+        note = self.tally.notes.get(atom)
         if note is None:
             return 0.0
         of = traits(atom)
-        score = self.base + self.itself[of[:3]] + self.counts[tuple(note[COUNTS:])]
-        score += sum(map(getitem, self.places, note))
-        score += sum(map(mul, self.context, self.tally.context(of)))
-        return 1 / (1 + exp(-max(-FARTHEST, min(FARTHEST, score))))
+        return _evened(self._chance(note, of), of.itself[0])
+
+    def _chance(self, note: list[int], of: Traits) -> float:
+        first, last, own, called, counts = note
+        ages = self.places
+        score: float = self.itself[of.itself] + (self.lived if last - first > LIFE else self.brief)[counts]
+        score += ages[0][first] + ages[1][last] + ages[2][own] + ages[3][called]
+        score += self.context[self.tally.context(of)]
+        if not -FARTHEST < score < FARTHEST:
+            score = FARTHEST if score > 0 else -FARTHEST
+        return 1 / (1 + exp(-score))
 
 
 def needs(messages: Sequence[Message], model: Model | None = None) -> dict[str, float]:
@@ -113,4 +118,8 @@ def _dot(weight: Mapping[str, float], names: Sequence[str], values: Sequence[flo
 
 def worth(atom: str, chance: float) -> float:
     """Return what an atom is worth in a choice: its likelihood of need, evened out, times the weight of its kind."""
-    return float(chance**EVEN * WEIGHTS[kind_of(atom)]) if chance else 0.0
+    return _evened(chance, kind_of(atom))
+
+
+def _evened(chance: float, kind: str) -> float:
+    return chance**EVEN * WEIGHTS[kind] if chance else 0.0

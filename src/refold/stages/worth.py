@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from refold.core.messages import once
 from refold.core.transcript import Transcript
 from refold.salience.atoms import WEIGHTS, kind_of
-from refold.salience.model import Scorer, Table, worth
+from refold.salience.model import Scorer
+from refold.salience.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,8 +25,7 @@ FRAME, CHARS = 1.5, 5.0  # tokens beside an identifier in a list, and characters
 @once
 def worth_of(transcript: Transcript) -> Table:
     """Return the worth of every atom that was said, shown or asked for, as it is asked; 0 for all others."""
-    scorer = _scorer(transcript)
-    return Table(lambda atom: worth(atom, scorer(atom)))
+    return Table(_scorer(transcript).worth)
 
 
 def need_in(transcript: Transcript, atoms: Iterable[str] | None = None) -> float:
