@@ -21,7 +21,7 @@ class Unit(Struct, eq=False):
     """What is kept or left as one: its tokens, the atoms it holds, and another unit without which it cannot be.
 
     `extra` is worth by token that does not depend on what else is chosen. `of` is whatever the caller knows it by.
-    `gain` is what it would newly cover beside the unit it comes after.
+    `new` are the atoms that nothing covered before it but the unit it comes after, `gain` what they still are worth.
     """
 
     of: Any
@@ -30,6 +30,7 @@ class Unit(Struct, eq=False):
     after: Unit | None = None
     extra: float = 0.0
     taken: bool = False
+    new: frozenset[str] = frozenset()
     gain: int = 0
 
 
@@ -43,25 +44,25 @@ class Cover:
 
     def __init__(self, units: Iterable[Unit], worth: Callable[[str], float], covered: Collection[str]) -> None:
         self.units = list(units)
-        self.open: dict[str, int] = {}
         self.holders: dict[str, list[Unit]] = {}
         self.waiting: dict[int, list[int]] = {}
-        known, holders = self.open, self.holders
+        holders = self.holders
         for number, unit in enumerate(self.units):
-            atoms = unit.atoms
-            if unit.after is not None:
-                atoms -= unit.after.atoms
-                self.waiting.setdefault(id(unit.after), []).append(number)
             unit.gain = 0
-            for atom in atoms:
-                if atom in known:
+            if unit.after is None:
+                unit.new = unit.atoms.difference(covered)
+            else:
+                unit.new = unit.atoms.difference(covered, unit.after.atoms)
+                self.waiting.setdefault(id(unit.after), []).append(number)
+            for atom in unit.new:
+                if atom in holders:
                     holders[atom].append(unit)
-                elif atom not in covered:
-                    known[atom] = int(worth(atom) * GRAIN)
-                    holders[atom] = [unit]
                 else:
-                    continue
-                unit.gain += known[atom]
+                    holders[atom] = [unit]
+        self.open = {atom: int(worth(atom) * GRAIN) for atom in holders}
+        for atom, gain in self.open.items():
+            for unit in holders[atom]:
+                unit.gain += gain
 
     def choose(self, room: float) -> list[Unit]:
         """Return units that fit the room together, in the order of choice, by worth newly covered per token."""
@@ -92,8 +93,8 @@ class Cover:
 
     def _take(self, unit: Unit, heap: list[tuple[float, int]]) -> None:
         unit.taken = True
-        for atom in unit.atoms:
-            some = self.open.get(atom)
+        for atom in unit.new:
+            some = self.open[atom]
             if some:
                 self.open[atom] = 0
                 for holder in self.holders[atom]:

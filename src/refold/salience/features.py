@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from refold.salience.mentions import Manner
 
 __all__ = [
-    "COLUMNS", "CONTEXT", "LASTING", "LIFE", "NAMES", "PLACES", "Rows", "Tally", "Traits", "counted", "features",
+    "COLUMNS", "CONTEXT", "FAR", "LASTING", "LIFE", "NAMES", "PLACES", "Rows", "Tally", "Traits", "counted", "features",
     "lasting", "prepare", "tallied", "traits",
 ]  # fmt: skip
 
@@ -94,8 +94,8 @@ class Tally(Struct, frozen=True):
     def context(self, of: Traits) -> tuple[float, float, bool]:
         """Return the features of `CONTEXT`."""
         parts = of.parts
-        if self.lately.isdisjoint(parts):  # holds for most; what is own is among it
-            return FAR if of.base not in self.bases else (0.0, 0.0, True)
+        if self.lately.isdisjoint(parts):  # what is own is among it
+            return 0.0, 0.0, of.base in self.bases
         near, own = len(parts & self.lately), len(parts & self.lately_own)
         return near / len(parts), own / len(parts), of.base in self.bases
 

@@ -13,11 +13,23 @@ from msgspec import Struct
 
 from refold.errors import RefoldError
 from refold.salience.atoms import WEIGHTS, kind_of
-from refold.salience.features import COLUMNS, CONTEXT, LASTING, LIFE, NAMES, PLACES, counted, lasting, tallied, traits
+from refold.salience.features import (
+    COLUMNS,
+    CONTEXT,
+    FAR,
+    LASTING,
+    LIFE,
+    NAMES,
+    PLACES,
+    counted,
+    lasting,
+    tallied,
+    traits,
+)
 from refold.salience.tables import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from refold.core.messages import Message
     from refold.salience.features import Traits
@@ -63,13 +75,13 @@ class Scorer:
         model = model or shipped()
         self.tally = tallied(messages)
         weight, total = _weights(model), self.tally.total
-        columns = [Table(partial(_column, weight, names, of, total)) for names, of in COLUMNS]
+        columns = [Table(partial(_column, [weight[name] for name in names], of, total)) for names, of in COLUMNS]
         self.places, counts = columns[:PLACES], columns[PLACES:]
         self.brief = Table(lambda note: sum(map(getitem, counts, counted(note, lived=False))))
         self.lived = Table(lambda note: sum(map(getitem, counts, counted(note, lived=True))))
         base = model.slope * model.bias + model.shift + weight["density"] * self.tally.density
-        self.itself = Table(lambda itself: base + _dot(weight, LASTING, lasting(*itself)))
-        near = [weight[name] for name in CONTEXT]
+        own, near = [weight[name] for name in LASTING], [weight[name] for name in CONTEXT]
+        self.itself = Table(lambda itself: base + sum(map(mul, own, lasting(*itself))))
         self.context = Table(lambda context: sum(map(mul, near, context)))
 
     def __call__(self, atom: str) -> float:
@@ -90,7 +102,9 @@ class Scorer:
         ages = self.places
         score: float = self.itself[of.itself] + (self.lived if last - first > LIFE else self.brief)[counts]
         score += ages[0][first] + ages[1][last] + ages[2][own] + ages[3][called]
-        score += self.context[self.tally.context(of)]
+        tally = self.tally
+        far = of.base not in tally.bases and tally.lately.isdisjoint(of.parts)  # holds for most
+        score += self.context[FAR if far else tally.context(of)]
         if not -FARTHEST < score < FARTHEST:
             score = FARTHEST if score > 0 else -FARTHEST
         return 1 / (1 + exp(-score))
@@ -106,14 +120,8 @@ def _weights(model: Model) -> dict[str, float]:
     return dict(zip(model.features, (each * model.slope for each in model.weights), strict=True))
 
 
-def _column(
-    weight: Mapping[str, float], names: Sequence[str], of: Callable[[int, int], Sequence[float]], total: int, value: int
-) -> float:
-    return _dot(weight, names, of(value, total))
-
-
-def _dot(weight: Mapping[str, float], names: Sequence[str], values: Sequence[float]) -> float:
-    return sum(weight[name] * value for name, value in zip(names, values, strict=True))
+def _column(weights: Sequence[float], of: Callable[[int, int], Sequence[float]], total: int, value: int) -> float:
+    return sum(map(mul, weights, of(value, total)))
 
 
 def worth(atom: str, chance: float) -> float:

@@ -13,6 +13,7 @@ from refold.stages.account import account_in, need_of
 from refold.stages.carried import digests_in, is_digest, words_of
 from refold.stages.digest import account_size, digest_text, files_told, least_of, limit_of
 from refold.stages.draft import Draft
+from refold.stages.outline import held
 from refold.stages.pin import lost, pins
 from refold.stages.refill import refill
 from refold.stages.regions import Regions, regions
@@ -51,6 +52,8 @@ class Fit(Struct, frozen=True):
     def arrived(self, message: Message) -> None:
         """Read the identifiers of a message, which is most of the work of choosing what comes back."""
         prepare(message)
+        for result in message.results:
+            held(result)
 
     def needs(self, view: View) -> tuple[Need, ...]:
         """Ask for an account of the older part, where there is somebody to ask."""

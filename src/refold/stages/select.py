@@ -153,7 +153,7 @@ def _units(draft: Draft, trail: Trail, worth: Mapping[str, float], fresh: frozen
     newer = NEWER / max(len(draft.base), 1)
     batch_of: dict[int, Unit] = {}
     for batch in reversed(trail.segments):
-        atoms = frozenset(atom for place in batch for atom in mentions_of(draft.messages[place]).every)
+        atoms = frozenset().union(*(mentions_of(draft.messages[place]).every for place in batch))
         unit = Unit(batch, max(draft.size(batch), 1), atoms, extra=newer * batch.start)
         batch_of.update(dict.fromkeys(batch, unit))
         yield unit
