@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heappushpop
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -42,7 +42,9 @@ class Cover:
     is covered once, and then leaves the gain of every unit that holds it.
     """
 
-    def __init__(self, units: Iterable[Unit], worth: Callable[[str], float], covered: Collection[str]) -> None:
+    def __init__(
+        self, units: Iterable[Unit], worths: Callable[[Collection[str]], Iterable[float]], covered: Collection[str]
+    ) -> None:
         self.units = list(units)
         self.holders: dict[str, list[Unit]] = {}
         self.waiting: dict[int, list[int]] = {}
@@ -59,7 +61,7 @@ class Cover:
                     holders[atom].append(unit)
                 else:
                     holders[atom] = [unit]
-        self.open = {atom: int(worth(atom) * GRAIN) for atom in holders}
+        self.open = {atom: int(each * GRAIN) for atom, each in zip(holders, worths(holders), strict=True)}
         for atom, gain in self.open.items():
             for unit in holders[atom]:
                 unit.gain += gain
@@ -70,42 +72,41 @@ class Cover:
         heap = [(-_ratio(unit), number) for number, unit in enumerate(units) if not unit.taken]
         heapify(heap)
         chosen: list[Unit] = []
-        while heap and room > LEAST:
-            _, number = heappop(heap)
+        best = heappop(heap) if heap else None
+        while best and room > LEAST:
+            number = best[1]
             unit = units[number]
-            if unit.taken:
+            now = 0.0 if unit.taken else _ratio(unit)
+            if now > 0 and heap and now < -heap[0][0] - NEAR:
+                best = heappushpop(heap, (-now, number))
                 continue
-            now = _ratio(unit)
-            if now <= 0:
-                continue
-            if heap and now < -heap[0][0] - NEAR:
-                heappush(heap, (-now, number))
-                continue
-            pair = (unit,) if unit.after is None or unit.after.taken else (unit.after, unit)
-            cost = sum(one.cost for one in pair)
-            if cost > room:
-                continue
-            room -= cost
-            for one in pair:
-                self._take(one, heap)
-            chosen += pair
+            if now > 0:
+                pair = (unit,) if unit.after is None or unit.after.taken else (unit.after, unit)
+                cost = sum([one.cost for one in pair])
+                if cost <= room:
+                    room -= cost
+                    for one in pair:
+                        self._take(one, heap)
+                    chosen += pair
+            best = heappop(heap) if heap else None
         return chosen
 
     def _take(self, unit: Unit, heap: list[tuple[float, int]]) -> None:
         unit.taken = True
+        worth, holders = self.open, self.holders
         for atom in unit.new:
-            some = self.open[atom]
-            if some:
-                self.open[atom] = 0
-                for holder in self.holders[atom]:
-                    holder.gain -= some
+            gain = worth[atom]
+            if gain:
+                worth[atom] = 0
+                for holder in holders[atom]:
+                    holder.gain -= gain
         for number in self.waiting.get(id(unit), ()):
             heappush(heap, (-_ratio(self.units[number]), number))
 
 
 def choose(units: Iterable[Unit], worth: Mapping[str, float], covered: set[str], room: float) -> list[Unit]:
     """Return units that fit the room together, in the order of choice: see `Cover`; `covered` grows."""
-    chosen = Cover(units, lambda atom: worth.get(atom, 0.0), covered).choose(room)
+    chosen = Cover(units, lambda atoms: [worth.get(atom, 0.0) for atom in atoms], covered).choose(room)
     covered.update(*(unit.atoms for unit in chosen))
     return chosen
 

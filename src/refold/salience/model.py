@@ -29,10 +29,9 @@ from refold.salience.features import (
 from refold.salience.tables import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from refold.core.messages import Message
-    from refold.salience.features import Traits
 
 __all__ = ["Model", "Scorer", "loaded", "needs", "shipped", "worth"]
 
@@ -86,34 +85,38 @@ class Scorer:
 
     def __call__(self, atom: str) -> float:
         """Return the likelihood of need, 0 to 1; 0 where the atom was never mentioned."""
-        note = self.tally.notes.get(atom)
-        return self._chance(note, traits(atom)) if note else 0.0
+        return next(self.likelihoods((atom,)))[1]
 
-    def worth(self, atom: str) -> float:
-        """Return what an atom is worth in a choice; 0 where it was never mentioned: see `worth`."""
-        note = self.tally.notes.get(atom)
-        if note is None:
-            return 0.0
-        of = traits(atom)
-        return _evened(self._chance(note, of), of.itself[0])
+    def worths(self, atoms: Iterable[str]) -> list[float]:
+        """Return what each of some atoms is worth in a choice: see `worth`."""
+        return [chance**EVEN * WEIGHTS[kind] if chance else 0.0 for kind, chance in self.likelihoods(atoms)]
 
-    def _chance(self, note: list[int], of: Traits) -> float:
-        first, last, own, called, counts = note
-        ages = self.places
-        score: float = self.itself[of.itself] + (self.lived if last - first > LIFE else self.brief)[counts]
-        score += ages[0][first] + ages[1][last] + ages[2][own] + ages[3][called]
-        tally = self.tally
-        far = of.base not in tally.bases and tally.lately.isdisjoint(of.parts)  # holds for most
-        score += self.context[FAR if far else tally.context(of)]
-        if not -FARTHEST < score < FARTHEST:
-            score = FARTHEST if score > 0 else -FARTHEST
-        return 1 / (1 + exp(-score))
+    def likelihoods(self, atoms: Iterable[str]) -> Iterator[tuple[str, float]]:
+        """Yield kind and likelihood of need of each of some atoms; no kind and 0 where one was never mentioned."""
+        tally, itself, brief, lived, context = self.tally, self.itself, self.brief, self.lived, self.context
+        notes, bases, lately = tally.notes, tally.bases, tally.lately
+        of_first, of_last, of_own, of_called = self.places
+        for atom in atoms:
+            note = notes.get(atom)
+            if note is None:
+                yield "", 0.0
+                continue
+            first, last, own, called, counts = note
+            of = traits(atom)
+            score = itself[of.itself] + (lived if last - first > LIFE else brief)[counts]
+            score += of_first[first] + of_last[last] + of_own[own] + of_called[called]
+            far = of.base not in bases and lately.isdisjoint(of.parts)  # holds for most
+            score += context[FAR if far else tally.context(of)]
+            if not -FARTHEST < score < FARTHEST:
+                score = FARTHEST if score > 0 else -FARTHEST
+            yield of.itself[0], 1 / (1 + exp(-score))
 
 
 def needs(messages: Sequence[Message], model: Model | None = None) -> dict[str, float]:
     """Return the likelihood of need for every atom of messages, given oldest first."""
     scorer = Scorer(messages, model)
-    return {atom: scorer(atom) for atom in scorer.tally.notes}
+    notes = scorer.tally.notes
+    return {atom: chance for atom, (_, chance) in zip(notes, scorer.likelihoods(notes), strict=True)}
 
 
 def _weights(model: Model) -> dict[str, float]:
@@ -121,13 +124,9 @@ def _weights(model: Model) -> dict[str, float]:
 
 
 def _column(weights: Sequence[float], of: Callable[[int, int], Sequence[float]], total: int, value: int) -> float:
-    return sum(map(mul, weights, of(value, total)))
+    return float(sum(map(mul, weights, of(value, total))))
 
 
 def worth(atom: str, chance: float) -> float:
     """Return what an atom is worth in a choice: its likelihood of need, evened out, times the weight of its kind."""
-    return _evened(chance, kind_of(atom))
-
-
-def _evened(chance: float, kind: str) -> float:
-    return chance**EVEN * WEIGHTS[kind] if chance else 0.0
+    return float(chance**EVEN * WEIGHTS[kind_of(atom)]) if chance else 0.0

@@ -63,7 +63,7 @@ class Selection:
         self.draft, self.trail = draft, trail
         worth = worth_of(draft.view.transcript)
         covered = frozenset().union(*(mentions_of(message).every for message in draft.shown()))
-        self.cover = Cover(_units(draft, trail, worth, areas.fresh), worth.__getitem__, covered)
+        self.cover = Cover(_units(draft, trail, worth, areas.fresh), worth.of, covered)
         self.chosen: list[Choice] = []
         self.enough = False
 
@@ -160,8 +160,8 @@ def _units(draft: Draft, trail: Trail, worth: Mapping[str, float], fresh: frozen
     for place in sorted(moves, reverse=True):
         for move in moves[place]:
             extra = newer * place + _extra(draft, move, worth) + (UNSEEN if place in fresh else 0.0)
-            for of, cost, atoms in _pieces(draft, move):
-                yield Unit(of, max(cost, 1), atoms, batch_of.get(place), extra)
+            first = batch_of.get(place)
+            yield from [Unit(of, max(cost, 1), atoms, first, extra) for of, cost, atoms in _pieces(draft, move)]
 
 
 def _extra(draft: Draft, move: Move, worth: Mapping[str, float]) -> float:
