@@ -159,7 +159,7 @@ def _take_down(notes: dict[str, list[int]], place: int, manner: Manner, atoms: S
 
 def counted(counts: int, *, lived: bool) -> tuple[int, ...]:
     """Return what the number of a note says, in the order of `COLUMNS`; `lived` if an atom is there for long."""
-    said, own, called, shown, asked, failed, changed = (counts >> BITS * column & MOST for column in range(7))
+    said, shown, asked, own, called, failed, changed = (counts >> BITS * column & MOST for column in range(7))
     return said, own, called, shown, asked, failed, changed, lived, not own and shown > OFTEN
 
 

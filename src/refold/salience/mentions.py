@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from refold.core.messages import Message
 
-__all__ = ["Manner", "Mentions", "mentions_of"]
+__all__ = ["Manner", "Mentions", "mentioned_in", "mentions_of"]
 
 WRONG = re.compile(r"Error|Exception|error:|FAILED|failed|fatal|panic")
 WRONG_LINES = 20  # of one message
@@ -25,13 +25,13 @@ WRITING = re.compile(r"edit|write|patch|replace|create", re.I)
 
 
 class Manner(NamedTuple):
-    """How one message mentions an atom: 0 or 1 for each of what can be said of it."""
+    """How one message mentions an atom: 0 or 1 for each of what can be said of it, the commonest first."""
 
     said: bool = True  # at all
-    own: bool = False
-    called: bool = False
     shown: bool = False
     asked: bool = False
+    own: bool = False
+    called: bool = False
     failed: bool = False
     changed: bool = False
 
@@ -68,9 +68,13 @@ class Mentions(Struct, frozen=True, dict=True):
         for atom in self.every:
             called = atom in self.called
             manner = Manner(
-                True, called or atom in self.said, called, atom in self.shown, atom in self.asked, atom in self.failed,
-                called and self.writes,
-            )  # fmt: skip
+                shown=atom in self.shown,
+                asked=atom in self.asked,
+                own=called or atom in self.said,
+                called=called,
+                failed=atom in self.failed,
+                changed=called and self.writes,
+            )
             found.setdefault(manner, []).append(atom)
         return tuple((manner, tuple(atoms)) for manner, atoms in found.items())
 
@@ -90,6 +94,18 @@ def mentions_of(message: Message) -> Mentions:
         asked=_some("" if own else words),
         writes=any(WRITING.search(part.name) for part in message.parts if isinstance(part, ToolCall)),
     )
+
+
+def mentioned_in(message: Message) -> frozenset[str]:
+    """Return all atoms of a message; of one that a plan has changed nobody asks who wrote them."""
+    return _names_in(message) if message.patches else mentions_of(message).every
+
+
+@once
+def _names_in(message: Message) -> frozenset[str]:
+    words = (part.text for part in message.parts if isinstance(part, Text | ToolResult))
+    calls = (spoken(part) for part in message.parts if isinstance(part, ToolCall))
+    return frozenset().union(*map(names_of, words), *map(names_of, calls))
 
 
 def _wrong_lines(text: str) -> Iterator[str]:

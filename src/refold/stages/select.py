@@ -9,7 +9,7 @@ from msgspec import Struct
 from refold.core.messages import Patch, Reasoning, Text, ToolCall
 from refold.salience.atoms import names_of, spoken
 from refold.salience.cover import Cover, Unit
-from refold.salience.mentions import mentions_of
+from refold.salience.mentions import mentioned_in
 from refold.salience.segments import Segment, segments, segments_of, shown
 from refold.stages.facts import reads
 from refold.stages.moves import Move, clear_results, cut_texts, hide_segments, kept_words, original_result, strip_seen
@@ -62,7 +62,7 @@ class Selection:
     def __init__(self, draft: Draft, areas: Regions, trail: Trail) -> None:
         self.draft, self.trail = draft, trail
         worth = worth_of(draft.view.transcript)
-        covered = frozenset().union(*(mentions_of(message).every for message in draft.shown()))
+        covered = frozenset().union(*map(mentioned_in, draft.shown()))
         self.cover = Cover(_units(draft, trail, worth, areas.fresh), worth.of, covered)
         self.chosen: list[Choice] = []
         self.enough = False
@@ -153,7 +153,7 @@ def _units(draft: Draft, trail: Trail, worth: Mapping[str, float], fresh: frozen
     newer = NEWER / max(len(draft.base), 1)
     batch_of: dict[int, Unit] = {}
     for batch in reversed(trail.segments):
-        atoms = frozenset().union(*(mentions_of(draft.messages[place]).every for place in batch))
+        atoms = frozenset().union(*(mentioned_in(draft.messages[place]) for place in batch))
         unit = Unit(batch, max(draft.size(batch), 1), atoms, extra=newer * batch.start)
         batch_of.update(dict.fromkeys(batch, unit))
         yield unit
