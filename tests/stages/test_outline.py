@@ -47,7 +47,7 @@ def test_the_exit_code_is_read_at_the_end_and_absent_where_none_is_named():
 
 def test_a_pointer_says_tool_path_size_and_content():
     result = ToolResult("c", (Text("def load():\n    return 1"),))
-    said = pointer(call("read", '{"path": "src/a.py"}'), result, result.text)
+    said = pointer(call("read", '{"path": "src/a.py"}'), result)
     assert said == "[output cleared] read src/a.py, 2 lines: def load"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heappushpop
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -21,7 +21,7 @@ class Unit(Struct, eq=False):
     """What is kept or left as one: its tokens, the atoms it holds, and another unit without which it cannot be.
 
     `extra` is worth by token that does not depend on what else is chosen. `of` is whatever the caller knows it by.
-    `gain` is what it would newly cover beside the unit it comes after.
+    `new` are the atoms that nothing covered before it but the unit it comes after, `gain` what they still are worth.
     """
 
     of: Any
@@ -30,6 +30,7 @@ class Unit(Struct, eq=False):
     after: Unit | None = None
     extra: float = 0.0
     taken: bool = False
+    new: frozenset[str] = frozenset()
     gain: int = 0
 
 
@@ -41,27 +42,29 @@ class Cover:
     is covered once, and then leaves the gain of every unit that holds it.
     """
 
-    def __init__(self, units: Iterable[Unit], worth: Callable[[str], float], covered: Collection[str]) -> None:
+    def __init__(
+        self, units: Iterable[Unit], worths: Callable[[Collection[str]], Iterable[float]], covered: Collection[str]
+    ) -> None:
         self.units = list(units)
-        self.open: dict[str, int] = {}
         self.holders: dict[str, list[Unit]] = {}
         self.waiting: dict[int, list[int]] = {}
-        known, holders = self.open, self.holders
+        holders = self.holders
         for number, unit in enumerate(self.units):
-            atoms = unit.atoms
-            if unit.after is not None:
-                atoms -= unit.after.atoms
-                self.waiting.setdefault(id(unit.after), []).append(number)
             unit.gain = 0
-            for atom in atoms:
-                if atom in known:
+            if unit.after is None:
+                unit.new = unit.atoms.difference(covered)
+            else:
+                unit.new = unit.atoms.difference(covered, unit.after.atoms)
+                self.waiting.setdefault(id(unit.after), []).append(number)
+            for atom in unit.new:
+                if atom in holders:
                     holders[atom].append(unit)
-                elif atom not in covered:
-                    known[atom] = int(worth(atom) * GRAIN)
-                    holders[atom] = [unit]
                 else:
-                    continue
-                unit.gain += known[atom]
+                    holders[atom] = [unit]
+        self.open = {atom: int(each * GRAIN) for atom, each in zip(holders, worths(holders), strict=True)}
+        for atom, gain in self.open.items():
+            for unit in holders[atom]:
+                unit.gain += gain
 
     def choose(self, room: float) -> list[Unit]:
         """Return units that fit the room together, in the order of choice, by worth newly covered per token."""
@@ -69,42 +72,41 @@ class Cover:
         heap = [(-_ratio(unit), number) for number, unit in enumerate(units) if not unit.taken]
         heapify(heap)
         chosen: list[Unit] = []
-        while heap and room > LEAST:
-            _, number = heappop(heap)
+        best = heappop(heap) if heap else None
+        while best and room > LEAST:
+            number = best[1]
             unit = units[number]
-            if unit.taken:
+            now = 0.0 if unit.taken else _ratio(unit)
+            if now > 0 and heap and now < -heap[0][0] - NEAR:
+                best = heappushpop(heap, (-now, number))
                 continue
-            now = _ratio(unit)
-            if now <= 0:
-                continue
-            if heap and now < -heap[0][0] - NEAR:
-                heappush(heap, (-now, number))
-                continue
-            pair = (unit,) if unit.after is None or unit.after.taken else (unit.after, unit)
-            cost = sum(one.cost for one in pair)
-            if cost > room:
-                continue
-            room -= cost
-            for one in pair:
-                self._take(one, heap)
-            chosen += pair
+            if now > 0:
+                pair = (unit,) if unit.after is None or unit.after.taken else (unit.after, unit)
+                cost = sum([one.cost for one in pair])
+                if cost <= room:
+                    room -= cost
+                    for one in pair:
+                        self._take(one, heap)
+                    chosen += pair
+            best = heappop(heap) if heap else None
         return chosen
 
     def _take(self, unit: Unit, heap: list[tuple[float, int]]) -> None:
         unit.taken = True
-        for atom in unit.atoms:
-            some = self.open.get(atom)
-            if some:
-                self.open[atom] = 0
-                for holder in self.holders[atom]:
-                    holder.gain -= some
+        worth, holders = self.open, self.holders
+        for atom in unit.new:
+            gain = worth[atom]
+            if gain:
+                worth[atom] = 0
+                for holder in holders[atom]:
+                    holder.gain -= gain
         for number in self.waiting.get(id(unit), ()):
             heappush(heap, (-_ratio(self.units[number]), number))
 
 
 def choose(units: Iterable[Unit], worth: Mapping[str, float], covered: set[str], room: float) -> list[Unit]:
     """Return units that fit the room together, in the order of choice: see `Cover`; `covered` grows."""
-    chosen = Cover(units, lambda atom: worth.get(atom, 0.0), covered).choose(room)
+    chosen = Cover(units, lambda atoms: [worth.get(atom, 0.0) for atom in atoms], covered).choose(room)
     covered.update(*(unit.atoms for unit in chosen))
     return chosen
 

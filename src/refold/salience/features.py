@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from refold.core.messages import ToolCall
 from refold.salience.atoms import KNOWN, kind_of
 from refold.salience.mentions import mentions_of
 
@@ -17,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from refold.core.messages import Message
-    from refold.salience.mentions import Mentions
+    from refold.salience.mentions import Manner
 
 __all__ = [
-    "COLUMNS", "CONTEXT", "COUNTS", "LASTING", "NAMES", "Rows", "Tally", "Traits", "features", "lasting", "prepare",
-    "tallied", "traits",
+    "COLUMNS", "CONTEXT", "FAR", "LASTING", "LIFE", "NAMES", "PLACES", "Rows", "Tally", "Traits", "counted", "features",
+    "lasting", "prepare", "tallied", "traits",
 ]  # fmt: skip
 
 RECENT = 6  # newest messages whose words say what is being worked on
@@ -30,22 +29,24 @@ LATEST = 2  # messages that were just said
 EARLY = 3  # messages that open a conversation
 LIFE = 4  # messages between the first mention and the last of an atom that lives on
 OFTEN = 3  # showings from which an atom that the assistant never wrote is a background
+FAR = (0.0, 0.0, False)  # the features of `CONTEXT` of an atom far from what is being worked on
 NEVER = 9.0  # the logarithm that stands for an age where there was no such mention
+BITS = 24  # of each count in the number of a note
+MOST = (1 << BITS) - 1
 PART = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}|\d{2,}")
 ENDINGS = "py js jsx ts tsx go rs java kt rb php c h cc cpp hpp cs md toml json yml yaml sql sh css html vue swift"
 CODE = frozenset(ENDINGS.split())
-WRITING = re.compile(r"edit|write|patch|replace|create", re.I)
 
 Rows = dict[str, tuple[float, ...]]
 Values = tuple[float, ...]
-FIRST, LAST, OWN, CALLED, N, N_OWN, N_CALLED, N_SHOWN, N_ASKED, ERRORS, CHANGED, LIVED, N_ONLY_SHOWN = range(13)
+FIRST, LAST, OWN, CALLED, COUNTS = range(5)  # of a note
 
 
 def _age(place: int, total: int) -> float:
     return log(total - place) if place >= 0 else NEVER
 
 
-# What each entry of an atom's note says, with the names of its features: a place in the conversation, or a count.
+# What is known of an atom, with the names of its features: places in the conversation, then counts and 0 or 1.
 COLUMNS: tuple[tuple[tuple[str, ...], Callable[[int, int], Values]], ...] = (
     (("age_first", "early"), lambda place, total: (_age(place, total), place < EARLY)),
     (
@@ -59,12 +60,12 @@ COLUMNS: tuple[tuple[tuple[str, ...], Callable[[int, int], Values]], ...] = (
     (("count_called", "called", "called_twice"), lambda count, _: (log(1 + count), count > 0, count > 1)),
     (("count_shown",), lambda count, _: (log(1 + count),)),
     (("count_asked", "asked"), lambda count, _: (log(1 + count), count > 0)),
-    (("error",), lambda count, _: (count > 0,)),
+    (("error",), lambda failed, _: (failed > 0,)),
     (("changed",), lambda count, _: (log(1 + count),)),
-    (("life",), lambda messages, _: (messages > LIFE,)),
-    (("only_shown_often",), lambda count, _: (count > OFTEN,)),
+    (("life",), lambda lives, _: (lives > 0,)),
+    (("only_shown_often",), lambda background, _: (background > 0,)),
 )
-COUNTS = 4  # the first column that is a count; those before are places
+PLACES = 4  # the columns that are places
 LASTING = ("path", "dotted", "number", "length", "code_path")  # of the atom itself
 CONTEXT = ("parts_recent", "parts_recent_own", "same_file")  # of the atom beside what is being worked on
 NAMES = (*(name for names, _ in COLUMNS for name in names), *LASTING, *CONTEXT, "density")
@@ -73,8 +74,10 @@ NAMES = (*(name for names, _ in COLUMNS for name in names), *LASTING, *CONTEXT, 
 class Tally(Struct, frozen=True):
     """What a conversation says of its atoms, and what is being worked on.
 
-    `notes` are the entries of `COLUMNS` by atom; `lately` and `lately_own` are words of names in the newest
-    messages, of all and of the assistant and the user; `bases` are the names of files lately called for.
+    `notes` are by atom: the places of its first mention, its last, the last by the assistant and the last in a call,
+    and how often it was mentioned in which manner, as one number: see `counted`. `lately` and `lately_own` are words
+    of names in the newest messages, of all and of the assistant and the user; `bases` are the names of files lately
+    called for.
     """
 
     total: int
@@ -91,7 +94,7 @@ class Tally(Struct, frozen=True):
     def context(self, of: Traits) -> tuple[float, float, bool]:
         """Return the features of `CONTEXT`."""
         parts = of.parts
-        if self.lately.isdisjoint(parts):  # holds for most; what is own is among it
+        if self.lately.isdisjoint(parts):  # what is own is among it
             return 0.0, 0.0, of.base in self.bases
         near, own = len(parts & self.lately), len(parts & self.lately_own)
         return near / len(parts), own / len(parts), of.base in self.bases
@@ -105,29 +108,29 @@ def features(messages: Sequence[Message]) -> Rows:
     tally = tallied(messages)
 
     def row(atom: str, note: list[int]) -> tuple[float, ...]:
-        columns = zip(COLUMNS, note, strict=True)
-        counted = [value for (_, feature), entry in columns for value in feature(entry, tally.total)]
+        entries = *note[:PLACES], *counted(note[COUNTS], lived=note[LAST] - note[FIRST] > LIFE)
+        columns = zip(COLUMNS, entries, strict=True)
+        values = [value for (_, feature), entry in columns for value in feature(entry, tally.total)]
         of = traits(atom)
-        return (*counted, *lasting(*of[:3]), *tally.context(of), tally.density)
+        return (*values, *lasting(*of.itself), *tally.context(of), tally.density)
 
     return {atom: row(atom, note) for atom, note in tally.notes.items()}
 
 
 def prepare(message: Message) -> None:
     """Find what the features will ask of a message and of its atoms; both remember it."""
-    for atom in mentions_of(message).every:
-        traits(atom)
+    for _, atoms in mentions_of(message).by_manner:
+        for atom in atoms:
+            traits(atom)
 
 
 def tallied(messages: Sequence[Message]) -> Tally:
     """Return what a conversation says of its atoms: first and last place, by whom and how often, errors, changes."""
     mentions = [mentions_of(message) for message in messages]
     notes: dict[str, list[int]] = {}
-    for place, (message, found) in enumerate(zip(messages, mentions, strict=True)):
-        _take_down(notes, place, message, found)
-    for note in notes.values():
-        note[LIVED] = note[LAST] - note[FIRST]
-        note[N_ONLY_SHOWN] = 0 if note[N_OWN] else note[N_SHOWN]
+    for place, found in enumerate(mentions):
+        for manner, atoms in found.by_manner:
+            _take_down(notes, place, manner, atoms)
     recent = mentions[-RECENT:]
     return Tally(
         len(messages),
@@ -138,51 +141,64 @@ def tallied(messages: Sequence[Message]) -> Tally:
     )
 
 
-def _take_down(notes: dict[str, list[int]], place: int, message: Message, found: Mentions) -> None:
-    """Count the mentions of one message."""
-    for atom in found.every:
+def _take_down(notes: dict[str, list[int]], place: int, manner: Manner, atoms: Sequence[str]) -> None:
+    """Note one more mention of atoms. All counts are one number, so that adding to it is all the work there is."""
+    counts = sum(count << BITS * column for column, count in enumerate(manner))
+    own, called = place if manner.own else -1, place if manner.called else -1
+    for atom in atoms:
         note = notes.get(atom)
         if note is None:
-            note = notes[atom] = [place, place, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-        note[LAST] = place
-        note[N] += 1
-    for atom in found.shown:
-        notes[atom][N_SHOWN] += 1
-    for atom in found.asked:
-        notes[atom][N_ASKED] += 1
-    for atom in found.own:
-        note = notes[atom]
-        note[OWN] = place
-        note[N_OWN] += 1
-    for atom in found.called:
-        note = notes[atom]
-        note[CALLED] = place
-        note[N_CALLED] += 1
-    if found.called and any(WRITING.search(part.name) for part in message.parts if isinstance(part, ToolCall)):
-        for atom in found.called:
-            notes[atom][CHANGED] += 1
-    for atom in found.failed:
-        notes[atom][ERRORS] += 1
+            notes[atom] = [place, place, own, called, counts]
+        else:
+            note[LAST] = place
+            note[COUNTS] += counts
+            if own >= 0:
+                note[OWN] = own
+                note[CALLED] = max(called, note[CALLED])
+
+
+def counted(counts: int, *, lived: bool) -> tuple[int, ...]:
+    """Return what the number of a note says, in the order of `COLUMNS`; `lived` if an atom is there for long."""
+    said, shown, asked, own, called, failed, changed = (counts >> BITS * column & MOST for column in range(7))
+    return said, own, called, shown, asked, failed, changed, lived, not own and shown > OFTEN
 
 
 class Traits(NamedTuple):
-    """What an atom is in every conversation: what its features say, the words in it, and its name without folders."""
+    """What an atom is in every conversation: what its features say, the words in it, and its name without folders.
 
-    kind: str
-    length: int
-    code: bool
+    `itself` are its kind, its length, and whether it names a file with code: what `lasting` asks for.
+    """
+
+    itself: tuple[str, int, bool]
     parts: frozenset[str]
     base: str
 
 
-@lru_cache(maxsize=KNOWN)
 def traits(atom: str) -> Traits:
     """Return what an atom is in every conversation."""
+    found = _traits.get(atom)
+    if found is None:
+        if len(_traits) >= KNOWN:
+            _traits.clear()
+        found = _traits[atom] = _looked_at(atom)
+    return found
+
+
+_traits: dict[str, Traits] = {}  # quicker than a cache that keeps the order of its uses
+
+
+def _looked_at(atom: str) -> Traits:
     code = "." in atom and atom.rsplit(".", 1)[1] in CODE
     parts = frozenset([part.lower() for part in PART.findall(atom)])
-    return Traits(kind_of(atom), len(atom), code, parts, atom.rsplit("/", 1)[-1])
+    return Traits(_shared(kind_of(atom), len(atom), code), parts, atom.rsplit("/", 1)[-1])
+
+
+@lru_cache(maxsize=KNOWN)
+def _shared(kind: str, length: int, code: bool) -> tuple[str, int, bool]:
+    """Return a value that all atoms of this sort have in common: what is one and the same is found quickest."""
+    return kind, length, code
 
 
 def lasting(kind: str, length: int, code: bool) -> Values:
-    """Return the features of `LASTING` of an atom with these traits."""
+    """Return the features of `LASTING` of an atom that is this."""
     return kind == "path", kind == "dotted", kind == "number", log(length), code

@@ -6,21 +6,34 @@ from functools import cache, partial
 from importlib.resources import files
 from math import exp
 from operator import getitem, mul
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
 from refold.errors import RefoldError
 from refold.salience.atoms import WEIGHTS, kind_of
-from refold.salience.features import COLUMNS, CONTEXT, COUNTS, LASTING, NAMES, lasting, tallied, traits
+from refold.salience.features import (
+    COLUMNS,
+    CONTEXT,
+    FAR,
+    LASTING,
+    LIFE,
+    NAMES,
+    PLACES,
+    counted,
+    lasting,
+    tallied,
+    traits,
+)
+from refold.salience.tables import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from refold.core.messages import Message
 
-__all__ = ["Model", "Scorer", "Table", "loaded", "needs", "shipped", "worth"]
+__all__ = ["Model", "Scorer", "loaded", "needs", "shipped", "worth"]
 
 EVEN = 0.7  # the power of a likelihood in a choice: evens out, since what is likely is likely in several places
 FARTHEST = 30.0  # a score beyond which the logistic function is flat
@@ -34,17 +47,6 @@ class Model(Struct, frozen=True):
     bias: float
     slope: float = 1.0
     shift: float = 0.0
-
-
-class Table(dict[Any, float]):
-    """What each value of a column adds to a score: worked out once for a value, and looked up from then on."""
-
-    def __init__(self, score: Callable[[Any], float]) -> None:
-        self.score = score
-
-    def __missing__(self, value: Any) -> float:
-        found = self[value] = self.score(value)
-        return found
 
 
 @cache
@@ -72,43 +74,57 @@ class Scorer:
         model = model or shipped()
         self.tally = tallied(messages)
         weight, total = _weights(model), self.tally.total
-        columns = [Table(partial(_column, weight, names, of, total)) for names, of in COLUMNS]
-        self.places, counts = columns[:COUNTS], columns[COUNTS:]
-        self.counts = Table(lambda note: sum(map(getitem, counts, note)))
-        self.itself = Table(lambda itself: _dot(weight, LASTING, lasting(*itself)))
-        self.context = [weight[name] for name in CONTEXT]
-        self.base = model.slope * model.bias + model.shift + weight["density"] * self.tally.density
+        columns = [Table(partial(_column, [weight[name] for name in names], of, total)) for names, of in COLUMNS]
+        self.places, counts = columns[:PLACES], columns[PLACES:]
+        self.brief = Table(lambda note: sum(map(getitem, counts, counted(note, lived=False))))
+        self.lived = Table(lambda note: sum(map(getitem, counts, counted(note, lived=True))))
+        base = model.slope * model.bias + model.shift + weight["density"] * self.tally.density
+        own, near = [weight[name] for name in LASTING], [weight[name] for name in CONTEXT]
+        self.itself = Table(lambda itself: base + sum(map(mul, own, lasting(*itself))))
+        self.context = Table(lambda context: sum(map(mul, near, context)))
 
     def __call__(self, atom: str) -> float:
         """Return the likelihood of need, 0 to 1; 0 where the atom was never mentioned."""
-        note = self.tally.notes.get(atom)
-        if note is None:
-            return 0.0
-        of = traits(atom)
-        score = self.base + self.itself[of[:3]] + self.counts[tuple(note[COUNTS:])]
-        score += sum(map(getitem, self.places, note))
-        score += sum(map(mul, self.context, self.tally.context(of)))
-        return 1 / (1 + exp(-max(-FARTHEST, min(FARTHEST, score))))
+        return next(self.likelihoods((atom,)))[1]
+
+    def worths(self, atoms: Iterable[str]) -> list[float]:
+        """Return what each of some atoms is worth in a choice: see `worth`."""
+        return [chance**EVEN * WEIGHTS[kind] if chance else 0.0 for kind, chance in self.likelihoods(atoms)]
+
+    def likelihoods(self, atoms: Iterable[str]) -> Iterator[tuple[str, float]]:
+        """Yield kind and likelihood of need of each of some atoms; no kind and 0 where one was never mentioned."""
+        tally, itself, brief, lived, context = self.tally, self.itself, self.brief, self.lived, self.context
+        notes, bases, lately = tally.notes, tally.bases, tally.lately
+        of_first, of_last, of_own, of_called = self.places
+        for atom in atoms:
+            note = notes.get(atom)
+            if note is None:
+                yield "", 0.0
+                continue
+            first, last, own, called, counts = note
+            of = traits(atom)
+            score = itself[of.itself] + (lived if last - first > LIFE else brief)[counts]
+            score += of_first[first] + of_last[last] + of_own[own] + of_called[called]
+            far = of.base not in bases and lately.isdisjoint(of.parts)  # holds for most
+            score += context[FAR if far else tally.context(of)]
+            if not -FARTHEST < score < FARTHEST:
+                score = FARTHEST if score > 0 else -FARTHEST
+            yield of.itself[0], 1 / (1 + exp(-score))
 
 
 def needs(messages: Sequence[Message], model: Model | None = None) -> dict[str, float]:
     """Return the likelihood of need for every atom of messages, given oldest first."""
     scorer = Scorer(messages, model)
-    return {atom: scorer(atom) for atom in scorer.tally.notes}
+    notes = scorer.tally.notes
+    return {atom: chance for atom, (_, chance) in zip(notes, scorer.likelihoods(notes), strict=True)}
 
 
 def _weights(model: Model) -> dict[str, float]:
     return dict(zip(model.features, (each * model.slope for each in model.weights), strict=True))
 
 
-def _column(
-    weight: Mapping[str, float], names: Sequence[str], of: Callable[[int, int], Sequence[float]], total: int, value: int
-) -> float:
-    return _dot(weight, names, of(value, total))
-
-
-def _dot(weight: Mapping[str, float], names: Sequence[str], values: Sequence[float]) -> float:
-    return sum(weight[name] * value for name, value in zip(names, values, strict=True))
+def _column(weights: Sequence[float], of: Callable[[int, int], Sequence[float]], total: int, value: int) -> float:
+    return float(sum(map(mul, weights, of(value, total))))
 
 
 def worth(atom: str, chance: float) -> float:

@@ -119,6 +119,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+@once
 def is_shell(call: ToolCall) -> bool:
     """Tell whether a call runs a command of a shell."""
     return plain_name(call.name) in SHELLS

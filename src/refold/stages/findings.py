@@ -10,14 +10,14 @@ from msgspec import Struct
 from refold.core.messages import Message, ToolCall, ToolResult, once, text_of
 from refold.stages.carried import words_of
 from refold.stages.facts import arguments_of, is_shell, reads, subject, writes
-from refold.stages.outline import call_line, exit_code, first_error, one_line
+from refold.stages.outline import call_line, exit_code, first_error, held, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from refold.core.view import View
 
-__all__ = ["Outcome", "asked", "decisions", "openings", "outcomes", "todos", "values", "well"]
+__all__ = ["Outcome", "asked", "decisions", "openings", "outcomes", "prepare", "todos", "values", "well"]
 
 MOST = 150  # lines of one sort that are looked for
 LEAST, LONGEST = 24, 400  # characters of a sentence that gives a decision or a reason
@@ -43,6 +43,21 @@ class Outcome(Struct, frozen=True):
     failed: bool
     shell: bool
     open: bool = False
+
+
+def prepare(message: Message) -> None:
+    """Find what a digest will ask of a message; the message and its parts remember it."""
+    if message.role == "assistant":
+        for of_answer in (_decided, _opening, _boxes):
+            of_answer(message)
+    if message.role in ("user", "assistant"):
+        _values(message)
+    for call in message.calls:
+        _items(call)
+        call_line(call)
+    for result in message.results:
+        _code(result)
+        held(result)
 
 
 def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] = ()) -> tuple[Outcome, ...]:

@@ -8,7 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold.core.messages import Message, Note, Patch, Text
-from refold.salience.features import prepare
+from refold.salience import features
+from refold.stages import findings
 from refold.stages.account import account_in, need_of
 from refold.stages.carried import digests_in, is_digest, words_of
 from refold.stages.digest import account_size, digest_text, files_told, least_of, limit_of
@@ -49,8 +50,9 @@ class Fit(Struct, frozen=True):
     keep_until: float | None = None
 
     def arrived(self, message: Message) -> None:
-        """Read the identifiers of a message, which is most of the work of choosing what comes back."""
-        prepare(message)
+        """Read a message's identifiers, which is most of the work of a choice, and what a digest would tell of it."""
+        features.prepare(message)
+        findings.prepare(message)
 
     def needs(self, view: View) -> tuple[Need, ...]:
         """Ask for an account of the older part, where there is somebody to ask."""

@@ -74,7 +74,7 @@ def clear_results(
         if result.is_error is not errors or len(result.text) + 2_000 * _pictures(result) < worth:
             continue
         said = original_result(draft, place, result)
-        patches = list(replaced_by(result, pointer(draft.view.call_of(draft.base[place], result), said, said.text)))
+        patches = list(replaced_by(result, pointer(draft.view.call_of(draft.base[place], result), said)))
         done += [replace(move, result=result) for move in tried(draft, place, patches)]
     return done
 

@@ -11,7 +11,9 @@ from refold.stages.facts import reads, subject, writes
 if TYPE_CHECKING:
     from refold.core.messages import ToolResult
 
-__all__ = ["CLEARED", "call_line", "content_line", "exit_code", "first_error", "may_be_wrong", "one_line", "pointer"]
+__all__ = [
+    "CLEARED", "call_line", "content_line", "exit_code", "first_error", "held", "may_be_wrong", "one_line", "pointer",
+]  # fmt: skip
 
 CLEARED = "[output cleared]"
 LOOKED_AT = 2_000  # characters at the start of an output that are searched for what it is
@@ -65,11 +67,17 @@ def one_line(text: str, limit: int = 160) -> str:
     return f"{line[: end if end > 0 else limit]} …"
 
 
-def pointer(call: ToolCall | None, result: ToolResult, text: str) -> str:
+def pointer(call: ToolCall | None, result: ToolResult) -> str:
     """Return what stands in place of an output: what was called, how much it was, what it held."""
-    what = content_line(text, error=result.is_error)
+    return f"{CLEARED} {call_line(call, result)}, {held(result)}"
+
+
+@once
+def held(result: ToolResult) -> str:
+    """Return how much an output was and what it held."""
+    what = content_line(result.text, error=result.is_error)
     said = f": {what}" if what else ""
-    return f"{CLEARED} {call_line(call, result)}, {_size(text)}{said}"
+    return f"{_size(result.text)}{said}"
 
 
 def call_line(call: ToolCall | None, result: ToolResult | None = None) -> str:

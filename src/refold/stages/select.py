@@ -9,7 +9,7 @@ from msgspec import Struct
 from refold.core.messages import Patch, Reasoning, Text, ToolCall
 from refold.salience.atoms import names_of, spoken
 from refold.salience.cover import Cover, Unit
-from refold.salience.mentions import mentions_of
+from refold.salience.mentions import mentioned_in
 from refold.salience.segments import Segment, segments, segments_of, shown
 from refold.stages.facts import reads
 from refold.stages.moves import Move, clear_results, cut_texts, hide_segments, kept_words, original_result, strip_seen
@@ -62,8 +62,8 @@ class Selection:
     def __init__(self, draft: Draft, areas: Regions, trail: Trail) -> None:
         self.draft, self.trail = draft, trail
         worth = worth_of(draft.view.transcript)
-        covered = frozenset().union(*(mentions_of(message).every for message in draft.shown()))
-        self.cover = Cover(_units(draft, trail, worth, areas.fresh), worth.__getitem__, covered)
+        covered = frozenset().union(*map(mentioned_in, draft.shown()))
+        self.cover = Cover(_units(draft, trail, worth, areas.fresh), worth.of, covered)
         self.chosen: list[Choice] = []
         self.enough = False
 
@@ -153,15 +153,15 @@ def _units(draft: Draft, trail: Trail, worth: Mapping[str, float], fresh: frozen
     newer = NEWER / max(len(draft.base), 1)
     batch_of: dict[int, Unit] = {}
     for batch in reversed(trail.segments):
-        atoms = frozenset(atom for place in batch for atom in mentions_of(draft.messages[place]).every)
+        atoms = frozenset().union(*(mentioned_in(draft.messages[place]) for place in batch))
         unit = Unit(batch, max(draft.size(batch), 1), atoms, extra=newer * batch.start)
         batch_of.update(dict.fromkeys(batch, unit))
         yield unit
     for place in sorted(moves, reverse=True):
         for move in moves[place]:
             extra = newer * place + _extra(draft, move, worth) + (UNSEEN if place in fresh else 0.0)
-            for of, cost, atoms in _pieces(draft, move):
-                yield Unit(of, max(cost, 1), atoms, batch_of.get(place), extra)
+            first = batch_of.get(place)
+            yield from [Unit(of, max(cost, 1), atoms, first, extra) for of, cost, atoms in _pieces(draft, move)]
 
 
 def _extra(draft: Draft, move: Move, worth: Mapping[str, float]) -> float:

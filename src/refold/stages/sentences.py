@@ -120,7 +120,7 @@ def _chosen(draft: Draft, turns: Sequence[Sequence[str]], room: int) -> list[set
                 room -= cost
             else:
                 units.append(Unit((number, place), cost, held[number][place]))
-    for unit in Cover(reversed(units), worth.__getitem__, covered).choose(room):
+    for unit in Cover(reversed(units), lambda words: map(worth.__getitem__, words), covered).choose(room):
         number, place = unit.of
         kept[number].add(place)
     return kept

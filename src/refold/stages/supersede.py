@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Supersede"]
 
-
+Seen: TypeAlias = dict[tuple[str, str, int], list[str]]  # outputs by tool, arguments and length: long texts unhashed
 Shown: TypeAlias = dict[str, list[tuple[FileRef, int]]]  # by path: what later reads show, and their characters
 UNUSED = 0.1  # of the goal that may be left unused
 SAME, CHANGED = 0.8, 0.3  # share of the older output that the later must have; less is a failed or a cut read
@@ -37,7 +37,7 @@ class Supersede(Pure, frozen=True):
 
     def edits(self, view: View, answers: tuple[object, ...] = ()) -> tuple[Edit, ...]:
         """Return a rewrite for each output that a later one stands in for."""
-        seen: dict[tuple[str, str, str], None] = {}
+        seen: Seen = {}
         later: Shown = {}
         written: Shown = {}
         found: list[tuple[Message, tuple[Rewrite, ...]]] = []
@@ -59,13 +59,13 @@ class Supersede(Pure, frozen=True):
 def _why(
     call: ToolCall,
     result: ToolResult,
-    seen: dict[tuple[str, str, str], None],
+    seen: Seen,
     later: Shown,
     written: Shown,
 ) -> str:
     """Return why an output is not needed where it stands, or nothing."""
     text = result.text
-    if text and (call.name, call.arguments, text) in seen:
+    if text and text in seen.get((call.name, call.arguments, len(text)), ()):
         return "repeated: the same call gave the same output again below"
     ref = reads(call)
     if ref is None or result.is_error or writes(call):
@@ -80,13 +80,13 @@ def _why(
 def _remember(
     call: ToolCall,
     result: ToolResult,
-    seen: dict[tuple[str, str, str], None],
+    seen: Seen,
     later: Shown,
     written: Shown,
 ) -> None:
     """Note what this call shows to those that stand before it, going from the newest to the oldest."""
     if result.text:
-        seen[call.name, call.arguments, result.text] = None
+        seen.setdefault((call.name, call.arguments, len(result.text)), []).append(result.text)
     if result.is_error:
         return
     for path in writes(call):

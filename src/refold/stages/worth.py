@@ -6,32 +6,48 @@ from typing import TYPE_CHECKING
 
 from refold.core.messages import once
 from refold.core.transcript import Transcript
-from refold.salience.atoms import WEIGHTS, kind_of, names_of
-from refold.salience.model import Scorer, Table, worth
+from refold.salience.atoms import WEIGHTS, names_of
+from refold.salience.model import Scorer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from refold.stages.ledger import Atom
 
-__all__ = ["likeliest", "likeliest_first", "need_in", "worth_of"]
+__all__ = ["Worths", "likeliest", "likeliest_first", "need_in", "worth_of"]
 
 TOLD = 0.2  # worth of an identifier that only an earlier digest tells of
 OF_PART = 0.7  # an identifier that is known only by the name it ends in is worth less
 FRAME, CHARS = 1.5, 5.0  # tokens beside an identifier in a list, and characters a token
 
 
+class Worths(dict[str, float]):
+    """The worth of every atom that was said, shown or asked for, as it is asked; 0 for all others."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self.scorer = scorer
+
+    def __missing__(self, atom: str) -> float:
+        return self.of((atom,))[0]
+
+    def of(self, atoms: Collection[str]) -> list[float]:
+        """Return what each of some atoms is worth; to ask for many together is quickest."""
+        found = self.scorer.worths(atoms)
+        self.update(zip(atoms, found, strict=True))
+        return found
+
+
 @once
-def worth_of(transcript: Transcript) -> Table:
-    """Return the worth of every atom that was said, shown or asked for, as it is asked; 0 for all others."""
-    scorer = _scorer(transcript)
-    return Table(lambda atom: worth(atom, scorer(atom)))
+def worth_of(transcript: Transcript) -> Worths:
+    """Return the worth of every atom of a transcript."""
+    return Worths(_scorer(transcript))
 
 
 def need_in(transcript: Transcript, atoms: Iterable[str] | None = None) -> float:
     """Return the need that is expected of some atoms, or of all there are: likelihoods, weighed by kind."""
     scorer = _scorer(transcript)
-    return sum(scorer(atom) * WEIGHTS[kind_of(atom)] for atom in (scorer.tally.notes if atoms is None else atoms))
+    likely = scorer.likelihoods(scorer.tally.notes if atoms is None else atoms)
+    return sum(chance * WEIGHTS[kind] for kind, chance in likely if chance)
 
 
 @once
@@ -45,6 +61,7 @@ def likeliest(atoms: Sequence[Atom], transcript: Transcript, limit: int) -> tupl
     Its own score counts too: it knows words as they stand, where the model knows the atoms in them.
     """
     known = worth_of(transcript)
+    known.of([atom.text for atom in atoms if atom.text not in known])
 
     def value(atom: Atom) -> float:
         own = known[atom.text]

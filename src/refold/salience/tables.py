@@ -1,0 +1,21 @@
+"""A table whose entries are worked out when they are first asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Table"]
+
+
+class Table(dict[Any, Any]):
+    """What a function gives for a value: worked out once for a value, and looked up from then on."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+
+    def __missing__(self, value: Any) -> Any:
+        found = self[value] = self.function(value)
+        return found
