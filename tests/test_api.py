@@ -6,7 +6,16 @@ import pytest
 import refold
 from refold.core.messages import MessageId
 from refold.core.view import Cause
-from refold.errors import BadBudget, BadMessages, CannotFit, StalePlan, UnknownFormat, UnknownPolicy, UsageError
+from refold.errors import (
+    BadBudget,
+    BadMessages,
+    BrokenConversation,
+    CannotFit,
+    StalePlan,
+    UnknownFormat,
+    UnknownPolicy,
+    UsageError,
+)
 
 SYSTEM = {"role": "system", "content": "You mend programs."}
 TOOL = {"type": "function", "function": {"name": "read_file", "description": "Reads a file", "parameters": {}}}
@@ -238,3 +247,21 @@ def test_ids_do_not_depend_on_the_process():
     plan = refold.plan(MESSAGES, budget=HALF)
     assert plan.base.tip == refold.plan(copy.deepcopy(MESSAGES), budget=HALF).base.tip
     assert plan.base.tip.startswith(MessageId("b2:"))
+
+
+def test_a_breach_that_no_repair_mends_is_an_error_and_not_a_result():
+    said = [{"role": "user", "content": [{"text": "a"}]}, {"role": "narrator", "content": [{"text": "b"}]}]
+    with pytest.raises(BrokenConversation, match="two user messages in a row") as caught:
+        refold.repair(said, format="bedrock")
+    assert [breach.at for breach in caught.value.violations] == [(1,)]
+
+
+def test_arguments_with_half_an_emoji_are_as_valid_as_their_json_is():
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "\\ud83d"}'}}
+    said = [
+        {"role": "user", "content": "x"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "x"},
+    ]
+    assert refold.violations(said) == ()
+    assert refold.repair(said).plan.empty

@@ -14,9 +14,10 @@ from refold.core.events import CompactionApplied, CompactionFailed, CompactionSt
 from refold.core.plan import Plan
 from refold.core.policy import Policy, Step
 from refold.core.view import Cause, Violation
+from refold.errors import BrokenConversation
 from refold.outside import Outside
 from refold.request import Options, all_checked, counter_for, format_for, request_for
-from refold.result import Check, Result, checked_result, folded, must_recount, proven, view_breakdown
+from refold.result import Check, Result, checked_result, folded, must_recount, named, proven, view_breakdown
 from refold.stages.close_calls import CloseCalls
 from refold.stages.mend import Mend
 
@@ -217,7 +218,10 @@ def repair(messages: Sequence[Any], *, format: str | None = None, system: Any = 
     """
     options = Options(format=format, policy=_REPAIR, budget=Budget(10**12), counter="policy", force=True)
     request = request_for(messages, options)
-    return proven(request, drive(request, Outside()), messages, system=system)
+    result = proven(request, drive(request, Outside()), messages, system=system)
+    if left := violations(result.messages, format=result.format):
+        raise BrokenConversation(f"{len(left)} rules of {result.format} cannot be mended: {named(left)}", left)
+    return result
 
 
 def count(

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from refold.core.messages import Part
     from refold.core.transcript import Transcript
-    from refold.core.view import View
+    from refold.core.view import View, Violation
     from refold.formats import Format
     from refold.request import Request
 
-__all__ = ["Check", "Result", "checked_result", "folded", "must_recount", "proven", "view_breakdown"]
+__all__ = ["Check", "Result", "checked_result", "folded", "must_recount", "named", "proven", "view_breakdown"]
 
 _EMPTY = Message(MessageId("empty"), "user")
 
@@ -160,5 +160,9 @@ def _refuse_fresh_breaches(shape: Format, transcript: Transcript, written: list[
     known = {(breach.rule, breach.message) for breach in formats.broken(shape, transcript.messages)}
     fresh = tuple(breach for breach in broken if (breach.rule, breach.message) not in known)
     if fresh:
-        named = "; ".join(f"{breach.rule}: {breach.message}" for breach in fresh[:3])
-        raise BrokenConversation(f"{len(fresh)} rules of {shape.name} would not hold: {named}", fresh)
+        raise BrokenConversation(f"{len(fresh)} rules of {shape.name} would not hold: {named(fresh)}", fresh)
+
+
+def named(breaches: Sequence[Violation]) -> str:
+    """Return the first three breaches in words."""
+    return "; ".join(f"{breach.rule}: {breach.message}" for breach in breaches[:3])

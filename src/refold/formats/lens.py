@@ -191,8 +191,8 @@ def json_text(value: Native) -> str:
 
 
 def arguments_text(value: Native) -> str:
-    """Return the arguments of a call as text: JSON of an object, text as it is."""
-    return value if isinstance(value, str) else json_text(value)
+    """Return the arguments of a call as text: JSON of an object, text as it is, plain where it is a subclass's."""
+    return str.__str__(value) if isinstance(value, str) else json_text(value)  # decoders refuse subclasses
 
 
 def arguments_of(text: str) -> dict[str, Any]:
