@@ -100,6 +100,15 @@ def test_a_second_compaction_stands_on_the_first_and_each_is_taken_back_alone():
     assert refold.rewind(second, to=0) == grown
 
 
+def test_a_plan_that_changes_nothing_is_not_in_force_and_going_back_takes_the_one_before():
+    first = refold.compact(MESSAGES, budget=HALF)
+    again = refold.compact(MESSAGES, budget=10 * ALL, plans=first.plans)
+    assert (again.plan.empty, again.plans) == (True, first.plans)
+    assert refold.rewind(again) == MESSAGES
+    assert refold.compact(MESSAGES, budget=10 * ALL).plans == ()
+    assert refold.apply(again.plan, MESSAGES, plans=first.plans).plans == first.plans
+
+
 def test_force_compacts_although_it_is_not_due():
     assert refold.plan(MESSAGES, budget=refold.Budget(ALL * 10), goal=HALF).empty
     assert not refold.plan(MESSAGES, budget=refold.Budget(ALL * 10), goal=HALF, force=True).empty
@@ -190,6 +199,13 @@ def test_the_asynchronous_verbs_give_what_the_synchronous_ones_give():
     result, plan = asyncio.run(both())
     assert result == refold.compact(MESSAGES, budget=HALF)
     assert plan == result.plan
+
+
+def test_the_asynchronous_verbs_take_a_meter_too():
+    meter = refold.Meter(budget=HALF)
+    made = asyncio.run(refold.acompact(MESSAGES, budget=HALF, meter=meter))
+    assert made.messages == refold.compact(MESSAGES, budget=HALF).messages
+    assert asyncio.run(refold.aplan(MESSAGES, budget=HALF, meter=meter)) == made.plan
 
 
 def test_an_asynchronous_summarizer_is_awaited():

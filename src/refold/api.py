@@ -98,7 +98,7 @@ def compact(
         usage=usage, cause=cause, force=force, instructions=instructions, max_output=max_output, counter=counter,
         plans=plans,
     )  # fmt: skip
-    request = _request(messages, options, meter)
+    request = requested(messages, options, meter)
     with told(request, tuple(observers)) as applied:
         made = drive(request, outside or Outside(summarize=summarize))
         result = proven(request, made, messages, alternate=alternate)
@@ -134,7 +134,7 @@ def plan(
         usage=usage, cause=cause, force=force, instructions=instructions, max_output=max_output, counter=counter,
         plans=plans,
     )  # fmt: skip
-    return drive(_request(messages, options, meter), outside or Outside(summarize=summarize))
+    return drive(requested(messages, options, meter), outside or Outside(summarize=summarize))
 
 
 def apply(
@@ -262,6 +262,11 @@ def drive(request: Request, outside: Outside) -> Plan:
     return made
 
 
+def requested(messages: Sequence[Any], options: Options, meter: Meter | None) -> Request:
+    """Return the request of messages, from the meter that has seen them where there is one."""
+    return request_for(messages, options) if meter is None else meter.request(messages, options)
+
+
 def planned(request: Request) -> Planning:
     """Return the planning of a request, not yet begun."""
     earlier = [plan.id for plan in request.options.plans]
@@ -294,7 +299,3 @@ def driven(run: Planning, outside: Outside) -> Plan:
     except StopIteration as done:
         made: Plan = done.value
         return made
-
-
-def _request(messages: Sequence[Any], options: Options, meter: Meter | None) -> Request:
-    return request_for(messages, options) if meter is None else meter.request(messages, options)

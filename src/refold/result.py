@@ -33,8 +33,8 @@ _EMPTY = Message(MessageId("empty"), "user")
 class Result(Struct, frozen=True):
     """A compacted conversation: native messages and system prompt, the plan that made them, and its sizes.
 
-    `originals` are the messages it was made from and `plans` all plans in force, oldest first: together they are
-    everything `rewind` needs.
+    `originals` are the messages it was made from and `plans` all plans in force, oldest first, without one that changes
+    nothing: together they are everything `rewind` needs.
     """
 
     messages: list[Any]
@@ -99,7 +99,8 @@ def checked_result(
             id(message.native): message for message in view if message.native is not None and not message.patches
         }
         _refuse_fresh_breaches(shape, transcript, [untouched.get(id(native)) or _read(shape, native) for native in out])
-    return Result(out, system, newest, newest.sizes, list(messages), plans, shape.name)
+    in_force = plans[:-1] if newest.empty else plans
+    return Result(out, system, newest, newest.sizes, list(messages), in_force, shape.name)
 
 
 def folded(transcript: Transcript, plans: Sequence[Plan]) -> tuple[Message, ...]:
