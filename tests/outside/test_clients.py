@@ -116,6 +116,15 @@ def test_timeout_and_pool_are_set_and_the_sdk_does_not_retry(wire, make):
     assert (pool._max_connections, pool._max_keepalive_connections) == (CONNECTIONS, KEPT_ALIVE) == (10, 5)
 
 
+def test_half_an_emoji_in_a_request_is_sent_as_a_replacement_sign(server, openai, anthropic):
+    half = [{"role": "user", "content": "cut \ud83d"}]
+    server.says(chat({"role": "assistant", "content": "Yes"})).says(claude({"type": "text", "text": "Yes"}))
+    for model in (openai, anthropic):
+        assert model.complete(half, system="too \ud83d", max_tokens=9).text == "Yes"
+    assert [sent["messages"][-1]["content"] for _, sent in server.requests] == ["cut \ufffd"] * 2
+    assert half == [{"role": "user", "content": "cut \ud83d"}]
+
+
 def test_a_chat_answer_comes_back_as_the_provider_gave_it(server, openai):
     message = {"role": "assistant", "content": None, "reasoning_content": "hm", "tool_calls": [CALL], "refusal": None}
     server.says(chat(message, "tool_calls"))

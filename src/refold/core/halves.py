@@ -6,7 +6,7 @@ JavaScript and Java count UTF-16: what they cut may begin or end with half an em
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from refold.core.messages import ToolCall, ToolResult
 if TYPE_CHECKING:
     from refold.core.messages import Message, Part
 
-__all__ = ["whole", "whole_escapes", "whole_message"]
+__all__ = ["whole", "whole_escapes", "whole_message", "whole_values"]
 
 _ESCAPES = re.compile(
     r"\\[^u]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
@@ -30,6 +30,19 @@ def whole(text: str) -> str:
 def whole_escapes(text: str) -> str:
     """Return JSON text with the escapes of lone halves replaced by that of U+FFFD."""
     return _ESCAPES.sub(lambda found: "\\ufffd" if found["half"] else found[0], text)
+
+
+def whole_values(value: Any) -> Any:
+    """Return a value of JSON with whole text in all its strings, keys among them."""
+    match value:
+        case str():
+            return whole(value)
+        case dict():
+            return {whole_values(key): whole_values(held) for key, held in value.items()}
+        case list() | tuple():
+            return [whole_values(held) for held in value]
+        case _:
+            return value
 
 
 def whole_message(message: Message) -> Message:

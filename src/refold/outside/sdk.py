@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
+from refold.core.halves import whole_values
 from refold.errors import UsageError
 from refold.limits.usage import reported
 from refold.outside.clients import BadReply
@@ -125,7 +128,7 @@ class SDKClient(_Known):
         on_text: OnText | None = None,
     ) -> Reply:
         """Ask for the next message; with `on_text` it is streamed, and the function gets each piece of text."""
-        body = self._speech.body(messages, system, tools, max_tokens)
+        body = self._speech.body(*_sendable(messages, system, tools), max_tokens)
         if on_text is None:
             return self._speech.read(self._speech.create(self.sdk, body))
         pieces = self._speech.pieces()
@@ -138,7 +141,7 @@ class SDKClient(_Known):
     def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
         """Return the input tokens by the counting endpoint; where there is none, by a call of 16 tokens (V08)."""
         try:
-            counted = self._speech.count(self.sdk, messages, system, tools)
+            counted = self._speech.count(self.sdk, *_sendable(messages, system, tools))
         except self._absent:
             counted = None
         if counted is not None:
@@ -163,7 +166,7 @@ class AsyncSDKClient(_Known):
         on_text: OnText | None = None,
     ) -> Reply:
         """Ask for the next message; with `on_text`, a coroutine function perhaps, it is streamed."""
-        body = self._speech.body(messages, system, tools, max_tokens)
+        body = self._speech.body(*_sendable(messages, system, tools), max_tokens)
         if on_text is None:
             return self._speech.read(await self._speech.create(self.sdk, body))
         pieces = self._speech.pieces()
@@ -177,7 +180,7 @@ class AsyncSDKClient(_Known):
     async def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
         """Return the input tokens by the counting endpoint; where there is none, by a call of 16 tokens (V08)."""
         try:
-            asked = self._speech.count(self.sdk, messages, system, tools)
+            asked = self._speech.count(self.sdk, *_sendable(messages, system, tools))
             counted = None if asked is None else await asked
         except self._absent:
             counted = None
@@ -196,6 +199,20 @@ def plain(value: Any) -> dict[str, Any]:
         return {}
     fields: dict[str, Any] = value.model_dump(mode="json", exclude_unset=True, exclude_none=True, warnings=False)
     return fields
+
+
+def _sendable(
+    messages: Sequence[Any], system: Any, tools: Sequence[Any] | None
+) -> tuple[Sequence[Any], Any, Sequence[Any] | None]:
+    """Return the parts of a request as UTF-8 can carry them: the very same, where no half of a surrogate pair is in."""
+    parts = (messages, system, tools)
+    try:
+        msgspec.json.encode(parts, enc_hook=repr)
+    except UnicodeEncodeError:
+        return whole_values(messages), whole_values(system), whole_values(tools)
+    except (ValueError, OverflowError):  # numbers beyond 64 bits, which the SDK can write
+        return parts
+    return parts
 
 
 def _package(name: str) -> ModuleType:
