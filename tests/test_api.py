@@ -42,6 +42,12 @@ def conversation(rounds=12, size=400):
 MESSAGES = conversation()
 ALL = refold.count(MESSAGES, format="openai-chat")
 HALF = ALL // 2
+PLAN = refold.plan(MESSAGES, budget=HALF)
+
+
+class Said:
+    def model_dump(self, **_):
+        return {"role": "user", "content": "Hello", "prompt_tokens": 9_000}
 
 
 def test_nothing_happens_while_nothing_is_due():
@@ -232,6 +238,16 @@ def test_an_asynchronous_summarizer_is_awaited():
         ({"budget": 1_000, "cause": "nope"}, UsageError, "nope"),
         ({"budget": 100, "system": "word " * 500}, BadBudget, "system prompt and tools"),
         ({"budget": 1_000, "usage": {"prompt_tokens": -1}}, UsageError, "usage"),
+        ({"budget": 1_000, "usage": 5}, UsageError, "usage report of type int"),
+        ({"budget": 1_000, "goal": "80%"}, UsageError, "goal is of type str: give a number"),
+        ({"budget": 1_000, "policy": None}, UsageError, "policy is of type NoneType: give a policy's name"),
+        ({"budget": 1_000, "model": ["gpt-4o"]}, UsageError, "model is of type list: give a model's id"),
+        ({"window": 1_000, "max_output": "100"}, BadBudget, "max_output='100'"),
+        ({"window": 1_000, "max_output": -1}, BadBudget, "max_output=-1"),
+        ({"budget": 1_000, "counter": 4}, UsageError, "counter of type int"),
+        ({"budget": 1_000, "plans": PLAN}, UsageError, "plans is of type Plan: give a list"),
+        ({"budget": 1_000, "plans": ["plan:x"]}, UsageError, "holds a value of type str"),
+        ({"budget": 1_000, "outside": print}, UsageError, "a function as summarize="),
     ],
 )
 def test_an_argument_that_cannot_be_is_named_with_its_remedy(arguments, error, words):
@@ -248,6 +264,18 @@ def test_what_is_no_list_is_refused(messages):
 def test_an_entry_that_is_no_message_is_named_by_its_position():
     with pytest.raises(BadMessages, match="message 1"):
         refold.compact([MESSAGES[1], "hello"], budget=100, format="openai-chat")
+
+
+def test_a_message_of_an_sdk_is_refused_with_the_way_to_its_fields():
+    with pytest.raises(BadMessages, match=r"message 0 is an entry of type Said \(`.model_dump\(exclude_none=True\)`"):
+        refold.compact([Said()], budget=100, format="openai-chat")
+    with pytest.raises(UnknownFormat, match="model_dump"):
+        refold.compact([Said()], budget=100)
+
+
+def test_a_usage_report_of_an_sdk_is_read_as_its_fields_are():
+    plain = refold.check(MESSAGES, window=100_000, usage={"prompt_tokens": 9_000})
+    assert refold.check(MESSAGES, window=100_000, usage=Said()) == plain
 
 
 def test_an_empty_conversation_is_left_alone():

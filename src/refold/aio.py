@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from refold.api import planned, requested, told
-from refold.outside import Outside
+from refold.api import answering, planned, requested, told
 from refold.request import Options
 from refold.result import Result, must_recount, proven
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from refold.core.events import Observer
     from refold.core.plan import Plan
     from refold.meter import Meter
+    from refold.outside import Outside
     from refold.request import Request
 
 __all__ = ["acompact", "aplan"]
@@ -37,7 +37,7 @@ async def acompact(
     """
     request = requested(messages, Options(**options), meter)
     with told(request, tuple(observers)) as applied:
-        made = await _drive(request, outside or Outside(summarize=summarize))
+        made = await _drive(request, answering(outside, summarize))
         result = proven(request, made, messages, alternate=alternate)
         applied(made)
     return result
@@ -52,7 +52,7 @@ async def aplan(
     **options: Any,
 ) -> Plan:
     """Do what `refold.plan` does, awaiting the summarizer; takes the same arguments."""
-    return await _drive(requested(messages, Options(**options), meter), outside or Outside(summarize=summarize))
+    return await _drive(requested(messages, Options(**options), meter), answering(outside, summarize))
 
 
 async def _drive(request: Request, outside: Outside) -> Plan:

@@ -14,7 +14,7 @@ from refold.core.events import CompactionApplied, CompactionFailed, CompactionSt
 from refold.core.plan import Plan
 from refold.core.policy import Policy, Step
 from refold.core.view import Cause, Violation
-from refold.errors import BrokenConversation
+from refold.errors import BrokenConversation, UsageError
 from refold.outside import Outside
 from refold.request import Options, all_checked, counter_for, format_for, request_for
 from refold.result import Check, Result, checked_result, folded, must_recount, named, proven, view_breakdown
@@ -100,7 +100,7 @@ def compact(
     )  # fmt: skip
     request = requested(messages, options, meter)
     with told(request, tuple(observers)) as applied:
-        made = drive(request, outside or Outside(summarize=summarize))
+        made = drive(request, answering(outside, summarize))
         result = proven(request, made, messages, alternate=alternate)
         applied(made)
     return result
@@ -134,7 +134,7 @@ def plan(
         usage=usage, cause=cause, force=force, instructions=instructions, max_output=max_output, counter=counter,
         plans=plans,
     )  # fmt: skip
-    return drive(requested(messages, options, meter), outside or Outside(summarize=summarize))
+    return drive(requested(messages, options, meter), answering(outside, summarize))
 
 
 def apply(
@@ -265,6 +265,15 @@ def drive(request: Request, outside: Outside) -> Plan:
 def requested(messages: Sequence[Any], options: Options, meter: Meter | None) -> Request:
     """Return the request of messages, from the meter that has seen them where there is one."""
     return request_for(messages, options) if meter is None else meter.request(messages, options)
+
+
+def answering(outside: Outside | None, summarize: Any) -> Outside:
+    """Return who answers needs: the one given, or one that only summarizes."""
+    if outside is None:
+        return Outside(summarize=summarize)
+    if not isinstance(outside, Outside):
+        raise UsageError(f"outside is of type {type(outside).__name__}: give an Outside, or a function as summarize=")
+    return outside
 
 
 def planned(request: Request) -> Planning:

@@ -166,6 +166,14 @@ def test_what_cannot_be_kept_is_refused_and_named_and_nothing_is_kept(store, mes
     assert len(session(store, opened.id).messages) == 1
 
 
+def test_a_message_of_an_sdk_is_refused_with_the_way_to_its_fields(store):
+    class Said:
+        def model_dump(self): ...
+
+    with pytest.raises(BadMessages, match=r"message 0 cannot be kept as JSON.*give its .model_dump"):
+        Session(store).append([Said()])
+
+
 def test_one_message_instead_of_a_list_is_refused(store):
     with pytest.raises(BadMessages, match="list"):
         session(store).append(user("hi"))

@@ -155,4 +155,5 @@ def _cached(messages: Sequence[Any]) -> bool:
 def _seen(native: Any) -> str:
     if isinstance(native, dict):
         return f"an entry with the keys {', '.join(map(str, native))}" if native else "an entry without keys"
-    return f"an entry of type {type(native).__name__}"
+    how = " (`.model_dump(exclude_none=True)` makes it one of the provider's)" if hasattr(native, "model_dump") else ""
+    return f"an entry of type {type(native).__name__}{how}"

@@ -30,7 +30,8 @@ def given(messages: Sequence[Any]) -> tuple[list[Any], list[str]]:
         try:
             native, text = _given(message)
         except (TypeError, ValueError, RecursionError) as error:
-            raise BadMessages(f"message {place} cannot be kept as JSON: {error}") from error
+            how = "; give its .model_dump(exclude_none=True)" if hasattr(message, "model_dump") else ""
+            raise BadMessages(f"message {place} cannot be kept as JSON: {error}{how}") from error
         natives.append(native)
         written.append(text)
     return natives, written
