@@ -309,3 +309,16 @@ def test_arguments_with_half_an_emoji_are_as_valid_as_their_json_is():
     ]
     assert refold.violations(said) == ()
     assert refold.repair(said).plan.empty
+
+
+def test_a_call_with_two_faults_is_mended_of_both():
+    calls = [
+        {"id": "same", "type": "function", "function": {"name": "read", "arguments": arguments}}
+        for arguments in ('{"path": "a.py"}', '{"path": "b.')
+    ]
+    said = [
+        {"role": "user", "content": "x"},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        *({"role": "tool", "tool_call_id": "same", "content": name} for name in "ab"),
+    ]
+    assert refold.violations(refold.repair(said).messages) == ()

@@ -30,7 +30,8 @@ __all__ = ["apply", "check", "compact", "count", "plan", "repair", "rewind", "vi
 
 
 _PAIRS = CloseCalls(result="[No result was recorded]", call="[Call of {tool} was not recorded]")
-_REPAIR = Policy("repair", (Step(_PAIRS, label="repair"), Step(Mend(), label="mend"), Step(_PAIRS, label="repair")))
+_MEND = Step(Mend(), label="mend")  # twice: a call may have two faults, each mended alone
+_REPAIR = Policy("repair", (Step(_PAIRS, label="repair"), _MEND, _MEND, Step(_PAIRS, label="repair")))
 
 
 def compact(

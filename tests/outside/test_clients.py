@@ -116,6 +116,12 @@ def test_timeout_and_pool_are_set_and_the_sdk_does_not_retry(wire, make):
     assert (pool._max_connections, pool._max_keepalive_connections) == (CONNECTIONS, KEPT_ALIVE) == (10, 5)
 
 
+def test_arguments_that_a_server_sends_as_an_object_are_read_as_json(server, openai):
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": {"path": "a.py"}}}
+    server.says(chat({"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls"))
+    assert openai.complete(ASK).calls == (ToolCall("c1", "read", '{"path":"a.py"}'),)
+
+
 def test_half_an_emoji_in_a_request_is_sent_as_a_replacement_sign(server, openai, anthropic):
     half = [{"role": "user", "content": "cut \ud83d"}]
     server.says(chat({"role": "assistant", "content": "Yes"})).says(claude({"type": "text", "text": "Yes"}))
