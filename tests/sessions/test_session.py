@@ -155,6 +155,14 @@ def test_odd_text_survives_a_reload(store, text):
     assert again.ids == opened.ids
 
 
+@pytest.mark.parametrize("content", [({"type": "text", "text": "hi"},), [{"type": "x", "at": {1: 2}}]])
+def test_what_json_has_no_word_for_is_the_same_here_as_after_a_reload(store, content):
+    opened = session(store)
+    opened.append([{"role": "user", "content": content}])
+    assert opened.view() == session(store, opened.id).view()
+    assert opened.check().tokens == session(store, opened.id).check().tokens
+
+
 @pytest.mark.parametrize(
     "message", [{"role": "user", "content": object()}, {"role": "user", "content": {1, 2}}, "no json", b"\xff", 7]
 )

@@ -53,8 +53,9 @@ def _given(message: Any) -> tuple[Any, str]:
         text = message if isinstance(message, str) else message.decode()
         return native, text if text.isascii() or _clean(text) else json.dumps(native)
     text = json.dumps(message)  # ASCII: half a surrogate pair and NUL are text like any other
-    # two halves that were apart read back as one sign, and the id must be of what is read back
-    return (json.loads(text) if "\\ud" in text else message), text
+    # tuples, keys that are numbers, halves of one sign: the conversation is what is read back, here as after a reload
+    back = json.loads(text)
+    return (message if back == message else back), text
 
 
 def _clean(text: str) -> bool:
