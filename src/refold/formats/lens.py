@@ -34,6 +34,7 @@ __all__ = [
     "same",
     "string",
     "tagged",
+    "text_block",
     "words",
 ]
 
@@ -248,3 +249,13 @@ def role_of(role: Role, parts: Sequence[Part]) -> Role:
 def same(part: Content, old: Part | None) -> bool:
     """Tell whether content is what its native block already says, so that the block can stay."""
     return old is not None and replace(part, at=()) == replace(old, at=())
+
+
+def text_block(text: str, old: Native) -> dict[str, Any]:
+    """Return words as a block of OpenAI's chat or Anthropic's, in place of an old one, whose cache mark stays."""
+    if isinstance(old, dict):
+        if old.get("type") == "text":
+            return {**old, "text": text}
+        if "cache_control" in old:
+            return {"type": "text", "text": text, "cache_control": old["cache_control"]}
+    return {"type": "text", "text": text}
