@@ -122,6 +122,16 @@ def test_arguments_that_a_server_sends_as_an_object_are_read_as_json(server, ope
     assert openai.complete(ASK).calls == (ToolCall("c1", "read", '{"path":"a.py"}'),)
 
 
+def test_a_failure_of_the_function_that_gets_the_text_is_not_tried_again(server, openai):
+    def broken(text):
+        raise BrokenPipeError("nobody reads any more")
+
+    server.streams(piece({"content": "Hi"}), piece({}, "stop")).streams(piece({"content": "Hi"}), piece({}, "stop"))
+    with pytest.raises(BrokenPipeError):
+        retrying(openai.complete, waits=(0.0,), sleep=lambda seconds: None)(ASK, on_text=broken)
+    assert len(server.requests) == 1
+
+
 def test_half_an_emoji_in_a_request_is_sent_as_a_replacement_sign(server, openai, anthropic):
     half = [{"role": "user", "content": "cut \ud83d"}]
     server.says(chat({"role": "assistant", "content": "Yes"})).says(claude({"type": "text", "text": "Yes"}))

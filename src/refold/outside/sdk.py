@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -135,7 +136,8 @@ class SDKClient(_Known):
         with self._speech.stream(self.sdk, body) as stream:
             for event in stream:
                 if text := pieces.take(event):
-                    on_text(text)
+                    with _of_the_caller():
+                        on_text(text)
             return pieces.reply(stream)
 
     def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
@@ -173,8 +175,11 @@ class AsyncSDKClient(_Known):
         opened = self._speech.stream(self.sdk, body)
         async with await opened if inspect.isawaitable(opened) else opened as stream:
             async for event in stream:
-                if (text := pieces.take(event)) and inspect.isawaitable(told := on_text(text)):
-                    await told
+                if text := pieces.take(event):
+                    with _of_the_caller():
+                        told = on_text(text)
+                        if inspect.isawaitable(told):
+                            await told
             return pieces.reply(stream)
 
     async def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
@@ -199,6 +204,16 @@ def plain(value: Any) -> dict[str, Any]:
         return {}
     fields: dict[str, Any] = value.model_dump(mode="json", exclude_unset=True, exclude_none=True, warnings=False)
     return fields
+
+
+@contextmanager
+def _of_the_caller() -> Iterator[None]:
+    """Mark what the caller's own function raises: to ask the model again would not mend it."""
+    try:
+        yield
+    except Exception as error:
+        error.is_retryable = False  # type: ignore[attr-defined] # one of `retrying`'s flags
+        raise
 
 
 def _sendable(
