@@ -6,7 +6,16 @@ import pytest
 import refold
 from refold.core.messages import MessageId
 from refold.core.view import Cause
-from refold.errors import BadBudget, BadMessages, CannotFit, StalePlan, UnknownFormat, UnknownPolicy, UsageError
+from refold.errors import (
+    BadBudget,
+    BadMessages,
+    BrokenConversation,
+    CannotFit,
+    StalePlan,
+    UnknownFormat,
+    UnknownPolicy,
+    UsageError,
+)
 
 SYSTEM = {"role": "system", "content": "You mend programs."}
 TOOL = {"type": "function", "function": {"name": "read_file", "description": "Reads a file", "parameters": {}}}
@@ -33,6 +42,12 @@ def conversation(rounds=12, size=400):
 MESSAGES = conversation()
 ALL = refold.count(MESSAGES, format="openai-chat")
 HALF = ALL // 2
+PLAN = refold.plan(MESSAGES, budget=HALF)
+
+
+class Said:
+    def model_dump(self, **_):
+        return {"role": "user", "content": "Hello", "prompt_tokens": 9_000}
 
 
 def test_nothing_happens_while_nothing_is_due():
@@ -89,6 +104,15 @@ def test_a_second_compaction_stands_on_the_first_and_each_is_taken_back_alone():
     assert refold.count(second.messages, format="openai-chat") <= HALF
     assert refold.rewind(second) == refold.apply(first.plan, grown).messages
     assert refold.rewind(second, to=0) == grown
+
+
+def test_a_plan_that_changes_nothing_is_not_in_force_and_going_back_takes_the_one_before():
+    first = refold.compact(MESSAGES, budget=HALF)
+    again = refold.compact(MESSAGES, budget=10 * ALL, plans=first.plans)
+    assert (again.plan.empty, again.plans) == (True, first.plans)
+    assert refold.rewind(again) == MESSAGES
+    assert refold.compact(MESSAGES, budget=10 * ALL).plans == ()
+    assert refold.apply(again.plan, MESSAGES, plans=first.plans).plans == first.plans
 
 
 def test_force_compacts_although_it_is_not_due():
@@ -183,6 +207,13 @@ def test_the_asynchronous_verbs_give_what_the_synchronous_ones_give():
     assert plan == result.plan
 
 
+def test_the_asynchronous_verbs_take_a_meter_too():
+    meter = refold.Meter(budget=HALF)
+    made = asyncio.run(refold.acompact(MESSAGES, budget=HALF, meter=meter))
+    assert made.messages == refold.compact(MESSAGES, budget=HALF).messages
+    assert asyncio.run(refold.aplan(MESSAGES, budget=HALF, meter=meter)) == made.plan
+
+
 def test_an_asynchronous_summarizer_is_awaited():
     async def summarize(need):
         return "GOAL: find double payments."
@@ -207,6 +238,16 @@ def test_an_asynchronous_summarizer_is_awaited():
         ({"budget": 1_000, "cause": "nope"}, UsageError, "nope"),
         ({"budget": 100, "system": "word " * 500}, BadBudget, "system prompt and tools"),
         ({"budget": 1_000, "usage": {"prompt_tokens": -1}}, UsageError, "usage"),
+        ({"budget": 1_000, "usage": 5}, UsageError, "usage report of type int"),
+        ({"budget": 1_000, "goal": "80%"}, UsageError, "goal is of type str: give a number"),
+        ({"budget": 1_000, "policy": None}, UsageError, "policy is of type NoneType: give a policy's name"),
+        ({"budget": 1_000, "model": ["gpt-4o"]}, UsageError, "model is of type list: give a model's id"),
+        ({"window": 1_000, "max_output": "100"}, BadBudget, "max_output='100'"),
+        ({"window": 1_000, "max_output": -1}, BadBudget, "max_output=-1"),
+        ({"budget": 1_000, "counter": 4}, UsageError, "counter of type int"),
+        ({"budget": 1_000, "plans": PLAN}, UsageError, "plans is of type Plan: give a list"),
+        ({"budget": 1_000, "plans": ["plan:x"]}, UsageError, "holds a value of type str"),
+        ({"budget": 1_000, "outside": print}, UsageError, "a function as summarize="),
     ],
 )
 def test_an_argument_that_cannot_be_is_named_with_its_remedy(arguments, error, words):
@@ -225,6 +266,18 @@ def test_an_entry_that_is_no_message_is_named_by_its_position():
         refold.compact([MESSAGES[1], "hello"], budget=100, format="openai-chat")
 
 
+def test_a_message_of_an_sdk_is_refused_with_the_way_to_its_fields():
+    with pytest.raises(BadMessages, match=r"message 0 is an entry of type Said \(`.model_dump\(exclude_none=True\)`"):
+        refold.compact([Said()], budget=100, format="openai-chat")
+    with pytest.raises(UnknownFormat, match="model_dump"):
+        refold.compact([Said()], budget=100)
+
+
+def test_a_usage_report_of_an_sdk_is_read_as_its_fields_are():
+    plain = refold.check(MESSAGES, window=100_000, usage={"prompt_tokens": 9_000})
+    assert refold.check(MESSAGES, window=100_000, usage=Said()) == plain
+
+
 def test_an_empty_conversation_is_left_alone():
     assert refold.compact([], budget=100, format="openai-chat").messages == []
 
@@ -238,3 +291,34 @@ def test_ids_do_not_depend_on_the_process():
     plan = refold.plan(MESSAGES, budget=HALF)
     assert plan.base.tip == refold.plan(copy.deepcopy(MESSAGES), budget=HALF).base.tip
     assert plan.base.tip.startswith(MessageId("b2:"))
+
+
+def test_a_breach_that_no_repair_mends_is_an_error_and_not_a_result():
+    said = [{"role": "user", "content": [{"text": "a"}]}, {"role": "narrator", "content": [{"text": "b"}]}]
+    with pytest.raises(BrokenConversation, match="two user messages in a row") as caught:
+        refold.repair(said, format="bedrock")
+    assert [breach.at for breach in caught.value.violations] == [(1,)]
+
+
+def test_arguments_with_half_an_emoji_are_as_valid_as_their_json_is():
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "\\ud83d"}'}}
+    said = [
+        {"role": "user", "content": "x"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "x"},
+    ]
+    assert refold.violations(said) == ()
+    assert refold.repair(said).plan.empty
+
+
+def test_a_call_with_two_faults_is_mended_of_both():
+    calls = [
+        {"id": "same", "type": "function", "function": {"name": "read", "arguments": arguments}}
+        for arguments in ('{"path": "a.py"}', '{"path": "b.')
+    ]
+    said = [
+        {"role": "user", "content": "x"},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        *({"role": "tool", "tool_call_id": "same", "content": name} for name in "ab"),
+    ]
+    assert refold.violations(refold.repair(said).messages) == ()

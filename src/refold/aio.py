@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from refold.api import planned, told
-from refold.outside import Outside
-from refold.request import Options, request_for
+from refold.api import answering, planned, requested, told
+from refold.request import Options
 from refold.result import Result, must_recount, proven
 
 if TYPE_CHECKING:
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
     from refold.core.engine import Planning
     from refold.core.events import Observer
     from refold.core.plan import Plan
+    from refold.meter import Meter
+    from refold.outside import Outside
     from refold.request import Request
 
 __all__ = ["acompact", "aplan"]
@@ -25,6 +26,7 @@ async def acompact(
     *,
     summarize: Any = None,
     outside: Outside | None = None,
+    meter: Meter | None = None,
     alternate: bool = False,
     observers: Sequence[Observer] = (),
     **options: Any,
@@ -33,19 +35,24 @@ async def acompact(
 
     Takes the arguments of `refold.compact` and raises what it raises.
     """
-    request = request_for(messages, Options(**options))
+    request = requested(messages, Options(**options), meter)
     with told(request, tuple(observers)) as applied:
-        made = await _drive(request, outside or Outside(summarize=summarize))
+        made = await _drive(request, answering(outside, summarize))
         result = proven(request, made, messages, alternate=alternate)
         applied(made)
     return result
 
 
 async def aplan(
-    messages: Sequence[Any], *, summarize: Any = None, outside: Outside | None = None, **options: Any
+    messages: Sequence[Any],
+    *,
+    summarize: Any = None,
+    outside: Outside | None = None,
+    meter: Meter | None = None,
+    **options: Any,
 ) -> Plan:
     """Do what `refold.plan` does, awaiting the summarizer; takes the same arguments."""
-    return await _drive(request_for(messages, Options(**options)), outside or Outside(summarize=summarize))
+    return await _drive(requested(messages, Options(**options), meter), answering(outside, summarize))
 
 
 async def _drive(request: Request, outside: Outside) -> Plan:

@@ -14,9 +14,10 @@ from refold.core.events import CompactionApplied, CompactionFailed, CompactionSt
 from refold.core.plan import Plan
 from refold.core.policy import Policy, Step
 from refold.core.view import Cause, Violation
+from refold.errors import BrokenConversation, UsageError
 from refold.outside import Outside
 from refold.request import Options, all_checked, counter_for, format_for, request_for
-from refold.result import Check, Result, checked_result, folded, must_recount, proven, view_breakdown
+from refold.result import Check, Result, checked_result, folded, must_recount, named, proven, view_breakdown
 from refold.stages.close_calls import CloseCalls
 from refold.stages.mend import Mend
 
@@ -29,7 +30,8 @@ __all__ = ["apply", "check", "compact", "count", "plan", "repair", "rewind", "vi
 
 
 _PAIRS = CloseCalls(result="[No result was recorded]", call="[Call of {tool} was not recorded]")
-_REPAIR = Policy("repair", (Step(_PAIRS, label="repair"), Step(Mend(), label="mend"), Step(_PAIRS, label="repair")))
+_MEND = Step(Mend(), label="mend")  # twice: a call may have two faults, each mended alone
+_REPAIR = Policy("repair", (Step(_PAIRS, label="repair"), _MEND, _MEND, Step(_PAIRS, label="repair")))
 
 
 def compact(
@@ -97,9 +99,9 @@ def compact(
         usage=usage, cause=cause, force=force, instructions=instructions, max_output=max_output, counter=counter,
         plans=plans,
     )  # fmt: skip
-    request = _request(messages, options, meter)
+    request = requested(messages, options, meter)
     with told(request, tuple(observers)) as applied:
-        made = drive(request, outside or Outside(summarize=summarize))
+        made = drive(request, answering(outside, summarize))
         result = proven(request, made, messages, alternate=alternate)
         applied(made)
     return result
@@ -133,7 +135,7 @@ def plan(
         usage=usage, cause=cause, force=force, instructions=instructions, max_output=max_output, counter=counter,
         plans=plans,
     )  # fmt: skip
-    return drive(_request(messages, options, meter), outside or Outside(summarize=summarize))
+    return drive(requested(messages, options, meter), answering(outside, summarize))
 
 
 def apply(
@@ -217,7 +219,10 @@ def repair(messages: Sequence[Any], *, format: str | None = None, system: Any = 
     """
     options = Options(format=format, policy=_REPAIR, budget=Budget(10**12), counter="policy", force=True)
     request = request_for(messages, options)
-    return proven(request, drive(request, Outside()), messages, system=system)
+    result = proven(request, drive(request, Outside()), messages, system=system)
+    if left := violations(result.messages, format=result.format):
+        raise BrokenConversation(f"{len(left)} rules of {result.format} cannot be mended: {named(left)}", left)
+    return result
 
 
 def count(
@@ -258,6 +263,20 @@ def drive(request: Request, outside: Outside) -> Plan:
     return made
 
 
+def requested(messages: Sequence[Any], options: Options, meter: Meter | None) -> Request:
+    """Return the request of messages, from the meter that has seen them where there is one."""
+    return request_for(messages, options) if meter is None else meter.request(messages, options)
+
+
+def answering(outside: Outside | None, summarize: Any) -> Outside:
+    """Return who answers needs: the one given, or one that only summarizes."""
+    if outside is None:
+        return Outside(summarize=summarize)
+    if not isinstance(outside, Outside):
+        raise UsageError(f"outside is of type {type(outside).__name__}: give an Outside, or a function as summarize=")
+    return outside
+
+
 def planned(request: Request) -> Planning:
     """Return the planning of a request, not yet begun."""
     earlier = [plan.id for plan in request.options.plans]
@@ -290,7 +309,3 @@ def driven(run: Planning, outside: Outside) -> Plan:
     except StopIteration as done:
         made: Plan = done.value
         return made
-
-
-def _request(messages: Sequence[Any], options: Options, meter: Meter | None) -> Request:
-    return request_for(messages, options) if meter is None else meter.request(messages, options)

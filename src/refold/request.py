@@ -26,6 +26,17 @@ if TYPE_CHECKING:
 __all__ = ["Options", "Request", "all_checked", "counter_for", "format_for", "request_for", "usage_for"]
 
 
+# What an argument may be, and what to give; the others are checked where they are read.
+_KINDS: Mapping[str, tuple[Any, str]] = {
+    "format": (str | None, "the name of a format"),
+    "policy": (str | Policy, "a policy's name, a path to a file with one, or a Policy"),
+    "model": (str | None, "a model's id"),
+    "goal": (int | float | Limit | None, "a number of tokens, a share of the input budget up to 1.0, or a limit"),
+    "instructions": (str | None, "a text"),
+    "plans": (list | tuple, "a list of plans"),
+}
+
+
 class Options(Struct, frozen=True, kw_only=True):
     """A caller's arguments as given; `refold.compact` says what each means."""
 
@@ -80,6 +91,7 @@ def request_for(
     Raises:
         UsageError: an argument that cannot be, named with its remedy.
     """
+    _typed(options)
     shape = format_for(messages, options.format)
     said = formats.read(shape, messages) if transcript is None else transcript
     if start is None:
@@ -109,6 +121,15 @@ def request_for(
             "name a larger window or send fewer tools"
         )
     return Request(shape, policy, view, exact, options)
+
+
+def _typed(options: Options) -> None:
+    """Refuse arguments of a type that they cannot have."""
+    for name, (kinds, remedy) in _KINDS.items():
+        if not isinstance(value := getattr(options, name), kinds):
+            raise UsageError(f"{name} is of type {type(value).__name__}: give {remedy}")
+    if options.max_output:  # 0 reserves nothing
+        _whole("max_output", options.max_output)
 
 
 def measured(view: View, policy: Policy, options: Options) -> View:
@@ -156,6 +177,8 @@ def budget_for(policy: Policy, options: Options) -> Budget:
 def counter_for(counter: Counter | str, model: str | None) -> Counter:
     """Return the counter given, or the model's exact one by the name "exact"."""
     if not isinstance(counter, str):
+        if not callable(getattr(counter, "message", None)):
+            raise UsageError(f'a counter of type {type(counter).__name__} cannot count: say "exact" or "policy"')
         return counter
     if counter != "exact":
         raise UsageError(f'no counter is called "{counter}"; say "exact" or "policy", or pass a counter')
@@ -169,9 +192,12 @@ def all_checked(plans: Sequence[Plan], transcript: Transcript) -> tuple[Plan, ..
 
     Raises:
         StalePlan: one of them may not.
+        UsageError: one of them is no plan.
     """
     inserted: set[MessageId] = set()
     for plan in plans:
+        if not isinstance(plan, Plan):
+            raise UsageError(f"plans holds a value of type {type(plan).__name__}: give plans, as in result.plans")
         checked(plan, transcript, inserted)
         inserted.update(edit.message.id for edit in plan.edits if isinstance(edit, Insert))
     return tuple(plans)

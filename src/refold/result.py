@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from refold.core.messages import Part
     from refold.core.transcript import Transcript
-    from refold.core.view import View
+    from refold.core.view import View, Violation
     from refold.formats import Format
     from refold.request import Request
 
-__all__ = ["Check", "Result", "checked_result", "folded", "must_recount", "proven", "view_breakdown"]
+__all__ = ["Check", "Result", "checked_result", "folded", "must_recount", "named", "proven", "view_breakdown"]
 
 _EMPTY = Message(MessageId("empty"), "user")
 
@@ -33,8 +33,8 @@ _EMPTY = Message(MessageId("empty"), "user")
 class Result(Struct, frozen=True):
     """A compacted conversation: native messages and system prompt, the plan that made them, and its sizes.
 
-    `originals` are the messages it was made from and `plans` all plans in force, oldest first: together they are
-    everything `rewind` needs.
+    `originals` are the messages it was made from and `plans` all plans in force, oldest first, without one that changes
+    nothing: together they are everything `rewind` needs.
     """
 
     messages: list[Any]
@@ -99,7 +99,8 @@ def checked_result(
             id(message.native): message for message in view if message.native is not None and not message.patches
         }
         _refuse_fresh_breaches(shape, transcript, [untouched.get(id(native)) or _read(shape, native) for native in out])
-    return Result(out, system, newest, newest.sizes, list(messages), plans, shape.name)
+    in_force = plans[:-1] if newest.empty else plans
+    return Result(out, system, newest, newest.sizes, list(messages), in_force, shape.name)
 
 
 def folded(transcript: Transcript, plans: Sequence[Plan]) -> tuple[Message, ...]:
@@ -160,5 +161,9 @@ def _refuse_fresh_breaches(shape: Format, transcript: Transcript, written: list[
     known = {(breach.rule, breach.message) for breach in formats.broken(shape, transcript.messages)}
     fresh = tuple(breach for breach in broken if (breach.rule, breach.message) not in known)
     if fresh:
-        named = "; ".join(f"{breach.rule}: {breach.message}" for breach in fresh[:3])
-        raise BrokenConversation(f"{len(fresh)} rules of {shape.name} would not hold: {named}", fresh)
+        raise BrokenConversation(f"{len(fresh)} rules of {shape.name} would not hold: {named(fresh)}", fresh)
+
+
+def named(breaches: Sequence[Violation]) -> str:
+    """Return the first three breaches in words."""
+    return "; ".join(f"{breach.rule}: {breach.message}" for breach in breaches[:3])

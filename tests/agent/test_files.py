@@ -88,3 +88,11 @@ def test_files_that_go_with_a_request_leave_room_for_the_conversation(tmp_path, 
     assert text.startswith(f'<file path="{tmp_path / "log.txt"}">\nline of a log\n')
     assert len(text) <= 19_000 * share * 4 + len(str(tmp_path)) + 60
     assert len(text) > 19_000 * share * 2
+
+
+def test_what_can_be_no_path_is_no_file_of_the_folder(tmp_path):
+    files = Files(tmp_path)
+    files.note(ToolCall("c1", "read_file", '{"path": "a\\u0000b"}'))
+    assert files.changed() == ()
+    with pytest.raises(UsageError, match="is no file"):
+        files.restore(ReadFile("a\0b", 100))

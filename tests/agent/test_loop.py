@@ -1,10 +1,12 @@
 """The loop: tools in order, one place to compact, refusals answered, and a valid conversation whatever happens."""
 
 import pytest
+from msgspec.structs import replace
 
 import refold
 from refold.agent import Agent, Tool, tool
 from refold.agent.cards import DoneCard, FailedCard, StartedCard
+from refold.agent.conversation import open_calls
 from refold.agent.decisions import Decision
 from refold.agent.events import ToolFinished, ToolStarted, TurnEnded, UsageReported
 from refold.agent.loop import INTERRUPTED, SKIPPED, UNANSWERED
@@ -38,6 +40,50 @@ def test_text_is_streamed_to_the_function_that_was_given():
     pieces = []
     Watched(["Hello."], on_text=pieces.append).agent.run("Hi")
     assert "".join(pieces) == "Hello."
+
+
+@pytest.mark.parametrize("said", ["", " \n"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_empty_answer_ends_the_turn_and_the_conversation_goes_on(format, said):
+    run = Watched([calls("a"), Answer(said), "Fine."], format=format)
+    assert run.agent.run("go") == said
+    assert run.agent.run("Still there?") == "Fine."
+    assert not refold.violations(run.agent.said, format=format)
+
+
+class Odd(ScriptedClient):
+    def complete(self, messages, **named):
+        reply = super().complete(messages, **named)
+        for call in reply.message.get("tool_calls") or ():
+            call["id"] = "same"
+            if "cut" in call["function"]["arguments"]:
+                call["function"]["arguments"] = '{"text": "cut'
+        return replace(reply, calls=open_calls(self.format, reply.message))
+
+
+def test_two_calls_of_one_id_and_arguments_that_were_cut_off_leave_a_valid_conversation():
+    client = Odd([calls("a", "cut", "b"), "Done."])
+    agent = Agent(client, tools=[echo], budget=Budget(100_000, 4_000))
+    assert agent.run("go") == "Done."
+    first, second, third = results(agent.said)
+    assert (first, third) == ("a", "b")
+    assert second.startswith("The arguments do not fit echo")
+    assert not refold.violations(agent.said)
+
+
+def test_a_turn_in_which_nothing_is_said_is_refused_and_changes_nothing():
+    run = Watched(["Fine."])
+    with pytest.raises(UsageError, match="nothing is said"):
+        run.agent.run(" ")
+    assert (run.agent.said, run.events) == ([], [])
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_file_can_be_all_that_is_said(format, tmp_path):
+    (tmp_path / "a.txt").write_text("words")
+    run = Watched(["Fine."], format=format)
+    assert run.agent.run("", [tmp_path / "a.txt"]) == "Fine."
+    assert not refold.violations(run.agent.said, format=format)
 
 
 @pytest.mark.parametrize("format", FORMATS)

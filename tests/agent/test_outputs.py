@@ -29,6 +29,21 @@ def test_without_a_folder_what_would_be_archived_is_cut():
     assert len(limit("x" * 40_000)) <= 4_000
 
 
+@pytest.mark.parametrize("how", ["cut", "archive"])
+def test_where_the_folder_cannot_be_written_an_output_is_cut_and_not_lost(tmp_path, how):
+    taken = tmp_path / "taken"
+    taken.write_text("a file where the folder should be")
+    limits = {"max_tokens": 1_000, "max_bytes": 1_000}
+    assert OutputLimit(how, FOUR, taken, **limits)("x" * 40_000) == OutputLimit(how, FOUR, **limits)("x" * 40_000)
+
+
+def test_an_archive_that_others_could_read_is_closed_to_them(tmp_path):
+    path = Path(saving(tmp_path)("x"))
+    path.chmod(0o644)
+    saving(tmp_path)("x")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
 def test_the_transcript_gets_what_the_model_gets(tmp_path):
     run = Watched([calls("word " * 40_000), "Done."], folder=tmp_path, policy="claude-code")
     run.agent.run("go")

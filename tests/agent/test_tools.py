@@ -73,6 +73,24 @@ def test_what_a_function_returns_becomes_text():
     assert done("{}", given=Tool("t", "", {}, lambda: Outcome("no", True))) == Outcome("no", True)
 
 
+def test_what_cannot_become_text_is_an_error_that_the_model_is_told():
+    outcome = done("{}", given=Tool("t", "", {}, object))
+    assert outcome == Outcome("TypeError: Encoding objects of type object is unsupported", True)
+
+
+def test_half_an_emoji_in_arguments_or_in_what_is_returned_stops_no_call():
+    plain = Tool("plain", "", {"type": "object"}, lambda **given: {**given, "out\ud83d": ["x\ud83d"]})
+    expected = '{"a":"\ufffd","out\ufffd":["x\ufffd"]}'
+    assert done('{"a": "\ud83d"}', given=plain).text == expected
+    assert done('{"a": "\\ud83d"}', given=plain).text == expected
+
+
+def test_arguments_nested_too_deeply_are_an_error_that_the_model_is_told():
+    outcome = done("[" * 100_000, given=Tool("t", "", {}, print))
+    assert outcome.is_error
+    assert "do not fit t" in outcome.text
+
+
 def test_definitions_have_the_shape_of_each_provider():
     assert definitions([find], "anthropic")[0]["input_schema"]["required"] == ["pattern"]
     assert definitions([find], "openai-chat")[0]["function"]["parameters"]["required"] == ["pattern"]
@@ -89,6 +107,13 @@ def test_a_function_that_no_schema_can_describe_is_refused():
 
         @tool
         def many(*x: str): ...
+
+
+def test_a_coroutine_function_is_refused_before_it_is_never_awaited():
+    with pytest.raises(UsageError, match="later is a coroutine function"):
+
+        @tool
+        async def later(x: str) -> str: ...
 
 
 def test_a_tool_can_be_given_another_name():

@@ -52,6 +52,14 @@ def test_an_entry_that_is_no_message_is_named_with_its_position(entry, seen):
         formats.read(formats.find("openai-chat"), [{"role": "user", "content": "hi"}, entry])
 
 
+@pytest.mark.parametrize("format", formats.names())
+def test_a_message_nested_beyond_what_json_can_say_is_named_with_its_position(format):
+    deep = {}
+    deep["inner"] = deep
+    with pytest.raises(BadMessages, match="message 1 is nested too deeply"):
+        formats.read(formats.find(format), [{"role": "user", "content": "x"}, {"role": "user", "content": deep}])
+
+
 def test_a_body_without_messages_is_refused():
     with pytest.raises(BadMessages, match="contents"):
         formats.open_body(formats.find("gemini"), {"messages": []})
@@ -76,6 +84,20 @@ def test_a_body_is_closed_with_other_messages_and_everything_else_the_same_objec
     assert closed["messages"] == body["messages"][2:]
     assert closed["system"] == "Other."
     assert all(closed[key] is body[key] for key in body if key not in ("messages", "system"))
+
+
+def test_arguments_of_a_class_of_strings_are_read_as_plain_text():
+    class Streamed(str):
+        __slots__ = ()
+
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": Streamed('{"path": "a.py"}')}}
+    said = [
+        {"role": "user", "content": "x"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "x"},
+    ]
+    shape = formats.find("openai-chat")
+    assert not formats.broken(shape, formats.read(shape, said).messages)
 
 
 def test_openai_chat_reads_calls_pictures_and_who_speaks():

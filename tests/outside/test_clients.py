@@ -116,6 +116,31 @@ def test_timeout_and_pool_are_set_and_the_sdk_does_not_retry(wire, make):
     assert (pool._max_connections, pool._max_keepalive_connections) == (CONNECTIONS, KEPT_ALIVE) == (10, 5)
 
 
+def test_arguments_that_a_server_sends_as_an_object_are_read_as_json(server, openai):
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": {"path": "a.py"}}}
+    server.says(chat({"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls"))
+    assert openai.complete(ASK).calls == (ToolCall("c1", "read", '{"path":"a.py"}'),)
+
+
+def test_a_failure_of_the_function_that_gets_the_text_is_not_tried_again(server, openai):
+    def broken(text):
+        raise BrokenPipeError("nobody reads any more")
+
+    server.streams(piece({"content": "Hi"}), piece({}, "stop")).streams(piece({"content": "Hi"}), piece({}, "stop"))
+    with pytest.raises(BrokenPipeError):
+        retrying(openai.complete, waits=(0.0,), sleep=lambda seconds: None)(ASK, on_text=broken)
+    assert len(server.requests) == 1
+
+
+def test_half_an_emoji_in_a_request_is_sent_as_a_replacement_sign(server, openai, anthropic):
+    half = [{"role": "user", "content": "cut \ud83d"}]
+    server.says(chat({"role": "assistant", "content": "Yes"})).says(claude({"type": "text", "text": "Yes"}))
+    for model in (openai, anthropic):
+        assert model.complete(half, system="too \ud83d", max_tokens=9).text == "Yes"
+    assert [sent["messages"][-1]["content"] for _, sent in server.requests] == ["cut \ufffd"] * 2
+    assert half == [{"role": "user", "content": "cut \ud83d"}]
+
+
 def test_a_chat_answer_comes_back_as_the_provider_gave_it(server, openai):
     message = {"role": "assistant", "content": None, "reasoning_content": "hm", "tool_calls": [CALL], "refusal": None}
     server.says(chat(message, "tool_calls"))

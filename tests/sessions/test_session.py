@@ -155,6 +155,14 @@ def test_odd_text_survives_a_reload(store, text):
     assert again.ids == opened.ids
 
 
+@pytest.mark.parametrize("content", [({"type": "text", "text": "hi"},), [{"type": "x", "at": {1: 2}}]])
+def test_what_json_has_no_word_for_is_the_same_here_as_after_a_reload(store, content):
+    opened = session(store)
+    opened.append([{"role": "user", "content": content}])
+    assert opened.view() == session(store, opened.id).view()
+    assert opened.check().tokens == session(store, opened.id).check().tokens
+
+
 @pytest.mark.parametrize(
     "message", [{"role": "user", "content": object()}, {"role": "user", "content": {1, 2}}, "no json", b"\xff", 7]
 )
@@ -164,6 +172,14 @@ def test_what_cannot_be_kept_is_refused_and_named_and_nothing_is_kept(store, mes
     with pytest.raises(BadMessages, match=r"message [12]"):
         opened.append([user("fine"), message])
     assert len(session(store, opened.id).messages) == 1
+
+
+def test_a_message_of_an_sdk_is_refused_with_the_way_to_its_fields(store):
+    class Said:
+        def model_dump(self): ...
+
+    with pytest.raises(BadMessages, match=r"message 0 cannot be kept as JSON.*give its .model_dump"):
+        Session(store).append([Said()])
 
 
 def test_one_message_instead_of_a_list_is_refused(store):

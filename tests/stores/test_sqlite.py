@@ -3,7 +3,7 @@ import stat
 
 import pytest
 
-from refold.sessions import SQLStore, open_store
+from refold.sessions import Session, SQLStore, open_store
 from refold.sessions.databases import SQLite
 from tests.stores.contract import Contract
 from tests.stores.messages import chained
@@ -35,6 +35,26 @@ def test_a_file_that_others_could_read_is_closed_to_them(tmp_path):
     path.chmod(0o644)
     open_store(path).close()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_of_a_deleted_session_no_file_holds_a_word_nor_its_summary(tmp_path):
+    with open_store(tmp_path / "sessions.db") as store:
+        kept, gone = (Session(store, format="openai-chat", policy="opal", window=3_000, max_output=100) for _ in "ab")
+        kept.append([{"role": "user", "content": "ordinary"}])
+        for number in range(12):
+            gone.append([{"role": "user", "content": f"confidential{number} " + "word " * 300}])
+            gone.append([{"role": "assistant", "content": "Noted."}])
+        assert gone.compact(force=True, summarize=lambda need: "undisclosed summary " * 9).compacted
+        assert b"undisclosed" in _written(tmp_path)
+        store.delete(gone.id)
+        left = _written(tmp_path)
+        assert b"ordinary" in left
+        assert b"confidential" not in left
+        assert b"undisclosed" not in left
+
+
+def _written(folder):
+    return b"".join(path.read_bytes() for path in folder.iterdir())
 
 
 def test_the_mask_of_the_process_does_not_matter(tmp_path):

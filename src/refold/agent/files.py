@@ -66,7 +66,10 @@ class Files:
         return cut_to_tokens(text, need.max_tokens, self._counter)[0]
 
     def _inside(self, path: str) -> Path | None:
-        place = (self._root / path).resolve()
+        try:
+            place = (self._root / path).resolve()
+        except (OSError, RuntimeError, ValueError):  # no path at all: a NUL in it, links in a circle
+            return None
         return place if place.is_relative_to(self._root) else None
 
 

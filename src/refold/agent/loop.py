@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from refold.agent.compacting import Asked, Compactor
-from refold.agent.conversation import answers, open_calls, says
+from refold.agent.conversation import answers, kept, open_calls, says
 from refold.agent.events import (
     AgentEvent,
     AgentObserver,
@@ -185,11 +185,14 @@ class Agent:
         `attach` are files that go with it, all together within 60 % of what the window has left (N15).
 
         Raises:
+            UsageError: nothing is said and nothing goes with it.
             RefoldError: the conversation cannot be made to fit.
             Exception: the provider's own error, where no retry helps. The conversation stays valid and can go on.
         """
         if self._heartbeat is not None and self._heartbeat.asked(text):
             return self._heartbeat.answer(self._client, text)
+        if not text.strip() and not attach:
+            raise UsageError("nothing is said: give a text, or a file to go with it")
         self._begin(text, attach)
         ending: Ending = "failed"
         try:
@@ -253,9 +256,10 @@ class Agent:
             reply = self._again(self.session.view())
         except Exception as error:
             reply = self._recovered(error)
-        self._say(reply.message)
+        natives, calls = kept(self._client.format, reply)
+        self._say(*natives)
         self._report(reply, self._clock() - start)
-        return reply
+        return replace(reply, calls=calls)
 
     def _recovered(self, error: Exception) -> Reply:
         """Answer a refusal: make the request smaller and call once more, which is no step of its own (W04, O12)."""
@@ -329,7 +333,7 @@ class Agent:
         self._called += 1
         if self._files is not None:
             self._files.note(call, is_error=outcome.is_error)
-        shown = self._limit(outcome.text) or NOTHING
+        shown = self._limit(outcome.text) if outcome.text.strip() else NOTHING
         self._tell(
             ToolFinished(call.name, call.call_id, outcome.text, len(shown), outcome.is_error, self._clock() - start)
         )

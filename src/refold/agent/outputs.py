@@ -37,8 +37,15 @@ class OutputLimit(Struct, frozen=True):
     max_lines: int = MAX_LINES
 
     def __call__(self, text: str) -> str:
-        """Return what the model gets of an output."""
-        save = saving(self.folder) if self.folder is not None else None
+        """Return what the model gets of an output; where its folder cannot be written, as if there were none."""
+        if self.folder is None:
+            return self._small(text, None)
+        try:
+            return self._small(text, saving(self.folder))
+        except OSError:  # the tool has done its work: what it said is not lost for a full disk
+            return self._small(text, None)
+
+    def _small(self, text: str, save: Callable[[str], str] | None) -> str:
         match self.how:
             case "as it is":
                 return text

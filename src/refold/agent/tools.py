@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, get_type_hints, overload
 import msgspec
 from msgspec import Struct
 
+from refold.core.halves import whole, whole_escapes, whole_values
 from refold.core.messages import ToolCall
 from refold.errors import UsageError
 
@@ -50,7 +51,7 @@ def tool(
     `Annotated[str, msgspec.Meta(description="…")]` says what one argument means.
 
     Raises:
-        UsageError: an argument without a type, or one that has no JSON schema.
+        UsageError: an argument without a type, one that has no JSON schema, or a coroutine function.
     """
     if function is None:
         return lambda given: _tool(given, name, description)
@@ -91,17 +92,19 @@ def perform(tools: Mapping[str, Tool], call: ToolCall) -> Outcome:
         return Outcome(f"No tool is called {call.name!r}; there are {', '.join(sorted(tools)) or 'none'}.", True)
     try:
         arguments = _arguments(wanted, call.arguments)
-    except (msgspec.MsgspecError, UsageError) as error:
+    except (msgspec.MsgspecError, UsageError, RecursionError) as error:
         return Outcome(f"The arguments do not fit {call.name}: {error}", True)
     try:
         given = wanted.function(**arguments)
+        return given if isinstance(given, Outcome) else Outcome(_text(given))
     except Exception as error:  # the model is told, and may try something else
         return Outcome(f"{type(error).__name__}: {error}", True)
-    return given if isinstance(given, Outcome) else Outcome(_text(given))
 
 
 def _tool(function: Function, name: str | None, description: str | None) -> Tool:
     called = name or function.__name__
+    if inspect.iscoroutinefunction(function):
+        raise UsageError(f"{called} is a coroutine function: give a plain one that calls it by asyncio.run")
     accepts = _accepted(function, called)
     try:
         ((schema,), _) = msgspec.json.schema_components([accepts], ref_template="#/$defs/{name}")
@@ -139,7 +142,7 @@ def _default(value: Any) -> Any:
 
 
 def _arguments(wanted: Tool, text: str) -> Mapping[str, Any]:
-    source = text.strip() or "{}"  # some models send nothing where there is nothing to say
+    source = whole_escapes(whole(text.strip())) or "{}"  # some models send nothing where there is nothing to say
     if wanted.accepts is None:
         found = msgspec.json.decode(source)
         if not isinstance(found, dict):
@@ -152,4 +155,4 @@ def _arguments(wanted: Tool, text: str) -> Mapping[str, Any]:
 def _text(given: Any) -> str:
     if given is None:
         return ""
-    return given if isinstance(given, str) else msgspec.json.encode(given).decode()
+    return given if isinstance(given, str) else msgspec.json.encode(whole_values(given)).decode()

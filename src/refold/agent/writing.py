@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -32,5 +33,7 @@ def append_owned(path: Path, text: str) -> Path:
 def _written(path: Path, text: str, how: int) -> Path:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | how, FILE)
     with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
+        if stat.S_IMODE(os.fstat(handle).st_mode) & 0o077:  # it was there, and others could read it
+            os.fchmod(handle, FILE)
         file.write(text)
     return path

@@ -6,13 +6,14 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from refold.core.halves import whole
 from refold.counting.memo import remembered
 from refold.errors import UnknownModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["mended", "slices", "tokens"]
+__all__ = ["slices", "tokens"]
 
 SLICE = 32_768  # characters; at most 128 KB, a few milliseconds in the tokenizer, which holds the interpreter's lock
 LOOK_BACK = 1_024  # how far before the end of a slice a good cut is looked for
@@ -43,11 +44,6 @@ def slices(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def mended(text: str) -> str:
-    """Return the text with halves of surrogate pairs joined, and lone ones replaced by U+FFFD."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
 def _count(encoding: str, text: str) -> int:
     return remembered(encoding, text, _counting(encoding)) if text else 0
 
@@ -70,7 +66,7 @@ def _counting(encoding: str) -> Callable[[str], int]:
         try:
             return counted(text)
         except UnicodeEncodeError:
-            return counted(mended(text))
+            return counted(whole(text))
 
     return count
 

@@ -8,7 +8,7 @@ from refold.core.messages import File, Image, Part, Path, Reasoning, Text, ToolC
 from refold.core.pixels import pixels_of_base64
 from refold.core.view import Traits
 from refold.formats.blocks import Blocks
-from refold.formats.lens import Body, arguments_of, arguments_text, get, opaque, string, words
+from refold.formats.lens import Body, arguments_of, arguments_text, get, opaque, string, text_block, words
 from refold.rules.content import Filled
 from refold.rules.ids import UniqueIds
 from refold.rules.opening import Opening
@@ -67,12 +67,7 @@ class Anthropic(Blocks):
 
     def text_block(self, text: str, old: Any) -> Any:
         """Return words as a block, in place of an old one."""
-        if isinstance(old, dict):
-            if old.get("type") == "text":
-                return {**old, "text": text}
-            if "cache_control" in old:
-                return {"type": "text", "text": text, "cache_control": old["cache_control"]}
-        return {"type": "text", "text": text}
+        return text_block(text, old)
 
     def call(self, call: ToolCall, old: Any) -> Any:
         """Return a call as a block, in place of an old one."""

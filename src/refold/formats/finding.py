@@ -8,6 +8,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Protocol
 
+from refold.core.halves import whole_message
 from refold.core.messages import Message
 from refold.core.notes import recovered
 from refold.core.transcript import Transcript, chain
@@ -104,21 +105,25 @@ def detect(messages: Sequence[Any]) -> Format:
 def read(format: Format, natives: Sequence[Any], known: Transcript = Transcript()) -> Transcript:  # noqa: B008 # a value
     """Return the transcript of a whole list; `known` is what its first messages were read into before.
 
-    A message that an earlier compaction made and the client sends back is known again by its opening.
+    A message that an earlier compaction made and the client sends back is known again by its opening. Half a surrogate
+    pair, which no request can carry in UTF-8, is read as U+FFFD; the native object keeps it.
 
     Raises:
-        BadMessages: an entry is not a dict, or has neither role nor type nor parts; its position is named.
+        BadMessages: an entry is not a dict, has neither role nor type nor parts, or is nested too deeply for JSON; its
+            position is named.
     """
     messages = list(known.messages)
-    parent, identity, read_one = known.tip, format.identity, format.read
+    parent, read_one = known.tip, format.read
     for place in range(len(messages), len(natives)):
         native = natives[place]
         if not isinstance(native, dict) or not ("role" in native or "type" in native or "parts" in native):
             raise BadMessages(
                 f"message {place} is {_seen(native)}, which {format.name} does not have: pass messages as they are sent"
             )
-        parent = chain(parent, identity(native))
-        messages.append(recovered(read_one(native, parent)))
+        said = _identity(format, native, place)
+        parent = chain(parent, said)
+        message = read_one(native, parent)
+        messages.append(recovered(whole_message(message) if b"\\ud" in said or b"\\uD" in said else message))
     return Transcript(tuple(messages))
 
 
@@ -126,6 +131,15 @@ def broken(format: Format, messages: Sequence[Message]) -> tuple[Violation, ...]
     """Return every breach of the format's rules, by position."""
     found = [breach for rule in format.rules for breach in rule.broken(messages)]
     return tuple(sorted(found, key=lambda breach: breach.at))
+
+
+def _identity(format: Format, native: Any, place: int) -> bytes:
+    try:
+        return format.identity(native)
+    except RecursionError:
+        raise BadMessages(
+            f"message {place} is nested too deeply for JSON, or holds itself: pass messages as they are sent"
+        ) from None
 
 
 def _cached(messages: Sequence[Any]) -> bool:
@@ -141,4 +155,5 @@ def _cached(messages: Sequence[Any]) -> bool:
 def _seen(native: Any) -> str:
     if isinstance(native, dict):
         return f"an entry with the keys {', '.join(map(str, native))}" if native else "an entry without keys"
-    return f"an entry of type {type(native).__name__}"
+    how = " (`.model_dump(exclude_none=True)` makes it one of the provider's)" if hasattr(native, "model_dump") else ""
+    return f"an entry of type {type(native).__name__}{how}"

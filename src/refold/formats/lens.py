@@ -34,6 +34,7 @@ __all__ = [
     "same",
     "string",
     "tagged",
+    "text_block",
     "words",
 ]
 
@@ -191,8 +192,8 @@ def json_text(value: Native) -> str:
 
 
 def arguments_text(value: Native) -> str:
-    """Return the arguments of a call as text: JSON of an object, text as it is."""
-    return value if isinstance(value, str) else json_text(value)
+    """Return the arguments of a call as text: JSON of an object, text as it is, plain where it is a subclass's."""
+    return str.__str__(value) if isinstance(value, str) else json_text(value)  # decoders refuse subclasses
 
 
 def arguments_of(text: str) -> dict[str, Any]:
@@ -248,3 +249,13 @@ def role_of(role: Role, parts: Sequence[Part]) -> Role:
 def same(part: Content, old: Part | None) -> bool:
     """Tell whether content is what its native block already says, so that the block can stay."""
     return old is not None and replace(part, at=()) == replace(old, at=())
+
+
+def text_block(text: str, old: Native) -> dict[str, Any]:
+    """Return words as a block of OpenAI's chat or Anthropic's, in place of an old one, whose cache mark stays."""
+    if isinstance(old, dict):
+        if old.get("type") == "text":
+            return {**old, "text": text}
+        if "cache_control" in old:
+            return {"type": "text", "text": text, "cache_control": old["cache_control"]}
+    return {"type": "text", "text": text}

@@ -18,7 +18,7 @@ from refold.core.messages import (
 )
 from refold.core.pixels import pixels_of_base64
 from refold.core.view import Traits
-from refold.formats.lens import EMPTY, Body, Lens, arguments_text, get, opaque, same, string, words
+from refold.formats.lens import EMPTY, Body, Lens, arguments_text, get, opaque, same, string, text_block, words
 from refold.rules.arguments import JsonArguments
 from refold.rules.content import Filled
 from refold.rules.ids import UniqueIds
@@ -96,7 +96,7 @@ class OpenAIChat(Lens):
             case Text(text=text) | Reasoning(text=text) if isinstance(old, str) or at == _CONTENT or len(at) == 1:
                 return text if isinstance(part, Text) or isinstance(old, str) else old
             case Text(text=text):
-                return _text_block(text, old)
+                return text_block(text, old)
             case ToolCall():
                 return _function(part, old) if at == ("function_call",) else _call(part, old)
             case ToolResult(call_id=call_id):
@@ -106,7 +106,7 @@ class OpenAIChat(Lens):
             case _ if old is not None:
                 return old
             case _:
-                return _text_block(words((part,)), None)
+                return text_block(words((part,)), None)
 
     def invent(self, message: Message) -> Any:
         """Return a native object for a message that has none."""
@@ -236,15 +236,6 @@ def _calls(native: dict[str, Any]) -> list[Part]:
     return parts
 
 
-def _text_block(text: str, old: Any) -> dict[str, Any]:
-    if isinstance(old, dict):
-        if old.get("type") == "text":
-            return {**old, "text": text}
-        if "cache_control" in old:
-            return {"type": "text", "text": text, "cache_control": old["cache_control"]}
-    return {"type": "text", "text": text}
-
-
 def _call(call: ToolCall, old: Any) -> dict[str, Any]:
     base = old if isinstance(old, dict) else {}
     if call.kind == "custom":
@@ -271,9 +262,9 @@ def _result(result: ToolResult, old: dict[str, Any]) -> Any:
         if block is not None and same(part, _block(block, part.at)):
             kept.append(block)
         elif isinstance(part, Text):
-            kept.append(_text_block(part.text, block))
+            kept.append(text_block(part.text, block))
         elif text := words((part,)):
-            kept.append(_text_block(text, None))
+            kept.append(text_block(text, None))
     return kept or EMPTY
 
 

@@ -41,14 +41,23 @@ class Reported(Struct, frozen=True):
         return Usage(self.prompt, self.completion, self.cached_read, covers)
 
 
-def reported(usage: Mapping[str, object], provider: str | None = None) -> Reported:
+def reported(usage: object, provider: str | None = None) -> Reported:
     """Return a report of OpenAI (chat, Responses), Anthropic, Gemini, Bedrock or LiteLLM in one shape.
 
     OpenAI and Gemini contain cached tokens in the prompt figure, Anthropic and Bedrock leave them out; that is told
     from the names of the fields. `usage`, `usageMetadata` and `token_usage` wrappers are opened. Where a client
     summed several calls and gives the size of one beside it (`aggregated_calls`, `total_tokens`), that one is meant.
-    Raises UsageError for a figure that is negative or no number, and for a report without any.
+    `usage` is a mapping, or an SDK's value with a `model_dump`.
+
+    Raises:
+        UsageError: a figure that is negative or no number, or a report without any.
     """
+    if not isinstance(usage, MAPPING):
+        usage = usage.model_dump() if hasattr(usage, "model_dump") else usage
+        if not isinstance(usage, MAPPING):
+            raise UsageError(
+                f"a usage report of type {type(usage).__name__} cannot be read: pass the provider's mapping"
+            )
     for wrapper in ("usage", "usageMetadata", "usage_metadata", "token_usage"):
         inner = usage.get(wrapper)
         if isinstance(inner, MAPPING):

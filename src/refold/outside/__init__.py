@@ -6,7 +6,9 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from refold.core.halves import whole
 from refold.core.needs import Answer, Archive, CountExactly, Given, Need, ReadFile, Refused, Summarize
 from refold.outside.splitting import asking
 
@@ -104,19 +106,21 @@ def _refusal(error: Exception) -> Refused:
 
 def _answer(need: Need, given: Any) -> Answer:
     match need, given:
-        case _, Refused() | Given():
-            answer: Answer = given
-            return answer
+        case _, Refused():
+            refused: Answer = given
+            return refused
+        case _, Given(text=text):
+            return replace(given, text=whole(text))
         case CountExactly(), int():
             return Given(count=given)
         case Archive(), str():
             return Given(place=given)
         case ((Summarize() | ReadFile()), str()) if given.strip():
-            return Given(text=given)
+            return Given(text=whole(given))
         case Summarize(), str() | None:
             return Refused("the answer was empty", "empty")
         case ReadFile(), str():
-            return Given(text=given)
+            return Given(text=whole(given))
         case _:
             return Refused(f"the answer was of type {type(given).__name__}, which is not what was asked for")
 

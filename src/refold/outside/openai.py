@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from refold.core.messages import ToolCall
+from refold.formats.lens import arguments_text
 from refold.outside.clients import BadReply, Reply
 from refold.outside.sdk import plain
 
@@ -155,7 +156,7 @@ def _reply(message: dict[str, Any], usage: dict[str, Any], stop: str | None) -> 
 def _call(call: Mapping[str, Any]) -> ToolCall:
     kind = call.get("type", "function")
     inner: Mapping[str, Any] = call.get(kind) or {}
-    arguments = inner.get("arguments", inner.get("input", ""))
+    arguments = arguments_text(inner.get("arguments", inner.get("input", "")))  # some servers send an object
     return ToolCall(call.get("id", ""), inner.get("name", ""), arguments, kind)
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
+from refold.core.halves import whole_values
 from refold.errors import UsageError
 from refold.limits.usage import reported
 from refold.outside.clients import BadReply
@@ -125,20 +129,21 @@ class SDKClient(_Known):
         on_text: OnText | None = None,
     ) -> Reply:
         """Ask for the next message; with `on_text` it is streamed, and the function gets each piece of text."""
-        body = self._speech.body(messages, system, tools, max_tokens)
+        body = self._speech.body(*_sendable(messages, system, tools), max_tokens)
         if on_text is None:
             return self._speech.read(self._speech.create(self.sdk, body))
         pieces = self._speech.pieces()
         with self._speech.stream(self.sdk, body) as stream:
             for event in stream:
                 if text := pieces.take(event):
-                    on_text(text)
+                    with _of_the_caller():
+                        on_text(text)
             return pieces.reply(stream)
 
     def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
         """Return the input tokens by the counting endpoint; where there is none, by a call of 16 tokens (V08)."""
         try:
-            counted = self._speech.count(self.sdk, messages, system, tools)
+            counted = self._speech.count(self.sdk, *_sendable(messages, system, tools))
         except self._absent:
             counted = None
         if counted is not None:
@@ -163,21 +168,24 @@ class AsyncSDKClient(_Known):
         on_text: OnText | None = None,
     ) -> Reply:
         """Ask for the next message; with `on_text`, a coroutine function perhaps, it is streamed."""
-        body = self._speech.body(messages, system, tools, max_tokens)
+        body = self._speech.body(*_sendable(messages, system, tools), max_tokens)
         if on_text is None:
             return self._speech.read(await self._speech.create(self.sdk, body))
         pieces = self._speech.pieces()
         opened = self._speech.stream(self.sdk, body)
         async with await opened if inspect.isawaitable(opened) else opened as stream:
             async for event in stream:
-                if (text := pieces.take(event)) and inspect.isawaitable(told := on_text(text)):
-                    await told
+                if text := pieces.take(event):
+                    with _of_the_caller():
+                        told = on_text(text)
+                        if inspect.isawaitable(told):
+                            await told
             return pieces.reply(stream)
 
     async def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
         """Return the input tokens by the counting endpoint; where there is none, by a call of 16 tokens (V08)."""
         try:
-            asked = self._speech.count(self.sdk, messages, system, tools)
+            asked = self._speech.count(self.sdk, *_sendable(messages, system, tools))
             counted = None if asked is None else await asked
         except self._absent:
             counted = None
@@ -196,6 +204,30 @@ def plain(value: Any) -> dict[str, Any]:
         return {}
     fields: dict[str, Any] = value.model_dump(mode="json", exclude_unset=True, exclude_none=True, warnings=False)
     return fields
+
+
+@contextmanager
+def _of_the_caller() -> Iterator[None]:
+    """Mark what the caller's own function raises: to ask the model again would not mend it."""
+    try:
+        yield
+    except Exception as error:
+        error.is_retryable = False  # type: ignore[attr-defined] # one of `retrying`'s flags
+        raise
+
+
+def _sendable(
+    messages: Sequence[Any], system: Any, tools: Sequence[Any] | None
+) -> tuple[Sequence[Any], Any, Sequence[Any] | None]:
+    """Return the parts of a request as UTF-8 can carry them: the very same, where no half of a surrogate pair is in."""
+    parts = (messages, system, tools)
+    try:
+        msgspec.json.encode(parts, enc_hook=repr)
+    except UnicodeEncodeError:
+        return whole_values(messages), whole_values(system), whole_values(tools)
+    except (ValueError, OverflowError):  # numbers beyond 64 bits, which the SDK can write
+        return parts
+    return parts
 
 
 def _package(name: str) -> ModuleType:

@@ -37,6 +37,9 @@ class Database(Protocol):
     def forget(self, connection: Connection, numbers: Sequence[int]) -> None:
         """Make messages not found any more."""
 
+    def erase(self) -> None:
+        """Leave nothing of what was deleted beside the tables, as far as that is in our hands."""
+
     def matching(self, query: str) -> tuple[str, dict[str, str]]:
         """Return SQL for the numbers of the messages that hold all words of a query, with its parameters."""
 
@@ -64,6 +67,7 @@ class SQLite:
             # FULL: a message that was said to be kept survives a power cut; a turn takes seconds, this milliseconds
             native.execute("PRAGMA synchronous=FULL")
             native.execute("PRAGMA foreign_keys=ON")
+            native.execute("PRAGMA secure_delete=ON")  # what is deleted is overwritten; not every build does so itself
 
         @event.listens_for(self.engine, "begin")
         def begun(connection: Connection) -> None:
@@ -83,6 +87,15 @@ class SQLite:
     def forget(self, connection: Connection, numbers: Sequence[int]) -> None:
         """Make messages not found any more."""
         connection.execute(text("DELETE FROM words WHERE rowid = :number"), [{"number": number} for number in numbers])
+        connection.execute(text("INSERT INTO words (words) VALUES ('optimize')"))  # else their words stay in the index
+
+    def erase(self) -> None:
+        """Empty the journal, where nobody reads from it now."""
+        native = self.engine.raw_connection()  # outside of a transaction, in which a journal cannot be emptied
+        try:
+            native.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            native.close()
 
     def matching(self, query: str) -> tuple[str, dict[str, str]]:
         """Return SQL for the numbers of the messages that hold all words of a query, with its parameters."""
@@ -131,6 +144,9 @@ class Postgres:
     def forget(self, connection: Connection, numbers: Sequence[int]) -> None:
         """Make messages not found any more."""
         connection.execute(text("DELETE FROM words WHERE number = ANY(:numbers)"), {"numbers": list(numbers)})
+
+    def erase(self) -> None:
+        """Do nothing: the server's vacuum does."""
 
     def matching(self, query: str) -> tuple[str, dict[str, str]]:
         """Return SQL for the numbers of the messages that hold all words of a query, with its parameters."""

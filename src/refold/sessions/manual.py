@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from refold.core.budget import Budget
 from refold.core.edits import Hide
+from refold.core.halves import whole
 from refold.core.messages import Note
 from refold.core.plan import Base, Plan, Sizes, StepRecord, sealed
 from refold.core.view import Cause
@@ -51,7 +52,7 @@ def _replacing(view: View, first: MessageId, last: MessageId, text: str, note: N
     if first not in ids or last not in ids or ids.index(first) > ids.index(last):
         raise UsageError(f"{first} to {last} is no range of the view: name two messages of it, the earlier one first")
     hidden = tuple(ids[ids.index(first) : ids.index(last) + 1])
-    edits = (view.insert("user", text, note, before=first), Hide(hidden))
+    edits = (view.insert("user", whole(text), note, before=first), Hide(hidden))
     after = view.after(edits).tokens
     return sealed(
         Plan(

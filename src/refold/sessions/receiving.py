@@ -30,7 +30,8 @@ def given(messages: Sequence[Any]) -> tuple[list[Any], list[str]]:
         try:
             native, text = _given(message)
         except (TypeError, ValueError, RecursionError) as error:
-            raise BadMessages(f"message {place} cannot be kept as JSON: {error}") from error
+            how = "; give its .model_dump(exclude_none=True)" if hasattr(message, "model_dump") else ""
+            raise BadMessages(f"message {place} cannot be kept as JSON: {error}{how}") from error
         natives.append(native)
         written.append(text)
     return natives, written
@@ -52,8 +53,9 @@ def _given(message: Any) -> tuple[Any, str]:
         text = message if isinstance(message, str) else message.decode()
         return native, text if text.isascii() or _clean(text) else json.dumps(native)
     text = json.dumps(message)  # ASCII: half a surrogate pair and NUL are text like any other
-    # two halves that were apart read back as one sign, and the id must be of what is read back
-    return (json.loads(text) if "\\ud" in text else message), text
+    # tuples, keys that are numbers, halves of one sign: the conversation is what is read back, here as after a reload
+    back = json.loads(text)
+    return (message if back == message else back), text
 
 
 def _clean(text: str) -> bool:

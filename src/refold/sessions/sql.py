@@ -152,7 +152,10 @@ class SQLStore(Writing):
             return tuple(Head(**row._mapping) for row in rows)
 
     def delete(self, session: str) -> None:
-        """Remove a session and the messages that no other session holds; one that is continued stays."""
+        """Remove a session and the messages that no other session holds; one that is continued stays.
+
+        In a file nothing of them is left, nor of the summaries made of them; a server's space is its vacuum's to clear.
+        """
         kept, held = schema.messages.columns, schema.held.columns
         others = schema.held.alias()
         shared = select(others.c.message).where(others.c.message == held.message, others.c.session != session)
@@ -166,10 +169,13 @@ class SQLStore(Writing):
             ).scalars().all()  # fmt: skip
             connection.execute(update(schema.sessions).where(_HEAD.id == head.parent).values(next=""))
             connection.execute(delete(schema.sessions).where(_HEAD.id == session))
+            if numbers:
+                self._database.forget(connection, numbers)
             for start in range(0, len(numbers), AT_ONCE):
                 some = numbers[start : start + AT_ONCE]
-                self._database.forget(connection, some)
                 connection.execute(delete(schema.messages).where(kept.number.in_(some)))
+        with told(self.name):
+            self._database.erase()
 
     def lease(self, session: str, owner: str, seconds: float) -> None:
         """Reserve the compaction of a session; a holder that is out of time or no longer runs loses it."""

@@ -49,6 +49,14 @@ class Document(Struct, frozen=True):
         return list(zip(self.numbers, self.values, strict=True))
 
     @property
+    def entries(self) -> list[Any]:
+        """The list `messages` of the one value where there is such a list, else every value."""
+        value = self.value
+        if isinstance(value, dict) and isinstance(value.get("messages"), list):
+            return list(value["messages"])
+        return [row for _, row in self.lines]
+
+    @property
     def objects(self) -> list[tuple[int, dict[str, Any]]]:
         """The lines that are objects."""
         return [(number, item) for number, item in self.lines if isinstance(item, dict)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from refold.testing.provider.tally import Prompt
     from refold.testing.provider.wire import Event, RefusalKind, Turn
 
-__all__ = ["OpenAIChatWire", "error", "misplaced_role", "status"]
+__all__ = ["OpenAIChatWire", "OpenAIWire", "misplaced_role"]
 
 _ROLES = ("system", "assistant", "user", "function", "tool", "developer")
 _STATUS: dict[RefusalKind, int] = {
@@ -48,19 +48,6 @@ _STOPS: dict[Stop, str] = {
 }
 
 
-def status(refusal: Refusal) -> int:
-    """Return the HTTP status of a refusal."""
-    return _STATUS[refusal.kind]
-
-
-def error(refusal: Refusal) -> dict[str, Any]:
-    """Return the body of a refusal."""
-    kind = refusal.kind
-    message = _SAID.get(kind, "{}").format(refusal.message)
-    type_ = _TYPES.get(kind, "invalid_request_error")
-    return {"error": {"message": message, "type": type_, "param": refusal.param, "code": _CODES.get(kind)}}
-
-
 def misplaced_role(entry: Any, at: str) -> Refusal | None:
     """Return what is wrong with the role of an entry."""
     role = entry.get("role") if isinstance(entry, dict) else None
@@ -70,7 +57,26 @@ def misplaced_role(entry: Any, at: str) -> Refusal | None:
     return Refusal("invalid", f"Invalid value: '{role}'. Supported values are: {known}, and '{_ROLES[-1]}'.", at)
 
 
-class OpenAIChatWire:
+class OpenAIWire:
+    """What both of OpenAI's protocols have in common: a cache that keeps by itself, and the shape of errors."""
+
+    def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
+        """Return what the prompt cache gives; OpenAI keeps without being asked."""
+        return cache.automatic(prompt.points(marks=False))
+
+    def status(self, refusal: Refusal) -> int:
+        """Return the HTTP status of a refusal."""
+        return _STATUS[refusal.kind]
+
+    def error(self, refusal: Refusal, number: int) -> dict[str, Any]:
+        """Return the body of a refusal."""
+        kind = refusal.kind
+        message = _SAID.get(kind, "{}").format(refusal.message)
+        type_ = _TYPES.get(kind, "invalid_request_error")
+        return {"error": {"message": message, "type": type_, "param": refusal.param, "code": _CODES.get(kind)}}
+
+
+class OpenAIChatWire(OpenAIWire):
     """`POST /v1/chat/completions`."""
 
     format = "openai-chat"
@@ -125,18 +131,6 @@ class OpenAIChatWire:
                 "completion). Please reduce the length of the messages or completion."
             )
         return Refusal("overflow", head + text, "messages")
-
-    def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
-        """Return what the prompt cache gives; OpenAI keeps without being asked."""
-        return cache.automatic(prompt.points(marks=False))
-
-    def status(self, refusal: Refusal) -> int:
-        """Return the HTTP status of a refusal."""
-        return status(refusal)
-
-    def error(self, refusal: Refusal, number: int) -> dict[str, Any]:
-        """Return the body of a refusal."""
-        return error(refusal)
 
     def reply(self, turn: Turn) -> dict[str, Any]:
         """Return an answer as one body."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from refold.testing.provider.wire import CREATED, Refusal, arguments, pieces
-from refold.testing.provider.wire_openai import error, misplaced_role, status
+from refold.testing.provider.wire_openai import OpenAIWire, misplaced_role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from refold.core.view import Violation
-    from refold.testing.provider.cache import Cached, PromptCache
     from refold.testing.provider.script import Stop
     from refold.testing.provider.tally import Prompt
     from refold.testing.provider.wire import Event, Turn
@@ -25,7 +24,7 @@ _INCOMPLETE: dict[Stop, str] = {
 }
 
 
-class OpenAIResponsesWire:
+class OpenAIResponsesWire(OpenAIWire):
     """`POST /v1/responses`, with everything in the input: nothing is stored between calls."""
 
     format = "openai-responses"
@@ -64,18 +63,6 @@ class OpenAIResponsesWire:
         """Return the refusal of a request that does not fit; this wire tells no numbers."""
         text = "Your input exceeds the context window of this model. Please adjust your input and try again."
         return Refusal("overflow", text, "input")
-
-    def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
-        """Return what the prompt cache gives; OpenAI keeps without being asked."""
-        return cache.automatic(prompt.points(marks=False))
-
-    def status(self, refusal: Refusal) -> int:
-        """Return the HTTP status of a refusal."""
-        return status(refusal)
-
-    def error(self, refusal: Refusal, number: int) -> dict[str, Any]:
-        """Return the body of a refusal."""
-        return error(refusal)
 
     def reply(self, turn: Turn) -> dict[str, Any]:
         """Return an answer as one body."""

@@ -13,7 +13,7 @@ from refold.transcripts.source import Document
 
 def matches(document: Document) -> bool:
     """Tell by calls or results that are maps, or by the template mark of each message."""
-    return any(_is_message(row) for row in _messages(document)[:5])
+    return any(_is_message(row) for row in document.entries[:5])
 
 
 def _is_message(row: Any) -> bool:
@@ -26,18 +26,11 @@ def _is_message(row: Any) -> bool:
     )
 
 
-def _messages(document: Document) -> list[Any]:
-    value = document.value
-    if isinstance(value, dict) and isinstance(value.get("messages"), list):
-        return list(value["messages"])
-    return [row for _, row in document.lines]
-
-
 def read(document: Document) -> Iterator[Recorded]:
     """Yield the one conversation of a history."""
     aside = Aside()
     messages: list[Any] = []
-    for row in _messages(document):
+    for row in document.entries:
         if isinstance(row, dict) and "role" in row:
             messages.extend(_chat(row, aside))
         else:

@@ -13,7 +13,7 @@ from refold.transcripts.talk import Talk
 
 def matches(document: Document) -> bool:
     """Tell by messages that are made of `info` and `parts`."""
-    rows = _messages(document)
+    rows = document.entries
     return any(_is_message(row) for row in rows[:5])
 
 
@@ -21,17 +21,10 @@ def _is_message(row: Any) -> bool:
     return isinstance(row, dict) and isinstance(row.get("info"), dict) and isinstance(row.get("parts"), list)
 
 
-def _messages(document: Document) -> list[Any]:
-    value = document.value
-    if isinstance(value, dict) and isinstance(value.get("messages"), list):
-        return list(value["messages"])
-    return [row for _, row in document.lines]
-
-
 def read(document: Document) -> Iterator[Recorded]:
     """Yield the one conversation of a session."""
     session = _Session()
-    for row in _messages(document):
+    for row in document.entries:
         if not _is_message(row):
             session.aside.add("entry without info and parts")
         elif row["info"].get("role") == "user":

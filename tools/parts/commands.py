@@ -1,0 +1,69 @@
+"""What the docs say of the library"s names, the arguments of `compact`, and the command line."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import rich_click as click
+
+import refold
+from refold.cli.main import cli
+from tools.parts.words import first, joined, sentence, table
+
+__all__ = ["PARTS"]
+
+
+def _library(path: Path) -> str:
+    rows = [(f"`{name}`", sentence(getattr(refold, name))) for name in refold.__all__]
+    return table(("name", "what it is"), rows)
+
+
+def _arguments(path: Path) -> str:
+    body = inspect.cleandoc(refold.compact.__doc__ or "").partition("Args:\n")[2].partition("\n\nRaises:")[0]
+    defaults = inspect.signature(refold.compact).parameters
+    found = re.findall(r"^    (\w+): (.*?)(?=^    \w+: |\Z)", body + "\n", re.M | re.S)
+    rows = [(f"`{name}`", _default(defaults[name]), joined(words)) for name, words in found]
+    return table(("argument", "default", "meaning"), rows)
+
+
+def _default(parameter: inspect.Parameter) -> str:
+    return "*required*" if parameter.default is parameter.empty else f"`{parameter.default!r}`"
+
+
+def _commands(path: Path) -> str:
+    top = click.Context(cli, info_name="refold")
+    return "\n\n".join(_command(cli.get_command(top, name), name, top) for name in cli.list_commands(top))
+
+
+def _command(command: click.Command | None, name: str, top: click.Context) -> str:
+    assert command is not None, name
+    context = click.Context(command, info_name=name, parent=top)
+    usage = " ".join(command.collect_usage_pieces(context))
+    rows = []
+    for option in command.params:
+        record = option.get_help_record(context) if isinstance(option, click.Option) else None
+        if record is not None:
+            rows.append((f"`{record[0]}`", re.sub(r"\s+", " ", record[1])))
+    said = inspect.cleandoc(command.help or "").replace("\b\n", "")
+    return f"## {name}\n\n```sh\nrefold {name} {usage}\n```\n\n{said}\n\n{table(('option', 'meaning'), rows)}"
+
+
+def _main_help(path: Path) -> str:
+    top = click.Context(cli, info_name="refold")
+    rows = []
+    for name in cli.list_commands(top):
+        command = cli.get_command(top, name)
+        assert command is not None, name
+        rows.append((f"[`{name}`](#{name})", first(command.help)))
+    return f"{inspect.cleandoc(cli.help or '')}\n\n{table(('command', 'what it does'), rows)}"
+
+
+PARTS: dict[str, Callable[[Path], str]] = {
+    "arguments": _arguments,
+    "command-list": _main_help,
+    "commands": _commands,
+    "library": _library,
+}
