@@ -308,3 +308,22 @@ def test_a_policy_file_that_is_no_python_is_told_so(run: Run, chat: Path) -> Non
 def test_a_missing_price_is_told_with_the_file(run: Run, chat: Path) -> None:
     refused(run("cost", chat), "chat.json: the file names no model", "--price-input")
     refused(run("replay", chat, "--window", "8k", "--jobs", 1), "chat.json: the file names no model", "--price-input")
+
+
+@pytest.mark.parametrize("command", [("serve", "--port", 0), ("run",)])
+def test_a_store_that_cannot_be_used_is_told_before_anything_is_served(
+    run: Run, tmp_path: Path, command: tuple[object, ...]
+) -> None:
+    (tmp_path / "kept.db").write_text("no database")
+    rest = ("--", "true") if command == ("run",) else ()
+    refused(run(*command, "--store", tmp_path / "kept.db", *rest), "kept.db is not a database", "--store")
+    assert (tmp_path / "kept.db").read_text() == "no database"
+    pytest.importorskip("psycopg")
+    refused(run(*command, "--store", "postgresql://u:secret@127.0.0.1:1/x", *rest), "u:***@127.0.0.1", "refused")
+
+
+def test_what_a_gateway_is_told_wrongly_is_named_by_its_option(run: Run) -> None:
+    serve = ("serve", "--port", 0, "--store", "memory")
+    refused(run(*serve, "--model-window", "gpt-4o=abc"), "--model-window gpt-4o: abc is no number of tokens")
+    refused(run(*serve, "--summarizer-url", "http://127.0.0.1:1"), "--summarizer")
+    refused(run(*serve, "--summarizer", "m", "--summarizer-url", "nowhere"), "--summarizer-url nowhere")
