@@ -64,6 +64,15 @@ def test_what_a_narrow_terminal_cannot_hold_side_by_side_stands_one_below_the_ot
     assert max(map(len, shown.splitlines())) <= 60
 
 
+def test_figures_that_a_narrow_terminal_cannot_hold_stand_in_several_tables(run: Run) -> None:
+    env = {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "56"}
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", run("models", "claude-sonnet-4-5", env=env).stdout).splitlines()
+    assert max(map(len, lines)) <= 56
+    heads = [line for line in lines if "model" in line and ("window" in line or "out" in line) and "match" not in line]
+    assert len(heads) > 1
+    assert all("…" not in line for line in lines)
+
+
 def test_control_characters_of_tool_output_never_reach_the_terminal(run: Run, tmp_path: Path) -> None:
     messages = [{"role": "user", "content": "\x1b]0;owned\x07\x1b[2J red alert \u009b31m \ud800 \u202egnp.exe"}]
     (tmp_path / "evil.json").write_text(json.dumps(messages))

@@ -55,7 +55,8 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "
 
     A head that begins with `>` stands over numbers, with `#` over a bar, with `*` over text that takes the room left
     over and wraps, with `~` over such text that is cut. On a terminal that is too narrow other texts wrap too;
-    where that is not enough, each row becomes a block with a line for each cell. Numbers are never cut.
+    where that is not enough, columns go into several tables or, with long texts, each row becomes a block of lines.
+    Numbers are never cut.
     """
     from rich import box
 
@@ -65,7 +66,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "
         wrap = _needed(heads, rows) > console.width
         room = console.width - _needed(heads, rows, wrap=True)
         if wrap and len(rows) <= BLOCKS and room < 0:
-            _stacked(heads, rows, title)
+            _broken(heads, rows, title, styles)
             return
         if wrap and room < CUT:  # no room for text that is cut: the rest is read better without
             kept = [place for place, head in enumerate(heads) if head[:1] != "~"]
@@ -226,6 +227,28 @@ def _word(place: int, head: str, rows: Sequence[Sequence[str]]) -> int:
 
     texts = (head.lstrip(MARKS), *(row[place] for row in rows))
     return max((cell_len(word) for text in texts for word in text.split()), default=0)
+
+
+def _broken(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str, styles: Sequence[str]) -> None:
+    """Print a table that is too broad: figures as several tables with the first column in each, texts as blocks."""
+    if any(head[:1] == "*" for head in heads[1:]):
+        _stacked(heads, rows, title)
+        return
+    width = terminal().width
+    groups: list[list[int]] = [[0]]
+    for place in range(1, len(heads)):
+        wider = [*groups[-1], place]
+        part = [[row[each] for each in wider] for row in rows]
+        if len(wider) > 2 and _needed([heads[each] for each in wider], part) > width:
+            groups.append([0, place])
+        else:
+            groups[-1] = wider
+    if len(groups) == 1:
+        _stacked(heads, rows, title)
+        return
+    for number, group in enumerate(groups):
+        part = [[row[each] for each in group] for row in rows]
+        table([heads[each] for each in group], part, title="" if number else title, styles=styles)
 
 
 def _stacked(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
