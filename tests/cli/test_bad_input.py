@@ -277,3 +277,53 @@ def test_an_invalid_conversation_that_is_not_touched_is_named_with_its_remedy(ru
         result = run(command, tmp_path / "bad.json", "--window", "8k")
         assert result.exit_code == 0
         assert "1 breach of the rules of openai-chat: `refold repair` mends that" in result.stderr
+
+
+def test_a_command_that_there_is_none_of_is_told_with_one_that_is_near(run: Run, chat: Path) -> None:
+    refused(run("stat", chat), "there is no command 'stat'; did you mean stats?", "see refold --help")
+    refused(run("audit", chat), "there is no command 'audit'", "see refold --help")
+
+
+def test_several_files_do_not_make_a_folder_with_the_name_of_a_file(run: Run, chat: Path, tmp_path: Path) -> None:
+    (tmp_path / "second.json").write_text(chat.read_text())
+    out = tmp_path / "out.json"
+    refused(run("compact", chat, tmp_path / "second.json", "--window", "8k", "-o", out), "out.json", "name a folder")
+    assert not out.exists()
+
+
+def test_a_place_that_fails_at_the_end_is_told_by_its_own_name(run: Run, chat: Path) -> None:
+    refused(run("compact", chat, "--window", "8k", "-o", "/proc/small.json"), "/proc/small.json: ", "check the path")
+    refused(run("compact", chat, "--window", "8k", "-o", "/dev/full"), "/dev/full: No space left")
+
+
+def test_numbers_that_do_not_fit_the_window_are_told_by_their_options(run: Run, chat: Path) -> None:
+    refused(run("plan", chat, "--window", "8k", "--budget", "9k"), "--budget 9,000", "8,000", "--window")
+    refused(run("plan", chat, "--window", "8k", "--max-output", "8k"), "--max-output 8,000", "8,000", "--window")
+
+
+def test_a_policy_file_that_is_no_python_is_told_so(run: Run, chat: Path) -> None:
+    refused(run("plan", chat, "--window", "8k", "--policy", "./mine.toml"), "./mine.toml", "ends in .py")
+
+
+def test_a_missing_price_is_told_with_the_file(run: Run, chat: Path) -> None:
+    refused(run("cost", chat), "chat.json: the file names no model", "--price-input")
+    refused(run("replay", chat, "--window", "8k", "--jobs", 1), "chat.json: the file names no model", "--price-input")
+
+
+@pytest.mark.parametrize("command", [("serve", "--port", 0), ("run",)])
+def test_a_store_that_cannot_be_used_is_told_before_anything_is_served(
+    run: Run, tmp_path: Path, command: tuple[object, ...]
+) -> None:
+    (tmp_path / "kept.db").write_text("no database")
+    rest = ("--", "true") if command == ("run",) else ()
+    refused(run(*command, "--store", tmp_path / "kept.db", *rest), "kept.db is not a database", "--store")
+    assert (tmp_path / "kept.db").read_text() == "no database"
+    pytest.importorskip("psycopg")
+    refused(run(*command, "--store", "postgresql://u:secret@127.0.0.1:1/x", *rest), "u:***@127.0.0.1", "refused")
+
+
+def test_what_a_gateway_is_told_wrongly_is_named_by_its_option(run: Run) -> None:
+    serve = ("serve", "--port", 0, "--store", "memory")
+    refused(run(*serve, "--model-window", "gpt-4o=abc"), "--model-window gpt-4o: abc is no number of tokens")
+    refused(run(*serve, "--summarizer-url", "http://127.0.0.1:1"), "--summarizer")
+    refused(run(*serve, "--summarizer", "m", "--summarizer-url", "nowhere"), "--summarizer-url nowhere")

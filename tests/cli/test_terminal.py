@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -45,6 +46,31 @@ def test_no_line_is_wider_than_the_terminal(run: Run, chat: Path, columns: str) 
                 piece.partition("m")[2] if number else piece for number, piece in enumerate(line.split("\x1b["))
             )
             assert len(bare) <= int(columns), (command, bare)
+
+
+def test_a_narrow_terminal_cuts_no_number_and_no_word_that_is_not_meant_to_be(run: Run, chat: Path) -> None:
+    env = {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm"}
+    command = ("plan", chat, "--window", "8k", "--policy", "neurolink")
+    narrow, broad = (run(*command, env=env | {"COLUMNS": columns}).stdout for columns in ("60", "160"))
+    assert "shortened" in broad
+    wanted, found = (set(re.findall(r"[0-9]+,[0-9]{3}|shortened|assistant", text)) for text in (broad, narrow))
+    assert wanted == found
+
+
+def test_what_a_narrow_terminal_cannot_hold_side_by_side_stands_one_below_the_other(run: Run) -> None:
+    env = {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "60"}
+    shown = run("policies", env=env).stdout
+    assert "trigger  80% of window" in shown
+    assert max(map(len, shown.splitlines())) <= 60
+
+
+def test_figures_that_a_narrow_terminal_cannot_hold_stand_in_several_tables(run: Run) -> None:
+    env = {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "56"}
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", run("models", "claude-sonnet-4-5", env=env).stdout).splitlines()
+    assert max(map(len, lines)) <= 56
+    heads = [line for line in lines if "model" in line and ("window" in line or "out" in line) and "match" not in line]
+    assert len(heads) > 1
+    assert all("…" not in line for line in lines)
 
 
 def test_control_characters_of_tool_output_never_reach_the_terminal(run: Run, tmp_path: Path) -> None:

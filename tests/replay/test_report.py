@@ -158,3 +158,8 @@ def test_figures_are_short():
     assert [tokens(value) for value in (950, 120_000, 1_500_000)] == ["950", "120k", "1.5M"]
     assert percent(-0.125) == "-12%"
     assert standalone(lines([], title="t", unit=tokens)).endswith("</svg>\n")
+
+
+def test_the_report_counts_in_singular_and_plural():
+    assert "<p>1 conversation, " in report([runs()])
+    assert "<p>2 conversations, " in report([runs(), runs("b.jsonl")])

@@ -79,8 +79,8 @@ def command(
             found.append((talk, *_explained(talk, model, settings.prices)))
         except UsageError as error:
             if alone and how.select != "all":
-                raise
-            show.note(f"refold: {talk.label}: {error}")
+                raise reading.placed(error, talk.label) from None
+            show.note(f"refold: {reading.placed(error, talk.label)}")
     if not found:
         raise UsageError("none of the conversations holds usage reports with known prices: name another file")
     one = alone and len(found) == 1

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from refold.cli.options import Reading
 
-__all__ = ["STDIN", "Conversation", "Named", "conversations", "expanded", "only", "read"]
+__all__ = ["STDIN", "SUFFIXES", "Conversation", "Named", "conversations", "expanded", "only", "placed", "read"]
 
 STDIN = "-"
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj")
@@ -121,6 +121,11 @@ def read(path: str, how: Reading, *, alone: bool = True) -> list[Conversation]:
         )
         for item in chosen
     ]
+
+
+def placed(error: UsageError, label: str) -> UsageError:
+    """Return an error that begins with the conversation it is about."""
+    return error if str(error).startswith(label) else type(error)(f"{label}: {error}")
 
 
 def _expanded(name: str) -> list[Named]:

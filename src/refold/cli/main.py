@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -33,6 +34,14 @@ class Refold(click.RichGroup):
             return None
         found: click.Command = import_module(f"refold.cli.{MODULES.get(name, name)}").command
         return found
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Return the command that the first word names; a word that names none is told with one that is near."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            near = get_close_matches(args[0].lower(), COMMANDS, n=1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            raise click.UsageError(f"there is no command {args[0]!r}{meant}", ctx)
+        return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
         """Run a command line and leave with its exit code: 0 done, 1 broken or cannot fit, 2 usage, 130 Ctrl-C."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
@@ -77,6 +78,7 @@ class Asked(NamedTuple):
             window, model = _configured(settings, model)
         if window is None and self.budget is None:
             _known(model, in_file=self.model is None)
+        _fitting(self, window)
         return Options(
             format=found.format, policy=settings.apply_to(policy_of(settings.policy)), budget=self.budget,
             model=model or found.model, window=window, goal=self.goal, system=found.system, tools=found.tools,
@@ -226,6 +228,8 @@ def policy_of(name: str) -> Policy:
     from refold import policies
     from refold.errors import RefoldError, UnknownPolicy
 
+    if os.path.basename(name) != name and not name.endswith(".py"):
+        raise UnknownPolicy(f"{name}: a policy's file ends in .py and has a POLICY: name one, or a policy by its name")
     try:
         return policies.find(name)
     except RefoldError:
@@ -239,6 +243,19 @@ def _tokens(text: str) -> int | None:
     if not match or ("." in match[1] and not match[2]):
         return None
     return int(float(re.sub(r"[_,]", "", match[1])) * UNITS[match[2]])
+
+
+def _fitting(asked: Asked, window: int | None) -> None:
+    """Refuse numbers that the window leaves no room for, by the names of their options."""
+    from refold.errors import BadBudget
+
+    if window is None:
+        return
+    for option, tokens in (("--budget", asked.budget), ("--max-output", asked.max_output)):
+        if tokens is not None and (tokens > window or (tokens == window and option == "--max-output")):
+            raise BadBudget(
+                f"{option} {tokens:,} does not fit a window of {window:,} tokens: give less, or more to --window"
+            )
 
 
 def _configured(settings: Settings, model: str | None) -> tuple[int | None, str | None]:

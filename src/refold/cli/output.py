@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from refold import formats
-from refold.cli.files import STDIN
+from refold.cli.files import STDIN, SUFFIXES
 from refold.errors import BadMessages, UsageError
 from refold.formats.lens import put
 from refold.transcripts.source import load
@@ -58,6 +58,8 @@ def places(named: Sequence[Named], out: str) -> dict[str, str]:
         return {named[0].path: place}
     if out == STDIN or (os.path.exists(out) and not os.path.isdir(out)):
         raise UsageError(f"{len(named)} files cannot go into one place: name a folder with -o")
+    if not os.path.isdir(out) and os.path.splitext(out)[1] in SUFFIXES:  # meant as a file, not as a folder to make
+        raise UsageError(f"{out}: {len(named)} files cannot go into one file: name a folder with -o")
     tails = [os.path.relpath(each.path, each.within) if each.within else os.path.basename(each.path) for each in named]
     if len(set(tails)) < len(tails):
         raise UsageError(f"two of the files would have the same name in {out}: write them one at a time")
@@ -107,7 +109,13 @@ def write(out: str, content: bytes) -> None:
         stream.write(content)
         stream.flush()
         return
-    target = os.path.realpath(out)
+    try:
+        _replace(os.path.realpath(out), content)
+    except OSError as error:  # told by the name that the user gave, not by that of the file beside
+        raise OSError(error.errno, error.strerror, out) from None
+
+
+def _replace(target: str, content: bytes) -> None:
     if os.path.exists(target) and not os.path.isfile(target):  # a pipe or a device has no half of a file
         Path(target).write_bytes(content)
         return

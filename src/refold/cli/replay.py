@@ -105,11 +105,12 @@ def _replayed(
             refused[place] = runs
         else:
             made.setdefault(place, []).extend(runs)
+    names_of = dict(labels)
     if not made and len(refused) == 1:
-        raise refused.popitem()[1]
+        place, error = refused.popitem()
+        raise reading.placed(error, names_of[place])
     for place, error in refused.items():
-        file = dict(labels)[place]
-        show.note(f"refold: {error}" if str(error).startswith(file) else f"refold: {file}: {error}")
+        show.note(f"refold: {reading.placed(error, names_of[place])}")
     return [made[place] for place in sorted(made)]
 
 

@@ -93,12 +93,13 @@ def made(acts: dict[str, Any], **more: Any) -> Settings:
         raise _missing(error) from error
     named = {provider: acts.pop(provider) for provider in UPSTREAMS}
     upstreams = {provider: url or _from_environment(provider) or UPSTREAMS[provider] for provider, url in named.items()}
+    _summarizer(acts["summarizer"], acts["summarizer_url"])
     store = acts.pop("store") or _default_store()
     days = acts.pop("retention")
     return Settings(
         upstreams=upstreams,
         policies=dict(map(_pair, acts.pop("model_policies"))),
-        windows={name: Tokens().convert(size, None, None) for name, size in map(_pair, acts.pop("model_windows"))},
+        windows={name: _window(name, size) for name, size in map(_pair, acts.pop("model_windows"))},
         store=store,
         retention=days * 86_400,
         token=os.environ.get("REFOLD_GATEWAY_TOKEN", ""),
@@ -114,7 +115,19 @@ def serving(settings: Settings) -> Serving:
         from refold.gateway.serving import Serving
     except ImportError as error:
         raise _missing(error) from error
+    _opened(settings.store or "memory")
     return Serving(settings)
+
+
+def _opened(place: str) -> None:
+    """Try the store before anything is served, so that one that cannot be used is told with its reason."""
+    from refold.errors import StoreError, UsageError
+    from refold.sessions import open_store
+
+    try:
+        open_store(place).close()
+    except StoreError as error:
+        raise UsageError(f"{error}: check --store") from None
 
 
 def _from_environment(provider: str) -> str:
@@ -127,6 +140,22 @@ def _pair(text: str) -> tuple[str, str]:
     if not (name and sign and value):
         raise click.UsageError(f"{text!r} is not MODEL=VALUE")
     return name, value
+
+
+def _window(name: str, size: str) -> int:
+    try:
+        tokens: int = Tokens().convert(size, None, None)
+    except click.BadParameter as error:
+        raise click.UsageError(f"--model-window {name}: {error.message}") from None
+    return tokens
+
+
+def _summarizer(model: str, url: str) -> None:
+    """Refuse an address of a summarizer that says nothing: before anything is served, not at the first compaction."""
+    if url and not model:
+        raise click.UsageError("--summarizer-url says where a model is: name it with --summarizer")
+    if url and not url.startswith(("http://", "https://")):
+        raise click.UsageError(f"--summarizer-url {url}: no http or https address")
 
 
 def _default_store() -> str:

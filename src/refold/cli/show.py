@@ -36,6 +36,10 @@ __all__ = [
 T = TypeVar("T")
 PAGE = 160  # two texts side by side have to be broken somewhere
 BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # they make a line read as another
+MARKS = ">*#~"
+READABLE = 16  # columns below which text that wraps is no longer read
+CUT = 12  # columns below which text that is cut says nothing
+BLOCKS = 60  # rows that may become blocks
 WIDE = 100_000  # plain output is never cut: whoever reads it is a program, or scrolls
 
 
@@ -50,19 +54,30 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "
     """Print rows under heads; `styles` colours whole rows.
 
     A head that begins with `>` stands over numbers, with `#` over a bar, with `*` over text that takes the room left
-    over and wraps, with `~` over such text that is cut.
+    over and wraps, with `~` over such text that is cut. On a terminal that is too narrow other texts wrap too;
+    where that is not enough, columns go into several tables or, with long texts, each row becomes a block of lines.
+    Numbers are never cut.
     """
     from rich import box
 
+    wrap = False
     if terminal().is_terminal:
         console, look = terminal(), {"box": box.SIMPLE_HEAD, "header_style": "bold", "padding": (0, 1, 0, 0)}
+        wrap = _needed(heads, rows) > console.width
+        room = console.width - _needed(heads, rows, wrap=True)
+        if wrap and len(rows) <= BLOCKS and room < 0:
+            _broken(heads, rows, title, styles)
+            return
+        if wrap and room < CUT:  # no room for text that is cut: the rest is read better without
+            kept = [place for place, head in enumerate(heads) if head[:1] != "~"]
+            heads, rows = [heads[place] for place in kept], [[row[place] for place in kept] for row in rows]
     else:
         console, look, styles = _plain(WIDE), {"box": None, "padding": (0, 2, 0, 0)}, ()
     if title.strip():
         line(f"\n{title}", style="bold")
     elif title and not terminal().is_terminal:
         line("")
-    _print(console, _table(heads, rows, styles, **look))
+    _print(console, _table(heads, rows, styles, wrap=wrap, **look))
 
 
 def beside(heads: tuple[str, str, str], rows: Sequence[tuple[str, str, str]], styles: Sequence[str]) -> None:
@@ -187,14 +202,76 @@ def _print(console: Console, made: Table) -> None:
         click.echo(text.rstrip(), color=console.is_terminal)
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str], **look: Any) -> Table:
+def _needed(heads: Sequence[str], rows: Sequence[Sequence[str]], *, wrap: bool = False) -> int:
+    """Return the width from which on a table can be read; with `wrap` texts are broken between words."""
+    from rich.cells import cell_len
+
+    found = 0
+    for place, head in enumerate(heads):
+        broad = max(map(cell_len, (head.lstrip(MARKS), *(row[place] for row in rows))))
+        match head[:1]:
+            case "*":
+                found += min(READABLE, broad)
+            case "~" | "#":
+                pass
+            case ">":
+                found += broad
+            case _:
+                found += _word(place, head, rows) if wrap else broad
+    return found + 2 * len(heads)
+
+
+def _word(place: int, head: str, rows: Sequence[Sequence[str]]) -> int:
+    """Return the width of the longest word of a column, of numbers the longest number."""
+    from rich.cells import cell_len
+
+    texts = (head.lstrip(MARKS), *(row[place] for row in rows))
+    return max((cell_len(word) for text in texts for word in text.split()), default=0)
+
+
+def _broken(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str, styles: Sequence[str]) -> None:
+    """Print a table that is too broad: figures as several tables with the first column in each, texts as blocks."""
+    if any(head[:1] == "*" for head in heads[1:]):
+        _stacked(heads, rows, title)
+        return
+    width = terminal().width
+    groups: list[list[int]] = [[0]]
+    for place in range(1, len(heads)):
+        wider = [*groups[-1], place]
+        part = [[row[each] for each in wider] for row in rows]
+        if len(wider) > 2 and _needed([heads[each] for each in wider], part) > width:
+            groups.append([0, place])
+        else:
+            groups[-1] = wider
+    if len(groups) == 1:
+        _stacked(heads, rows, title)
+        return
+    for number, group in enumerate(groups):
+        part = [[row[each] for each in group] for row in rows]
+        table([heads[each] for each in group], part, title="" if number else title, styles=styles)
+
+
+def _stacked(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
+    """Print each row as a block: a line for each cell that holds something, after the name of its column."""
+    if title.strip():
+        line(f"\n{title}", style="bold")
+    for row in rows:
+        line("")
+        lines([(head.lstrip(MARKS), cell) for head, cell in zip(heads, row, strict=True) if cell and head[:1] != "#"])
+
+
+def _table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str], *, wrap: bool = False, **look: Any
+) -> Table:
     from rich.table import Table
 
     made = Table(pad_edge=False, **look)
-    for head in heads:
+    for place, head in enumerate(heads):
         mark = head[:1]
         made.add_column(
-            head.lstrip(">*#~"), justify="right" if mark == ">" else "left", no_wrap=mark not in ("*", "~", "#"),
+            head.lstrip(MARKS), justify="right" if mark == ">" else "left",
+            no_wrap=mark == ">" or not (wrap or mark in ("*", "~", "#")),
+            min_width=_word(place, head, rows) if wrap and mark not in ("*", "~", "#") else None,
             overflow="fold" if mark == "*" else "ellipsis", ratio=1 if mark in ("*", "~") else None,
             style="cyan" if mark == "#" else "",
         )  # fmt: skip

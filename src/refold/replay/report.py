@@ -39,10 +39,11 @@ def report(conversations: Sequence[Sequence[Run]]) -> str:
     """Return the report on the runs of each conversation as HTML."""
     rows, found = summed(conversations), tables(conversations)
     calls = rows[0].calls if rows else 0
+    noun = "conversation" if len(conversations) == 1 else "conversations"
     ordered = sorted(conversations, key=lambda runs: -runs[0].bill)
     body = [
         "<h1>Replay</h1>",
-        f"<p>{len(conversations):,} conversations, {calls:,} calls. “{NONE}” is doing nothing. Errors are by bootstrap "
+        f"<p>{len(conversations):,} {noun}, {calls:,} calls. “{NONE}” is doing nothing. Errors are by bootstrap "
         "over conversations; ★ marks the best figure among the policies.</p>",
         _one(_scatter(rows), "Quality against cost: up and to the left is better. Bars are standard errors."),
         *map(_titled, found),
