@@ -11,7 +11,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from refold.gateway.http import Refusal
-from refold.gateway.pool import LONGEST_FIELD, Answer, BadRequest, Pool
+from refold.gateway.pool import LONGEST_FIELD, Answer, BadRequest, Connector, Pool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -40,9 +40,7 @@ class Upstream:
 
     def __init__(self, settings: Settings) -> None:
         self._bases = {name: url.rstrip("/") for name, url in settings.upstreams.items()}
-        connector = aiohttp.TCPConnector(
-            limit=settings.connections, keepalive_timeout=settings.keepalive, ttl_dns_cache=300
-        )
+        connector = Connector(limit=settings.connections, keepalive_timeout=settings.keepalive, ttl_dns_cache=300)
         timeout = aiohttp.ClientTimeout(total=None, sock_read=settings.timeout, sock_connect=settings.connect_timeout)
         self._session = aiohttp.ClientSession(
             connector=connector,
