@@ -30,6 +30,9 @@ class Asked(Struct, frozen=True):
     recall: bool = False
 
 
+NOTHING, OFFERED = Asked(), Asked(recall=True)  # what is meant where nothing is asked for
+
+
 def asked(headers: dict[bytes, bytes], settings: Settings) -> Asked:
     """Read a client's wishes.
 
@@ -39,7 +42,7 @@ def asked(headers: dict[bytes, bytes], settings: Settings) -> Asked:
         Refusal: a policy that there is none of, or a name with characters that no name has (400).
     """
     if headers.keys().isdisjoint(WISHES):
-        return Asked(recall=settings.recall_tool)
+        return OFFERED if settings.recall_tool else NOTHING
     bypass = headers.get(b"x-refold-bypass", b"").lower() in YES
     policy = headers.get(b"x-refold-policy", b"").decode("latin-1")
     session = headers.get(b"x-refold-session", b"").decode("latin-1")
