@@ -11,6 +11,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from refold.gateway.http import Refusal
+from refold.gateway.packing import READABLE
 from refold.gateway.pool import LONGEST_FIELD, Answer, BadRequest, Connector, Pool
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ HOP = frozenset(
 )  # fmt: skip
 BACK = (HOP - {b"content-length"}) | {b"set-cookie"}
 OURS = b"x-refold-"
-ENCODINGS = re.compile(rb"\b(gzip|deflate|identity)\b")  # what the usage in an answer can be read through
+ENCODINGS = re.compile(
+    rf"\b({'|'.join(READABLE)}|identity)\b".encode()
+)  # what the usage in an answer can be read through
 MOST = 1_024  # addresses that are remembered
 VERSION = re.compile(r"/v\d+(?:alpha|beta)?$")
 
