@@ -13,7 +13,7 @@ from refold.limits.overflow import classify_response
 from refold.limits.usage import Reported, reported
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["Reading", "prelude"]
 
@@ -134,12 +134,22 @@ class Reading:
 
     def _events(self) -> None:
         """Read the last lines, and the first where these do not say everything."""
-        for line in reversed(self._text.rsplit(b"\n", LAST)[-LAST:]):
+        for line in self._backward():
             if line.startswith(b"data:") and BRACE in line:
                 self._read(line)
                 if self._ended and self._usage:
                     return
         self._beginning()
+
+    def _backward(self) -> Iterator[bytearray]:
+        """Yield the last lines, the very last one first."""
+        stop = len(self._text)
+        for _ in range(LAST):
+            start = self._text.rfind(b"\n", 0, stop) + 1
+            yield self._text[start:stop]
+            if not start:
+                return
+            stop = start - 1
 
     def _beginning(self) -> None:
         if not self._begun and self._text.startswith(b"event"):
