@@ -2,12 +2,15 @@
 
     python benchmarks/gateway_load.py                    200 of them for two minutes, memory in steps of 15 seconds
     python benchmarks/gateway_load.py --seconds 600 --conversations 50 --memory 32
+    python benchmarks/gateway_load.py --recall           with the recall tool, for which the model calls now and then
 
 The gateway is a process of its own, whose resident memory is looked at every second. It may hold as many megabytes of
 conversations as `--memory` says; a client begins a new task, which is a new conversation, after `--messages` messages.
 
 Every conversation has a mark of its own in all it says. The upstream checks that a request holds one mark alone and
 answers with it and the turn; the client checks that the answer is its own, and sends the same turn again after an error.
+With `--recall` the upstream calls the tool in a third of the answers to requests that offer it, with words before it or
+without, and looks for the mark in what comes back; faults meet these rounds as well.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Any
 
 import aiohttp
 
@@ -34,10 +38,13 @@ GATEWAY = """
 import sys
 from refold.gateway.serving import Serving
 from refold.gateway.settings import Settings
-gateway = Serving(Settings(upstreams={"openai": sys.argv[1]}, port=0, window=16_000, memory=int(sys.argv[2])))
+upstreams, memory, recall = {"openai": sys.argv[1]}, int(sys.argv[2]), sys.argv[3] == "recall"
+gateway = Serving(Settings(upstreams=upstreams, port=0, window=16_000, memory=memory, recall_tool=recall))
 print(gateway.url, flush=True)
 gateway.run()
 """
+RECALLED = 1 / 3  # of the answers to requests that offer the tool begin with a call of it
+WORDS = "I look it up."  # before every second call
 STALL = 0.3  # seconds; longer than the silence that the gateway of a storm allows would be an error of its own
 
 
@@ -51,6 +58,7 @@ class Seen:
     wrong: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     compacted: int = 0
+    recalls: Counter[str] = field(default_factory=Counter)
     turns: dict[int, set[int]] = field(default_factory=dict)
     memory: list[int] = field(default_factory=list)
     figures: list[dict[str, int]] = field(default_factory=list)
@@ -114,8 +122,31 @@ class Upstream:
                 return False
             case "stall":
                 await asyncio.sleep(STALL)
+        streaming = b'"stream": true' in body
+        if self._asks(body, mark):
+            return await _said(writer, _call(mark, worded=self.dice.random() < 0.5), streaming, fault == "cut")
         self.seen.turns.setdefault(int(mark), set()).add(turn)
-        return await _said(writer, words, b'"stream": true' in body, fault == "cut")
+        return await _said(writer, [{"content": words[at : at + 6].decode()} for at in range(0, len(words), 6)],
+                           streaming, fault == "cut")  # fmt: skip
+
+    def _asks(self, body: bytes, mark: bytes) -> bool:
+        """Tell whether the model calls the recall tool; where it has, look at what came back."""
+        if b'"name":"recall"' not in body:
+            return False
+        last = json.loads(body)["messages"][-1]
+        if last["role"] == "tool":
+            self.seen.recalls["found" if f"mark-{mark.decode()}-turn-" in last["content"] else "not found"] += 1
+            return False
+        asks = self.dice.random() < RECALLED
+        self.seen.recalls["asked"] += asks
+        return asks
+
+
+def _call(mark: bytes, *, worded: bool) -> list[dict[str, Any]]:
+    """Return the deltas of an answer that calls the recall tool."""
+    function = {"name": "recall", "arguments": json.dumps({"query": f"mark-{mark.decode()}-turn-2-"})}
+    call = {"index": 0, "id": "call_recall", "type": "function", "function": function}
+    return [*([{"content": WORDS}] if worded else []), {"tool_calls": [call]}]
 
 
 def _error(text: str, words: bytes, code: str) -> bytes:
@@ -132,10 +163,13 @@ async def _whole(writer: asyncio.StreamWriter, status: bytes, body: bytes) -> bo
     return True
 
 
-async def _said(writer: asyncio.StreamWriter, words: bytes, streaming: bool, cut: bool) -> bool:
+async def _said(writer: asyncio.StreamWriter, deltas: list[dict[str, Any]], streaming: bool, cut: bool) -> bool:
+    calls = [call for delta in deltas for call in delta.get("tool_calls", ())]
+    reason = "tool_calls" if calls else "stop"
     if not streaming:
-        message = {"role": "assistant", "content": words.decode()}
-        body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode()
+        text = "".join(delta.get("content", "") for delta in deltas)
+        message = {"role": "assistant", "content": text or None, **({"tool_calls": calls} if calls else {})}
+        body = json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": reason}]}).encode()
         if cut:
             writer.write(
                 b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
@@ -145,19 +179,22 @@ async def _said(writer: asyncio.StreamWriter, words: bytes, streaming: bool, cut
             return False
         return await _whole(writer, b"200 OK", body)
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
-    for place in range(0, len(words), 6):
-        if cut and place > 6:
+    for place, delta in enumerate(deltas):
+        if cut and place > 1:
             return False
-        event = (
-            b"data: "
-            + json.dumps({"choices": [{"delta": {"content": words[place : place + 6].decode()}}]}).encode()
-            + b"\n\n"
-        )
-        writer.write(b"%x\r\n%s\r\n" % (len(event), event))
-        await writer.drain()
+        await _event(writer, {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+    if cut:
+        return False
+    await _event(writer, {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
     writer.write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
     await writer.drain()
     return True
+
+
+async def _event(writer: asyncio.StreamWriter, held: dict[str, Any]) -> None:
+    event = b"data: %s\n\n" % json.dumps(held).encode()
+    writer.write(b"%x\r\n%s\r\n" % (len(event), event))
+    await writer.drain()
 
 
 class Talker:
@@ -199,10 +236,13 @@ class Talker:
             except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
                 self.seen.errors[type(error).__name__] += 1
                 continue
-            said = self._said(text)
-            if said == wanted:
+            said, error = self._said(text)
+            if error is not None:
+                self._error("an event of the stream", error, wanted)
+                continue
+            if said.removeprefix(WORDS).strip() == wanted:
                 self.seen.answers += 1
-                return said
+                return wanted
             self.seen.wrong.append(f"{wanted} was answered by {said}")
         return None
 
@@ -213,11 +253,16 @@ class Talker:
         if wanted not in error["message"] and error["code"] not in ("upstream_down", "upstream_timeout"):
             self.seen.wrong.append(f"{wanted} was answered by the error {error}")
 
-    def _said(self, text: bytes) -> str:
+    def _said(self, text: bytes) -> tuple[str, bytes | None]:
+        """Return what an answer says, and an error in it; nothing in it may show that the recall tool was called."""
+        if b"tool_call" in text:
+            self.seen.wrong.append(f"{self.number} was shown a call of a tool")
         if not self.streaming:
-            return str(json.loads(text)["choices"][0]["message"]["content"])
+            return str(json.loads(text)["choices"][0]["message"]["content"]), None
         events = [line[6:] for line in text.split(b"\n") if line.startswith(b"data: {")]
-        return "".join(json.loads(event)["choices"][0]["delta"]["content"] for event in events)
+        error = next((event for event in events if "error" in json.loads(event)), None)
+        deltas = [json.loads(event)["choices"][0]["delta"] for event in events if event is not error]
+        return "".join(delta.get("content") or "" for delta in deltas), error
 
 
 async def storm(
@@ -253,7 +298,13 @@ async def _run(given: argparse.Namespace) -> Seen:
     seen = Seen()
     async with Upstream(seen, share=given.share, seed=1) as upstream:
         child = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", GATEWAY, upstream.url, str(given.memory * 2**20), stdout=subprocess.PIPE
+            sys.executable,
+            "-c",
+            GATEWAY,
+            upstream.url,
+            str(given.memory * 2**20),
+            "recall" if given.recall else "",
+            stdout=subprocess.PIPE,
         )
         assert child.stdout is not None
         url = (await child.stdout.readline()).decode().strip()
@@ -276,6 +327,7 @@ def main() -> None:
     parser.add_argument("--memory", type=int, default=48, help="MB of conversations that the gateway holds")
     parser.add_argument("--size", type=int, default=300, help="words of one turn")
     parser.add_argument("--messages", type=int, default=40, help="after so many a client begins a new task")
+    parser.add_argument("--recall", action="store_true", help="offer the recall tool, and have it called")
     given = parser.parse_args()
     seen = asyncio.run(_run(given))
     print("seconds   resident MB (highest)   held MB   conversations   answers")
@@ -285,7 +337,7 @@ def main() -> None:
             last, highest = step[-1], max(each["resident"] for each in step)
             held, known = last["refold_held_bytes"], last["refold_conversations"]
             print(f"{end:7} {highest / 1e6:23.0f} {held / 1e6:9.0f} {known:15,} {last['answers']:9,}")
-    for name in ("answers", "compacted", "faults", "errors", "wrong", "lost"):
+    for name in ("answers", "compacted", "recalls", "faults", "errors", "wrong", "lost"):
         value = getattr(seen, name)
         print(f"{name:>10}: {dict(value) if isinstance(value, Counter) else value}")
 

@@ -1,5 +1,7 @@
 import asyncio
 
+import pytest
+
 from benchmarks.gateway_load import Seen, Upstream, storm
 from refold.gateway.serving import Serving
 from refold.gateway.settings import Settings
@@ -8,10 +10,12 @@ CONVERSATIONS, SECONDS = 50, 8
 MEMORY = 24 * 1024 * 1024
 
 
-async def weather():
+async def weather(recall):
     seen = Seen()
     async with Upstream(seen, share=0.05, seed=7) as upstream:
-        settings = Settings(upstreams={"openai": upstream.url}, port=0, window=16_000, memory=MEMORY)
+        settings = Settings(
+            upstreams={"openai": upstream.url}, port=0, window=16_000, memory=MEMORY, recall_tool=recall
+        )
         serving = await asyncio.to_thread(Serving, settings)
         await asyncio.to_thread(serving.start)
         try:
@@ -21,12 +25,14 @@ async def weather():
     return seen, serving
 
 
-def test_under_faults_every_client_gets_its_own_answer_or_its_upstreams_own_error():
-    seen, serving = asyncio.run(weather())
+@pytest.mark.parametrize("recall", [False, True], ids=["plain", "recall"])
+def test_under_faults_every_client_gets_its_own_answer_or_its_upstreams_own_error(recall):
+    seen, serving = asyncio.run(weather(recall))
     assert not seen.wrong
     assert not seen.lost
     assert seen.answers > CONVERSATIONS * 3
     assert seen.compacted
+    assert bool(seen.recalls["found"]) == recall
     assert {"rate_limit", "server_error", "cut", "stall", "reset", "overflow"} <= set(seen.faults)
     assert serving.gateway.tracks.held <= MEMORY
     assert all(not track.lock.locked() for track in serving.gateway.tracks.all())

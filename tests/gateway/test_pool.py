@@ -5,7 +5,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from refold.gateway.pool import BadRequest, Pool
+from refold.gateway.pool import STALE, BadRequest, Connector, Pool
 
 Headers = list[tuple[bytes, bytes]]
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
@@ -43,7 +43,7 @@ def run(upstream: Upstream, talk: Callable[[Pool, URL], Awaitable[None]], read: 
         server = await asyncio.start_server(upstream.serve, "127.0.0.1", 0)
         url = URL(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/messages")
         async with server:
-            async with aiohttp.TCPConnector() as connector:
+            async with Connector() as connector:
                 await talk(Pool(connector, aiohttp.ClientTimeout(sock_connect=5, sock_read=read)), url)
             while upstream.open:
                 await asyncio.sleep(0.01)
@@ -122,3 +122,91 @@ def test_an_answer_that_does_not_come_times_out_and_its_connection_is_not_used_a
 
     run(upstream, talk, read=0.2)
     assert upstream.connections == 2
+
+
+class Leaving(Upstream):
+    """Takes requests on each connection and closes it on the one after so many, without a byte or with a few."""
+
+    def __init__(self, *answers: bytes, after: tuple[int, ...], said: bytes = b"", wait: float = 0) -> None:
+        super().__init__(*answers)
+        self.after, self.said, self.wait = list(after), said, wait
+        self.asked = 0
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(self.after.pop(0)):
+            await self.request(reader)
+            writer.write(self.answers.pop(0))
+            await writer.drain()
+        await self.request(reader)
+        await asyncio.sleep(self.wait)
+        writer.write(self.said)
+
+    async def request(self, reader: asyncio.StreamReader) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(2)
+        self.asked += 1
+
+
+async def asked(pool: Pool, url: URL) -> bytes:
+    answer = await pool.send("POST", url, [], b"{}")
+    return await answer.content.read()
+
+
+def test_a_kept_connection_that_its_server_has_closed_is_replaced_by_a_new_one() -> None:
+    upstream = Leaving(ANSWER, ANSWER, ANSWER, after=(1, 2))
+
+    async def talk(pool: Pool, url: URL) -> None:
+        for _ in range(3):
+            assert await asked(pool, url) == b"ok"
+
+    run(upstream, talk)
+    assert (upstream.connections, upstream.asked) == (2, 4)
+
+
+def test_a_request_is_sent_again_on_a_connection_that_was_never_used_and_only_once() -> None:
+    upstream = Leaving(ANSWER, ANSWER, after=(1, 1, 0))
+
+    async def talk(pool: Pool, url: URL) -> None:
+        both = await asyncio.gather(pool.send("POST", url, [], b"{}"), pool.send("POST", url, [], b"{}"))
+        assert [await answer.content.read() for answer in both] == [b"ok", b"ok"]
+        with pytest.raises(aiohttp.ServerDisconnectedError):
+            await asked(pool, url)
+
+    run(upstream, talk)
+    assert (upstream.connections, upstream.asked) == (3, 4)
+
+
+def test_a_new_connection_that_is_closed_is_not_replaced() -> None:
+    upstream = Leaving(after=(0,))
+
+    async def talk(pool: Pool, url: URL) -> None:
+        with pytest.raises(aiohttp.ServerDisconnectedError):
+            await asked(pool, url)
+
+    run(upstream, talk)
+    assert upstream.asked == 1
+
+
+@pytest.mark.parametrize("said", [b"H", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 103 Early Hints\r\n\r\n"])
+def test_a_request_to_which_an_answer_was_begun_is_not_sent_again(said: bytes) -> None:
+    upstream = Leaving(ANSWER, after=(1,), said=said)
+
+    async def talk(pool: Pool, url: URL) -> None:
+        assert await asked(pool, url) == b"ok"
+        with pytest.raises(aiohttp.ClientError):
+            await asked(pool, url)
+
+    run(upstream, talk)
+    assert upstream.asked == 2
+
+
+def test_a_server_that_leaves_after_it_worked_on_a_request_is_not_asked_again() -> None:
+    upstream = Leaving(ANSWER, after=(1,), wait=STALE * 1.2)
+
+    async def talk(pool: Pool, url: URL) -> None:
+        assert await asked(pool, url) == b"ok"
+        with pytest.raises(aiohttp.ServerDisconnectedError):
+            await asked(pool, url)
+
+    run(upstream, talk)
+    assert upstream.asked == 2

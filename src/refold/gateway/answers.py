@@ -13,14 +13,16 @@ from refold.limits.overflow import classify_response
 from refold.limits.usage import Reported, reported
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["Reading", "prelude"]
 
 LARGEST = 64 * 1024 * 1024  # bytes of an answer that are kept to be read
-LAST = 10  # lines at the end of a piece that are looked at: what ends a stream stands there, whatever follows it
+ROOM = 32 * 1024  # bytes of a stream that are kept before all but its last lines are dropped
+LAST = 16  # lines at the end of a stream that are looked at: what ends it stands there, whatever follows it
 FIRST = 3  # lines at the start of a stream that are looked at: Anthropic says there what it read
-GOOD = (b"", b"null", b'"stop"', b'"STOP"', b'"tool_calls"')  # reasons for which an answer ends and that tell nothing
+OPEN = frozenset({b"", b"null"})  # where an answer goes on
+GOOD = OPEN | {b'"stop"', b'"STOP"', b'"tool_calls"'}  # reasons for which an answer ends and that tell nothing
 BRACE = ord("{")
 NOTHING = Raw()
 PRELUDE = (b"response.created", b"response.in_progress", b"response.queued")  # events that say nothing yet
@@ -54,8 +56,8 @@ _ends = msgspec.json.Decoder(list[_End]).decode
 class Reading:
     """Is shown the pieces of one answer and knows at the end what it reported.
 
-    `streaming` answers are lines of events, of which only those that speak of usage or of an end are parsed, and only
-    where such stand, at the beginning and the end of what arrives at once; others are one JSON body.
+    Of answers that are `streaming`, lines of events, the last ones are kept and read at the end, backward, until usage
+    and the reason of the end are found; others are one JSON body.
     """
 
     def __init__(self, headers: Mapping[str, str]) -> None:
@@ -63,10 +65,10 @@ class Reading:
         encoded = headers.get("Content-Encoding", "")
         self._unpack = unpacker(encoded)
         self._packed = bool(encoded)
-        self._pieces: list[bytes] = []
-        self._line = b""
-        self._new = True
-        self._size = 0
+        self._text = bytearray()
+        self._room = ROOM if self.streaming else LARGEST
+        self._begun = False
+        self._ended = False
         self._usage: dict[str, Any] = {}
         self._ends: dict[str, Any] = {}
 
@@ -80,30 +82,22 @@ class Reading:
             except Unreadable:
                 self._unpack = None
                 return
-        if self.streaming:
-            piece = self._line + piece
-            cut = piece.rfind(b"\n") + 1
-            self._line = piece[cut:]
-            if cut:
-                self._lines(piece[:cut])
-        elif self._size < LARGEST:
-            self._pieces.append(piece)
-            self._size += len(piece)
+        self._text += piece
+        if len(self._text) > self._room:
+            self._shorten()
 
     @property
     def text(self) -> bytes:
         """The body of an answer that is not a stream."""
-        return b"".join(self._pieces)
+        return bytes(self._text)
 
     def body(self) -> dict[str, Any]:
         """Return what the answer says of itself: usage, error and reason of its end."""
         if self.streaming:
-            if self._line:
-                line, self._line = self._line, b""
-                self._read(line)
+            self._events()
             return {**self._ends, **({"usage": self._usage} if self._usage else {})}
         try:
-            held = _decode(self.text)
+            held = _decode(self._text)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return {}
         if isinstance(held, list):  # Gemini streams a list where no events were asked for
@@ -112,12 +106,11 @@ class Reading:
 
     def usage(self) -> Reported | None:
         """Return the usage that the answer reported, if it did."""
-        if self.streaming and not self._usage and not self._line:
-            return None
         try:
-            body = self.body()
             if self.streaming:
-                return reported(self._usage)
+                self._events()
+                return reported(self._usage) if self._usage else None
+            body = self.body()
             return reported({key: body[key] for key in ("usage", "usageMetadata") if key in body})
         except UsageError:
             return None
@@ -128,18 +121,44 @@ class Reading:
             return False
         return classify_response(self.body(), window).kind == "context_overflow"
 
-    def _lines(self, piece: bytes) -> None:
-        """Read those of several whole lines that may say what matters."""
-        lines = piece.rsplit(b"\n", LAST)
-        if self._new:
-            self._new = False
-            if len(lines) > LAST and piece.startswith(b"event"):
-                lines[:1] = piece.split(b"\n", FIRST)[:FIRST]
-        for line in lines:
-            if line.startswith(b"data:"):
-                self._read(line)
+    def _shorten(self) -> None:
+        """Drop what need not be kept; the rest may grow to twice its size before it is looked at again."""
+        if not self.streaming:
+            self._unpack = None
+            return
+        self._beginning()
+        lines = self._text.rsplit(b"\n", LAST)
+        if len(lines) > LAST:
+            del self._text[: len(lines[0])]
+        self._room = max(ROOM, 2 * len(self._text))
 
-    def _read(self, line: bytes) -> None:
+    def _events(self) -> None:
+        """Read the last lines, and the first where these do not say everything."""
+        for line in self._backward():
+            if line.startswith(b"data:") and BRACE in line:
+                self._read(line)
+                if self._ended and self._usage:
+                    return
+        self._beginning()
+
+    def _backward(self) -> Iterator[bytearray]:
+        """Yield the last lines, the very last one first."""
+        stop = len(self._text)
+        for _ in range(LAST):
+            start = self._text.rfind(b"\n", 0, stop) + 1
+            yield self._text[start:stop]
+            if not start:
+                return
+            stop = start - 1
+
+    def _beginning(self) -> None:
+        if not self._begun and self._text.startswith(b"event"):
+            for line in self._text.split(b"\n", FIRST)[:FIRST]:
+                if line.startswith(b"data:"):
+                    self._read(line)
+        self._begun = True
+
+    def _read(self, line: bytearray) -> None:
         try:
             event = _event(line[5:])
             self._take(event)
@@ -150,18 +169,21 @@ class Reading:
             return
 
     def _take(self, event: _Event) -> None:
+        """Take what an event says; what a later one said is known already, and counts."""
         for raw in (event.usage, event.usageMetadata):
             if raw is not NOTHING and isinstance(usage := _decode(raw), dict):
-                self._usage |= {name: value for name, value in usage.items() if value is not None}
+                self._usage = {name: value for name, value in usage.items() if value is not None} | self._usage
         for key, raw in (("error", event.error), ("incomplete_details", event.incomplete_details)):
             if raw is not NOTHING and (held := _decode(raw)):
-                self._ends[key] = held
+                self._ends.setdefault(key, held)
         for key, raw in (("choices", event.choices), ("candidates", event.candidates)):
             if raw is NOTHING:
                 continue
             for end in _ends(raw):
-                if bytes(end.finish_reason) not in GOOD or bytes(end.finishReason) not in GOOD:
-                    self._ends[key] = _decode(raw)
+                reasons = {bytes(end.finish_reason), bytes(end.finishReason)}
+                self._ended = self._ended or not reasons <= OPEN
+                if not reasons <= GOOD:
+                    self._ends.setdefault(key, _decode(raw))
 
 
 def prelude(text: bytes) -> bool:

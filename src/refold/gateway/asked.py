@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import zlib
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from refold import policies
 from refold.gateway.http import Refusal
+from refold.gateway.packing import TooLong, Unreadable, whole
 
 if TYPE_CHECKING:
     from refold.gateway.settings import Settings
@@ -30,6 +30,9 @@ class Asked(Struct, frozen=True):
     recall: bool = False
 
 
+NOTHING, OFFERED = Asked(), Asked(recall=True)  # what is meant where nothing is asked for
+
+
 def asked(headers: dict[bytes, bytes], settings: Settings) -> Asked:
     """Read a client's wishes.
 
@@ -39,7 +42,7 @@ def asked(headers: dict[bytes, bytes], settings: Settings) -> Asked:
         Refusal: a policy that there is none of, or a name with characters that no name has (400).
     """
     if headers.keys().isdisjoint(WISHES):
-        return Asked(recall=settings.recall_tool)
+        return OFFERED if settings.recall_tool else NOTHING
     bypass = headers.get(b"x-refold-bypass", b"").lower() in YES
     policy = headers.get(b"x-refold-policy", b"").decode("latin-1")
     session = headers.get(b"x-refold-session", b"").decode("latin-1")
@@ -57,17 +60,15 @@ def inflated(raw: bytes, encoding: bytes, limit: int) -> bytes | None:
     Raises:
         Refusal: it becomes larger than the limit (413).
     """
-    match encoding.lower().strip():
-        case b"" | b"identity":
-            return raw
-        case b"gzip" | b"x-gzip" | b"deflate":
-            machine = zlib.decompressobj(47)
-        case _:
-            return None
+    if not encoding:
+        return raw
     try:
-        plain = machine.decompress(raw, limit + 1)
-    except zlib.error:
+        return whole(raw, encoding.decode("latin-1"), limit)
+    except Unreadable:
         return None
-    if len(plain) > limit:
-        raise Refusal(413, f"the request body is larger than {limit:,} bytes when unpacked", "request_too_large")
-    return plain if machine.eof else None
+    except TooLong:
+        raise _too_large(limit) from None
+
+
+def _too_large(limit: int) -> Refusal:
+    return Refusal(413, f"the request body is larger than {limit:,} bytes when unpacked", "request_too_large")

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Exchange", "Exchanges", "Ready"]
 
-EDGE = 2_048  # bytes at either end of a stream's beginning in which an error would stand
+EDGE = 1_024  # bytes at either end of a stream's beginning in which an error would stand
 REFUSED = frozenset({400, 413, 422, 429, 500, 503})  # statuses that hide a request that is too long
 
 

@@ -80,7 +80,7 @@ class Metrics:
         counts = self._counts.copy()
         self._counts.clear()
         for (counter, labels), count in counts.items():
-            counter.labels(*labels).inc(count)
+            (counter.labels(*labels) if labels else counter).inc(count)
         return generate_latest(self._registry)
 
     def request(self, dialect: str, done: str) -> None:
@@ -105,7 +105,7 @@ class Metrics:
     def spared(self, tokens: int) -> None:
         """Count tokens that a request was sent without."""
         self.total_saved += tokens
-        self.saved.inc(tokens)
+        self._counts[self.saved, ()] += tokens
 
     def recalled(self, outcome: str, count: int) -> None:
         """Count calls of the recall tool: "answered" with originals, or "dropped"."""

@@ -8,10 +8,12 @@ answer and its timeouts are aiohttp's.
 from __future__ import annotations
 
 import asyncio
-from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property, partial
+from time import monotonic
+from typing import TYPE_CHECKING, Protocol, cast
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,12 +24,13 @@ if TYPE_CHECKING:
 
     from refold.gateway.http import Headers
 
-__all__ = ["LONGEST_FIELD", "Answer", "BadRequest", "Pool"]
+__all__ = ["LONGEST_FIELD", "Answer", "BadRequest", "Connector", "Pool"]
 
 LONGEST_FIELD = 64 * 1024  # bytes of a line in the head of an answer
 BUFFER = 64 * 1024  # bytes of an answer that wait for a slow client
 SMALL = 16 * 1024  # bytes that are copied to be written with the head
 MOST = 1_024  # addresses whose lines are remembered
+STALE = 1.0  # seconds in which a connection shows that its server had closed it before the request was sent
 
 
 class BadRequest(Exception):  # the client is told so
@@ -81,6 +84,29 @@ class _Answer:
             connection.release()
 
 
+class _Stale(Exception):  # the pool sends once more
+    """A connection that was used before has been closed by its server without a byte of an answer."""
+
+
+class _Handler(ResponseHandler):
+    """An end of a connection that knows whether it was used before, and whether its server said anything since."""
+
+    used = False
+    heard = False
+
+    def data_received(self, data: bytes) -> None:
+        self.heard = True
+        super().data_received(data)
+
+
+class Connector(aiohttp.TCPConnector):
+    """Connects to servers, and keeps connections to be used again."""
+
+    def __init__(self, *, limit: int = 100, keepalive_timeout: float = 15, ttl_dns_cache: int = 10) -> None:
+        super().__init__(limit=limit, keepalive_timeout=keepalive_timeout, ttl_dns_cache=ttl_dns_cache)
+        self._factory = cast("partial[ResponseHandler]", partial(_Handler, loop=self._loop))
+
+
 class _Origin(aiohttp.ClientRequest):
     """What a connector asks a request for, to connect: always the same for one server."""
 
@@ -92,7 +118,7 @@ class _Origin(aiohttp.ClientRequest):
 class Pool:
     """Sends requests over the connections of a connector."""
 
-    def __init__(self, connector: aiohttp.BaseConnector, timeout: aiohttp.ClientTimeout) -> None:
+    def __init__(self, connector: Connector, timeout: aiohttp.ClientTimeout) -> None:
         self._connector = connector
         self._timeout = timeout
         self._origins: dict[URL, aiohttp.ClientRequest] = {}
@@ -100,6 +126,9 @@ class Pool:
 
     async def send(self, method: str, url: URL, headers: Headers, body: bytes) -> Answer:
         """Send a request and return its answer when the head of it is there.
+
+        A server may close an idle connection in the moment in which it is used again. Such a request is sent once more,
+        on a new connection; one that an answer was begun to, or that had a new connection, never is.
 
         Raises:
             BadRequest: a header is not one line.
@@ -109,27 +138,43 @@ class Pool:
         head = b"".join([b"%s: %s\r\n" % header for header in headers])
         if head.count(b"\n") != len(headers) or head.count(b"\r") != len(headers) or b"\0" in head:
             raise BadRequest
+        head = b"%s%scontent-length: %d\r\n\r\n" % (line, head, len(body))
         connection = await self._connector.connect(origin, [], self._timeout)
         try:
-            protocol = connection.protocol
-            assert protocol is not None
-            assert protocol.transport is not None
+            return await self._asked(connection, method, head, body)
+        except _Stale:
+            return await self._asked(await self._fresh(origin), method, head, body)
+
+    async def _fresh(self, origin: aiohttp.ClientRequest) -> Connection:
+        """Return a connection that was never used; idle ones to that server may be as stale, and are closed."""
+        while cast("_Handler", (connection := await self._connector.connect(origin, [], self._timeout)).protocol).used:
+            connection.close()
+        return connection
+
+    async def _asked(self, connection: Connection, method: str, head: bytes, body: bytes) -> Answer:
+        protocol = cast("_Handler", connection.protocol)
+        again, protocol.used, protocol.heard = protocol.used, True, False
+        sent = monotonic()
+        try:
             protocol.set_response_params(
                 skip_payload=method == "HEAD", read_until_eof=True, auto_decompress=False, read_bufsize=BUFFER,
                 read_timeout=self._timeout.sock_read, max_line_size=LONGEST_FIELD, max_field_size=LONGEST_FIELD,
             )  # fmt: skip
-            whole = b"%s%scontent-length: %d\r\n\r\n" % (line, head, len(body))
+            assert protocol.transport is not None
             if len(body) < SMALL:
-                protocol.transport.write(whole + body)
+                protocol.transport.write(head + body)
             else:
-                protocol.transport.writelines((whole, body))
+                protocol.transport.writelines((head, body))
             protocol.start_timeout()
             while True:
                 message, content = await protocol.read()
                 if message.code >= 200 or message.code == 101:
                     return _Answer(connection, message, content)
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            lost = isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError))
+            if lost and again and not protocol.heard and monotonic() - sent < STALE:
+                raise _Stale from error
             raise
 
     def _addressed(self, method: str, url: URL) -> tuple[bytes, aiohttp.ClientRequest]:

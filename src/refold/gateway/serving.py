@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -106,9 +106,10 @@ class _Protocol(HttpToolsProtocol):
             self._late.cancel()
             self._late = None
         super().on_headers_complete()
+        scope: Scope = self.scope  # type: ignore[assignment] # uvicorn's names them all
+        scope["extensions"] = {CLIENT: _Client(self)}  # the task has not begun
         self._joining.hold()
-        self.cycle.transport = cast("asyncio.Transport", self._joining)
-        cast("Scope", self.scope)["extensions"] = {CLIENT: _Client(self)}  # the task has not begun
+        self.cycle.transport = self._joining  # type: ignore[assignment] # as much of one as is used
 
     def watch(self, left: Callable[[], object] | None) -> None:
         """Call something when the connection is lost; at once where it is."""

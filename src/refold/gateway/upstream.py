@@ -11,7 +11,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from refold.gateway.http import Refusal
-from refold.gateway.pool import LONGEST_FIELD, Answer, BadRequest, Pool
+from refold.gateway.packing import READABLE
+from refold.gateway.pool import LONGEST_FIELD, Answer, BadRequest, Connector, Pool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -30,7 +31,9 @@ HOP = frozenset(
 )  # fmt: skip
 BACK = (HOP - {b"content-length"}) | {b"set-cookie"}
 OURS = b"x-refold-"
-ENCODINGS = re.compile(rb"\b(gzip|deflate|identity)\b")  # what the usage in an answer can be read through
+ENCODINGS = re.compile(
+    rf"\b({'|'.join(READABLE)}|identity)\b".encode()
+)  # what the usage in an answer can be read through
 MOST = 1_024  # addresses that are remembered
 VERSION = re.compile(r"/v\d+(?:alpha|beta)?$")
 
@@ -40,9 +43,7 @@ class Upstream:
 
     def __init__(self, settings: Settings) -> None:
         self._bases = {name: url.rstrip("/") for name, url in settings.upstreams.items()}
-        connector = aiohttp.TCPConnector(
-            limit=settings.connections, keepalive_timeout=settings.keepalive, ttl_dns_cache=300
-        )
+        connector = Connector(limit=settings.connections, keepalive_timeout=settings.keepalive, ttl_dns_cache=300)
         timeout = aiohttp.ClientTimeout(total=None, sock_read=settings.timeout, sock_connect=settings.connect_timeout)
         self._session = aiohttp.ClientSession(
             connector=connector,
