@@ -1,5 +1,6 @@
 import gzip
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -254,3 +255,28 @@ def test_an_output_of_ordinary_size_passes_and_so_does_one_that_was_answered_bef
         _, headers, _ = call(serving.url, body=body)
         assert told(headers)["done"] == "forwarded"
         assert provider.received[-1].body["messages"] == body["messages"]
+
+
+def test_a_reminder_at_the_end_of_each_request_alone_does_not_undo_the_plan_of_the_one_before():
+    from refold.gateway.serving import Serving
+    from refold.gateway.settings import UPSTREAMS, Settings
+    from refold.testing.provider import ScriptedProvider
+
+    words = " ".join(f"line {n}: worker {n % 7} handled request {n * 37 % 1009}" for n in range(120))
+    reminder = {"role": "system", "content": "You are diligent and tireless."}
+    said = [{"role": "system", "content": "Answer questions."}]
+    with ScriptedProvider(["ok"], window=12_000) as provider:
+        upstreams = {**UPSTREAMS, "openai": provider.openai_url}
+        settings = Settings(upstreams=upstreams, store="memory", window=12_000, port=0, background=False)
+        with Serving(settings) as serving:
+            for number in range(24):
+                said.append({"role": "user", "content": f"Question {number}?"})
+                body = json.dumps({"model": "gpt-4o", "messages": [*said, reminder]}).encode()
+                assert call(serving.url, body=body, headers={"authorization": "Bearer k"})[0] == 200
+                said.append({"role": "assistant", "content": f"Answer {number}. {words}"})
+            compactions = serving.gateway.metrics.total_compactions
+        received = provider.received
+    assert all(each.status == 200 and each.tokens <= 12_000 for each in received)
+    assert compactions <= 8
+    grown = [(old, new) for old, new in pairwise(received) if new.tokens > old.tokens >= 1_200]
+    assert sum(new.cached for _, new in grown) / sum(old.tokens for old, _ in grown) > 0.8

@@ -7,6 +7,7 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from refold import api
 from refold.core.budget import Usage
@@ -180,9 +181,11 @@ class Planner:
                     instructions: str = "") -> Plan:  # fmt: skip
         track, bound = target.track, target.bound
         beside = fixed(track, target.dialect, bound)
-        messages = track.transcript.messages
+        messages, budget = track.transcript.messages[: _lasting(track)], bound.budget
+        if closing := sum(map(bound.counter.message, track.transcript.messages[len(messages) :])):
+            budget = replace(budget, output_reserve=min(budget.output_reserve + closing, budget.window - 1))
         options = Options(
-            format=track.format.name, policy=policy or bound.policy, budget=bound.budget, model=target.model,
+            format=track.format.name, policy=policy or bound.policy, budget=budget, model=target.model,
             system=beside.system, tools=beside.tools, usage=usage or usage_of(track), cause=cause, plans=track.plans,
             instructions=instructions or None,
         )  # fmt: skip
@@ -201,8 +204,9 @@ class Planner:
         return made
 
     def _planned(self, natives: list[object], options: Options, track: Track) -> Plan:
+        messages = track.transcript.messages[: len(natives)]
         # Stages remember on messages what they found in them, many times their size: that goes with these copies.
-        copies = Transcript(tuple(map(copy, track.transcript.messages)))
+        copies = Transcript(tuple(map(copy, messages)))
         request = request_for(natives, options, transcript=copies, estimates=track.estimates)
         made = api.drive(request, self._outside)
         proven(request, made, natives)
@@ -227,6 +231,15 @@ class Planner:
 
 def _cause(track: Track) -> Cause:
     return Cause.SILENT_OVERFLOW if track.full else Cause.THRESHOLD
+
+
+def _lasting(track: Track) -> int:
+    """Return how many messages will be in the next request too: some clients close each with a reminder of its own."""
+    messages = track.transcript.messages
+    count = len(messages)
+    while count and messages[count - 1].role == "system":
+        count -= 1
+    return count or len(messages)
 
 
 def _fits(track: Track, made: Plan) -> bool:
