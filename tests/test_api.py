@@ -229,6 +229,7 @@ def test_an_asynchronous_summarizer_is_awaited():
         ({"budget": 0}, BadBudget, "positive"),
         ({"budget": -5}, BadBudget, "positive"),
         ({"window": 10**12}, BadBudget, "positive"),
+        ({"window": 1_000, "max_output": 1_000}, BadBudget, "leaves nothing"),
         ({"budget": True}, BadBudget, "positive"),
         ({"budget": 1_000, "goal": 2_000}, BadBudget, "input budget"),
         ({"budget": 1_000, "goal": 1.5}, BadBudget, "share"),

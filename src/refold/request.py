@@ -163,7 +163,7 @@ def budget_for(policy: Policy, options: Options) -> Budget:
         return Budget(_whole("budget", options.budget))
     if options.window is not None:
         size = _whole("window", options.window)
-        return Budget(size, policy.reserve(size, options.max_output))
+        return _left(size, policy.reserve(size, options.max_output), options)
     if options.model is None:
         raise BadBudget("how much may the request hold? Give budget=, window= or model=")
     from refold.limits import models
@@ -171,7 +171,17 @@ def budget_for(policy: Policy, options: Options) -> Budget:
     known = models.window(options.model)
     given = options.max_output if options.max_output is not None else known.output_cap or None
     beyond_input = known.window - known.input_cap if known.input_cap else 0
-    return Budget(known.window, max(policy.reserve(known.window, given), beyond_input))
+    return _left(known.window, max(policy.reserve(known.window, given), beyond_input), options)
+
+
+def _left(window: int, reserve: int, options: Options) -> Budget:
+    """Return the budget of a window, of which the answer must leave something."""
+    if options.max_output and window - reserve <= 1:  # a reserve always leaves one
+        raise BadBudget(
+            f"max_output={options.max_output:,} leaves nothing of a window of {window:,} tokens: "
+            "ask for a shorter answer, or name a larger window"
+        )
+    return Budget(window, reserve)
 
 
 def counter_for(counter: Counter | str, model: str | None) -> Counter:

@@ -92,14 +92,15 @@ def _reader(document: Document, kind: str | None) -> _Reader:
             return reader
         others = [other.kind for other in _readers().values() if _matches(other, document)]
         hint = f"it looks like {others[0]}" if others else f"it holds {_seen(document)}"
-        raise UnreadableTranscript(f"{document.path}: this is not {kind}: {hint}")
+        raise UnreadableTranscript(f"{document.path}: this is not {kind}: {hint}; leave the kind out to have it told")
     for reader in _readers().values():
         if _matches(reader, document):
             return reader
     if document.value in ([], {"messages": []}):
         raise UnreadableTranscript(f"{document.path}: the list of messages is empty; there is no conversation in it")
     raise UnreadableTranscript(
-        f"{document.path}: not a transcript of a known kind: it holds {_seen(document)}; known are {', '.join(kinds())}"
+        f"{document.path}: not a transcript of a known kind: it holds {_seen(document)}; known are "
+        f"{', '.join(kinds())}: a list of messages in a provider's shape is one, too"
     )
 
 
@@ -139,7 +140,7 @@ def _seen(document: Document) -> str:
     if value is None:
         keys = [item for item in document.values if isinstance(item, dict)]
         first = f", the first with the keys {_keys(keys[0])}" if keys else ""
-        return f"{len(document.values)} values{first}"
+        return f"{len(document.values)} JSON {'value' if len(document.values) == 1 else 'values'}{first}"
     if isinstance(value, dict):
         return f"an object with the keys {_keys(value)}"
     if isinstance(value, list):
