@@ -6,7 +6,7 @@ import pytest
 
 from refold.errors import RefoldError
 from refold.salience.features import NAMES, features
-from refold.salience.model import Model, loaded, needs, shipped, worth
+from refold.salience.model import Model, Scorer, loaded, needs, shipped
 from refold.testing import talk
 
 
@@ -31,7 +31,8 @@ def test_what_the_assistant_uses_all_the_time_is_likelier_needed_than_what_a_too
     likely = needs(session())
     assert all(0 < chance < 1 for chance in likely.values())
     assert likely["used_often"] > 3 * likely["only_shown_1"]
-    assert worth("used_often", likely["used_often"]) > worth("only_shown_1", likely["only_shown_1"])
+    often, once = Scorer(session()).worths(("used_often", "only_shown_1"))
+    assert often > once
 
 
 def test_the_same_messages_give_the_same_likelihoods():

@@ -149,3 +149,18 @@ def test_calls_that_left_in_earlier_plans_still_name_their_outputs():
     later = view_of(WORK)
     later = type(view)(**{**{f: getattr(view, f) for f in view.__struct_fields__}, "start": WORK.messages[-1:]})
     assert digest_text(later, WORK.messages[:-1]) == digest_text(view, WORK.messages[:-1])
+
+
+def test_files_of_the_same_name_keep_their_paths_beside_their_identifiers():
+    work = talk(
+        "u: go",
+        "a: looking | read(src/one/index.ts) as c1",
+        "t: c1 = name_one name_two name_three name_four name_five",
+        "a: and | read(src/two/index.ts) as c2",
+        "t: c2 = other_one other_two other_three other_four other_five",
+        "u: go on",
+    )
+    found = sections(digest_text(view_of(work, window=20_000), work.messages[:-1]))
+    said = "\n".join(found["## Identifiers, and where they were last seen"])
+    assert "- src/one/index.ts: name_" in said
+    assert "- src/two/index.ts: other_" in said

@@ -93,10 +93,8 @@ def continued(known: Opened, body: bytes) -> Opened | None:
         fresh = _list(held)
     except (msgspec.DecodeError, KeyError):
         return None
-    if not known.before.keys().isdisjoint(
-        after
-    ):  # a key that stands twice: the last one counts, which is not this list
-        return None
+    if not known.before.keys().isdisjoint(after):
+        return None  # a key stands twice: the last one counts, which is not this list
     stop = len(body) - len(rest) + len(_HEAD) - 1 + len(memoryview(held)) - 1
     return Opened(body, [*known.raws, *fresh], known.start, _end(body, known.start, stop), stop, known.before, after)
 

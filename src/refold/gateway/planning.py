@@ -234,12 +234,15 @@ def _cause(track: Track) -> Cause:
 
 
 def _lasting(track: Track) -> int:
-    """Return how many messages will be in the next request too: some clients close each with a reminder of its own."""
+    """Return how many messages will be in the next request too: some clients close each with a reminder of its own.
+
+    What a plan in force was made for is among them.
+    """
     messages = track.transcript.messages
-    count = len(messages)
-    while count and messages[count - 1].role == "system":
+    count, least = len(messages), track.plans[-1].base.length if track.plans else 1
+    while count > least and messages[count - 1].role == "system":
         count -= 1
-    return count or len(messages)
+    return count
 
 
 def _fits(track: Track, made: Plan) -> bool:

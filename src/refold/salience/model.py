@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from refold.errors import RefoldError
-from refold.salience.atoms import WEIGHTS, kind_of
+from refold.salience.atoms import WEIGHTS
 from refold.salience.features import (
     COLUMNS,
     CONTEXT,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from refold.core.messages import Message
 
-__all__ = ["Model", "Scorer", "loaded", "needs", "shipped", "worth"]
+__all__ = ["Model", "Scorer", "loaded", "needs", "shipped"]
 
 EVEN = 0.7  # the power of a likelihood in a choice: evens out, since what is likely is likely in several places
 FARTHEST = 30.0  # a score beyond which the logistic function is flat
@@ -88,7 +88,7 @@ class Scorer:
         return next(self.likelihoods((atom,)))[1]
 
     def worths(self, atoms: Iterable[str]) -> list[float]:
-        """Return what each of some atoms is worth in a choice: see `worth`."""
+        """Return what each of some atoms is worth in a choice: its likelihood, evened out, times its kind's weight."""
         return [chance**EVEN * WEIGHTS[kind] if chance else 0.0 for kind, chance in self.likelihoods(atoms)]
 
     def likelihoods(self, atoms: Iterable[str]) -> Iterator[tuple[str, float]]:
@@ -125,8 +125,3 @@ def _weights(model: Model) -> dict[str, float]:
 
 def _column(weights: Sequence[float], of: Callable[[int, int], Sequence[float]], total: int, value: int) -> float:
     return float(sum(map(mul, weights, of(value, total))))
-
-
-def worth(atom: str, chance: float) -> float:
-    """Return what an atom is worth in a choice: its likelihood of need, evened out, times the weight of its kind."""
-    return float(chance**EVEN * WEIGHTS[kind_of(atom)]) if chance else 0.0

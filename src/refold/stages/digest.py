@@ -12,7 +12,7 @@ from refold.core.messages import MessageId, Note, invented, texts
 from refold.stages.account import ACCOUNT
 from refold.stages.carried import OPENING, Carried, entry, told_before, unquoted, words_of
 from refold.stages.facts import files_of
-from refold.stages.findings import Outcome, asked, decisions, openings, outcomes, todos, values, well
+from refold.stages.findings import Outcome, decisions, openings, outcomes, searches, todos, values, well
 from refold.stages.ledger import Atom, grouped, ledger, ungrouped, words_in
 from refold.stages.outline import one_line
 from refold.stages.pin import CONSTRAINTS, pins_in, pins_of
@@ -159,7 +159,7 @@ def _sections(
     ends = outcomes(view, messages, kept)
     commands = tuple(f"{end.call}{_ended(end)}" for end in ends if end.shell and not end.failed)
     yield Section("Commands", commands, 0.05, newest_first=True)
-    yield Section("Searches and other calls", asked(view, messages), 0.03, newest_first=True)
+    yield Section("Searches and other calls", searches(view, messages), 0.03, newest_first=True)
     errors = sorted((end for end in ends if end.failed), key=lambda end: not end.open)
     yield Section(ERRORS, tuple(f"{end.call}{_ended(end)}{_state(end.open)}" for end in errors), 0.08)
     yield Section("Values", values(messages), 0.04, newest_first=True)
@@ -275,8 +275,7 @@ def _rendered(counter: Counter, sections: Sequence[Section], atoms: Sequence[Ato
         taken.append(lines)
         spent += cost
     told = words_in(line for lines in taken for line in lines)
-    left = [replace(atom, source=_short(atom.source, told)) for atom in atoms if atom.text not in told]
-    ids, cost = _identifiers(counter, left, limit - spent)
+    ids, cost = _identifiers(counter, _short([atom for atom in atoms if atom.text not in told], told), limit - spent)
     spent += cost
     for lines, section in zip(taken, sections, strict=True):
         more, cost = _within(counter, section, len(lines), limit - spent)
@@ -292,9 +291,12 @@ def _rendered(counter: Counter, sections: Sequence[Section], atoms: Sequence[Ato
     return "\n\n".join(blocks) if len(blocks) > 1 else ""
 
 
-def _short(source: str, told: set[str]) -> str:
-    """Return the name of a file whose path another line tells, other sources as they are."""
-    return source.rsplit("/", 1)[-1] if source in told else source
+def _short(atoms: Sequence[Atom], told: set[str]) -> list[Atom]:
+    """Return identifiers with the name of their file where another line tells its path and no other has that name."""
+    names = {source: source.rsplit("/", 1)[-1] for source in {atom.source for atom in atoms}}
+    every = list(names.values())
+    short = {source: name for source, name in names.items() if source in told and every.count(name) == 1}
+    return [replace(atom, source=short.get(atom.source, atom.source)) for atom in atoms]
 
 
 def _within(counter: Counter, section: Section, start: int, room: float | None) -> tuple[list[str], int]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from refold.core.view import View
 
-__all__ = ["Outcome", "asked", "decisions", "openings", "outcomes", "prepare", "todos", "values", "well"]
+__all__ = ["Outcome", "decisions", "openings", "outcomes", "prepare", "searches", "todos", "values", "well"]
 
 MOST = 150  # lines of one sort that are looked for
 LEAST, LONGEST = 24, 400  # characters of a sentence that gives a decision or a reason
@@ -90,7 +90,7 @@ def well(view: View, messages: Sequence[Message]) -> frozenset[str]:
     return frozenset(call_line(call) for call, result in _answered(view, messages) if not _failed(call, result))
 
 
-def asked(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
+def searches(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
     """Return the calls that went well, ran no command and named no file, such as searches, newest first, each once."""
     found: dict[str, None] = {}
     for call, result in _answered(view, reversed(messages)):
