@@ -299,3 +299,48 @@ def test_calls_without_ids_are_known_by_what_they_call():
     assert spot(formats.read(gemini, contents({"a": [2], "b": 1})).messages, held.beside) == (1, 3)
     assert spot(formats.read(gemini, contents({"a": [3], "b": 1})).messages, held.beside) is None
     assert spot(formats.read(gemini, contents({"a": [2], "b": 1})[:2]).messages, held.beside) is None
+
+
+@STREAMING
+@DIALECTS
+def test_several_calls_beside_the_clients_are_all_answered(serving, talker, streaming):
+    model = Beside(before=[(NAME, {"query": "read_file src/m2.py"}), GREP[0]], after=GREP[1:])
+    url, provider = serving(model, **ROOMY)
+    client = talker(url, streaming)
+    talk(client, 50)
+    assert not [each for each in provider.received if each.violations]
+    assert {each.status for each in provider.received} == {200}
+    assert len(model.brought) == len(model.asked) > 2
+    for received in model.brought:
+        second, first = sorted((result.text for result in brought(received)), reverse=True)
+        assert "read_file src/m2.py" in second.split("\n")[0]
+        assert "read_file src/m1.py" in first.split("\n")[0]
+
+
+@DIALECTS
+def test_what_comes_goes_before_words_that_follow_the_results(serving, talker):
+    model = Beside(after=GREP)
+    url, provider = serving(model, **ROOMY)
+    client = talker(url, True)
+    asking(client, model)
+    client.say("Mind the time.", "iVBORw0KGgo=")
+    client.ask()
+    received = provider.received[-1]
+    assert (received.status, received.violations) == (200, ())
+    results = [part for message in received.messages for part in message.results]
+    assert client.secret in results[-1].text
+    assert "Mind the time." in json.dumps(said(received)[-1])
+    client.say("Go on.", "iVBORw0KGgo=")
+    client.ask()
+    assert provider.received[-1].status == 200
+
+
+@DIALECTS
+def test_beside_a_compaction_in_the_background_it_comes_all_the_same(serving, talker):
+    model = Beside(after=GREP)
+    url, provider = serving(model, background=True, **ROOMY)
+    client = talker(url, False)
+    talk(client, 60)
+    assert not [each for each in provider.received if each.violations]
+    assert {each.status for each in provider.received} == {200}
+    assert len(model.brought) == len(model.asked) > 2
