@@ -39,7 +39,6 @@ __all__ = ["Keeper", "behind"]
 LEASE = 60.0  # seconds after which a process that says nothing no longer holds a conversation
 PAUSE = 0.05  # seconds between two looks at somebody else's reservation
 T = TypeVar("T")
-_later = msgspec.json.Decoder(Later).decode
 
 
 class Keeper:
@@ -181,7 +180,7 @@ class Keeper:
                 case Rewound(to=to):
                     live, noted = to.plans, (each.seq, None)
                 case Noted(text=text):
-                    noted = each.seq, _later(self._seal.opened_text(text))
+                    noted = each.seq, _read(self._seal.opened_text(text))
                 case _:
                     pass
         return loaded.head, tuple(known[id] for id in live if id in known), noted
@@ -214,6 +213,13 @@ class Keeper:
         head = self._store.load(track.stored).head
         position = Position(head.tip, head.messages, tuple(plan.id for plan in plans))
         self._store.rewind(track.stored, position, head)
+
+
+def _read(text: str) -> Later | None:
+    try:
+        return msgspec.json.decode(text, type=Later)
+    except msgspec.DecodeError:  # of another release: what waits there is not brought
+        return None
 
 
 def behind(plans: tuple[Plan, ...], what: str) -> list[MessageId]:

@@ -160,7 +160,7 @@ class Planner:
             return False
         try:
             await self._keeper.remember(track, held)
-        except StoreError:  # it is remembered here all the same
+        except RefoldError:  # it is remembered here all the same
             self._metrics.failed("store")
         return True
 
@@ -183,8 +183,9 @@ class Planner:
             except Overtaken:  # by a compaction, or by one that brings the same
                 await self._follow(target)
                 return await self._bring(target)
-        except (Failed, StoreError) as failed:
-            self._metrics.failed(str(failed) if isinstance(failed, Failed) else "store")
+        except Exception as error:  # whatever it is, the request goes on
+            named = str(error) if isinstance(error, Failed) else type(error).__name__
+            self._metrics.failed("store" if isinstance(error, StoreError) else named)
             self._let_go(track)
             return False
         finally:

@@ -113,7 +113,8 @@ class Track:
         body = len(self.body.body)
         read = body * len(self.transcript) // max(len(self.body.raws), 1)
         written = len(self.written.body) if self.written is not None else 0
-        return 2_000 + 2 * body + 6 * read + written + sum(500 * len(plan.edits) for plan in self.plans)
+        plans = sum(500 * len(plan.edits) + 4 * max(plan.sizes.after - plan.sizes.before, 0) for plan in self.plans)
+        return 2_000 + 2 * body + 6 * read + written + plans
 
     def advance(self, body: Opened, same: int) -> None:
         """Take a newer body, of which so many leading messages are the same bytes."""

