@@ -1,16 +1,20 @@
 import json
 from copy import deepcopy
 
+import msgspec
 import pytest
 
+import refold
 from refold import formats
 from refold.core.messages import ToolCall
+from refold.core.policy import Policy, Step
 from refold.gateway import planning
-from refold.gateway.recall.later import BringBack, later, spot
+from refold.gateway.recall.later import WORDS, BringBack, later, spot
 from refold.gateway.recall.tool import NAME
 from refold.gateway.recall.weaver import Call, Said
 from refold.sessions import MemoryStore, open_store
 from refold.sessions.jsonl import export_session, import_session
+from refold.stages.clear import Clear
 from refold.testing.provider import ScriptedProvider
 from tests.gateway.conftest import standing
 from tests.gateway.recall.models import WINDOW, Beside, brought, talk
@@ -343,3 +347,102 @@ def test_beside_a_compaction_in_the_background_it_comes_all_the_same(serving, ta
     assert not [each for each in provider.received if each.violations]
     assert {each.status for each in provider.received} == {200}
     assert len(model.brought) == len(model.asked) > 1
+
+
+def test_a_client_that_closes_each_request_with_a_reminder_gets_it_too(serving):
+    class Reminding(Chat):
+        def ask(self):
+            self.messages.append({"role": "system", "content": f"You have said {len(self.messages)} things."})
+            try:
+                return super().ask()
+            finally:
+                del self.messages[-2]
+
+    model = Beside(after=GREP)
+    url, provider = serving(model, **ROOMY)
+    talk(Reminding(url, False), 50)
+    assert not [each for each in provider.received if each.violations]
+    back = [received for received in provider.received if brought(without_last(received))]
+    assert len(back) == len(model.asked) > 2
+
+
+def without_last(received):
+    assert received.messages[-1].role == "system"
+    return msgspec.structs.replace(received, messages=received.messages[:-1])
+
+
+LONG = "it was so " * 40
+CHAT_CALL = {"id": "c1", "type": "function", "function": {"name": "grep", "arguments": "{}"}}
+CHAT_RECALL = {"id": "r1", "type": "function", "function": {"name": NAME, "arguments": '{"query":"a"}'}}
+THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
+USE = {"type": "tool_use", "id": "c1", "name": "grep", "input": {}}
+SIGNED = {"functionCall": {"name": "grep", "args": {}}, "thoughtSignature": "s"}
+RESPONSE = {"functionResponse": {"name": "grep", "response": {"output": "x"}}}
+SHAPES = {
+    "openai-chat": (
+        [{"role": "assistant", "content": None, "tool_calls": [CHAT_CALL]}],
+        [{"role": "tool", "tool_call_id": "c1", "content": "x"}],
+        [{"role": "assistant", "content": None, "tool_calls": [CHAT_CALL, CHAT_RECALL]}],
+        [{"role": "tool", "tool_call_id": "c1", "content": "x"}, {"role": "tool", "tool_call_id": "r1", "content": LONG}],
+    ),
+    "openai-responses": (
+        [{"type": "reasoning", "id": "rs", "summary": []}, {"type": "function_call", "call_id": "c1", "name": "grep", "arguments": "{}"}],
+        [{"type": "function_call_output", "call_id": "c1", "output": "x"}],
+        [
+            {"type": "reasoning", "id": "rs", "summary": []},
+            {"type": "function_call", "call_id": "c1", "name": "grep", "arguments": "{}"},
+            {"type": "function_call", "call_id": "r1", "name": NAME, "arguments": '{"query":"a"}'},
+        ],
+        [
+            {"type": "function_call_output", "call_id": "c1", "output": "x"},
+            {"type": "function_call_output", "call_id": "r1", "output": LONG},
+        ],
+    ),
+    "anthropic": (
+        [{"role": "assistant", "content": [THOUGHT, USE]}],
+        [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "x"}, {"type": "text", "text": "Go."}]}],
+        [{"role": "assistant", "content": [THOUGHT, USE, {"type": "tool_use", "id": "r1", "name": NAME, "input": {"query": "a"}}]}],
+        [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "c1", "content": "x"},
+                    {"type": "tool_result", "tool_use_id": "r1", "content": LONG},
+                    {"type": "text", "text": "Go."},
+                ],
+            }
+        ],
+    ),
+    "gemini": (
+        [{"role": "model", "parts": [{"text": "So."}, SIGNED]}],
+        [{"role": "user", "parts": [RESPONSE]}],
+        [{"role": "model", "parts": [{"text": "So."}, SIGNED, {"functionCall": {"name": NAME, "args": {"query": "a"}}}]}],
+        [{"role": "user", "parts": [RESPONSE, {"functionResponse": {"name": NAME, "response": {"output": LONG}}}]}],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_calls_and_results_stand_where_the_model_made_them(name):
+    asked, answered, whole, results = SHAPES[name]
+    begun = [{"role": "user", "parts": [{"text": "Go."}]} if name == "gemini" else {"role": "user", "content": "Go."}]
+    id, own = ("", Call("", {}, "grep")) if name == "gemini" else ("r1", Call("c1"))
+    held = later(said_of([Call(id, {"query": "a"})], [own]), 1, "here")
+    stage = BringBack(held.calls, (LONG,), held.beside, WORDS[name])
+    policy = Policy(NAME, (Step(stage),))
+    given = [*begun, *asked, *answered]
+    made = refold.compact(given, format=name, policy=policy, window=9_000, force=True)
+    assert made.messages == [*begun, *whole, *results]
+    assert not refold.violations(made.messages, format=name)
+    assert all(new is old for new, old in zip(made.messages, given, strict=False) if new == old)
+    again = refold.compact(given, format=name, policy=policy, window=9_000, force=True, plans=made.plans)
+    assert again.messages == made.messages
+    assert refold.rewind(made) == given
+    more = {"openai-chat": "content", "openai-responses": "content", "anthropic": "content", "gemini": "parts"}[name]
+    words = {key: [{"text": "Done."}] if more == "parts" else "Done." for key in (more,)}
+    longer = [*given, {"role": "model" if more == "parts" else "assistant", **words}, {"role": "user", **words}]
+    cleared = Policy("clear", (Step(Clear("[gone]")),))
+    short = refold.compact(longer, format=name, policy=cleared, window=9_000, force=True, plans=made.plans)
+    assert not refold.violations(short.messages, format=name)
+    assert LONG not in json.dumps(short.messages)
+    assert json.dumps(short.messages).count(NAME) == json.dumps(made.messages).count(NAME)
