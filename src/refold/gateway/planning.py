@@ -96,13 +96,25 @@ class Planner:
             await self.compact(target, _cause(track))
             return "shadow"
         if self._settings.background and tokens <= limit and not track.full and not large:
-            if track.pending is not None:
-                await self.bring(target)  # or the plan that is begun would come to nothing by it
-            self.begin(target)
-            return "background"
+            return await self._beside_it(target)
         cause = _cause(track)
         await self.compact(target, cause)
         return cause.value
+
+    async def _beside_it(self, target: Target) -> str:
+        """Begin a compaction beside the traffic; originals that are to be brought come first, or wait for the room."""
+        track = target.track
+        if track.pending is not None:
+            await self.bring(target, patient=True)  # now, or what is begun would come to nothing by it
+        if self._waiting(track) is None:
+            self.begin(target)
+            return "background"
+        try:
+            await self.compact(target, Cause.THRESHOLD)
+        except Failed as failed:  # and nobody need know: the request fits
+            self._metrics.failed(str(failed))
+            return ""
+        return Cause.THRESHOLD.value
 
     async def _early(self, target: Target) -> str:
         """Let the steps of every call act on new output before it is sent for the first time."""
@@ -164,11 +176,11 @@ class Planner:
             self._metrics.failed("store")
         return True
 
-    async def bring(self, target: Target) -> bool:
+    async def bring(self, target: Target, *, patient: bool = False) -> bool:
         """Put a plan in force that brings what was asked for in the answer before; tell whether there was such.
 
-        The caller holds the conversation's lock, and what is due was done, which makes room. What fails is let go, and
-        the request goes on without it.
+        The caller holds the conversation's lock, and what is due was done, which makes room; where it was not yet
+        (`patient`), what has no room waits for that. What fails is let go, and the request goes on without it.
         """
         track = target.track
         if track.pending is None and (self._keeper.local or not track.plans):
@@ -179,10 +191,10 @@ class Planner:
             if not self._keeper.local and (track.pending is not None or answers_unseen(track) > 1):
                 await self._follow(target)
             try:
-                return await self._bring(target)
+                return await self._bring(target, patient=patient)
             except Overtaken:  # by a compaction, or by one that brings the same
                 await self._follow(target)
-                return await self._bring(target)
+                return await self._bring(target, patient=patient)
         except Exception as error:  # whatever it is, the request goes on
             named = str(error) if isinstance(error, Failed) else type(error).__name__
             self._metrics.failed("store" if isinstance(error, StoreError) else named)
@@ -202,7 +214,7 @@ class Planner:
             self._let_go(track)
         return None
 
-    async def _bring(self, target: Target) -> bool:
+    async def _bring(self, target: Target, *, patient: bool) -> bool:
         track, bound, budget = target.track, target.bound, target.bound.budget
         held = self._waiting(track)
         if held is None:
@@ -212,6 +224,8 @@ class Planner:
         if (below := (bound.trigger - size) // 2) >= ENOUGH * len(held.calls):
             room = min(room, below)  # it stays in the conversation: the next request is not to be compacted for it
         if room // len(held.calls) < ROOM:
+            if patient:
+                return False
             least = ROOM * len(held.calls)  # for words that say so; a plan in the making would come to nothing by it
             if budget.input - size < least or (track.work is not None and not track.work.done()):
                 self._let_go(track)

@@ -6,9 +6,11 @@ import pytest
 
 import refold
 from refold import formats
+from refold.core import engine
 from refold.core.messages import ToolCall
 from refold.core.policy import Policy, Step
-from refold.gateway import planning
+from refold.gateway import exchange, planning
+from refold.gateway.budgets import Bound
 from refold.gateway.recall.later import WORDS, BringBack, later, spot
 from refold.gateway.recall.tool import NAME
 from refold.gateway.recall.weaver import Call, Said
@@ -446,3 +448,27 @@ def test_calls_and_results_stand_where_the_model_made_them(name):
     assert not refold.violations(short.messages, format=name)
     assert LONG not in json.dumps(short.messages)
     assert json.dumps(short.messages).count(NAME) == json.dumps(made.messages).count(NAME)
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["compacts", "fails"])
+def test_where_a_compaction_could_wait_it_is_done_at_once_to_make_room(serving, monkeypatch, fails):
+    model = Beside(after=GREP)
+    url, provider = serving(model, background=True, strict=True, **ROOMY)
+    client = Chat(url, False)
+    asking(client, model)
+    before, rooms = provider.received[-1].number, [0]
+    real = planning.room_for
+    monkeypatch.setattr(planning, "room_for", lambda *given: rooms.pop() if rooms else real(*given))
+    monkeypatch.setattr(exchange, "most", lambda track, dialect: None)
+    monkeypatch.setattr(Bound, "due", lambda bound, tokens: True)
+    monkeypatch.setattr(engine, "due", lambda policy, view: True)
+    if fails:
+        monkeypatch.setattr(planning.Planner, "_planned", lambda *given: (_ for _ in ()).throw(RuntimeError()))
+    headers, _ = client.ask()
+    assert provider.received[-1].status == 200
+    assert provider.received[-1].number == before + 1
+    if fails:
+        assert not brought(provider.received[-1])
+    else:
+        assert headers["x-refold-reason"] == "threshold"
+        assert client.secret in brought(provider.received[-1])[0].text
