@@ -13,44 +13,50 @@ from refold.limits.overflow import classify_response
 from refold.limits.usage import Reported, reported
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 __all__ = ["Reading", "prelude"]
 
 LARGEST = 64 * 1024 * 1024  # bytes of an answer that are kept to be read
 ROOM = 32 * 1024  # bytes of a stream that are kept before all but its last lines are dropped
-LAST = 16  # lines at the end of a stream that are looked at: what ends it stands there, whatever follows it
+LAST = 8  # events at the end of a stream that are looked at: what ends it stands there, whatever follows it
 FIRST = 3  # lines at the start of a stream that are looked at: Anthropic says there what it read
-OPEN = frozenset({b"", b"null"})  # where an answer goes on
-GOOD = OPEN | {b'"stop"', b'"STOP"', b'"tool_calls"'}  # reasons for which an answer ends and that tell nothing
+GOOD = (None, "stop", "STOP", "tool_calls", "end_turn", "tool_use")  # ends that tell nothing
 BRACE = ord("{")
+DATA = b"\ndata:"
 NOTHING = Raw()
 PRELUDE = (b"response.created", b"response.in_progress", b"response.queued")  # events that say nothing yet
 _decode = msgspec.json.Decoder().decode
 
 
-class _Event(Struct):
-    """What of an event may matter, in the provider's bytes; the rest of it is passed over."""
-
-    usage: Raw = NOTHING
-    usageMetadata: Raw = NOTHING  # noqa: N815 # Gemini's name
-    error: Raw = NOTHING
-    incomplete_details: Raw = NOTHING
-    choices: Raw = NOTHING
-    candidates: Raw = NOTHING
-    message: Raw = NOTHING
-    response: Raw = NOTHING
-
-
 class _End(Struct):
     """Why a choice or a candidate ended."""
 
-    finish_reason: Raw = NOTHING
-    finishReason: Raw = NOTHING  # noqa: N815 # Gemini's name
+    finish_reason: Any = None
+    finishReason: Any = None  # noqa: N815 # Gemini's name
+
+
+class _Delta(Struct):
+    """Why a message of Anthropic's ended."""
+
+    stop_reason: Any = None
+
+
+class _Event(Struct):
+    """What of an event may matter; the rest of it is passed over."""
+
+    usage: Any = None
+    usageMetadata: Any = None  # noqa: N815 # Gemini's name
+    error: Any = None
+    incomplete_details: Any = None
+    choices: list[_End] | None = None
+    candidates: list[_End] | None = None
+    message: Raw = NOTHING
+    response: Raw = NOTHING
+    delta: _Delta | str | None = None
 
 
 _event = msgspec.json.Decoder(_Event).decode
-_ends = msgspec.json.Decoder(list[_End]).decode
 
 
 class Reading:
@@ -65,7 +71,7 @@ class Reading:
         encoded = headers.get("Content-Encoding", "")
         self._unpack = unpacker(encoded)
         self._packed = bool(encoded)
-        self._text = bytearray()
+        self._text = bytearray(b"\n" if self.streaming else b"")  # so that every event begins after a line's end
         self._room = ROOM if self.streaming else LARGEST
         self._begun = False
         self._ended = False
@@ -127,63 +133,63 @@ class Reading:
             self._unpack = None
             return
         self._beginning()
-        lines = self._text.rsplit(b"\n", LAST)
-        if len(lines) > LAST:
-            del self._text[: len(lines[0])]
+        start = len(self._text)
+        for _ in range(LAST):
+            start = max(self._text.rfind(DATA, 0, start), 0)
+        del self._text[:start]
         self._room = max(ROOM, 2 * len(self._text))
 
     def _events(self) -> None:
-        """Read the last lines, and the first where these do not say everything."""
-        for line in self._backward():
-            if line.startswith(b"data:") and BRACE in line:
-                self._read(line)
-                if self._ended and self._usage:
-                    return
+        """Read the last events, the very last one first, and the first where these do not say everything."""
+        text, stop = self._text, len(self._text)
+        for _ in range(LAST):
+            start = text.rfind(DATA, 0, stop)
+            if start < 0:
+                break
+            end = text.find(b"\n", start + len(DATA), stop)
+            self._read(text[start + len(DATA) : end if end >= 0 else stop])
+            if self._ended and self._usage:
+                return
+            stop = start
         self._beginning()
 
-    def _backward(self) -> Iterator[bytearray]:
-        """Yield the last lines, the very last one first."""
-        stop = len(self._text)
-        for _ in range(LAST):
-            start = self._text.rfind(b"\n", 0, stop) + 1
-            yield self._text[start:stop]
-            if not start:
-                return
-            stop = start - 1
-
     def _beginning(self) -> None:
-        if not self._begun and self._text.startswith(b"event"):
-            for line in self._text.split(b"\n", FIRST)[:FIRST]:
+        if not self._begun and self._text.startswith(b"\nevent"):
+            for line in self._text.split(b"\n", FIRST)[1:FIRST]:
                 if line.startswith(b"data:"):
-                    self._read(line)
+                    self._read(line[5:])
         self._begun = True
 
-    def _read(self, line: bytearray) -> None:
+    def _read(self, data: bytearray) -> None:
+        if BRACE not in data:  # it says that it is done
+            return
         try:
-            event = _event(line[5:])
+            event = _event(data)
             self._take(event)
-            for inner in (event.message, event.response):
-                if inner is not NOTHING and memoryview(inner)[0] == BRACE:
-                    self._take(_event(inner))
+            if event.message is not NOTHING:
+                self._take(_event(event.message))
+            if event.response is not NOTHING:
+                self._take(_event(event.response))
+                self._ended = self._ended or bool(self._usage)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return
 
     def _take(self, event: _Event) -> None:
         """Take what an event says; what a later one said is known already, and counts."""
-        for raw in (event.usage, event.usageMetadata):
-            if raw is not NOTHING and isinstance(usage := _decode(raw), dict):
-                self._usage = {name: value for name, value in usage.items() if value is not None} | self._usage
-        for key, raw in (("error", event.error), ("incomplete_details", event.incomplete_details)):
-            if raw is not NOTHING and (held := _decode(raw)):
-                self._ends.setdefault(key, held)
-        for key, raw in (("choices", event.choices), ("candidates", event.candidates)):
-            if raw is NOTHING:
-                continue
-            for end in _ends(raw):
-                reasons = {bytes(end.finish_reason), bytes(end.finishReason)}
-                self._ended = self._ended or not reasons <= OPEN
-                if not reasons <= GOOD:
-                    self._ends.setdefault(key, _decode(raw))
+        usage = event.usage or event.usageMetadata
+        if isinstance(usage, dict):
+            self._usage = {name: value for name, value in usage.items() if value is not None} | self._usage
+        if event.error:
+            self._ends.setdefault("error", event.error)
+        if event.incomplete_details:
+            self._ends.setdefault("incomplete_details", event.incomplete_details)
+        for end in event.choices or event.candidates or ():
+            if reason := end.finish_reason or end.finishReason:
+                self._ended = True
+                if reason not in GOOD:
+                    self._ends.setdefault("finish_reason", reason)
+        if isinstance(event.delta, _Delta) and event.delta.stop_reason not in GOOD:
+            self._ends.setdefault("stop_reason", event.delta.stop_reason)
 
 
 def prelude(text: bytes) -> bool:

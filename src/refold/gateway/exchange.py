@@ -17,12 +17,12 @@ from refold.gateway.body import spliced
 from refold.gateway.http import Refusal
 from refold.gateway.packing import Unreadable, unpacker
 from refold.gateway.planning import REPAIR, Failed, Target
-from refold.gateway.reading import grown, most, reported, write
+from refold.gateway.reading import grown, most, reported, wanted, write
 from refold.gateway.recall.carrying import Carrying, Overflowed, Recalls, recalls
 from refold.gateway.relay import relay
 from refold.gateway.spans import span, watched
 from refold.gateway.telling import told, traced
-from refold.gateway.tracks import Busy
+from refold.gateway.tracks import Busy, Reported
 from refold.gateway.upstream import from_upstream, to_upstream
 from refold.limits.overflow import classify_error
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from refold.gateway.planning import Planner
     from refold.gateway.pool import Answer
     from refold.gateway.settings import Settings
-    from refold.gateway.tracks import Reported, Track, Tracks
+    from refold.gateway.tracks import Tracks
     from refold.gateway.upstream import Upstream
 
 __all__ = ["Exchange", "Exchanges", "Ready"]
@@ -160,13 +160,13 @@ class Exchanges:
             except Busy as busy:
                 async with busy.track.lock:
                     pass
-        if track is None or any(_given(track, key) for key in dialect.elsewhere):
+        if track is None:
             return None
-        model = route.model or track.body.get("model")
-        if not isinstance(model, str) or not model:
+        wants = wanted(track, dialect)
+        model = route.model or wants.model
+        if wants.elsewhere or not model:
             return None
-        bound = self._budgets.bound(model, _max_output(track, dialect.max_output), asked.policy)
-        return Target(track, dialect, bound, model)
+        return Target(track, dialect, self._budgets.bound(model, wants.output, asked.policy), model)
 
     async def _prepared(self, exchange: Exchange, target: Target) -> Ready:
         track = target.track
@@ -302,15 +302,14 @@ class Exchanges:
             return
         self._metrics.reported(usage)
         ready.usage = usage.usage()
-        track = target.track
-        track.reported = replace(ready.reported, usage=ready.usage)
+        track, sent = target.track, ready.reported
+        track.reported = Reported(ready.usage, sent.count, sent.size, sent.plans)
         if not target.bound.assumed:
             track.full = track.full or reading.full(usage, target.bound.budget.window)
 
     def _count(self, exchange: Exchange, ready: Ready, answer: Answer) -> None:
         name = exchange.route.dialect.format
-        self._metrics.request(name, ready.done)
-        self._metrics.answer(name, answer.status)
+        self._metrics.exchanged(name, ready.done, answer.status)
         if ready.target is not None and ready.plain:
             self._metrics.spared(sum(plan.sizes.saved for plan in ready.target.track.plans))
 
@@ -370,18 +369,6 @@ def _error(answer: Answer, first: bytes) -> Any:
     if answer.status == 200:
         return body.get("error")
     return {**body, "status": answer.status} if body else {"message": reading.text.decode("utf-8", "replace")}
-
-
-def _given(track: Track, key: str) -> bool:
-    raw = track.body.raw(key)
-    return raw is not None and bytes(raw) != b"null"
-
-
-def _max_output(track: Track, keys: tuple[str, ...]) -> int | None:
-    found = track.body.get(*keys) if keys else None
-    if not keys and isinstance(config := track.body.get("generationConfig"), dict):
-        found = config.get("maxOutputTokens")
-    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
 
 
 def _strict(reason: str) -> Refusal:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Metrics"]
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+KINDS = ("input", "output", "cached")  # tokens that a provider reports
 
 
 class Times(Collector):
@@ -70,27 +71,30 @@ class Metrics:
             lambda: tracks.held
         )
         self.recalls = Counter("refold_recalls", "Calls of the recall tool", ("outcome",), registry=registry)
-        self._counts: defaultdict[tuple[Counter, tuple[str, ...]], int] = defaultdict(int)
+        self._exchanges: defaultdict[tuple[str, str, int], int] = defaultdict(int)
+        self._tokens = [0, 0, 0]
+        self._spared = 0
         self.total_saved = 0
         self.total_requests = 0
         self.total_compactions = 0
 
     def page(self) -> bytes:
         """Return the figures in Prometheus's text format."""
-        counts = self._counts.copy()
-        self._counts.clear()
-        for (counter, labels), count in counts.items():
-            (counter.labels(*labels) if labels else counter).inc(count)
+        exchanges, self._exchanges = self._exchanges, defaultdict(int)
+        for (dialect, done, status), count in exchanges.items():
+            self.requests.labels(dialect, done).inc(count)
+            self.answers.labels(dialect, str(status)).inc(count)
+        tokens, self._tokens = self._tokens, [0, 0, 0]
+        for kind, count in zip(KINDS, tokens, strict=True):
+            self.tokens.labels(kind).inc(count)
+        spared, self._spared = self._spared, 0
+        self.saved.inc(spared)
         return generate_latest(self._registry)
 
-    def request(self, dialect: str, done: str) -> None:
-        """Count a request."""
+    def exchanged(self, dialect: str, done: str, status: int) -> None:
+        """Count a request and the answer that came to it."""
         self.total_requests += 1
-        self._counts[self.requests, (dialect, done)] += 1
-
-    def answer(self, dialect: str, status: int) -> None:
-        """Count an answer."""
-        self._counts[self.answers, (dialect, str(status))] += 1
+        self._exchanges[dialect, done, status] += 1
 
     def failed(self, reason: str) -> None:
         """Count a compaction that came to nothing."""
@@ -105,7 +109,7 @@ class Metrics:
     def spared(self, tokens: int) -> None:
         """Count tokens that a request was sent without."""
         self.total_saved += tokens
-        self._counts[self.saved, ()] += tokens
+        self._spared += tokens
 
     def recalled(self, outcome: str, count: int) -> None:
         """Count calls of the recall tool: "answered" with originals, or "dropped"."""
@@ -114,8 +118,10 @@ class Metrics:
 
     def reported(self, usage: Reported) -> None:
         """Count a provider's report."""
-        for kind, count in (("input", usage.prompt), ("output", usage.completion), ("cached", usage.cached_read)):
-            self._counts[self.tokens, (kind,)] += count
+        tokens = self._tokens
+        tokens[0] += usage.prompt
+        tokens[1] += usage.completion
+        tokens[2] += usage.cached_read
 
     @contextmanager
     def compacting(self) -> Iterator[None]:

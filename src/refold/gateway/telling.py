@@ -23,8 +23,10 @@ def told(ready: Ready) -> Headers:
     if ready.failed:
         out.append(_header("failed", ready.failed))
     if ready.target is not None:
-        out.append(_header("conversation", ready.target.track.id))
-        out += [_header(name, value) for name, value in _planned(ready, ready.target.track).items()]
+        track = ready.target.track
+        out.append(_header("conversation", track.id))
+        if track.plans or track.shadow is not None:
+            out += [_header(name, value) for name, value in _planned(ready, track).items()]
     return out
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold.core.transcript import Transcript
-from refold.gateway.body import continued, native, opened
+from refold.gateway.body import continued, native, opened, repeats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, MessageId
     from refold.core.plan import Plan
     from refold.formats import Format
-    from refold.gateway.body import Bytes, Opened
+    from refold.gateway.body import Bytes, Opened, Values
     from refold.gateway.dialects import Dialect
 
-__all__ = ["Busy", "Fixed", "Reported", "Track", "Tracks", "Written", "within"]
+__all__ = ["Busy", "Fixed", "Reported", "Track", "Tracks", "Wanted", "Written", "within"]
 
 HEAD = 512  # bytes at the start of a body by which those that may continue it are found
 CANDIDATES = 128  # conversations with one beginning that are looked at, the newest first
@@ -49,6 +49,20 @@ class Fixed(Struct, frozen=True):
     system: object = None
     tools: object = None
     tokens: int = 0
+
+
+class Wanted(Struct, frozen=True):
+    """What a body asks for beside its messages, and the values that this was read from.
+
+    `model` is empty where the body names none, `output` is the longest answer in tokens; a history that is `elsewhere`
+    is kept by the provider.
+    """
+
+    before: Values
+    after: Values
+    model: str
+    output: int | None
+    elsewhere: bool
 
 
 class Reported(Struct, frozen=True):
@@ -93,6 +107,7 @@ class Track:
         self.reported: Reported | None = None
         self.counter: Counter | None = None  # who made the estimates
         self.beside: tuple[Bytes | None, Bytes | None, Counter, Fixed] | None = None
+        self.wanted: Wanted | None = None
         self.resting = 0  # tokens below which no further compaction is tried
         self.shadow: Plan | None = None  # what a gateway that only reports would have done
         self.full = False  # the last answer showed that the window was full
@@ -105,20 +120,32 @@ class Track:
         self.work: asyncio.Task[Plan] | None = None
 
     @property
+    def applied(self) -> tuple[str, ...]:
+        """The ids of the plans in force."""
+        return tuple([plan.id for plan in self.plans]) if self.plans else ()
+
+    @property
     def size(self) -> int:
         """Bytes that this conversation holds on to, about: bodies, what was read of them, plans, and what is kept."""
         body = len(self.body.body)
-        read = body * len(self.transcript) // max(len(self.body.raws), 1)
-        written = len(self.written.body) if self.written is not None else 0
-        return 2_000 + 2 * body + 6 * read + written + sum(500 * len(plan.edits) for plan in self.plans)
+        size = 2_000 + 2 * body
+        if read := len(self.transcript):
+            size += 6 * body * read // max(len(self.body.raws), 1)
+        if self.written is not None:
+            size += len(self.written.body)
+        return size + sum([500 * len(plan.edits) for plan in self.plans]) if self.plans else size
+
+    def grow(self, body: Opened) -> None:
+        """Take a newer body that begins with all of the one before."""
+        self.searched = min(self.searched, self.body.end)
+        self.body = body
 
     def advance(self, body: Opened, same: int) -> None:
         """Take a newer body, of which so many leading messages are the same bytes."""
         if same < len(self.body.raws):
             self.searched = self.costly = 0
             self.sent = min(self.sent, same)
-        self.searched = min(self.searched, self.body.end)
-        self.body = body
+        self.grow(body)
         if same < len(self.transcript):
             self.transcript = Transcript(self.transcript.messages[:same])
             self.view = ()
@@ -178,10 +205,7 @@ class Tracks:
             Busy: the conversation is locked; nothing was taken in.
         """
         head = format.name, session, raw[:HEAD]
-        if (found := self._continued(head, raw)) is not None:
-            known, body = found
-            _free(known)
-            known.advance(body, len(known.body.raws))
+        if (known := self._continued(head, raw)) is not None:
             self._touch(known)
             return known
         fresh = opened(raw, dialect.messages)
@@ -189,8 +213,8 @@ class Tracks:
             return None
         return self._known(format, session, fresh, head)
 
-    def _continued(self, head: tuple[str, str, bytes], raw: bytes) -> tuple[Track, Opened] | None:
-        """Return the conversation of which a body repeats most: one whose newest body it begins with, whole."""
+    def _continued(self, head: tuple[str, str, bytes], raw: bytes) -> Track | None:
+        """Let a body be taken by the conversation of which it repeats most: one whose newest body it begins with."""
         ids = self._by_head.get(head)
         if ids is None:
             return None
@@ -198,8 +222,11 @@ class Tracks:
         if len(known) > 1:
             known.sort(key=lambda track: -track.body.end)
         for track in known:
-            if (body := continued(track.body, raw)) is not None:
-                return track, body
+            if repeats(track.body, raw):
+                _free(track)
+                if (body := continued(track.body, raw)) is not None:
+                    track.grow(body)
+                    return track
         return None
 
     def forget(self, id: str) -> None:

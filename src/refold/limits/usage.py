@@ -59,8 +59,7 @@ def reported(usage: object, provider: str | None = None) -> Reported:
                 f"a usage report of type {type(usage).__name__} cannot be read: pass the provider's mapping"
             )
     for wrapper in ("usage", "usageMetadata", "usage_metadata", "token_usage"):
-        inner = usage.get(wrapper)
-        if isinstance(inner, MAPPING):
+        if (inner := usage.get(wrapper)) is not None and isinstance(inner, MAPPING):
             return reported(inner, provider)
     prompt, answer = _first(usage, PROMPT), _first(usage, ANSWER)
     total = _figure(usage, "total_tokens")
@@ -79,8 +78,7 @@ def reported(usage: object, provider: str | None = None) -> Reported:
 def _cached(usage: Mapping[str, object]) -> tuple[int, int]:
     read, write = _first(usage, READ), _first(usage, WRITE)
     for name in ("prompt_tokens_details", "input_tokens_details", "input_token_details", "cache"):
-        details = usage.get(name)
-        if isinstance(details, MAPPING):
+        if (details := usage.get(name)) is not None and isinstance(details, MAPPING):
             found = _first(details, ("cached_tokens", "cache_read", "read"))
             read = found if read is None else read
             found = _first(details, ("cache_creation", "cache_creation_tokens", "cache_write_tokens", "write"))
