@@ -69,7 +69,7 @@ class Reading:
     def __init__(self, headers: Mapping[str, str]) -> None:
         self.streaming = "text/event-stream" in headers.get("Content-Type", "")
         encoded = headers.get("Content-Encoding", "")
-        self._unpack = unpacker(encoded)
+        self._unpack = unpacker(encoded) if encoded else bytes
         self._packed = bool(encoded)
         self._text = bytearray(b"\n" if self.streaming else b"")  # so that every event begins after a line's end
         self._room = ROOM if self.streaming else LARGEST

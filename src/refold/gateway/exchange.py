@@ -96,25 +96,26 @@ class Exchanges:
     async def run(self, exchange: Exchange, send: Send, begun: float) -> None:
         """Carry out one exchange."""
         if not watched():
-            await self._run(exchange, send, begun, None)
+            await self._run(exchange, send, begun)
             return
         with span(exchange.route.dialect.provider) as tell:
             await self._run(exchange, send, begun, tell)
 
-    async def _run(self, exchange: Exchange, send: Send, begun: float, tell: Callable[[str, Any], None] | None) -> None:
+    async def _run(
+        self, exchange: Exchange, send: Send, begun: float, tell: Callable[[str, Any], None] | None = None
+    ) -> None:
         ready = await self.ready(exchange)
         self._metrics.added.observe(time.perf_counter() - begun)
         answer = await self._send(exchange, ready)
         try:
-            if ready.target is not None and (first := await _refused(answer)) is not None:
+            first = await _beginning(answer) if ready.target is not None else b""
+            if ready.target is not None and _refused(answer, first):
                 again = await self._again(exchange, ready, answer, first)
-                if again is None:
-                    await self._rest(exchange, ready, answer, first, send)
-                    return
-                answer.close()
-                ready = again
-                answer = await self._send(exchange, ready)
-            await self._carry(exchange, ready, answer, send)
+                if again is not None:
+                    answer.close()
+                    ready, first = again, b""
+                    answer = await self._send(exchange, ready)
+            await self._carry(exchange, ready, answer, send, first)
         finally:
             answer.close()  # and not released: what nobody reads any more is not drained
             if ready.target is not None:
@@ -206,9 +207,6 @@ class Exchanges:
 
     async def _again(self, exchange: Exchange, ready: Ready, answer: Answer, first: bytes) -> Ready | None:
         """Return the request made shorter where the provider refused it for its size, else None."""
-        said = _plain(answer, first)
-        if answer.status == 200 and b"error" not in said[:EDGE] and b"error" not in said[-EDGE:]:
-            return None
         error = classify_error(_error(answer, first))
         if error.kind not in ("context_overflow", "request_too_large") and error.remedy != "compact":
             return None
@@ -270,30 +268,21 @@ class Exchanges:
         finally:
             answer.close()
 
-    async def _carry(self, exchange: Exchange, ready: Ready, answer: Answer, send: Send) -> None:
-        reading = Reading(answer.headers)
+    async def _carry(self, exchange: Exchange, ready: Ready, answer: Answer, send: Send, first: bytes = b"") -> None:
+        """Carry an answer, of which the beginning may have been read already."""
+        self._count(exchange, ready, answer)
+        if ready.recalls is not None and answer.status == 200:
+            if first:
+                answer.content.unread_data(first)
+            await self._recalling(exchange, ready, answer, send)
+            return
         headers = [*from_upstream(answer), *told(ready)]
-        self._count(exchange, ready, answer)
-        if ready.recalls is not None and answer.status == 200:
-            await self._recalling(exchange, ready, answer, send)
-            return
         if ready.target is None or exchange.route.kind != "chat" or answer.status != 200:
-            await relay(send, answer, headers)
+            await relay(send, answer, headers, None, first)
             return
-        await relay(send, answer, headers, reading.feed)
-        self._learn(ready, reading)
-
-    async def _rest(self, exchange: Exchange, ready: Ready, answer: Answer, first: bytes, send: Send) -> None:
-        """Carry an answer of which the beginning has been read already."""
-        self._count(exchange, ready, answer)
         reading = Reading(answer.headers)
-        if ready.recalls is not None and answer.status == 200:
-            answer.content.unread_data(first)
-            await self._recalling(exchange, ready, answer, send)
-            return
-        await relay(send, answer, [*from_upstream(answer), *told(ready)], reading.feed, first)
-        if answer.status == 200:
-            self._learn(ready, reading)
+        await relay(send, answer, headers, reading.feed, first)
+        self._learn(ready, reading)
 
     def _learn(self, ready: Ready, reading: Reading) -> None:
         """Take what an answer reported for the next look at its conversation."""
@@ -324,8 +313,8 @@ def _write(exchange: Exchange, ready: Ready, target: Target) -> None:
     ready.body = ready.recalls.offer.body if ready.recalls is not None else spliced(track.body, messages)
 
 
-async def _refused(answer: Answer) -> bytes | None:
-    """Return what was read of an answer that may be a refusal for size; None where it cannot be one.
+async def _beginning(answer: Answer) -> bytes:
+    """Return as much of an answer as tells whether it is a refusal for size; nothing where it cannot be one.
 
     A stream that has said nothing yet but that it begins may still end in an error.
     """
@@ -333,16 +322,24 @@ async def _refused(answer: Answer) -> bytes | None:
         if answer.status in REFUSED:
             return await answer.content.read()
         if answer.status != 200 or "text/event-stream" not in answer.headers.get("Content-Type", ""):
-            return None
+            return b""
         packed = answer.headers.get("Content-Encoding", "")
         if packed and unpacker(packed) is None:
-            return None
+            return b""
         first = await answer.content.readany()
         while _unsaid(answer, first) and len(first) < 65_536 and (more := await answer.content.readany()):
             first += more
         return first
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise Refusal(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
+
+
+def _refused(answer: Answer, first: bytes) -> bool:
+    """Tell whether an answer may be a refusal: by its status, or by an event at either end of its beginning."""
+    if answer.status != 200:
+        return answer.status in REFUSED
+    said = _plain(answer, first)
+    return b"error" in said[:EDGE] or b"error" in said[-EDGE:]
 
 
 def _unsaid(answer: Answer, first: bytes) -> bool:

@@ -129,8 +129,10 @@ def _encodings(accepted: bytes) -> bytes:
 
 def from_upstream(answer: Answer) -> Headers:
     """Return the headers of an answer as the client gets them; a length that was told stays."""
-    return [
-        (low, value)
-        for name, value in answer.raw_headers
-        if (low := name.lower()) not in BACK and not low.startswith(OURS)
-    ]
+    return [(low, value) for name, value in answer.raw_headers if (low := _back(name))]
+
+
+@lru_cache(1_024)
+def _back(name: bytes) -> bytes:
+    low = name.lower()
+    return b"" if low in BACK or low.startswith(OURS) else low
