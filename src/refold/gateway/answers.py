@@ -178,7 +178,8 @@ class Reading:
         """Take what an event says; what a later one said is known already, and counts."""
         usage = event.usage or event.usageMetadata
         if isinstance(usage, dict):
-            self._usage = {name: value for name, value in usage.items() if value is not None} | self._usage
+            usage |= {name: value for name, value in self._usage.items() if value is not None}
+            self._usage = usage
         if event.error:
             self._ends.setdefault("error", event.error)
         if event.incomplete_details:

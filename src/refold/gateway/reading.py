@@ -69,7 +69,8 @@ def grown(track: Track, bound: Bound) -> bool:
     """Tell from bytes alone whether a new message may be large enough for a step of every call; 0 says nothing."""
     if not bound.wakes:
         return False
-    return any(len(memoryview(raw)) >= bound.wakes for raw in track.body.raws[track.sent :])
+    fresh = track.body.raws[track.sent :]
+    return max([len(memoryview(raw)) for raw in fresh], default=0) >= bound.wakes
 
 
 def oversized(track: Track, bound: Bound) -> bool:
