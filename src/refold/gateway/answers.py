@@ -15,7 +15,7 @@ from refold.limits.usage import Reported, reported
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Reading", "prelude"]
+__all__ = ["Reading"]
 
 LARGEST = 64 * 1024 * 1024  # bytes of an answer that are kept to be read
 ROOM = 32 * 1024  # bytes of a stream that are kept before all but its last lines are dropped
@@ -25,7 +25,7 @@ GOOD = (None, "stop", "STOP", "tool_calls", "end_turn", "tool_use")  # ends that
 BRACE = ord("{")
 DATA = b"\ndata:"
 NOTHING = Raw()
-PRELUDE = (b"response.created", b"response.in_progress", b"response.queued")  # events that say nothing yet
+PRELUDE = frozenset({b"response.created", b"response.in_progress", b"response.queued"})  # events that say nothing yet
 _decode = msgspec.json.Decoder().decode
 
 
@@ -96,6 +96,20 @@ class Reading:
     def text(self) -> bytes:
         """The body of an answer that is not a stream."""
         return bytes(self._text)
+
+    @property
+    def unsaid(self) -> bool:
+        """Whether a stream has said no more yet than that it begins; False where nobody here can read it."""
+        if self._unpack is None:
+            return False
+        if not self._text.startswith((b"\nevent: response.", b"\nevent:response.")):
+            return len(self._text) <= 1
+        lines = self._text.split(b"\n")
+        return all(bytes(line[6:].strip()) in PRELUDE for line in lines if line.startswith(b"event:"))
+
+    def mentions(self, word: bytes, edge: int) -> bool:
+        """Tell whether a word stands in so many bytes at either end of what was read."""
+        return self._text.find(word, 0, edge) >= 0 or self._text.find(word, -edge) >= 0
 
     def body(self) -> dict[str, Any]:
         """Return what the answer says of itself: usage, error and reason of its end."""
@@ -191,11 +205,3 @@ class Reading:
                     self._ends.setdefault("finish_reason", reason)
         if isinstance(event.delta, _Delta) and event.delta.stop_reason not in GOOD:
             self._ends.setdefault("stop_reason", event.delta.stop_reason)
-
-
-def prelude(text: bytes) -> bool:
-    """Tell whether a stream has said nothing yet but that it begins."""
-    if not text.startswith((b"event: response.", b"event:response.")):
-        return False
-    names = [line[6:].strip() for line in text.split(b"\n") if line.startswith(b"event:")]
-    return bool(names) and all(name in PRELUDE for name in names)

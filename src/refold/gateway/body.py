@@ -26,6 +26,7 @@ _KEY = re.compile(rb'[\s,{]*"((?:[^"\\]|\\.)*)"\s*:\s*', re.S)
 _SPACE = re.compile(rb"\s*")
 _TEXT_SPACE = re.compile(r"\s*")
 _WHITE = b" \t\r\n"
+_BLANK = frozenset({b" ", b"\t", b"\r", b"\n"})
 _HEAD = b'{"":['
 
 
@@ -84,8 +85,9 @@ def continued(known: Opened, body: bytes) -> Opened | None:
 
     What is new is read, and nothing else. The list of messages goes over to the new one: `known` is not used any more.
     """
-    found = _SPACE.match(body, known.end)
-    at = found.end() if found else known.end
+    at = known.end
+    if body[at : at + 1] in _BLANK and (found := _SPACE.match(body, at)):
+        at = found.end()
     match body[at : at + 1]:
         case b",":
             at += 1

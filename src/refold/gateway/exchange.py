@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from refold import formats
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError
-from refold.gateway.answers import Reading, prelude
+from refold.gateway.answers import Reading
 from refold.gateway.body import spliced
 from refold.gateway.http import Refusal
-from refold.gateway.packing import Unreadable, unpacker
 from refold.gateway.planning import REPAIR, Failed, Target
 from refold.gateway.reading import grown, most, reported, wanted, write
 from refold.gateway.recall.carrying import Carrying, Overflowed, Recalls, recalls
@@ -27,7 +26,7 @@ from refold.gateway.upstream import from_upstream, to_upstream
 from refold.limits.overflow import classify_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from yarl import URL
 
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["Exchange", "Exchanges", "Ready"]
 
 EDGE = 1_024  # bytes at either end of a stream's beginning in which an error would stand
+LONGEST_PRELUDE = 65_536  # bytes of a stream's beginning that are waited for
 REFUSED = frozenset({400, 413, 422, 429, 500, 503})  # statuses that hide a request that is too long
 
 
@@ -93,11 +93,11 @@ class Exchanges:
         self._planner = planner
         self._metrics = metrics
 
-    async def run(self, exchange: Exchange, send: Send, begun: float) -> None:
+    def run(self, exchange: Exchange, send: Send, begun: float) -> Awaitable[None]:
         """Carry out one exchange."""
-        if not watched():
-            await self._run(exchange, send, begun)
-            return
+        return (self._traced if watched() else self._run)(exchange, send, begun)
+
+    async def _traced(self, exchange: Exchange, send: Send, begun: float) -> None:
         with span(exchange.route.dialect.provider) as tell:
             await self._run(exchange, send, begun, tell)
 
@@ -108,14 +108,16 @@ class Exchanges:
         self._metrics.added.observe(time.perf_counter() - begun)
         answer = await self._send(exchange, ready)
         try:
-            first = await _beginning(answer) if ready.target is not None else b""
-            if ready.target is not None and _refused(answer, first):
-                again = await self._again(exchange, ready, answer, first)
+            reading = Reading(answer.headers)
+            first = await _beginning(answer, reading) if ready.target is not None else b""
+            if first and _refused(answer, reading):
+                again = await self._again(exchange, ready, answer.status, reading)
                 if again is not None:
                     answer.close()
                     ready, first = again, b""
                     answer = await self._send(exchange, ready)
-            await self._carry(exchange, ready, answer, send, first)
+                    reading = Reading(answer.headers)
+            await self._carry(exchange, ready, answer, send, reading, first)
         finally:
             answer.close()  # and not released: what nobody reads any more is not drained
             if ready.target is not None:
@@ -205,9 +207,9 @@ class Exchanges:
         except (Failed, StoreError) as failed:
             ready.failed = str(failed) if isinstance(failed, Failed) else "store"
 
-    async def _again(self, exchange: Exchange, ready: Ready, answer: Answer, first: bytes) -> Ready | None:
+    async def _again(self, exchange: Exchange, ready: Ready, status: int, reading: Reading) -> Ready | None:
         """Return the request made shorter where the provider refused it for its size, else None."""
-        error = classify_error(_error(answer, first))
+        error = classify_error(_error(status, reading))
         if error.kind not in ("context_overflow", "request_too_large") and error.remedy != "compact":
             return None
         if self._settings.shadow or exchange.plain is None or exchange.route.kind != "chat":
@@ -230,14 +232,14 @@ class Exchanges:
         self._metrics.retries.inc()
         return made
 
-    async def _send(self, exchange: Exchange, ready: Ready) -> Answer:
+    def _send(self, exchange: Exchange, ready: Ready) -> Awaitable[Answer]:
         headers = to_upstream(exchange.headers)
         if ready.plain:
             headers = [(name, value) for name, value in headers if name != b"content-encoding"]
         if ready.recalls is not None:  # an answer that may have to be changed
             headers = [(name, value) for name, value in headers if name != b"accept-encoding"]
             headers.append((b"accept-encoding", b"identity"))
-        return await self._upstream.send("POST", exchange.url, headers, ready.body)
+        return self._upstream.send("POST", exchange.url, headers, ready.body)
 
     async def _recalling(self, exchange: Exchange, ready: Ready, answer: Answer, send: Send) -> None:
         """Carry an answer in which the recall tool may be called."""
@@ -257,18 +259,22 @@ class Exchanges:
         """Begin an answer anew whose rounds have outgrown the window: once, with a shorter conversation."""
         answer, said = overflowed.answer, overflowed.body
         try:
-            again = await self._again(exchange, ready, answer, said) if ready.done != "rescued" else None
+            reading = Reading(answer.headers)
+            reading.feed(said)
+            again = await self._again(exchange, ready, answer.status, reading) if ready.done != "rescued" else None
             if again is None:
                 answer.content.unread_data(said)
                 await relay(send, answer, [*from_upstream(answer), *told(ready)])
                 return
             answer.close()
             answer = await self._send(exchange, again)
-            await self._carry(exchange, again, answer, send)
+            await self._carry(exchange, again, answer, send, Reading(answer.headers))
         finally:
             answer.close()
 
-    async def _carry(self, exchange: Exchange, ready: Ready, answer: Answer, send: Send, first: bytes = b"") -> None:
+    async def _carry(
+        self, exchange: Exchange, ready: Ready, answer: Answer, send: Send, reading: Reading, first: bytes = b""
+    ) -> None:
         """Carry an answer, of which the beginning may have been read already."""
         self._count(exchange, ready, answer)
         if ready.recalls is not None and answer.status == 200:
@@ -280,7 +286,6 @@ class Exchanges:
         if ready.target is None or exchange.route.kind != "chat" or answer.status != 200:
             await relay(send, answer, headers, None, first)
             return
-        reading = Reading(answer.headers)
         await relay(send, answer, headers, reading.feed, first)
         self._learn(ready, reading)
 
@@ -313,59 +318,36 @@ def _write(exchange: Exchange, ready: Ready, target: Target) -> None:
     ready.body = ready.recalls.offer.body if ready.recalls is not None else spliced(track.body, messages)
 
 
-async def _beginning(answer: Answer) -> bytes:
-    """Return as much of an answer as tells whether it is a refusal for size; nothing where it cannot be one.
+async def _beginning(answer: Answer, reading: Reading) -> bytes:
+    """Read as much of an answer as tells whether it is a refusal for size, and return it as it came.
 
     A stream that has said nothing yet but that it begins may still end in an error.
     """
+    first = b""
     try:
         if answer.status in REFUSED:
-            return await answer.content.read()
-        if answer.status != 200 or "text/event-stream" not in answer.headers.get("Content-Type", ""):
-            return b""
-        packed = answer.headers.get("Content-Encoding", "")
-        if packed and unpacker(packed) is None:
-            return b""
-        first = await answer.content.readany()
-        while _unsaid(answer, first) and len(first) < 65_536 and (more := await answer.content.readany()):
-            first += more
-        return first
+            first = await answer.content.read()
+            reading.feed(first)
+        elif answer.status == 200 and reading.streaming:
+            while (reading.unsaid and len(first) < LONGEST_PRELUDE) and (more := await answer.content.readany()):
+                first += more
+                reading.feed(more)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise Refusal(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
+    return first
 
 
-def _refused(answer: Answer, first: bytes) -> bool:
+def _refused(answer: Answer, reading: Reading) -> bool:
     """Tell whether an answer may be a refusal: by its status, or by an event at either end of its beginning."""
-    if answer.status != 200:
-        return answer.status in REFUSED
-    said = _plain(answer, first)
-    return b"error" in said[:EDGE] or b"error" in said[-EDGE:]
+    return answer.status != 200 or reading.mentions(b"error", EDGE)
 
 
-def _unsaid(answer: Answer, first: bytes) -> bool:
-    """Tell whether the beginning of a stream says nothing yet; of a compressed one it may not even be a word."""
-    said = _plain(answer, first)
-    return prelude(said) or (not said and said is not first)
-
-
-def _plain(answer: Answer, first: bytes) -> bytes:
-    """Return the beginning of an answer unpacked, as far as it can be."""
-    packed = answer.headers.get("Content-Encoding")
-    unpack = unpacker(packed) if packed else None
-    try:
-        return first if unpack is None else unpack(first)
-    except Unreadable:
-        return first
-
-
-def _error(answer: Answer, first: bytes) -> Any:
+def _error(status: int, reading: Reading) -> Any:
     """Return the error that the beginning of an answer holds."""
-    reading = Reading(answer.headers)
-    reading.feed(first)
     body = reading.body()
-    if answer.status == 200:
+    if status == 200:
         return body.get("error")
-    return {**body, "status": answer.status} if body else {"message": reading.text.decode("utf-8", "replace")}
+    return {**body, "status": status} if body else {"message": reading.text.decode("utf-8", "replace")}
 
 
 def _strict(reason: str) -> Refusal:

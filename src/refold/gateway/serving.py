@@ -27,19 +27,6 @@ __all__ = ["Serving"]
 LONGEST_HEAD = 64 * 1024  # bytes of request line and headers; more is nobody's conversation
 
 
-class _Client:
-    """A request's client; a connection has one at work at a time."""
-
-    __slots__ = ("_protocol", "arrived")
-
-    def __init__(self, protocol: _Protocol) -> None:
-        self._protocol = protocol
-        self.arrived = protocol.cycle.message_event.is_set
-
-    def watch(self, left: Callable[[], object] | None) -> None:
-        self._protocol.watch(left)
-
-
 class _Joining:
     """A transport that holds the head of an answer back for the body that follows in the same turn of the loop.
 
@@ -107,9 +94,13 @@ class _Protocol(HttpToolsProtocol):
             self._late = None
         super().on_headers_complete()
         scope: Scope = self.scope  # type: ignore[assignment] # uvicorn's names them all
-        scope["extensions"] = {CLIENT: _Client(self)}  # the task has not begun
+        scope["extensions"] = {CLIENT: self}  # the task has not begun
         self._joining.hold()
         self.cycle.transport = self._joining  # type: ignore[assignment] # as much of one as is used
+
+    def arrived(self) -> bool:
+        """Tell whether a part of the newest request's body is there."""
+        return self.cycle.message_event.is_set()
 
     def watch(self, left: Callable[[], object] | None) -> None:
         """Call something when the connection is lost; at once where it is."""
