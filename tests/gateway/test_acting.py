@@ -122,6 +122,20 @@ def test_an_overflow_is_answered_by_one_shorter_request_that_the_client_never_se
     assert len(provider.received) == 3, "the window that the refusal told is reckoned with from then on"
 
 
+def test_a_refusal_that_says_nothing_but_that_the_request_is_too_large_is_answered_without_pictures():
+    refusal = b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\n\r\n"
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "iVBOR" * 2_000}}
+    body = chat(2)
+    body["messages"].insert(1, {"role": "user", "content": [{"type": "text", "text": "Look."}, picture]})
+    with upstream(lambda head, body: refusal if b"iVBOR" in body else whole(OK)) as (url, seen):
+        from refold.gateway.serving import Serving
+        from refold.gateway.settings import Settings
+
+        with Serving(Settings(upstreams={"openai": url}, port=0)) as own:
+            status, headers, _ = call(own.url, body=body)
+    assert (status, told(headers)["done"], len(seen)) == (200, "rescued", 2)
+
+
 def test_what_cannot_be_rescued_comes_back_as_the_provider_said_it(gateway):
     serving, provider = gateway(limit=3_000, window=100_000)
     body = chat(1, tools=[LARGE])

@@ -21,6 +21,7 @@ LARGEST = 64 * 1024 * 1024  # bytes of an answer that are kept to be read
 ROOM = 32 * 1024  # bytes of a stream that are kept before all but its last lines are dropped
 LAST = 8  # events at the end of a stream that are looked at: what ends it stands there, whatever follows it
 FIRST = 3  # lines at the start of a stream that are looked at: Anthropic says there what it read
+LONGEST_START = 8 * 1024  # bytes of them
 GOOD = (None, "stop", "STOP", "tool_calls", "end_turn", "tool_use")  # ends that tell nothing
 BRACE = ord("{")
 DATA = b"\ndata:"
@@ -73,7 +74,7 @@ class Reading:
         self._packed = bool(encoded)
         self._text = bytearray(b"\n" if self.streaming else b"")  # so that every event begins after a line's end
         self._room = ROOM if self.streaming else LARGEST
-        self._begun = False
+        self._start: bytearray | None = None
         self._ended = False
         self._usage: dict[str, Any] = {}
         self._ends: dict[str, Any] = {}
@@ -146,7 +147,8 @@ class Reading:
         if not self.streaming:
             self._unpack = None
             return
-        self._beginning()
+        if self._start is None:
+            self._start = self._text[:LONGEST_START]
         start = len(self._text)
         for _ in range(LAST):
             start = max(self._text.rfind(DATA, 0, start), 0)
@@ -168,11 +170,11 @@ class Reading:
         self._beginning()
 
     def _beginning(self) -> None:
-        if not self._begun and self._text.startswith(b"\nevent"):
-            for line in self._text.split(b"\n", FIRST)[1:FIRST]:
+        text = self._text if self._start is None else self._start
+        if text.startswith(b"\nevent"):
+            for line in text.split(b"\n", FIRST)[1:FIRST]:
                 if line.startswith(b"data:"):
                     self._read(line[5:])
-        self._begun = True
 
     def _read(self, data: bytearray) -> None:
         if BRACE not in data:  # it says that it is done

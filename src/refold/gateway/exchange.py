@@ -110,7 +110,7 @@ class Exchanges:
         try:
             reading = Reading(answer.headers)
             first = await _beginning(answer, reading) if ready.target is not None else b""
-            if first and _refused(answer, reading):
+            if ready.target is not None and _refused(answer, reading):
                 again = await self._again(exchange, ready, answer.status, reading)
                 if again is not None:
                     answer.close()
@@ -339,7 +339,7 @@ async def _beginning(answer: Answer, reading: Reading) -> bytes:
 
 def _refused(answer: Answer, reading: Reading) -> bool:
     """Tell whether an answer may be a refusal: by its status, or by an event at either end of its beginning."""
-    return answer.status != 200 or reading.mentions(b"error", EDGE)
+    return answer.status in REFUSED or (answer.status == 200 and reading.mentions(b"error", EDGE))
 
 
 def _error(status: int, reading: Reading) -> Any:
