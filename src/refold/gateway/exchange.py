@@ -347,7 +347,7 @@ def _error(status: int, reading: Reading) -> Any:
     body = reading.body()
     if status == 200:
         return body.get("error")
-    return {**body, "status": status} if body else {"message": reading.text.decode("utf-8", "replace")}
+    return {**(body or {"message": reading.text.decode("utf-8", "replace")}), "status": status}
 
 
 def _strict(reason: str) -> Refusal:
