@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,6 +27,7 @@ GOOD = OPEN | {b'"stop"', b'"STOP"', b'"tool_calls"'}  # reasons for which an an
 BRACE = ord("{")
 NOTHING = Raw()
 PRELUDE = (b"response.created", b"response.in_progress", b"response.queued")  # events that say nothing yet
+_WHOLE = re.compile(rb".*?(?:\n\n|\r\n\r\n|\r\r)", re.S)  # an event
 _decode = msgspec.json.Decoder().decode
 
 
@@ -187,8 +189,9 @@ class Reading:
 
 
 def prelude(text: bytes) -> bool:
-    """Tell whether a stream has said nothing yet but that it begins."""
-    if not text.startswith((b"event: response.", b"event:response.")):
-        return False
-    names = [line[6:].strip() for line in text.split(b"\n") if line.startswith(b"event:")]
-    return bool(names) and all(name in PRELUDE for name in names)
+    """Tell whether a stream has said nothing yet: comments, events that tell that it begins, a part of an event."""
+    for event in _WHOLE.finditer(text):
+        lines = [line for line in event[0].splitlines() if line and not line.startswith(b":")]
+        if lines and not (lines[0].startswith(b"event:") and lines[0][6:].strip() in PRELUDE):
+            return False
+    return True

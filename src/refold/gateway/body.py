@@ -26,7 +26,8 @@ _KEY = re.compile(rb'[\s,{]*"((?:[^"\\]|\\.)*)"\s*:\s*', re.S)
 _SPACE = re.compile(rb"\s*")
 _TEXT_SPACE = re.compile(r"\s*")
 _WHITE = b" \t\r\n"
-_HEAD = b'{"":['
+_HEAD = b'{"\\u0000":['  # a name that no client gives
+_LISTS = frozenset({"messages", "input", "contents"})
 
 
 class Opened(Struct):
@@ -89,11 +90,11 @@ def continued(known: Opened, body: bytes) -> Opened | None:
             return None
     try:
         after: Values = dict(_values(rest))
-        held = after.pop("")
+        held = after.pop("\0")
         fresh = _list(held)
     except (msgspec.DecodeError, KeyError):
         return None
-    if not known.before.keys().isdisjoint(after):
+    if not known.before.keys().isdisjoint(after) or not _LISTS.isdisjoint(after):
         return None  # a key stands twice: the last one counts, which is not this list
     stop = len(body) - len(rest) + len(_HEAD) - 1 + len(memoryview(held)) - 1
     return Opened(body, [*known.raws, *fresh], known.start, _end(body, known.start, stop), stop, known.before, after)

@@ -21,6 +21,8 @@ from refold.gateway.planning import Failed
 from refold.gateway.reading import fixed, measured, refold, write
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from refold.core.plan import Plan
     from refold.gateway.asked import Asked
     from refold.gateway.exchange import Exchanges
@@ -34,12 +36,13 @@ __all__ = ["PATHS", "Control", "is_ours"]
 
 PATHS = re.compile(r"/livez|/readyz|/metrics|/v1/compact|/v1/recall(?:/.+)?|/v1/sessions(?:/.+)?")
 SESSION = re.compile(r"/v1/sessions/([\w.:@-]+)(/rewind)?")
+THEIRS = "/v1/sessions"
 MOST = 200  # conversations of one list
 
 
-def is_ours(path: str) -> bool:
-    """Tell whether a path is answered here and never sent upstream."""
-    return PATHS.fullmatch(path) is not None
+def is_ours(path: str, headers: Mapping[bytes, bytes]) -> bool:
+    """Tell whether a path is answered here and never sent upstream; Anthropic has sessions of its own."""
+    return PATHS.fullmatch(path) is not None and not (path.startswith(THEIRS) and b"anthropic-version" in headers)
 
 
 class Control:
@@ -62,7 +65,7 @@ class Control:
         """
         asks = {name: values[-1] for name, values in parse_qs(query.decode("latin-1")).items()}
         try:
-            match method, path:
+            match "GET" if method == "HEAD" else method, path:
                 case "GET", "/livez":
                     await _json(send, {"status": "ok"})
                 case "GET", "/readyz":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Exchange", "Exchanges", "Ready"]
 
+PATIENCE = 5.0  # seconds for which a stream that has said nothing yet is kept from the client
+MOST = 64 * 1024  # bytes that are read of such a stream
 EDGE = 1_024  # bytes at either end of a stream's beginning in which an error would stand
 REFUSED = frozenset({400, 413, 422, 429, 500, 503})  # statuses that hide a request that is too long
 
@@ -173,13 +176,12 @@ class Exchanges:
         ready = Ready(exchange.raw, plain=False, target=target)
         async with track.lock:
             top = most(track, target.dialect)
-            if self._settings.repair and exchange.route.kind == "chat":
+            chat = exchange.route.kind == "chat"
+            if self._settings.repair and chat:
                 await self._repaired(target, ready)
-            if exchange.route.kind == "chat" and (
-                top is None or top >= target.bound.trigger or track.full or grown(track, target.bound)
-            ):
+            if top is None or top >= target.bound.trigger or track.full or (chat and grown(track, target.bound)):
                 try:
-                    ready.reason = await self._planner.look(target)
+                    ready.reason = await (self._planner.look if chat else self._planner.recognize)(target)
                 except (Failed, StoreError) as failed:
                     reason = str(failed) if isinstance(failed, Failed) else "store"
                     self._metrics.failed(reason)
@@ -190,7 +192,7 @@ class Exchanges:
                 ready.plain, ready.done = True, "compacted"
                 _write(exchange, ready, target)
             ready.reported = reported(track)
-            track.sent = len(track.body.raws)
+            track.sent = len(track.body.raws) if chat else track.sent
         return ready
 
     async def _repaired(self, target: Target, ready: Ready) -> None:
@@ -338,12 +340,24 @@ async def _refused(answer: Answer) -> bytes | None:
         packed = answer.headers.get("Content-Encoding", "")
         if packed and unpacker(packed) is None:
             return None
-        first = await answer.content.readany()
-        while _unsaid(answer, first) and len(first) < 65_536 and (more := await answer.content.readany()):
-            first += more
-        return first
+        return await _beginning(answer)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise Refusal(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
+
+
+async def _beginning(answer: Answer) -> bytes:
+    """Return what a stream says first; of one that takes its time what there is, so that the client sees it live."""
+    first = b""
+    try:
+        async with asyncio.timeout(PATIENCE) as waiting:
+            while more := await answer.content.readany():
+                first += more
+                if len(first) >= MOST or not _unsaid(answer, first):
+                    break
+    except TimeoutError:
+        if not waiting.expired():
+            raise
+    return first
 
 
 def _unsaid(answer: Answer, first: bytes) -> bool:
