@@ -67,7 +67,9 @@ _MODEL = re.compile(
     r"/v1(?:alpha|beta1?)?(?:/projects/[^/]+/locations/[^/]+)?(?:/publishers/[^/]+)?/(?:models|tunedModels|endpoints)/"
     r"([^/:]+):(generateContent|streamGenerateContent|countTokens)"
 )
-_GEMINI_PATH = re.compile(r"/v1(?:alpha|beta)|/upload/v1beta|/v1/(?:models|tunedModels)/[^/]+:|/v1/(?:projects|publishers)/")
+_GEMINI_PATH = re.compile(
+    r"/v1(?:alpha|beta)|/upload/v1beta|/v1/(?:models|tunedModels)/[^/]+:|/v1/(?:projects|publishers)/"
+)
 _ANTHROPIC_MARKS = frozenset({b"anthropic-version", b"anthropic-beta", b"x-api-key"})
 
 
