@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -27,6 +28,7 @@ BRACE = ord("{")
 DATA = b"\ndata:"
 NOTHING = Raw()
 PRELUDE = frozenset({b"response.created", b"response.in_progress", b"response.queued"})  # events that say nothing yet
+_WHOLE = re.compile(rb".*?(?:\n\n|\r\n\r\n|\r\r)", re.S)  # an event
 _decode = msgspec.json.Decoder().decode
 
 
@@ -100,13 +102,20 @@ class Reading:
 
     @property
     def unsaid(self) -> bool:
-        """Whether a stream has said no more yet than that it begins; False where nobody here can read it."""
+        """Whether a stream has said nothing yet: comments, events that tell that it begins, a part of an event.
+
+        False where nobody here can read it.
+        """
         if self._unpack is None:
             return False
-        if not self._text.startswith((b"\nevent: response.", b"\nevent:response.")):
-            return len(self._text) <= 1
-        lines = self._text.split(b"\n")
-        return all(bytes(line[6:].strip()) in PRELUDE for line in lines if line.startswith(b"event:"))
+        text = self._text
+        if text.startswith(DATA) and text.find(b"\n\n", 1) >= 0:
+            return False
+        for event in _WHOLE.finditer(text):
+            lines = [line for line in bytes(event[0]).splitlines() if line and not line.startswith(b":")]
+            if lines and not (lines[0].startswith(b"event:") and lines[0][6:].strip() in PRELUDE):
+                return False
+        return True
 
     def mentions(self, word: bytes, edge: int) -> bool:
         """Tell whether a word stands in so many bytes at either end of what was read."""

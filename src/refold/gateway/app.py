@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from refold.errors import SessionNotFound, WriteConflict
@@ -97,7 +97,9 @@ class Gateway:
         where = route(scope["method"], path, headers)
         try:
             path = self._door.admitted(path, headers)
-            if is_ours(path):
+            if headers.get(b"upgrade", b"").lower() == b"websocket":
+                raise Refusal(426, "this gateway speaks HTTP alone, no WebSocket", "websocket")
+            if is_ours(path, headers):
                 await self._ours(scope, path, headers, receive, send)
                 return
             if path is not came:
@@ -125,12 +127,15 @@ class Gateway:
         sized = [(name, value) for name, value in headers if name == b"content-length"]
         has_body = bool(sized and sized[0][1] != b"0") or any(name == b"transfer-encoding" for name, _ in headers)
         body = _parts(receive) if has_body else None
-        answer = await self._upstream.send(scope["method"], url, [*to_upstream(headers), *sized], body)
-        try:
-            with WhileThere(scope, receive):
-                await relay(send, answer, from_upstream(answer))
-        finally:
-            answer.close()
+        there = WhileThere(scope, receive)
+        early = body is None or CLIENT in scope.get("extensions", {})  # else who leaves is told where the body comes
+        with there if early else nullcontext():
+            answer = await self._upstream.send(scope["method"], url, [*to_upstream(headers), *sized], body)
+            try:
+                with nullcontext() if early else there:
+                    await relay(send, answer, from_upstream(answer))
+            finally:
+                answer.close()
 
     async def _chat(
         self, scope: Scope, path: str, where: Route, held: dict[bytes, bytes], receive: Receive, send: Send

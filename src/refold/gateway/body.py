@@ -27,7 +27,8 @@ _SPACE = re.compile(rb"\s*")
 _TEXT_SPACE = re.compile(r"\s*")
 _WHITE = b" \t\r\n"
 _BLANK = frozenset({b" ", b"\t", b"\r", b"\n"})
-_HEAD = b'{"":['
+_HEAD = b'{"\\u0000":['  # a name that no client gives
+_LISTS = frozenset({"messages", "input", "contents"})
 
 
 class Opened(Struct):
@@ -119,11 +120,11 @@ def _followed(known: Opened, body: bytes, at: int) -> tuple[list[Raw], int, Valu
     rest = _HEAD + body[at:]
     try:
         after: Values = dict(_values(rest))
-        held = after.pop("")
+        held = after.pop("\0")
         fresh = _list(held)
     except (msgspec.DecodeError, KeyError):
         return None
-    if not known.before.keys().isdisjoint(after):
+    if not known.before.keys().isdisjoint(after) or not _LISTS.isdisjoint(after):
         return None  # a key stands twice: the last one counts, which is not this list
     return fresh, len(body) - len(rest) + len(_HEAD) - 1 + len(memoryview(held)) - 1, after
 

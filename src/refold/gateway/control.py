@@ -21,6 +21,8 @@ from refold.gateway.planning import Failed
 from refold.gateway.reading import fixed, measured, refold, write
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from refold.core.plan import Plan
     from refold.gateway.asked import Asked
     from refold.gateway.exchange import Exchanges
@@ -34,12 +36,13 @@ __all__ = ["PATHS", "Control", "is_ours"]
 
 PATHS = re.compile(r"/livez|/readyz|/metrics|/v1/compact|/v1/recall(?:/.+)?|/v1/sessions(?:/.+)?")
 SESSION = re.compile(r"/v1/sessions/([\w.:@-]+)(/rewind)?")
+THEIRS = "/v1/sessions"
 MOST = 200  # conversations of one list
 
 
-def is_ours(path: str) -> bool:
-    """Tell whether a path is answered here and never sent upstream."""
-    return PATHS.fullmatch(path) is not None
+def is_ours(path: str, headers: Mapping[bytes, bytes]) -> bool:
+    """Tell whether a path is answered here and never sent upstream; Anthropic has sessions of its own."""
+    return PATHS.fullmatch(path) is not None and not (path.startswith(THEIRS) and b"anthropic-version" in headers)
 
 
 class Control:
@@ -62,7 +65,7 @@ class Control:
         """
         asks = {name: values[-1] for name, values in parse_qs(query.decode("latin-1")).items()}
         try:
-            match method, path:
+            match "GET" if method == "HEAD" else method, path:
                 case "GET", "/livez":
                     await _json(send, {"status": "ok"})
                 case "GET", "/readyz":
@@ -109,10 +112,12 @@ class Control:
         made = await self._forced(target, "")
         track = target.track
         items = native(b"[" + write(track, target.bound) + b"]")
-        used = {"input_tokens": made.sizes.before, "output_tokens": made.sizes.after} if made else {}
-        usage = {**used, "total_tokens": sum(used.values())}
+        size = measured(track, target.bound, fixed(track, target.dialect, target.bound))
+        before, after = (made.sizes.before, made.sizes.after) if made else (size, size)
+        usage = {"input_tokens": before, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": after}
+        usage |= {"output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": before + after}
         told = {"id": f"resp_{track.id}", "object": "response.compaction", "created_at": int(time.time())}
-        await _json(send, {**told, "output": items, "usage": usage})
+        await _json(send, {**told, "output": list(map(_item, items)), "usage": usage})
 
     async def _compact(self, raw: bytes, asked: Asked, send: Send) -> None:
         try:
@@ -199,6 +204,16 @@ class Control:
 
     def _found(self, id: str) -> Track | None:
         return self._tracks.get(id) or next((each for each in self._tracks.all() if each.stored == id), None)
+
+
+def _item(item: Any) -> Any:
+    """Return an item in the long form that typed clients read: a message has a type and a list for its content."""
+    if not isinstance(item, dict) or "role" not in item or item.get("type", "message") != "message":
+        return item
+    content, kind = item.get("content"), "output_text" if item["role"] == "assistant" else "input_text"
+    if isinstance(content, str):
+        content = [{"type": kind, "text": content, **({"annotations": []} if kind == "output_text" else {})}]
+    return {"type": "message", **item, "content": content}
 
 
 def _dialect(held: Any) -> Any:

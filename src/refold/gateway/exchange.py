@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -44,8 +45,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Exchange", "Exchanges", "Ready"]
 
+PATIENCE = 5.0  # seconds for which a stream that has said nothing yet is kept from the client
+MOST = 64 * 1024  # bytes that are read of such a stream
 EDGE = 1_024  # bytes at either end of a stream's beginning in which an error would stand
-LONGEST_PRELUDE = 65_536  # bytes of a stream's beginning that are waited for
 REFUSED = frozenset({400, 413, 422, 429, 500, 503})  # statuses that hide a request that is too long
 
 
@@ -176,13 +178,12 @@ class Exchanges:
         ready = Ready(exchange.raw, plain=False, target=target)
         async with track.lock:
             top = most(track, target.dialect)
-            if self._settings.repair and exchange.route.kind == "chat":
+            chat = exchange.route.kind == "chat"
+            if self._settings.repair and chat:
                 await self._repaired(target, ready)
-            if exchange.route.kind == "chat" and (
-                top is None or top >= target.bound.trigger or track.full or grown(track, target.bound)
-            ):
+            if top is None or top >= target.bound.trigger or track.full or (chat and grown(track, target.bound)):
                 try:
-                    ready.reason = await self._planner.look(target)
+                    ready.reason = await (self._planner.look if chat else self._planner.recognize)(target)
                 except (Failed, StoreError) as failed:
                     reason = str(failed) if isinstance(failed, Failed) else "store"
                     self._metrics.failed(reason)
@@ -193,7 +194,7 @@ class Exchanges:
                 ready.plain, ready.done = True, "compacted"
                 _write(exchange, ready, target)
             ready.reported = reported(track)
-            track.sent = len(track.body.raws)
+            track.sent = len(track.body.raws) if chat else track.sent
         return ready
 
     async def _repaired(self, target: Target, ready: Ready) -> None:
@@ -321,20 +322,36 @@ def _write(exchange: Exchange, ready: Ready, target: Target) -> None:
 async def _beginning(answer: Answer, reading: Reading) -> bytes:
     """Read as much of an answer as tells whether it is a refusal for size, and return it as it came.
 
-    A stream that has said nothing yet but that it begins may still end in an error.
+    A stream that has said nothing yet but that it begins may still end in an error. Of one that takes its time, what
+    there is goes on, so that the client sees it live.
     """
-    first = b""
+    content = answer.content
     try:
         if answer.status in REFUSED:
-            first = await answer.content.read()
+            first = await content.read()
             reading.feed(first)
-        elif answer.status == 200 and reading.streaming:
-            while (reading.unsaid and len(first) < LONGEST_PRELUDE) and (more := await answer.content.readany()):
-                first += more
-                reading.feed(more)
+            return first
+        if answer.status != 200 or not reading.streaming:
+            return b""
+        first = content.read_nowait()
+        reading.feed(first)
+        return first if not reading.unsaid else first + await _more(content, reading)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise Refusal(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
-    return first
+
+
+async def _more(content: aiohttp.StreamReader, reading: Reading) -> bytes:
+    """Read on until a stream has said something, for no longer than anybody waits."""
+    got = b""
+    try:
+        async with asyncio.timeout(PATIENCE) as waiting:
+            while reading.unsaid and len(got) < MOST and (piece := await content.readany()):
+                got += piece
+                reading.feed(piece)
+    except TimeoutError:
+        if not waiting.expired():
+            raise
+    return got
 
 
 def _refused(answer: Answer, reading: Reading) -> bool:

@@ -74,9 +74,7 @@ class Planner:
             Failed: the compaction was due and came to nothing.
         """
         track, bound = target.track, target.bound
-        await self.read(target)
-        if await self._keeper.follow(track):
-            refold(track, bound)
+        await self.recognize(target)
         tokens = measured(track, bound, fixed(track, target.dialect, bound))
         limit = bound.budget.input
         large = oversized(track, bound) and not self._settings.shadow
@@ -102,6 +100,13 @@ class Planner:
         finally:
             target.track.resting = resting
         return "new-output"
+
+    async def recognize(self, target: Target) -> str:
+        """Read a conversation and take over what other processes have planned for it; it is compacted for no reason."""
+        await self.read(target)
+        if await self._keeper.follow(target.track):
+            refold(target.track, target.bound)
+        return ""
 
     async def read(self, target: Target) -> None:
         """Read what is new of a conversation, in a thread where that is much."""

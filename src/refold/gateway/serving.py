@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Serving"]
 
 LONGEST_HEAD = 64 * 1024  # bytes of request line and headers; more is nobody's conversation
+UPGRADING = frozenset({b"upgrade", b"http2-settings", b"connection"})
 
 
 class _Joining:
@@ -69,9 +72,15 @@ class _Joining:
 
 
 class _Protocol(HttpToolsProtocol):
-    """HTTP whose heads must come in time and have a bounded size, and that tells when its client has gone."""
+    """HTTP whose heads must come in time and have a bounded size, and that tells when its client has gone.
+
+    Who asks for another protocol is answered in this one: Java's client asks for HTTP/2 with every first request, and
+    its body must not be lost to a parser that stops at the head.
+    """
 
     head_timeout = 20.0
+    _stopped: int | None = None  # where in the newest bytes the parser stopped
+    _wanted = b""  # the protocol that was asked for
     _left: Callable[[], object] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
@@ -87,14 +96,49 @@ class _Protocol(HttpToolsProtocol):
                 self.transport.close()
                 return
         super().data_received(data)
+        if self._stopped is not None:
+            at, self._stopped = self._stopped, None
+            self._go_on(data[at:])
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Note where the parser stopped; uvicorn calls this while it handles the parser's exception."""
+        self._stopped = cast("httptools.HttpParserUpgrade", sys.exception()).args[0]
+
+    def _go_on(self, rest: bytes) -> None:
+        """Read a request that asks for another protocol anew, as one that does not."""
+        version = self.parser.get_http_version().encode()
+        lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
+        for name, value in self.headers:
+            if name == b"upgrade":
+                self._wanted = value
+            if name not in UPGRADING or (name == b"connection" and b"close" in value.lower()):
+                lines.append(b"%s: %s" % (name, b"close" if name == b"connection" else value))
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
+        self.data_received(b"\r\n".join((*lines, b"", rest)))
+
+    def on_message_complete(self) -> None:
+        if self._upgrading():
+            return
+        super().on_message_complete()
+        if self._left is not None and not self.pipeline:
+            self.flow.resume_reading()  # the body that somebody watched over is whole
+
+    def _upgrading(self) -> bool:
+        return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
 
     def on_headers_complete(self) -> None:
+        if self._upgrading():
+            return
         if self._late is not None:
             self._late.cancel()
             self._late = None
         super().on_headers_complete()
         scope: Scope = self.scope  # type: ignore[assignment] # uvicorn's names them all
         scope["extensions"] = {CLIENT: self}  # the task has not begun
+        if self._wanted:
+            scope["headers"].append((b"upgrade", self._wanted))
+            self._wanted = b""
         self._joining.hold()
         self.cycle.transport = self._joining  # type: ignore[assignment] # as much of one as is used
 

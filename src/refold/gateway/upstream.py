@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
@@ -73,6 +74,8 @@ class Upstream:
         version, whole = VERSION.search(base), path
         if version and (path == version[0] or path.startswith(version[0] + "/")):
             path = path[len(version[0]) :]  # the base names the version already
+        elif provider == "openai" and path.startswith("/v1/") and urlsplit(base).path:
+            path = path[3:]  # OpenAI's clients put nothing but /chat/completions behind a base
         url = URL(f"{base}{path}" + (f"?{query.decode('latin-1')}" if query else ""), encoded=True)
         if not query and len(self._known) < MOST:  # a query may hold a client's key
             self._known[provider, whole] = url
@@ -90,7 +93,7 @@ class Upstream:
             return await self._session.request(
                 method,
                 url,
-                headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers],
+                headers=[(name.decode("latin-1"), _text(value)) for name, value in headers],
                 data=body,
                 allow_redirects=False,  # a redirect would carry a client's key to another host
             )
@@ -120,6 +123,14 @@ def to_upstream(headers: Headers) -> Headers:
         elif not name.startswith(OURS):
             out.append(header)
     return [header for header in out if header[0] not in named] if named else out
+
+
+def _text(value: bytes) -> str:
+    """Return a header's value as the text that aiohttp writes as these bytes."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 @lru_cache(64)
