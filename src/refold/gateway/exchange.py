@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from refold.gateway.metrics import Metrics
     from refold.gateway.planning import Planner
     from refold.gateway.pool import Answer
+    from refold.gateway.recall.weaver import Said
     from refold.gateway.settings import Settings
     from refold.gateway.tracks import Tracks
     from refold.gateway.upstream import Upstream
@@ -190,6 +191,8 @@ class Exchanges:
                     if self._settings.strict:
                         raise _strict(reason) from None
                     ready.failed = reason
+            if exchange.asked.recall and exchange.route.kind == "chat" and await self._planner.bring(target):
+                ready.reason = ready.reason or "recall"
             if track.plans:
                 ready.plain, ready.done = True, "compacted"
                 _write(exchange, ready, target)
@@ -248,9 +251,14 @@ class Exchanges:
         async def again(body: bytes) -> Answer:
             return await self._send(exchange, replace(ready, body=body))
 
+        async def later(said: Said) -> bool:
+            assert ready.target is not None
+            count = ready.reported.count if ready.reported is not None else 0
+            return await self._planner.remember(ready.target, said, count)
+
         assert ready.recalls is not None
         name = exchange.route.dialect.format
-        carrying = Carrying(ready.recalls, self._settings, self._metrics, send, name, again, told(ready))
+        carrying = Carrying(ready.recalls, self._settings, self._metrics, send, name, again, told(ready), later)
         try:
             self._learn(ready, await carrying.carry(answer))
         except Overflowed as overflowed:

@@ -12,13 +12,16 @@ import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.transcript import ROOT
 from refold.core.wire import load_plan
 from refold.errors import SessionNotFound, StoreError, WriteConflict
+from refold.gateway.recall.later import Later
 from refold.gateway.sealing import Seal
 from refold.gateway.tracks import within
-from refold.sessions.entries import Planned, Position, Rewound
+from refold.sessions.entries import Noted, Planned, Position, Rewound
 from refold.sessions.heads import owner_here
 from refold.sessions.receiving import words_in
 from refold.sessions.store import Received, Write
@@ -36,6 +39,7 @@ __all__ = ["Keeper", "behind"]
 LEASE = 60.0  # seconds after which a process that says nothing no longer holds a conversation
 PAUSE = 0.05  # seconds between two looks at somebody else's reservation
 T = TypeVar("T")
+_later = msgspec.json.Decoder(Later).decode
 
 
 class Keeper:
@@ -87,8 +91,15 @@ class Keeper:
         """Keep a plan and the messages it was made for."""
         await self._run(lambda: self._keep(track, plan))
 
+    async def remember(self, track: Track, later: Later) -> None:
+        """Remember what the next request of a conversation is to bring, wherever that comes in."""
+        track.pending = later
+        if track.stored and not self.local:
+            await self._run(lambda: self._note(track, later))
+
     async def rewound(self, track: Track, plans: tuple[Plan, ...]) -> None:
         """Keep that only these plans are in force."""
+        track.pending = None
         if track.stored:
             await self._run(lambda: self._rewind(track, plans))
 
@@ -140,11 +151,13 @@ class Keeper:
         if session is None:
             return None
         try:
-            head, plans = self._load(session)
+            head, plans, (number, noted) = self._load(session)
         except SessionNotFound:
             return None
         if head.tip in index:
             track.stored = session
+        if number > track.noted:
+            track.noted, track.pending = number, noted
         fitting = within(plans, len(track.transcript))
         messages = track.transcript.messages
         count = next(
@@ -153,8 +166,10 @@ class Keeper:
         )
         return fitting[:count] if fitting[:count] or track.stored == session else None
 
-    def _load(self, session: str) -> tuple[Head, tuple[Plan, ...]]:
+    def _load(self, session: str) -> tuple[Head, tuple[Plan, ...], tuple[int, Later | None]]:
+        """Return the plans in force of a conversation kept, and what its next request is to bring with that entry."""
         loaded = self._store.load(session)
+        noted: tuple[int, Later | None] = 0, None
         known: dict[str, Plan] = {}
         live: tuple[str, ...] = ()
         for each in loaded.entries:
@@ -164,10 +179,12 @@ class Keeper:
                     known[plan.id] = plan
                     live = (*live, plan.id)
                 case Rewound(to=to):
-                    live = to.plans
+                    live, noted = to.plans, (each.seq, None)
+                case Noted(text=text):
+                    noted = each.seq, _later(self._seal.opened_text(text))
                 case _:
                     pass
-        return loaded.head, tuple(known[id] for id in live if id in known)
+        return loaded.head, tuple(known[id] for id in live if id in known), noted
 
     def _keep(self, track: Track, plan: Plan) -> None:
         index, messages = track.transcript.index, track.transcript.messages[: plan.base.length]
@@ -188,6 +205,10 @@ class Keeper:
             head = self._store.append(session, fresh, head.tip)
         entry = Planned(self._seal.closed_text(Planned.of(plan).plan))
         self._store.write(session, (Write(entry, revision=head.revision),))
+
+    def _note(self, track: Track, later: Later) -> None:
+        entry = Noted(self._seal.closed_text(msgspec.json.encode(later).decode()))
+        track.noted = self._store.write(track.stored, (Write(entry),)).seq
 
     def _rewind(self, track: Track, plans: tuple[Plan, ...]) -> None:
         head = self._store.load(track.stored).head

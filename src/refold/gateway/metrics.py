@@ -112,7 +112,7 @@ class Metrics:
         self._spared += tokens
 
     def recalled(self, outcome: str, count: int) -> None:
-        """Count calls of the recall tool: "answered" with originals, or "dropped"."""
+        """Count calls of the recall tool: "answered" with originals, "later" in the next request, or "dropped"."""
         if count:
             self.recalls.labels(outcome).inc(count)
 

@@ -16,7 +16,11 @@ from refold.core.policy import Policy, Step
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError, WriteConflict
-from refold.gateway.reading import fixed, measured, oversized, read, refold, unread, usage_of
+from refold.gateway.reading import answers_unseen, fixed, measured, oversized, read, refold, unread, usage_of
+from refold.gateway.recall.later import WORDS, BringBack, is_back, later, spot
+from refold.gateway.recall.originals import ROOM, Originals, room_for
+from refold.gateway.recall.tool import NAME
+from refold.gateway.recall.weaver import asking
 from refold.request import Options, request_for
 from refold.result import proven
 from refold.stages.close_calls import CloseCalls
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
     from refold.gateway.dialects import Dialect
     from refold.gateway.keeping import Keeper
     from refold.gateway.metrics import Metrics
+    from refold.gateway.recall.later import Later
+    from refold.gateway.recall.weaver import Said
     from refold.gateway.settings import Settings
     from refold.gateway.tracks import Track
     from refold.limits.overflow import ProviderError
@@ -39,11 +45,16 @@ AT_ONCE = 256 * 1024  # bytes that are read without leaving the event loop
 PAIRS = CloseCalls(result="[No result was recorded]", call="[Call of {tool} was not recorded]")
 REPAIR = Policy("repair", (Step(PAIRS), Step(Mend()), Step(PAIRS)))
 STRIP = Policy("strip-media", (Step(StripMedia(), label="strip media"),))
+ENOUGH = 1_000  # tokens of originals a call that are worth no compaction
 REST = 0.05  # share of the window by which a request must grow before it is compacted again
 
 
 class Failed(Exception):  # it is told to the client in a header, and the request goes on
     """A compaction that came to nothing, and why."""
+
+
+class Overtaken(Failed):
+    """Another process has put a plan in force meanwhile."""
 
 
 class Target(Struct, frozen=True):
@@ -84,6 +95,8 @@ class Planner:
             await self.compact(target, _cause(track))
             return "shadow"
         if self._settings.background and tokens <= limit and not track.full and not large:
+            if track.pending is not None:
+                await self.bring(target)  # or the plan that is begun would come to nothing by it
             self.begin(target)
             return "background"
         cause = _cause(track)
@@ -104,8 +117,7 @@ class Planner:
     async def recognize(self, target: Target) -> str:
         """Read a conversation and take over what other processes have planned for it; it is compacted for no reason."""
         await self.read(target)
-        if await self._keeper.follow(target.track):
-            refold(target.track, target.bound)
+        await self._follow(target)
         return ""
 
     async def read(self, target: Target) -> None:
@@ -134,14 +146,101 @@ class Planner:
         """
         track = target.track
         async with self._keeper.alone(track):
-            if await self._keeper.follow(track):  # somebody else has done it meanwhile
-                refold(track, target.bound)
+            if await self._follow(target):  # somebody else has done it meanwhile
                 return track.plans[-1]
             made = await self._begun(track) if cause is Cause.THRESHOLD else None
             if made is None:
                 made = await self._made(target, cause, policy, usage, instructions)
             await self._adopt(target, made)
         return made
+
+    async def remember(self, target: Target, said: Said, count: int) -> bool:
+        """Remember calls of the recall tool that stand beside the client's, for the next request; tell whether it will.
+
+        `count` are the messages of the request that was answered.
+        """
+        track = target.track
+        held = later(said, count, track.id)
+        if held is None:
+            return False
+        try:
+            await self._keeper.remember(track, held)
+        except StoreError:  # it is remembered here all the same
+            self._metrics.failed("store")
+        return True
+
+    async def bring(self, target: Target) -> bool:
+        """Put a plan in force that brings what was asked for in the answer before; tell whether there was such.
+
+        The caller holds the conversation's lock, and what is due was done, which makes room. What fails is let go, and
+        the request goes on without it.
+        """
+        track = target.track
+        if track.pending is None and (self._keeper.local or not track.plans):
+            return False
+        resting = track.resting
+        try:
+            await self.read(target)
+            if not self._keeper.local and (track.pending is not None or answers_unseen(track) > 1):
+                await self._follow(target)
+            try:
+                return await self._bring(target)
+            except Overtaken:  # by a compaction, or by one that brings the same
+                await self._follow(target)
+                return await self._bring(target)
+        except (Failed, StoreError) as failed:
+            self._metrics.failed(str(failed) if isinstance(failed, Failed) else "store")
+            self._let_go(track)
+            return False
+        finally:
+            track.resting = resting
+
+    def _waiting(self, track: Track) -> Later | None:
+        """Return what waits for this very request; what its conversation has gone past is let go."""
+        held = track.pending
+        if held is None or spot(track.view, held.beside) is not None:
+            return held
+        if is_back(track.plans, held):
+            track.pending = None
+        elif any(message.role == "assistant" for message in track.transcript.messages[held.count :]):
+            self._let_go(track)
+        return None
+
+    async def _bring(self, target: Target) -> bool:
+        track, bound, budget = target.track, target.bound, target.bound.budget
+        held = self._waiting(track)
+        if held is None:
+            return False
+        size = measured(track, bound, fixed(track, target.dialect, bound))
+        room = room_for(budget, size, self._settings.recall_tokens)
+        if (below := (bound.trigger - size) // 2) >= ENOUGH * len(held.calls):
+            room = min(room, below)  # it stays in the conversation: the next request is not to be compacted for it
+        if room // len(held.calls) < ROOM:
+            least = ROOM * len(held.calls)  # for words that say so; a plan in the making would come to nothing by it
+            if budget.input - size < least or (track.work is not None and not track.work.done()):
+                self._let_go(track)
+                return False
+        asked = [asking(call.arguments) for call in held.calls]
+        originals = Originals(track.transcript.messages, track.plans, bound.counter)
+        texts = tuple(await asyncio.to_thread(originals.answers, asked, room))
+        stage = BringBack(held.calls, texts, held.beside, WORDS[track.format.name])
+        policy = replace(bound.policy, name=NAME, steps=(Step(stage, label=NAME),), after_overflow=None)
+        made = await self._made(target, Cause.MANUAL, policy)
+        await self._enforce(target, made)
+        track.pending = None
+        self._metrics.recalled("later", len(held.calls))
+        return True
+
+    def _let_go(self, track: Track) -> None:
+        held, track.pending = track.pending, None
+        if held is not None and held.home == track.id:
+            self._metrics.recalled("dropped", len(held.calls))
+
+    async def _follow(self, target: Target) -> bool:
+        if not await self._keeper.follow(target.track):
+            return False
+        refold(target.track, target.bound)
+        return True
 
     async def close(self) -> None:
         """Wait for work under way, so that what was planned is kept."""
@@ -175,9 +274,7 @@ class Planner:
             async with self._keeper.alone(track):
                 made = await work
                 async with track.lock:
-                    if await self._keeper.follow(track):
-                        refold(track, target.bound)
-                    elif _fits(track, made):
+                    if not await self._follow(target) and _fits(track, made):
                         await self._adopt(target, made)
         except Failed as failed:
             self._metrics.failed(str(failed))
@@ -223,14 +320,18 @@ class Planner:
         if self._settings.shadow:
             track.shadow = made
             return
+        await self._enforce(target, made)
+        track.full = False
+
+    async def _enforce(self, target: Target, made: Plan) -> None:
+        track = target.track
         try:
             await self._keeper.keep(track, made)
         except WriteConflict:
-            raise Failed("another process was first") from None
+            raise Overtaken("another process was first") from None
         except StoreError:  # the plan holds here all the same
             self._metrics.failed("store")
         track.plans = (*track.plans, made)
-        track.full = False
         refold(track, target.bound)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from refold.gateway.tracks import Track
 
 __all__ = [
+    "answers_unseen",
     "fixed",
     "grown",
     "measured",
@@ -79,6 +80,12 @@ def oversized(track: Track, bound: Bound) -> bool:
         return False
     fresh = reversed(track.view[len(track.view) - len(track.body.raws) + track.sent :])
     return any(message.results and _size(track, message, bound) > (bound.wakes or 0) for message in fresh)
+
+
+def answers_unseen(track: Track) -> int:
+    """Return how many answers of the model a conversation that is read holds since its last request here."""
+    said = [message.role == "assistant" for message in track.transcript.messages[track.sent :]]
+    return sum(now and not before for before, now in zip([False, *said], said, strict=False))
 
 
 def reported(track: Track) -> Reported:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from refold.formats import Format
     from refold.gateway.body import Bytes, Opened, Values
     from refold.gateway.dialects import Dialect
+    from refold.gateway.recall.later import Later
 
 __all__ = ["Busy", "Fixed", "Reported", "Track", "Tracks", "Wanted", "Written", "within"]
 
@@ -116,6 +117,8 @@ class Track:
         self.costly = 0  # how many messages there were when some was found
         self.followed = False  # the store was asked what it knows
         self.stored = ""  # the session of the store that holds it
+        self.pending: Later | None = None  # calls of the recall tool that the next request brings the answers of
+        self.noted = 0  # the entry of the store that told of the last ones
         self.lock = asyncio.Lock()
         self.work: asyncio.Task[Plan] | None = None
 
@@ -158,6 +161,7 @@ class Track:
         made.transcript = Transcript(self.transcript.messages[: min(same, len(self.transcript))])
         made.estimates, made.counter = dict(self.estimates), self.counter
         made.plans = within(self.plans, shared)
+        made.pending = self.pending  # it may go on from the same answer, by whose calls that is known
         return made
 
 

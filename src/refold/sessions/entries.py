@@ -14,6 +14,7 @@ from refold.core.wire import dump_plan, load_plan
 __all__ = [
     "Appended",
     "Entry",
+    "Noted",
     "Opened",
     "Planned",
     "Position",
@@ -80,13 +81,19 @@ class Reported(Struct, frozen=True, omit_defaults=True, tag="reported"):
     native: Any = None
 
 
+class Noted(Struct, frozen=True, tag="noted"):
+    """Something that its writer alone reads, about what was said last; the newest one counts."""
+
+    text: str
+
+
 class Renewed(Struct, frozen=True, tag="renewed"):
     """The conversation continues as another session (V09)."""
 
     session: str
 
 
-Entry: TypeAlias = Opened | Appended | Planned | Rewound | Reported | Renewed
+Entry: TypeAlias = Opened | Appended | Planned | Rewound | Reported | Noted | Renewed
 
 _decoder = msgspec.json.Decoder(Entry)
 

@@ -10,7 +10,7 @@ import msgspec
 from refold import formats
 from refold.core.transcript import ROOT, chain
 from refold.errors import RefoldError, UnreadableTranscript, WriteConflict
-from refold.sessions.entries import Appended, Opened, Planned, Renewed, Reported, Rewound, body_of, entry_of
+from refold.sessions.entries import Appended, Noted, Opened, Planned, Renewed, Reported, Rewound, body_of, entry_of
 from refold.sessions.heads import new_id
 from refold.sessions.receiving import received
 from refold.sessions.state import State
@@ -129,7 +129,7 @@ def _lines(recorded: Recorded, natives: Mapping[MessageId, str]) -> Iterator[str
         case Appended(ids=ids):
             for id in ids:
                 yield _line(id, natives[id])
-        case Opened() | Renewed():
+        case Opened() | Noted() | Renewed():
             pass
         case entry:
             yield f'{{"entry":{body_of(entry)},"at":{recorded.at!r}}}'

@@ -1,5 +1,6 @@
 """A scripted model that asks for what was left out, and clients that talk to it."""
 
+import itertools
 import json
 import random
 
@@ -68,3 +69,31 @@ def talk(talker, turns, seed=3):
         else:
             talker.say("Go on.", "iVBORw0KGgo=")
     return seen
+
+
+def brought(received):
+    """The results of the tool that stand among those at the end of a request."""
+    ids = {call.call_id for call in asked_back(received)}
+    ending = itertools.takewhile(lambda message: message.results, reversed(received.messages))
+    return [part for message in ending for part in message.results if part.call_id in ids]
+
+
+class Beside:
+    """Reads a file a turn, talks in every fifth; once the tool is offered it asks before that, beside other calls."""
+
+    def __init__(self, *, before=(), after=(), query="read_file src/m1.py", text=""):
+        self.before, self.after, self.query, self.text = list(before), list(after), query, text
+        self.turns = 0
+        self.asked = []
+        self.brought = []
+
+    def __call__(self, received):
+        if brought(received):
+            self.brought.append(received)
+        self.turns += 1
+        if self.turns % 5 == 0:
+            return Answer(f"This is clear now, {self.turns}.")
+        if offered(received) and self.turns % 5 == 4:
+            self.asked.append(received)
+            return Answer(self.text, [*self.before, (NAME, {"query": self.query}), *self.after])
+        return Answer(f"Looking at {self.turns}.", [("read_file", {"path": f"src/m{self.turns}.py"})])

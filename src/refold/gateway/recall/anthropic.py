@@ -94,8 +94,12 @@ class AnthropicWeaver(Weaver):
     def said(self, body: Json) -> Said:
         content: list[Json] = body.get("content") or []
         ours = [place for place, block in enumerate(content) if _ours(block)]
-        others = any(block.get("type") == "tool_use" and not _ours(block) for block in content)
         recalls = tuple(Call(content[place].get("id", ""), content[place].get("input")) for place in ours)
+        others = tuple(
+            Call(block.get("id", ""), block.get("input"), block.get("name", ""))
+            for block in content
+            if block.get("type") == "tool_use" and not _ours(block)
+        )
         turn = {"role": "assistant", "content": content}
         cut = body.get("stop_reason") not in ("tool_use", "end_turn")
         return Said([turn], recalls, others, cut, frozenset(ours), body.get("usage") or {})

@@ -2,7 +2,8 @@
 
 A stream goes on to the client event by event until a call of the tool begins. From there on it is held until the
 round ends: then either originals are fetched and the next round follows in the same stream, or, where the model calls
-the client's tools beside, the rest is let go without the recall. What came before is the client's own text already.
+the client's tools beside, the rest is let go without the recall, which waits for the client's next request. What came
+before is the client's own text already.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from refold.gateway.recall.anthropic import AnthropicWeaver
 from refold.gateway.recall.chat import ChatWeaver
 from refold.gateway.recall.events import Event, Events
 from refold.gateway.recall.gemini import GeminiWeaver
-from refold.gateway.recall.originals import Originals
+from refold.gateway.recall.originals import FULL, Originals, room_for
 from refold.gateway.recall.responses import ResponsesWeaver
 from refold.gateway.recall.tool import Offer, offered
 from refold.gateway.recall.weaver import asking
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
 __all__ = ["Carrying", "Overflowed", "Recalls", "recalls"]
 
 CHARS = 4  # a token, where the provider reports none
-MARGIN = 0.02  # of the window that originals leave free
-LEAST = 200  # tokens; less room is none
-FULL = "There is no room for this in the context window now. Go on with what is in front of you."
 LAST = "\n\n[This was the last time in this turn that originals were fetched. Go on with what is in front of you.]"
 ENCODED = frozenset({b"content-length", b"content-encoding"})
 
@@ -84,12 +82,13 @@ class Overflowed(Exception):  # the conversation is made shorter, and the answer
 class Carrying:
     """One answer on its way to the client, in as many rounds as the model asks for, up to `recall_rounds`.
 
-    `again` sends a body upstream as the first was sent; `told` gives the headers of the gateway's own.
+    `again` sends a body upstream as the first was sent; `told` gives the headers of the gateway's own; `later` is shown
+    a round with calls of the tool beside the client's, and tells whether they are answered in the next request.
     """
 
     def __init__(
         self, held: Recalls, settings: Settings, metrics: Metrics, send: Send, dialect: str,
-        again: Callable[[bytes], Awaitable[Answer]], told: Headers,
+        again: Callable[[bytes], Awaitable[Answer]], told: Headers, later: Callable[[Said], Awaitable[bool]],
     ) -> None:  # fmt: skip
         self._held = held
         self._settings = settings
@@ -97,6 +96,7 @@ class Carrying:
         self._send = send
         self._again = again
         self._told = told
+        self._later = later
         self._provider = "openai" if dialect.startswith("openai") else dialect
         self._weaver = _weaver(dialect, stored=held.stored)
         self._offer = held.offer
@@ -152,8 +152,8 @@ class Carrying:
                     await self._refused(answer)
                     return
                 reading = Reading(answer.headers)
+            await self._left(said)
             if len(bodies) > 1 or (said is not None and (said.recalls or said.dropped)) or b'"recall"' in raw:
-                self._metrics.recalled("dropped", len(said.recalls) if said else 0)
                 raw = msgspec.json.encode(weaver.joined(bodies))
             await self._begin(len(raw))
             await self._send({"type": "http.response.body", "body": raw})
@@ -232,11 +232,11 @@ class Carrying:
         said = weaver.said(weaver.assembled(seen))
         weaver.dropped = said.dropped
         goes_on = said.only and weaver.round < self._settings.recall_rounds
+        if not goes_on:
+            await self._left(said)
         for event in held:
             self._pass(event, closing=not goes_on)
         await self._flush()
-        if not goes_on:
-            self._metrics.recalled("dropped", len(said.recalls))
         return said if goes_on else None
 
     def _pass(self, event: Event, *, closing: bool) -> None:
@@ -274,6 +274,11 @@ class Carrying:
 
     # What follows
 
+    async def _left(self, said: Said | None) -> None:
+        """Have the calls of the last round remembered, before the client can go on; or count what is let go."""
+        if said is not None and said.recalls and not (said.others and not said.cut and await self._later(said)):
+            self._metrics.recalled("dropped", len(said.recalls))
+
     async def _next(self, said: Said, answer: Answer, first: Answer) -> Answer:
         """Return the answer of the round after, when the one before it is done with."""
         self._weaver.follows(said)
@@ -298,22 +303,18 @@ class Carrying:
         return answer
 
     def _texts(self, said: Said) -> list[str]:
-        room = self._room(said) // len(said.recalls)
         last = LAST if self._weaver.round == self._settings.recall_rounds else ""
-        if room < LEAST:
-            return [FULL + last] * len(said.recalls)
-        return [self._held.originals.answer(asking(call.arguments), room) + last for call in said.recalls]
+        asked = [asking(call.arguments) for call in said.recalls]
+        return self._held.originals.answers(asked, self._room(said), last)
 
     def _room(self, said: Said) -> int:
         """Return the tokens that originals may take, in this round."""
-        budget = self._held.bound.budget
         try:
             usage = reported({self._weaver.usage_key: said.usage})
             size = usage.prompt + usage.completion
         except UsageError:
             size = len(self._offer.body) // CHARS
-        free = budget.input - size - int(budget.window * MARGIN)
-        return max(min(self._settings.recall_tokens, free // 2), 0)  # further rounds want some, too
+        return room_for(self._held.bound.budget, size, self._settings.recall_tokens)
 
     async def _overflows(self, answer: Answer) -> bool:
         reading = Reading(answer.headers)

@@ -10,6 +10,7 @@ from refold.gateway.recall.weaver import BREAK, GIVEN_UP, Call, Json, Said, Weav
 __all__ = ["ChatWeaver"]
 
 KEPT = ("id", "created", "system_fingerprint")  # of the first round
+SIGNED = ("extra_content", "provider_specific_fields")  # of a call: what Gemini and proxies want back with the first
 
 
 class ChatWeaver(Weaver):
@@ -19,6 +20,7 @@ class ChatWeaver(Weaver):
         super().__init__()
         self._head: Json = {}
         self._calls: dict[tuple[int, int], int] = {}
+        self._seal: Json = {}  # of a call that is left out
         self._worded = self._broken = False
 
     def opens(self, data: Json) -> bool:
@@ -49,7 +51,7 @@ class ChatWeaver(Weaver):
         if self.round:
             delta.pop("role", None)
         calls = delta.pop("tool_calls", None)
-        if calls and (kept := [self._numbered(call) for call in calls if call.get("index") not in self.dropped]):
+        if calls and (kept := [made for call in calls if (made := self._shown(call))]):
             delta["tool_calls"] = kept
         elif calls is not None and not calls:
             delta["tool_calls"] = calls
@@ -77,9 +79,17 @@ class ChatWeaver(Weaver):
     def follows(self, said: Said) -> None:
         super().follows(said)
         self._broken = False
+        self._seal = {}
 
-    def _numbered(self, call: Json) -> Json:
+    def _shown(self, call: Json) -> Json | None:
+        """Return a piece of a call as the client gets it; nothing of one that is left out but its signature."""
         key = self.round, call.get("index", 0)
+        if call.get("index") in self.dropped:
+            if not any(number == self.round for number, _ in self._calls):
+                self._seal |= _seal(call)
+            return None
+        if key not in self._calls:
+            call, self._seal = {**self._seal, **call}, {}
         return {**call, "index": self._calls.setdefault(key, len(self._calls))}
 
     def assembled(self, events: list[Json]) -> Json:
@@ -115,7 +125,8 @@ class ChatWeaver(Weaver):
         if calls:
             turn["tool_calls"] = [_sound(call) if _name(call) == NAME else call for call in calls]
         cut = choice.get("finish_reason") not in ("tool_calls", "stop", "function_call")
-        return Said([turn], recalls, len(ours) < len(calls), cut, frozenset(ours), body.get("usage") or {})
+        others = tuple(_other(call) for call in calls if _name(call) != NAME)
+        return Said([turn], recalls, others, cut, frozenset(ours), body.get("usage") or {})
 
     def joined(self, bodies: list[Json]) -> Json:
         last = bodies[-1]
@@ -123,7 +134,7 @@ class ChatWeaver(Weaver):
         message = dict(choice.get("message") or {})
         messages = [(_choices(body) or [{}])[0].get("message") or {} for body in bodies]
         texts = [each["content"] for each in messages if isinstance(each.get("content"), str) and each["content"]]
-        calls = [call for call in _calls(message) if _name(call) != NAME]
+        calls = _kept(_calls(message))
         dropped = len(calls) < len(_calls(message))
         message.pop("tool_calls", None)
         if calls:
@@ -162,6 +173,23 @@ def _calls(message: Any) -> list[Json]:
 def _name(call: Json) -> Any:
     function = call.get("function")
     return function.get("name") if isinstance(function, dict) else None
+
+
+def _other(call: Json) -> Call:
+    held = call.get("function") or call.get("custom") or {}
+    return Call(call.get("id", ""), held.get("arguments", held.get("input")), held.get("name", ""))
+
+
+def _seal(call: Json) -> Json:
+    return {key: call[key] for key in SIGNED if call.get(key)}
+
+
+def _kept(calls: list[Json]) -> list[Json]:
+    """Return the client's calls; the signature of a recall that was the first goes to the one that is the first now."""
+    kept = [call for call in calls if _name(call) != NAME]
+    if kept and kept[0] is not calls[0]:
+        kept[0] = {**_seal(calls[0]), **kept[0]}
+    return kept
 
 
 def _sound(call: Json) -> Json:

@@ -9,6 +9,8 @@ from refold.gateway.recall.weaver import BREAK, GIVEN_UP, Call, Json, Said, Weav
 
 __all__ = ["GeminiWeaver"]
 
+SIGNED = ("thoughtSignature", "thought_signature")  # of calls made at once the first one bears it, and must keep it
+
 
 class GeminiWeaver(Weaver):
     """Joins answers of `generateContent` and `streamGenerateContent`."""
@@ -20,6 +22,7 @@ class GeminiWeaver(Weaver):
         super().__init__()
         self._id: Json = {}
         self._said = self._worded = self._broken = self._gone = False
+        self._seal: Json | None = {}  # of a recall that is left out; None once a call of the client's was shown
 
     def opens(self, data: Json) -> bool:
         return any(_ours(part) for part in _parts(data))
@@ -31,7 +34,7 @@ class GeminiWeaver(Weaver):
         if not data.get("candidates"):
             return [data] if closing or not _ends(data) else []
         self._id = self._id or ({"responseId": data["responseId"]} if "responseId" in data else {})
-        parts = [part for part in _parts(data) if not _ours(part)]
+        parts, self._seal = _kept(_parts(data), self._seal)
         self._gone = self._gone or len(parts) < len(_parts(data))
         parts = self._apart(parts)
         candidate = dict(data["candidates"][0])
@@ -64,6 +67,7 @@ class GeminiWeaver(Weaver):
     def follows(self, said: Said) -> None:
         super().follows(said)
         self._broken = self._worded
+        self._seal = {}
 
     def assembled(self, events: list[Json]) -> Json:
         parts = [part for data in events for part in _parts(data) if part != {"text": ""}]
@@ -78,7 +82,11 @@ class GeminiWeaver(Weaver):
     def said(self, body: Json) -> Said:
         parts = _parts(body)
         ours = [place for place, part in enumerate(parts) if _ours(part)]
-        others = any("functionCall" in part and not _ours(part) for part in parts)
+        others = tuple(
+            Call(call.get("id", ""), call.get("args"), call.get("name", ""))
+            for part in parts
+            if isinstance(call := part.get("functionCall"), dict) and not _ours(part)
+        )
         recalls = tuple(
             Call(parts[at]["functionCall"].get("id", ""), parts[at]["functionCall"].get("args")) for at in ours
         )
@@ -91,7 +99,7 @@ class GeminiWeaver(Weaver):
         parts: list[Json] = []
         worded = False
         for body in bodies:
-            kept = [part for part in _parts(body) if not _ours(part)]
+            kept, _ = _kept(_parts(body), {})
             parts += _broken(kept) if worded else kept
             worded = worded or any(map(_worded, kept))
         usage: Json = {}
@@ -121,6 +129,24 @@ def _parts(data: Json) -> list[Json]:
 def _ours(part: Json) -> bool:
     call: Any = part.get("functionCall")
     return isinstance(call, dict) and call.get("name") == NAME
+
+
+def _kept(parts: list[Json], seal: Json | None) -> tuple[list[Json], Json | None]:
+    """Return what is the client's, with the signature of a recall before its first call on that call; and what is left.
+
+    `seal` is what recalls before these parts bore, None where a call of the client's came before.
+    """
+    kept: list[Json] = []
+    for part in parts:
+        if seal is not None and "functionCall" in part:
+            signed = {key: part[key] for key in SIGNED if part.get(key)}
+            if _ours(part):
+                seal = seal or signed
+            else:
+                part, seal = part if signed else {**part, **seal}, None
+        if not _ours(part):
+            kept.append(part)
+    return kept, seal
 
 
 def _worded(part: Json) -> bool:

@@ -19,11 +19,12 @@ from refold.stages.outline import call_line, one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from refold.core.budget import Budget
     from refold.core.counting import Counter
     from refold.core.messages import Message
     from refold.core.plan import Plan
 
-__all__ = ["Asking", "Originals"]
+__all__ = ["FULL", "ROOM", "Asking", "Originals", "room_for"]
 
 MARK = "[original:"
 FORGED = re.compile(r"^(\s*)\[original:", re.M | re.I)
@@ -35,6 +36,9 @@ LEAD = 5  # lines shown before the first that holds a word asked for
 LISTED = 12  # pieces that are named where nothing is found, or beside what is shown
 NAME = 160  # characters of such a name
 LEAST = 60  # tokens under which a piece is only named
+ROOM = 200  # tokens; less room is none
+MARGIN = 0.02  # of the window that originals leave free
+FULL = "There is no room for this in the context window now. Go on with what is in front of you."
 
 
 class Asking(Struct, frozen=True):
@@ -70,14 +74,19 @@ class Originals:
     def pieces(self) -> tuple[Piece, ...]:
         """All texts that are not in the view as they were said, in order."""
         view = fold(self._messages, [plan.edits for plan in self._plans], [plan.base.tip for plan in self._plans])
-        whole = {message.id for message in view if not message.patches}
+        whole = {message.id: message.parts for message in view}
         calls: dict[str, ToolCall] = {}
         found: list[Piece] = []
         for place, message in enumerate(self._messages):
             calls.update((part.call_id or part.name, part) for part in message.parts if isinstance(part, ToolCall))
-            if message.id not in whole:
+            if whole.get(message.id, ())[: len(message.parts)] != message.parts:  # what joined it takes nothing out
                 found += _pieces(place, message, calls)
         return tuple(found)
+
+    def answers(self, asked: Sequence[Asking], tokens: int, end: str = "") -> list[str]:
+        """Return what answers each of several calls, in no more than so many tokens together."""
+        room = tokens // len(asked)
+        return [(self.answer(each, room) if room >= ROOM else FULL) + end for each in asked]
 
     def answer(self, asking: Asking, tokens: int) -> str:
         """Return the originals that hold what is asked for, the best first, in no more than so many tokens."""
@@ -151,6 +160,15 @@ class Originals:
             return "Nothing was left out: all of this conversation is in front of you."
         said = _named("Nothing that was left out holds this. What was left out, the newest first", newest)
         return cut_to_tokens(said, tokens, self._counter)[0]
+
+
+def room_for(budget: Budget, size: int, most: int) -> int:
+    """Return the tokens that originals may take beside a request of a size: half of what is free, since more may come.
+
+    `most` is what they never exceed.
+    """
+    free = budget.input - size - int(budget.window * MARGIN)
+    return max(min(most, free // 2), 0)
 
 
 def _pieces(place: int, message: Message, calls: dict[str, ToolCall]) -> Iterator[Piece]:

@@ -97,8 +97,10 @@ class ResponsesWeaver(Weaver):
     def said(self, body: Json) -> Said:
         output: list[Json] = body.get("output") or []
         ours = [item for item in output if _ours(item)]
-        others = any(
-            str(item.get("type")).endswith(CALLED) and not _ours(item) and _waits_for_client(item) for item in output
+        others = tuple(
+            Call(item.get("call_id", ""), item.get("arguments"), item.get("name", ""))
+            for item in output
+            if str(item.get("type")).endswith(CALLED) and not _ours(item) and _waits_for_client(item)
         )
         recalls = tuple(Call(item.get("call_id", ""), item.get("arguments")) for item in ours)
         cut = body.get("status") not in (None, "completed")
@@ -152,15 +154,18 @@ def _waits_for_client(item: Json) -> bool:
 
 
 def _dropped(output: list[Json]) -> frozenset[int]:
-    """Return the places of recalls, and of the reasoning that leads to them alone."""
+    """Return the places of recalls, and of the reasoning that leads to them alone.
+
+    Reasoning that leads to several calls at once stays before the first of them that is the client's.
+    """
     found: set[int] = set()
-    for place, item in enumerate(output):
-        if _ours(item):
+    alone = True  # whether what follows the recalls needs no reasoning from before them
+    for place in range(len(output) - 1, -1, -1):
+        thinks = output[place].get("type") == "reasoning"
+        if _ours(output[place]) or (thinks and alone and place + 1 in found):
             found.add(place)
-            before = place - 1
-            while before >= 0 and output[before].get("type") == "reasoning":
-                found.add(before)
-                before -= 1
+        else:
+            alone = thinks
     return frozenset(found)
 
 

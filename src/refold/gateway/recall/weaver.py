@@ -17,22 +17,23 @@ GIVEN_UP = "[The model asked for what was left out more often than this gateway 
 
 
 class Call(Struct, frozen=True):
-    """One call of the recall tool: its id, and its arguments as they came."""
+    """One call of a tool: its id, its arguments as they came, and the tool's name where it is one of the client's."""
 
     id: str
     arguments: Any = None
+    name: str = ""
 
 
 class Said(Struct, frozen=True):
     """One round of the model, read: what goes back upstream as its words, and what it calls.
 
-    `dropped` are the places (of blocks, calls or items) that the client never sees; `others` says that tools of the
-    client are called beside; `cut` that the round did not end by itself.
+    `others` are calls of the client's tools beside; `dropped` are the places (of blocks, calls or items) that the
+    client never sees; `cut` says that the round did not end by itself.
     """
 
     turn: list[Json]
     recalls: tuple[Call, ...] = ()
-    others: bool = False
+    others: tuple[Call, ...] = ()
     cut: bool = False
     dropped: frozenset[int] = frozenset()
     usage: Json = {}
