@@ -10,7 +10,8 @@ conversations as `--memory` says; a client begins a new task, which is a new con
 Every conversation has a mark of its own in all it says. The upstream checks that a request holds one mark alone and
 answers with it and the turn; the client checks that the answer is its own, and sends the same turn again after an error.
 With `--recall` the upstream calls the tool in a third of the answers to requests that offer it, with words before it or
-without, and looks for the mark in what comes back; faults meet these rounds as well.
+without, alone or beside a tool of the client's, and looks for the mark in what comes back; faults meet these rounds as
+well. The client is shown calls of its own tool alone, and answers them.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ print(gateway.url, flush=True)
 gateway.run()
 """
 RECALLED = 1 / 3  # of the answers to requests that offer the tool begin with a call of it
+BESIDE = 1 / 2  # of these calls stand beside one of the client's own tool
 WORDS = "I look it up."  # before every second call
+LOOK: dict[str, Any] = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
 STALL = 0.3  # seconds; longer than the silence that the gateway of a storm allows would be an error of its own
 
 
@@ -124,7 +127,8 @@ class Upstream:
                 await asyncio.sleep(STALL)
         streaming = b'"stream": true' in body
         if self._asks(body, mark):
-            return await _said(writer, _call(mark, worded=self.dice.random() < 0.5), streaming, fault == "cut")
+            asked = _calls(mark, turn, self.dice)
+            return await _said(writer, asked, streaming, fault == "cut")
         self.seen.turns.setdefault(int(mark), set()).add(turn)
         return await _said(writer, [{"content": words[at : at + 6].decode()} for at in range(0, len(words), 6)],
                            streaming, fault == "cut")  # fmt: skip
@@ -133,20 +137,29 @@ class Upstream:
         """Tell whether the model calls the recall tool; where it has, look at what came back."""
         if b'"name":"recall"' not in body:
             return False
-        last = json.loads(body)["messages"][-1]
+        before, last = json.loads(body)["messages"][-2:]
         if last["role"] == "tool":
-            self.seen.recalls["found" if f"mark-{mark.decode()}-turn-" in last["content"] else "not found"] += 1
+            found = f"mark-{mark.decode()}-turn-" in last["content"] and last["tool_call_id"].startswith("call_recall")
+            how = "beside, " if before["role"] == "tool" or not last["tool_call_id"].startswith("call_recall") else ""
+            self.seen.recalls[f"{how}found" if found else f"{how}not found"] += 1
             return False
         asks = self.dice.random() < RECALLED
         self.seen.recalls["asked"] += asks
         return asks
 
 
-def _call(mark: bytes, *, worded: bool) -> list[dict[str, Any]]:
-    """Return the deltas of an answer that calls the recall tool."""
-    function = {"name": "recall", "arguments": json.dumps({"query": f"mark-{mark.decode()}-turn-2-"})}
-    call = {"index": 0, "id": "call_recall", "type": "function", "function": function}
-    return [*([{"content": WORDS}] if worded else []), {"tool_calls": [call]}]
+def _calls(mark: bytes, turn: int, dice: random.Random) -> list[dict[str, Any]]:
+    """Return the deltas of an answer that calls the recall tool, in half of the cases beside the client's own."""
+    query = json.dumps({"query": f"mark-{mark.decode()}-turn-2-"})
+    asked = [("recall", query)]
+    if dice.random() < BESIDE:
+        asked.insert(dice.randrange(2), ("look", "{}"))
+    calls = [
+        {"tool_calls": [{"index": place, "id": f"call_{name}_{turn}", "type": "function",
+                         "function": {"name": name, "arguments": arguments}}]}
+        for place, (name, arguments) in enumerate(asked)
+    ]  # fmt: skip
+    return [*([{"content": WORDS}] if dice.random() < 0.5 else []), *calls]
 
 
 def _error(text: str, words: bytes, code: str) -> bytes:
@@ -203,7 +216,7 @@ class Talker:
     def __init__(self, number: int, seen: Seen, url: str, size: int, messages: int = 120) -> None:
         self.number, self.seen, self.url, self.size, self.longest = number, seen, url, size, messages
         self.streaming = number % 2 == 0
-        self.messages = [{"role": "system", "content": f"mark-{number}-system"}]
+        self.messages: list[dict[str, Any]] = [{"role": "system", "content": f"mark-{number}-system"}]
         self.dice = random.Random(number)
 
     async def run(self, session: aiohttp.ClientSession, until: float) -> None:
@@ -224,7 +237,8 @@ class Talker:
     async def _asked(self, session: aiohttp.ClientSession, turn: int) -> str | None:
         wanted = f"mark-{self.number}-answer-{turn}-"
         for _ in range(20):
-            body = json.dumps({"model": "gpt-4o", "messages": self.messages, "stream": self.streaming}).encode()
+            asked = {"model": "gpt-4o", "messages": self.messages, "stream": self.streaming, "tools": [LOOK]}
+            body = json.dumps(asked).encode()
             try:
                 async with session.post(self.url, data=body, headers={"content-type": "application/json"}) as answer:
                     text = await answer.read()
@@ -236,9 +250,12 @@ class Talker:
             except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
                 self.seen.errors[type(error).__name__] += 1
                 continue
-            said, error = self._said(text)
+            said, calls, error = self._said(text)
             if error is not None:
                 self._error("an event of the stream", error, wanted)
+                continue
+            if calls and not said.removeprefix(WORDS):
+                self._looked(said, calls, turn)
                 continue
             if said.removeprefix(WORDS).strip() == wanted:
                 self.seen.answers += 1
@@ -253,16 +270,28 @@ class Talker:
         if wanted not in error["message"] and error["code"] not in ("upstream_down", "upstream_timeout"):
             self.seen.wrong.append(f"{wanted} was answered by the error {error}")
 
-    def _said(self, text: bytes) -> tuple[str, bytes | None]:
-        """Return what an answer says, and an error in it; nothing in it may show that the recall tool was called."""
-        if b"tool_call" in text:
-            self.seen.wrong.append(f"{self.number} was shown a call of a tool")
+    def _looked(self, said: str, calls: list[dict[str, Any]], turn: int) -> None:
+        """Answer calls of the client's own tool."""
+        self.messages.append({"role": "assistant", "content": said or None, "tool_calls": calls})
+        looked = f"mark-{self.number}-turn-{turn}- looked"
+        self.messages += [{"role": "tool", "tool_call_id": call["id"], "content": looked} for call in calls]
+
+    def _said(self, text: bytes) -> tuple[str, list[dict[str, Any]], bytes | None]:
+        """Return what an answer says and calls, and an error in it; it may not show that the recall tool was called."""
+        if b"recall" in text:
+            self.seen.wrong.append(f"{self.number} was shown a call of the recall tool")
         if not self.streaming:
-            return str(json.loads(text)["choices"][0]["message"]["content"]), None
+            message = json.loads(text)["choices"][0]["message"]
+            return message["content"] or "", message.get("tool_calls", []), None
         events = [line[6:] for line in text.split(b"\n") if line.startswith(b"data: {")]
         error = next((event for event in events if "error" in json.loads(event)), None)
         deltas = [json.loads(event)["choices"][0]["delta"] for event in events if event is not error]
-        return "".join(delta.get("content") or "" for delta in deltas), error
+        calls = [
+            {key: call[key] for key in ("id", "type", "function")}
+            for delta in deltas
+            for call in delta.get("tool_calls", ())
+        ]
+        return "".join(delta.get("content") or "" for delta in deltas), calls, error
 
 
 async def storm(

@@ -94,7 +94,7 @@ class Keeper:
     async def remember(self, track: Track, later: Later) -> None:
         """Remember what the next request of a conversation is to bring, wherever that comes in."""
         track.pending = later
-        if track.stored and not self.local:
+        if track.stored:
             await self._run(lambda: self._note(track, later))
 
     async def rewound(self, track: Track, plans: tuple[Plan, ...]) -> None:

@@ -55,23 +55,6 @@ def unmarked(messages):
 
 
 @STREAMING
-@pytest.mark.parametrize("first", [True, False], ids=["recall-first", "recall-last"])
-@DIALECTS
-def test_beside_the_clients_own_tools_the_call_is_left_out(serving, talker, first, streaming):
-    own = [("grep", {"path": "x.py"}), ("grep", {"path": "y.py"})]
-    model = Model(after=own) if first else Model(before=own[:1], after=own[1:])
-    url, provider = serving(model)
-    client = talker(url, streaming)
-    talk(client, 26)
-    assert model.asked > 1
-    assert not model.results
-    assert not [each for each in provider.received if each.violations]
-    history = json.dumps(client.messages, default=str)
-    assert f'"{NAME}"' not in history
-    assert history.count("y.py") == model.asked == history.count("x.py")
-
-
-@STREAMING
 @DIALECTS
 def test_a_model_that_never_stops_asking_is_stopped(serving, talker, streaming):
     model = Model(often=100)

@@ -132,6 +132,88 @@ def test_reasoning_that_leads_to_a_recall_goes_with_it():
     assert joined == last
 
 
+@pytest.mark.parametrize(
+    ("output", "left"),
+    [
+        ([reasoning("a"), ASKS, EDITS], ["rs_a", "fc_2"]),
+        ([reasoning("a"), EDITS, ASKS], ["rs_a", "fc_2"]),
+        ([reasoning("a"), reasoning("b"), ASKS, ASKS, EDITS], ["rs_a", "rs_b", "fc_2"]),
+        ([reasoning("a"), ASKS, reasoning("b"), EDITS], ["rs_b", "fc_2"]),
+        ([reasoning("a"), EDITS, reasoning("b"), ASKS], ["rs_a", "fc_2"]),
+        ([reasoning("a"), reasoning("b"), ASKS], []),
+    ],
+)
+def test_reasoning_that_leads_to_the_clients_call_as_well_stays_before_it(output, left):
+    events = responses(*output, id="r1", used=10)
+    weaver = ResponsesWeaver()
+    body = weaver.assembled(events)
+    assert [call.id for call in weaver.said(body).others] == ["c2"] * bool(left)
+    joined = weaver.joined([body])["output"]
+    assert [item["id"] for item in joined] == (left or ["msg_refold"])
+    assert rounds(ResponsesWeaver(), events)[-1]["response"]["output"] == joined
+
+
+def gemini(*parts, apart):
+    """Parts in an event each, or in one; the last event ends the answer."""
+    groups = [[part] for part in parts] if apart else [list(parts)]
+    events = [{"candidates": [{"content": {"role": "model", "parts": group}, "index": 0}]} for group in groups]
+    events[-1]["candidates"][0]["finishReason"] = "STOP"
+    return [{**event, "usageMetadata": {"promptTokenCount": 5}} for event in events]
+
+
+def made(name, signature=None):
+    part = {"functionCall": {"name": name, "args": {}, "id": name}}
+    return {**part, "thoughtSignature": signature} if signature else part
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize(
+    ("parts", "left"),
+    [
+        ([made(NAME, "s"), made("a"), made("b")], [made("a", "s"), made("b")]),
+        ([made(NAME, "s"), made(NAME), made("a")], [made("a", "s")]),
+        ([made("a", "s"), made(NAME), made("b")], [made("a", "s"), made("b")]),
+        ([made(NAME, "s"), made("a", "t")], [made("a", "t")]),
+        ([{"text": "So."}, made(NAME, "s"), made("a")], [{"text": "So."}, made("a", "s")]),
+    ],
+)
+def test_the_signature_of_calls_made_at_once_stays_with_the_first_one_left(parts, left, apart):
+    weaver = GeminiWeaver()
+    events = gemini(*parts, apart=apart)
+    (said,) = weaver.joined([weaver.assembled(events)])["candidates"]
+    assert said["content"]["parts"] == left
+    assert weaver.said(weaver.assembled(events)).turn[0]["parts"] == parts
+    assert GeminiWeaver().assembled(rounds(GeminiWeaver(), events))["candidates"][0]["content"]["parts"] == left
+
+
+def test_the_signature_of_a_recall_alone_is_not_the_next_rounds():
+    first, second = gemini(made(NAME, "s"), apart=True), gemini(made("a"), apart=True)
+    out = GeminiWeaver().assembled(rounds(GeminiWeaver(), first, second))
+    assert out["candidates"][0]["content"]["parts"] == [made("a")]
+    weaver = GeminiWeaver()
+    joined = weaver.joined([weaver.assembled(first), weaver.assembled(second)])
+    assert joined["candidates"][0]["content"]["parts"] == [made("a")]
+
+
+def test_a_signature_in_a_call_of_chat_stays_with_the_first_one_left():
+    seal = {"extra_content": {"google": {"thought_signature": "s"}}}
+    calls = [{**ours(), **seal}, *({"id": id, "type": "function", "function": {"name": "a"}} for id in ("c2", "c3"))]
+    body = {"choices": [{"message": {"role": "assistant", "tool_calls": calls}, "finish_reason": "tool_calls"}]}
+    (choice,) = ChatWeaver().joined([body])["choices"]
+    left = [{**calls[1], **seal}, calls[2]]
+    assert choice["message"]["tool_calls"] == left
+
+    def chunk(delta, finish=None):
+        return {"id": "x", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+    events = [chunk({"tool_calls": [{**call, "index": place}]}) for place, call in enumerate(calls)]
+    out = rounds(ChatWeaver(), [chunk({"role": "assistant"}), *events, chunk({}, "tool_calls")])
+    (choice,) = ChatWeaver().assembled(out)["choices"]
+    assert choice["message"]["tool_calls"] == left
+    first = rounds(ChatWeaver(), [chunk({"role": "assistant"}), events[1], chunk({}, "tool_calls")])
+    assert "extra_content" not in json.dumps(first)
+
+
 @pytest.mark.parametrize("sealed", [None, "sealed"])
 def test_what_is_not_kept_upstream_goes_back_without_what_only_the_keeper_knows(sealed):
     body = ResponsesWeaver(stored=False).assembled(responses(reasoning("a", sealed), ASKS, id="r1", used=10))
