@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from refold.testing.provider import Answer, Fault
+from refold.testing.provider import Answer, Fault, ScriptedProvider
+from tests.gateway.conftest import standing
 from tests.gateway.wire import call, chat, upstream, whole
 
 OK = b'{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":1}}'
@@ -221,6 +222,37 @@ def test_a_count_of_tokens_is_of_what_would_be_sent(gateway):
     del body["max_tokens"]
     counted = json.loads(call(serving.url, path="/v1/messages/count_tokens", body=body)[2])["input_tokens"]
     assert counted == provider.received[0].tokens
+
+
+def asking(count=8):
+    body = {"model": "claude-opus-4-6", "messages": []}
+    for number in range(count):
+        text = " ".join(f"w{number}x{place}" for place in range(400))
+        body["messages"] += [{"role": "user", "content": text}, {"role": "assistant", "content": f"noted {number}"}]
+    body["messages"] += [{"role": "user", "content": "Go on."}]
+    return body
+
+
+def test_a_count_is_of_what_another_process_has_planned(tmp_path):
+    with ScriptedProvider() as provider:
+        for _ in range(2):
+            with standing(provider, window=8_000, background=False, store=str(tmp_path / "gateway.db")) as serving:
+                counted = json.loads(call(serving.url, path="/v1/messages/count_tokens", body=asking())[2])
+                call(serving.url, path="/v1/messages", body={**asking(), "max_tokens": 50})
+        assert counted["input_tokens"] == provider.received[0].tokens
+
+
+def test_what_was_only_counted_is_still_new(gateway):
+    serving, provider = gateway(window=100_000)
+    output = "\n".join(f"src/part_{n}.py:{n}: value_{n}" for n in range(2_000))
+    called = {"type": "tool_use", "id": "t1", "name": "grep", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": output}
+    messages = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": [called]}]
+    body = {"model": "claude-opus-4-6", "messages": [*messages, {"role": "user", "content": [result]}]}
+    call(serving.url, path="/v1/messages/count_tokens", body=body)
+    headers = call(serving.url, path="/v1/messages", body={**body, "max_tokens": 50})[1]
+    assert told(headers)["reason"] == "new-output"
+    assert provider.received[-1].tokens < 10_000
 
 
 def searched(lines, *more):

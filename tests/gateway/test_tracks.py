@@ -101,3 +101,21 @@ def test_a_conversation_at_work_is_not_touched():
     import asyncio
 
     asyncio.run(locked(Tracks(10**9), body("a", "b")))
+
+
+@pytest.mark.parametrize("name", ["chat", "anthropic"])
+def test_a_text_that_becomes_a_list_to_bear_a_cache_mark_is_no_edit(name):
+    dialect = DIALECTS[name]
+    shape, tracks = formats.find(dialect.format), Tracks(10**9)
+
+    def marked(count, at, **more):
+        messages = [{"role": ("user", "assistant")[place % 2], "content": f"m{place}"} for place in range(count)]
+        if at < count:
+            block = {"type": "text", "text": f"m{at}", "cache_control": {"type": "ephemeral"}, **more}
+            messages[at]["content"] = [block]
+        return json.dumps({"model": "m", "messages": messages}).encode()
+
+    first = tracks.find(dialect, shape, "", marked(1, 0))
+    assert tracks.find(dialect, shape, "", marked(3, 2)) is first
+    assert tracks.find(dialect, shape, "", marked(5, 9)) is first
+    assert tracks.find(dialect, shape, "", marked(5, 2, citations=[{"title": "t"}])) is not first
