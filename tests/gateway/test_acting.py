@@ -1,9 +1,13 @@
 import gzip
+import http.client
 import json
+import threading
+import time
 from itertools import pairwise
 
 import pytest
 
+from refold.gateway.planning import Planner
 from refold.testing.provider import Answer, Fault, ScriptedProvider
 from tests.gateway.conftest import standing
 from tests.gateway.wire import call, chat, upstream, whole
@@ -222,6 +226,38 @@ def test_a_count_of_tokens_is_of_what_would_be_sent(gateway):
     del body["max_tokens"]
     counted = json.loads(call(serving.url, path="/v1/messages/count_tokens", body=body)[2])["input_tokens"]
     assert counted == provider.received[0].tokens
+
+
+def test_a_compaction_goes_on_without_the_client_that_waited_for_it(gateway, monkeypatch):
+    begun, going_on, plan = [], threading.Event(), Planner._planned
+
+    def slow(self, natives, options, track):
+        begun.append(len(natives))
+        assert going_on.wait(10)
+        return plan(self, natives, options, track)
+
+    monkeypatch.setattr(Planner, "_planned", slow)
+    serving, provider = gateway(window=16_000, background=False)
+    connection = http.client.HTTPConnection(serving.url.removeprefix("http://"))
+    connection.request("POST", "/v1/chat/completions", json.dumps(chat(10)))
+    while not begun:
+        time.sleep(0.01)
+    connection.close()
+    time.sleep(0.05)
+    going_on.set()
+    assert told(call(serving.url, body=chat(10))[1])["done"] == "compacted"
+    assert len(begun) == len(provider.received) == 1
+
+
+@pytest.mark.parametrize(("betas", "done"), [("context-1m-2025-08-07,x-1", "forwarded"), ("x-1", "compacted")])
+def test_who_asks_for_the_long_window_has_it(gateway, betas, done):
+    serving, _ = gateway(background=False)
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 50, "messages": [{"role": "user", "content": "Hi"}]}
+    for number in range(70):
+        output = "\n".join(f"{number}.{line}: word{line * number}" for line in range(400))
+        body["messages"] += [{"role": "assistant", "content": f"noted {number}"}, {"role": "user", "content": output}]
+    headers = call(serving.url, path="/v1/messages", body=body, headers={"anthropic-beta": betas})[1]
+    assert told(headers)["done"] == done
 
 
 def asking(count=8):

@@ -168,7 +168,7 @@ class Exchanges:
         model = route.model or track.body.get("model")
         if not isinstance(model, str) or not model:
             return None
-        bound = self._budgets.bound(model, _max_output(track, dialect.max_output), asked.policy)
+        bound = self._budgets.bound(model, _max_output(track, dialect.max_output), asked.policy, long=asked.long)
         return Target(track, dialect, bound, model)
 
     async def _prepared(self, exchange: Exchange, target: Target) -> Ready:
