@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from refold.gateway import exchange
+from refold.gateway import answers
 from refold.gateway.serving import Serving
 from refold.gateway.settings import Settings
 from tests.gateway.wire import call, chat, upstream
@@ -48,7 +48,7 @@ def test_a_refusal_in_a_stream_is_found_however_its_first_event_comes(pieces):
 
 
 def test_a_stream_that_says_nothing_yet_is_kept_from_the_client_for_a_while_alone(monkeypatch):
-    monkeypatch.setattr(exchange, "PATIENCE", 0.1)
+    monkeypatch.setattr(answers, "PATIENCE", 0.1)
     pieces = [b": waiting\n\n"] * 20
     begun = time.monotonic()
     with (

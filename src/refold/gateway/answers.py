@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,11 @@ from refold.limits.overflow import classify_response
 from refold.limits.usage import Reported, reported
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["Reading", "prelude"]
+    from refold.gateway.pool import Answer
+
+__all__ = ["Reading", "beginning", "prelude"]
 
 LARGEST = 64 * 1024 * 1024  # bytes of an answer that are kept to be read
 ROOM = 32 * 1024  # bytes of a stream that are kept before all but its last lines are dropped
@@ -26,6 +29,8 @@ OPEN = frozenset({b"", b"null"})  # where an answer goes on
 GOOD = OPEN | {b'"stop"', b'"STOP"', b'"tool_calls"'}  # reasons for which an answer ends and that tell nothing
 BRACE = ord("{")
 NOTHING = Raw()
+PATIENCE = 5.0  # seconds for which a stream that has said nothing yet is kept from the client
+MOST = 64 * 1024  # bytes that are read of such a stream
 PRELUDE = (b"response.created", b"response.in_progress", b"response.queued")  # events that say nothing yet
 _WHOLE = re.compile(rb".*?(?:\n\n|\r\n\r\n|\r\r)", re.S)  # an event
 _decode = msgspec.json.Decoder().decode
@@ -195,3 +200,18 @@ def prelude(text: bytes) -> bool:
         if lines and not (lines[0].startswith(b"event:") and lines[0][6:].strip() in PRELUDE):
             return False
     return True
+
+
+async def beginning(answer: Answer, unsaid: Callable[[Answer, bytes], bool]) -> bytes:
+    """Return what a stream says first; of one that takes its time what there is, so that the client sees it live."""
+    first = b""
+    try:
+        async with asyncio.timeout(PATIENCE) as waiting:
+            while more := await answer.content.readany():
+                first += more
+                if len(first) >= MOST or not unsaid(answer, first):
+                    break
+    except TimeoutError:
+        if not waiting.expired():
+            raise
+    return first

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from msgspec.structs import replace
 from refold import formats
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError
-from refold.gateway.answers import Reading, prelude
+from refold.gateway.answers import Reading, beginning, prelude
 from refold.gateway.body import spliced
 from refold.gateway.http import Refusal
 from refold.gateway.packing import Unreadable, unpacker
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Exchange", "Exchanges", "Ready"]
 
-PATIENCE = 5.0  # seconds for which a stream that has said nothing yet is kept from the client
-MOST = 64 * 1024  # bytes that are read of such a stream
 EDGE = 1_024  # bytes at either end of a stream's beginning in which an error would stand
 REFUSED = frozenset({400, 413, 422, 429, 500, 503})  # statuses that hide a request that is too long
 
@@ -340,24 +337,9 @@ async def _refused(answer: Answer) -> bytes | None:
         packed = answer.headers.get("Content-Encoding", "")
         if packed and unpacker(packed) is None:
             return None
-        return await _beginning(answer)
+        return await beginning(answer, _unsaid)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise Refusal(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
-
-
-async def _beginning(answer: Answer) -> bytes:
-    """Return what a stream says first; of one that takes its time what there is, so that the client sees it live."""
-    first = b""
-    try:
-        async with asyncio.timeout(PATIENCE) as waiting:
-            while more := await answer.content.readany():
-                first += more
-                if len(first) >= MOST or not _unsaid(answer, first):
-                    break
-    except TimeoutError:
-        if not waiting.expired():
-            raise
-    return first
 
 
 def _unsaid(answer: Answer, first: bytes) -> bool:

@@ -16,6 +16,7 @@ from refold.core.policy import Policy, Step
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError, WriteConflict
+from refold.gateway.keeping import finished
 from refold.gateway.reading import fixed, measured, oversized, read, refold, unread, usage_of
 from refold.request import Options, request_for
 from refold.result import proven
@@ -111,7 +112,7 @@ class Planner:
     async def read(self, target: Target) -> None:
         """Read what is new of a conversation, in a thread where that is much."""
         if unread(target.track) > AT_ONCE:
-            await asyncio.to_thread(read, target.track, target.bound)
+            await finished(asyncio.to_thread(read, target.track, target.bound))
         else:
             read(target.track, target.bound)
 
