@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from refold.gateway.answers import LAST, ROOM, Reading
+from refold.gateway.answers import LAST, ROOM, Reading, prelude
 
 STREAM = {"Content-Type": "text/event-stream; charset=utf-8"}
 CHAT = {"prompt_tokens": 9_000, "completion_tokens": 7, "total_tokens": 9_007}
@@ -95,3 +95,25 @@ def test_a_stream_without_usage_and_one_that_is_damaged_report_nothing():
     assert read(events(delta(), delta(reason="stop")) + b"data: [DONE]\n\n", 100).usage() is None
     assert read(b"data: {broken\n\ndata: \xff{\n\n", 100).usage() is None
     assert read(b"", 1).usage() is None
+
+
+CREATED = b'event: response.created\ndata: {"type":"response.created"}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "unsaid"),
+    [
+        (b"", True),
+        (b": waiting\n\n: waiting\r\n\r\n", True),
+        (CREATED, True),
+        (CREATED + b": waiting\n\nevent: response.in_progress\ndata: {}\n\n", True),
+        (CREATED + b'event: response.failed\ndata: {"err', True),
+        (b'data: {"error":', True),
+        (b'data: {"choices":[]}\n\n', False),
+        (b': waiting\n\ndata: {"choices":[]}\r\n\r\n', False),
+        (b': waiting\ndata: {"choices":[]}\n\n', False),
+        (CREATED + b"event: response.failed\ndata: {}\n\n", False),
+    ],
+)
+def test_a_stream_has_said_something_when_an_event_is_whole(text, unsaid):
+    assert prelude(text) is unsaid

@@ -73,3 +73,13 @@ def test_keys_with_escapes_are_found_by_what_they_say():
 def test_brackets_and_braces_in_strings_are_text():
     body = json.dumps({"x": '"messages":[', "messages": [{"content": '}],"'}], "y": {"messages": [9]}}).encode()
     assert [native(raw) for raw in opened(body, "messages").raws] == [{"content": '}],"'}]
+
+
+@pytest.mark.parametrize("more", [b',"":[1],"x":2}', b',"messages":[{"b":2}]}', b',"input":[{"b":2}]}'])
+def test_keys_after_the_messages_that_look_like_them_lead_nobody_astray(more):
+    known = opened(b'{"messages":[{"a":1}],"model":"m"}', "messages")
+    body = b'{"messages":[{"a":1},{"c":3}]' + more
+    found = continued(known, body) or opened(body, "messages")
+    if found is not None:
+        assert spliced(found, b"0") == b'{"messages":[0]' + more
+    assert (found is None) == (b'"messages":[{"b"' in more)

@@ -52,6 +52,8 @@ def test_responses_compact_is_answered_with_items(gateway):
     made = client.responses.compact(model="gpt-4o", input=items)
     assert made.object == "response.compaction"
     assert made.usage.output_tokens < made.usage.input_tokens
+    assert made.usage.input_tokens_details.cached_tokens == 0
+    assert {type(item.content) for item in made.output if item.type == "message"} == {list}, "typed clients want it so"
     assert not provider.received
     answer = client.responses.create(
         model="gpt-4o", input=[item.model_dump(exclude_none=True, warnings=False) for item in made.output]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import TYPE_CHECKING, Any
 
+import aiohttp
 import msgspec
 from msgspec import Raw, Struct
 
 from refold.errors import UsageError
+from refold.gateway.http import Refusal
 from refold.gateway.packing import Unreadable, unpacker
 from refold.limits.overflow import classify_response
 from refold.limits.usage import Reported, reported
@@ -16,7 +19,9 @@ from refold.limits.usage import Reported, reported
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Reading"]
+    from refold.gateway.pool import Answer
+
+__all__ = ["Reading", "beginning", "refused"]
 
 LARGEST = 64 * 1024 * 1024  # bytes of an answer that are kept to be read
 ROOM = 32 * 1024  # bytes of a stream that are kept before all but its last lines are dropped
@@ -27,6 +32,10 @@ GOOD = (None, "stop", "STOP", "tool_calls", "end_turn", "tool_use")  # ends that
 BRACE = ord("{")
 DATA = b"\ndata:"
 NOTHING = Raw()
+PATIENCE = 5.0  # seconds for which a stream that has said nothing yet is kept from the client
+MOST = 64 * 1024  # bytes that are read of such a stream
+EDGE = 1_024  # bytes at either end of a stream's beginning in which an error would stand
+REFUSED = frozenset({400, 413, 422, 429, 500, 503})  # statuses that hide a request that is too long
 PRELUDE = frozenset({b"response.created", b"response.in_progress", b"response.queued"})  # events that say nothing yet
 _WHOLE = re.compile(rb".*?(?:\n\n|\r\n\r\n|\r\r)", re.S)  # an event
 _decode = msgspec.json.Decoder().decode
@@ -216,3 +225,43 @@ class Reading:
                     self._ends.setdefault("finish_reason", reason)
         if isinstance(event.delta, _Delta) and event.delta.stop_reason not in GOOD:
             self._ends.setdefault("stop_reason", event.delta.stop_reason)
+
+
+async def beginning(answer: Answer, reading: Reading) -> bytes:
+    """Read as much of an answer as tells whether it is a refusal for size, and return it as it came.
+
+    A stream that has said nothing yet but that it begins may still end in an error. Of one that takes its time, what
+    there is goes on, so that the client sees it live.
+    """
+    content = answer.content
+    try:
+        if answer.status in REFUSED:
+            first = await content.read()
+            reading.feed(first)
+            return first
+        if answer.status != 200 or not reading.streaming:
+            return b""
+        first = content.read_nowait()
+        reading.feed(first)
+        return first if not reading.unsaid else first + await _more(content, reading)
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise Refusal(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
+
+
+async def _more(content: aiohttp.StreamReader, reading: Reading) -> bytes:
+    """Read on until a stream has said something, for no longer than anybody waits."""
+    got = b""
+    try:
+        async with asyncio.timeout(PATIENCE) as waiting:
+            while reading.unsaid and len(got) < MOST and (piece := await content.readany()):
+                got += piece
+                reading.feed(piece)
+    except TimeoutError:
+        if not waiting.expired():
+            raise
+    return got
+
+
+def refused(answer: Answer, reading: Reading) -> bool:
+    """Tell whether an answer may be a refusal: by its status, or by an event at either end of its beginning."""
+    return answer.status in REFUSED or (answer.status == 200 and reading.mentions(b"error", EDGE))

@@ -17,17 +17,22 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "asked", "inflated"]
 
 NAME = re.compile(r"[\w.:@/-]{1,128}", re.ASCII)
-WISHES = frozenset({b"x-refold-bypass", b"x-refold-policy", b"x-refold-session", b"x-refold-recall"})
+WISHES = frozenset({b"x-refold-bypass", b"x-refold-policy", b"x-refold-session", b"x-refold-recall", b"anthropic-beta"})
+LONG = b"context-1m-"  # how the beta is named by which some of Anthropic's models have a window of a million tokens
 YES = (b"1", b"true", b"yes")
 
 
 class Asked(Struct, frozen=True):
-    """A client's wishes: to be left alone, another policy, a name for the conversation, and the recall tool."""
+    """A client's wishes: to be left alone, another policy, a name for the conversation, and the recall tool.
+
+    `long` says that the provider is asked for the model's long window.
+    """
 
     bypass: bool = False
     policy: str = ""
     session: str = ""
     recall: bool = False
+    long: bool = False
 
 
 NOTHING, OFFERED = Asked(), Asked(recall=True)  # what is meant where nothing is asked for
@@ -51,7 +56,8 @@ def asked(headers: dict[bytes, bytes], settings: Settings) -> Asked:
     if session and not NAME.fullmatch(session):
         raise Refusal(400, "x-refold-session is 1 to 128 letters, digits or any of . : @ / _ -", "bad_header")
     recall = headers.get(b"x-refold-recall", b"").lower()
-    return Asked(bypass, policy, session, recall in YES if recall else settings.recall_tool)
+    long = LONG in headers.get(b"anthropic-beta", b"")
+    return Asked(bypass, policy, session, recall in YES if recall else settings.recall_tool, long)
 
 
 def inflated(raw: bytes, encoding: bytes, limit: int) -> bytes | None:

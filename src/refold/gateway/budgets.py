@@ -50,17 +50,17 @@ class Budgets:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._learned = LearnedWindows()
-        self._known: dict[tuple[str, int | None, str], Bound] = {}
+        self._known: dict[tuple[str, int | None, str, bool], Bound] = {}
 
-    def bound(self, model: str, max_output: int | None, policy: str = "") -> Bound:
-        """Return what bounds a request to a model whose answer may have so many tokens."""
+    def bound(self, model: str, max_output: int | None, policy: str = "", *, long: bool = False) -> Bound:
+        """Return what bounds a request to a model whose answer may have so many tokens; `long` asks for a million."""
         name = policy or self._settings.policies.get(model) or self._settings.policy
-        key = model, max_output, name
+        key = model, max_output, name, long
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= MOST:
                 self._known.clear()
-            found = self._known[key] = self._bound(model, max_output, policies.find(name))
+            found = self._known[key] = self._bound(model, max_output, policies.find(name), long)
         return found
 
     def learn(self, model: str, window: int) -> None:
@@ -68,10 +68,10 @@ class Budgets:
         self._learned.learn(model, "", window)
         self._known.clear()
 
-    def _bound(self, model: str, max_output: int | None, policy: Policy) -> Bound:
+    def _bound(self, model: str, max_output: int | None, policy: Policy, long: bool) -> Bound:
         settings = self._settings
         given = settings.windows.get(model, settings.window)
-        table = models.window(model, None, given)
+        table = models.window(f"{model}[1m]" if long else model, None, given)
         size = self._learned.window(model, "", table.window) or table.window
         assumed = table.assumed and self._learned.get(model) is None
         beyond_input = table.window - table.input_cap if table.input_cap and size == table.window else 0

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
-import aiohttp
 from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import formats
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError
-from refold.gateway.answers import Reading
+from refold.gateway.answers import Reading, beginning, refused
 from refold.gateway.body import spliced
 from refold.gateway.http import Refusal
 from refold.gateway.planning import REPAIR, Failed, Target
@@ -45,11 +43,6 @@ if TYPE_CHECKING:
     from refold.gateway.upstream import Upstream
 
 __all__ = ["Exchange", "Exchanges", "Ready"]
-
-PATIENCE = 5.0  # seconds for which a stream that has said nothing yet is kept from the client
-MOST = 64 * 1024  # bytes that are read of such a stream
-EDGE = 1_024  # bytes at either end of a stream's beginning in which an error would stand
-REFUSED = frozenset({400, 413, 422, 429, 500, 503})  # statuses that hide a request that is too long
 
 
 class Ready(Struct):
@@ -112,8 +105,8 @@ class Exchanges:
         answer = await self._send(exchange, ready)
         try:
             reading = Reading(answer.headers)
-            first = await _beginning(answer, reading) if ready.target is not None else b""
-            if ready.target is not None and _refused(answer, reading):
+            first = await beginning(answer, reading) if ready.target is not None else b""
+            if ready.target is not None and refused(answer, reading):
                 again = await self._again(exchange, ready, answer.status, reading)
                 if again is not None:
                     answer.close()
@@ -172,7 +165,7 @@ class Exchanges:
         model = route.model or wants.model
         if wants.elsewhere or not model:
             return None
-        return Target(track, dialect, self._budgets.bound(model, wants.output, asked.policy), model)
+        return Target(track, dialect, self._budgets.bound(model, wants.output, asked.policy, long=asked.long), model)
 
     async def _prepared(self, exchange: Exchange, target: Target) -> Ready:
         track = target.track
@@ -325,46 +318,6 @@ def _write(exchange: Exchange, ready: Ready, target: Target) -> None:
         url = exchange.url
         ready.recalls = recalls(target, messages, url.raw_path, url.raw_query_string)
     ready.body = ready.recalls.offer.body if ready.recalls is not None else spliced(track.body, messages)
-
-
-async def _beginning(answer: Answer, reading: Reading) -> bytes:
-    """Read as much of an answer as tells whether it is a refusal for size, and return it as it came.
-
-    A stream that has said nothing yet but that it begins may still end in an error. Of one that takes its time, what
-    there is goes on, so that the client sees it live.
-    """
-    content = answer.content
-    try:
-        if answer.status in REFUSED:
-            first = await content.read()
-            reading.feed(first)
-            return first
-        if answer.status != 200 or not reading.streaming:
-            return b""
-        first = content.read_nowait()
-        reading.feed(first)
-        return first if not reading.unsaid else first + await _more(content, reading)
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise Refusal(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
-
-
-async def _more(content: aiohttp.StreamReader, reading: Reading) -> bytes:
-    """Read on until a stream has said something, for no longer than anybody waits."""
-    got = b""
-    try:
-        async with asyncio.timeout(PATIENCE) as waiting:
-            while reading.unsaid and len(got) < MOST and (piece := await content.readany()):
-                got += piece
-                reading.feed(piece)
-    except TimeoutError:
-        if not waiting.expired():
-            raise
-    return got
-
-
-def _refused(answer: Answer, reading: Reading) -> bool:
-    """Tell whether an answer may be a refusal: by its status, or by an event at either end of its beginning."""
-    return answer.status in REFUSED or (answer.status == 200 and reading.mentions(b"error", EDGE))
 
 
 def _error(status: int, reading: Reading) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -27,16 +27,17 @@ from refold.sessions.receiving import words_in
 from refold.sessions.store import Received, Write
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from refold.core.messages import MessageId
     from refold.core.plan import Plan
     from refold.gateway.tracks import Track
     from refold.sessions.store import Head, Store
 
-__all__ = ["Keeper", "behind"]
+__all__ = ["Keeper", "behind", "finished"]
 
 LEASE = 60.0  # seconds after which a process that says nothing no longer holds a conversation
+LONGEST = 720.0  # seconds for which others wait for one that is at work (V12)
 PAUSE = 0.05  # seconds between two looks at somebody else's reservation
 T = TypeVar("T")
 _later = msgspec.json.Decoder(Later).decode
@@ -63,18 +64,34 @@ class Keeper:
             return
         session = track.stored or track.id
         await self._run(lambda: self._store.create(session, track.format.name))
-        for _ in range(int(LEASE / PAUSE)):
-            try:
-                await self._run(lambda: self._store.lease(session, self._owner, LEASE))
-                break
-            except WriteConflict:
-                await asyncio.sleep(PAUSE)
-        else:
-            raise StoreError("another process holds the conversation")
+        renewing: asyncio.Task[None] | None = None
         try:
+            await self._reserved(session)
+            renewing = asyncio.create_task(self._renewed(session))
             yield
         finally:
-            await asyncio.shield(self._run(lambda: self._store.release(session, self._owner)))
+            if renewing is not None:
+                renewing.cancel()
+                await asyncio.wait((renewing,))
+            await self._run(lambda: self._store.release(session, self._owner))
+
+    async def _reserved(self, session: str) -> None:
+        for _ in range(int(LONGEST / PAUSE)):
+            try:
+                return await self._lease(session)
+            except WriteConflict:
+                await asyncio.sleep(PAUSE)
+        raise StoreError("another process holds the conversation")
+
+    async def _renewed(self, session: str) -> None:
+        """Hold on to a conversation for as long as the work on it takes."""
+        while True:
+            await asyncio.sleep(LEASE / 3)
+            with suppress(StoreError, WriteConflict):
+                await self._lease(session)
+
+    async def _lease(self, session: str) -> None:
+        await self._run(lambda: self._store.lease(session, self._owner, LEASE))
 
     async def follow(self, track: Track) -> bool:
         """Take over what others have planned for a conversation that is read; tell whether there was something new."""
@@ -143,7 +160,7 @@ class Keeper:
         await self._run(self._store.close)
 
     async def _run(self, work: Callable[[], T]) -> T:
-        return work() if self.local else await asyncio.to_thread(work)
+        return work() if self.local else await finished(asyncio.to_thread(work))
 
     def _planned(self, track: Track) -> tuple[Plan, ...] | None:
         index = track.transcript.index
@@ -214,6 +231,16 @@ class Keeper:
         head = self._store.load(track.stored).head
         position = Position(head.tip, head.messages, tuple(plan.id for plan in plans))
         self._store.rewind(track.stored, position, head)
+
+
+async def finished(work: Awaitable[T]) -> T:
+    """Wait for work in a thread; who is cancelled meanwhile waits all the same, and nobody else finds it half done."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))
+        raise
 
 
 def behind(plans: tuple[Plan, ...], what: str) -> list[MessageId]:

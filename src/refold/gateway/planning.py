@@ -16,6 +16,7 @@ from refold.core.policy import Policy, Step
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError, WriteConflict
+from refold.gateway.keeping import finished
 from refold.gateway.reading import answers_unseen, fixed, measured, oversized, read, refold, unread, usage_of
 from refold.gateway.recall.later import WORDS, BringBack, is_back, later, spot
 from refold.gateway.recall.originals import ROOM, Originals, room_for
@@ -123,7 +124,7 @@ class Planner:
     async def read(self, target: Target) -> None:
         """Read what is new of a conversation, in a thread where that is much."""
         if unread(target.track) > AT_ONCE:
-            await asyncio.to_thread(read, target.track, target.bound)
+            await finished(asyncio.to_thread(read, target.track, target.bound))
         else:
             read(target.track, target.bound)
 
@@ -148,9 +149,14 @@ class Planner:
         async with self._keeper.alone(track):
             if await self._follow(target):  # somebody else has done it meanwhile
                 return track.plans[-1]
-            made = await self._begun(track) if cause is Cause.THRESHOLD else None
+            made = await self._begun(track, cause)
             if made is None:
-                made = await self._made(target, cause, policy, usage, instructions)
+                making = self._made(target, cause, policy, usage, instructions)
+                if cause is Cause.MANUAL:
+                    made = await making
+                else:  # what a client waits for that then leaves is there when it asks again
+                    track.work = asyncio.create_task(making)
+                    made = await asyncio.shield(track.work)
             await self._adopt(target, made)
         return made
 
@@ -261,12 +267,13 @@ class Planner:
         usage = Usage(asked, covers=len(target.track.view)) if asked > full else None
         return await self.compact(target, Cause.OVERFLOW, None, usage)
 
-    async def _begun(self, track: Track) -> Plan | None:
-        """Return the plan that is being made beside the traffic, once it is there and if it still is for this."""
-        if track.work is None or track.work.done():
+    async def _begun(self, track: Track, cause: Cause) -> Plan | None:
+        """Return the plan that was begun beside the traffic or for a client that has left, if it still is for this."""
+        work = track.work
+        if work is None or cause is Cause.MANUAL or (work.done() and (work.cancelled() or work.exception())):
             return None
-        made = await asyncio.shield(track.work)
-        return made if _fits(track, made) else None
+        made = await asyncio.shield(work)
+        return made if _fits(track, made) and (cause is not Cause.OVERFLOW or made.cause is cause) else None
 
     async def _beside(self, target: Target, work: asyncio.Task[Plan]) -> None:
         track = target.track
@@ -316,6 +323,8 @@ class Planner:
 
     async def _adopt(self, target: Target, made: Plan) -> None:
         track = target.track
+        if track.work is not None and track.work.done():
+            track.work = None
         self._metrics.compacted(made, shadow=self._settings.shadow)
         if self._settings.shadow:
             track.shadow = made

@@ -34,6 +34,9 @@ __all__ = ["Busy", "Fixed", "Reported", "Track", "Tracks", "Wanted", "Written", 
 
 HEAD = 512  # bytes at the start of a body by which those that may continue it are found
 CANDIDATES = 128  # conversations with one beginning that are looked at, the newest first
+TAIL = 64  # bytes at the end of a body's messages by which it is looked for in a longer one
+FIRST = 8  # leading messages at most that are the opening of a conversation
+INSTRUCTIONS = ("system", "developer")
 
 
 class Busy(Exception):  # the caller waits for the track's lock and looks again
@@ -181,7 +184,7 @@ class Tracks:
         self._held = 0
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._tracks: dict[str, Track] = {}
-        self._by_head: dict[tuple[str, str, bytes], OrderedDict[str, None]] = {}
+        self._by_head: dict[tuple[str, str, bytes], dict[str, tuple[int, bytes]]] = {}
         self._by_first: dict[tuple[str, str, bytes], OrderedDict[str, None]] = {}
         self._keys: dict[str, tuple[tuple[str, str, bytes], tuple[str, str, bytes]]] = {}
 
@@ -219,13 +222,12 @@ class Tracks:
 
     def _continued(self, head: tuple[str, str, bytes], raw: bytes) -> Track | None:
         """Let a body be taken by the conversation of which it repeats most: one whose newest body it begins with."""
-        ids = self._by_head.get(head)
-        if ids is None:
+        ends = self._by_head.get(head)
+        if ends is None:
             return None
-        known = [self._tracks[id] for id in islice(reversed(ids), CANDIDATES)]
-        if len(known) > 1:
-            known.sort(key=lambda track: -track.body.end)
-        for track in known:
+        likely = [(end, id) for id, (end, tail) in ends.items() if raw.endswith(tail, 0, end)]
+        for _, id in sorted(likely, reverse=True) if len(likely) > 1 else likely:
+            track = self._tracks[id]
             if repeats(track.body, raw):
                 _free(track)
                 if (body := continued(track.body, raw)) is not None:
@@ -240,11 +242,7 @@ class Tracks:
         self.on_forget(self._tracks.pop(id))
         self._held -= self._sizes.pop(id)
         by_head, by_first = self._keys.pop(id)
-        for index, key in ((self._by_head, by_head), (self._by_first, by_first)):
-            ids = index[key]
-            del ids[id]
-            if not ids:
-                del index[key]
+        self._unlisted(id, by_head, by_first)
 
     def resized(self, track: Track) -> None:
         """Reckon anew what a conversation holds on to, and forget others where all together is too much."""
@@ -259,7 +257,7 @@ class Tracks:
             self.forget(oldest)
 
     def _known(self, format: Format, session: str, body: Opened, head: tuple[str, str, bytes]) -> Track:
-        first = format.name, session, _identity(format, body.raws[0])
+        first = format.name, session, _opening(format, body.raws)
         best: Track | None = None
         most = shared = 0
         for id in islice(reversed(self._by_first.get(first, ())), CANDIDATES):
@@ -279,7 +277,7 @@ class Tracks:
         return made
 
     def _named(self, session: str, first: bytes, format: Format, body: Opened, shared: int) -> str:
-        """Return an id that follows from what was said: the first message, and where another branch begins."""
+        """Return an id that follows from what was said: the opening, and where another branch begins."""
         key = blake2b(session.encode() + b"\0" + first, digest_size=9)
         if shared:
             own = _identity(format, body.raws[shared]) if shared < len(body.raws) else b"shorter"
@@ -293,20 +291,23 @@ class Tracks:
     def _index(self, track: Track, head: tuple[str, str, bytes], first: tuple[str, str, bytes]) -> None:
         if track.id in self._tracks:
             self._held -= self._sizes.pop(track.id)
-            for index, key in zip((self._by_head, self._by_first), self._keys[track.id], strict=True):
-                del index[key][track.id]
-                if not index[key]:
-                    del index[key]
+            self._unlisted(track.id, *self._keys[track.id])
         self._tracks[track.id] = track
         self._keys[track.id] = head, first
-        self._by_head.setdefault(head, OrderedDict())[track.id] = None
+        self._by_head.setdefault(head, {})[track.id] = _end(track.body)
         self._by_first.setdefault(first, OrderedDict())[track.id] = None
         self._sizes[track.id] = 0
         self.resized(track)
 
+    def _unlisted(self, id: str, head: tuple[str, str, bytes], first: tuple[str, str, bytes]) -> None:
+        for index, key in ((self._by_head, head), (self._by_first, first)):
+            del index[key][id]
+            if not index[key]:
+                del index[key]
+
     def _touch(self, track: Track) -> None:
         head, first = self._keys[track.id]
-        self._by_head[head].move_to_end(track.id)
+        self._by_head[head][track.id] = _end(track.body)
         self._by_first[first].move_to_end(track.id)
         self._sizes.move_to_end(track.id)
 
@@ -333,6 +334,25 @@ def _shared(format: Format, known: list[Bytes], fresh: list[Bytes], same: int) -
         if _identity(format, known[place]) != _identity(format, fresh[place]):
             return place
     return min(len(known), len(fresh))
+
+
+def _end(body: Opened) -> tuple[int, bytes]:
+    """Return where the messages of a body end, and their last bytes."""
+    return body.end, body.body[max(body.end - TAIL, 0) : body.end]
+
+
+def _opening(format: Format, raws: list[Bytes]) -> bytes:
+    """Return what a conversation is looked for by: all before the first message that is none of instructions, and that.
+
+    All conversations of an application begin with the same instructions.
+    """
+    said = blake2b(digest_size=12)
+    for raw in raws[:FIRST]:
+        message = native(raw)
+        said.update(blake2b(format.identity(message), digest_size=12).digest())
+        if not (isinstance(message, dict) and message.get("role") in INSTRUCTIONS):
+            break
+    return said.digest()
 
 
 def _identity(format: Format, raw: Bytes) -> bytes:
