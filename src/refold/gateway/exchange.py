@@ -16,7 +16,7 @@ from refold.gateway.answers import Reading, prelude
 from refold.gateway.body import spliced
 from refold.gateway.http import Refusal
 from refold.gateway.packing import Unreadable, unpacker
-from refold.gateway.planning import REPAIR, Failed, Target
+from refold.gateway.planning import REPAIR, Failed, Target, faulty
 from refold.gateway.reading import grown, most, reported, write
 from refold.gateway.recall.carrying import Carrying, Overflowed, Recalls, recalls
 from refold.gateway.relay import relay
@@ -98,7 +98,8 @@ class Exchanges:
         if not watched():
             await self._run(exchange, send, begun, None)
             return
-        with span(exchange.route.dialect.provider) as tell:
+        route = exchange.route
+        with span(route.dialect.provider, route.operation, exchange.url.host or "") as tell:
             await self._run(exchange, send, begun, tell)
 
     async def _run(self, exchange: Exchange, send: Send, begun: float, tell: Callable[[str, Any], None] | None) -> None:
@@ -120,7 +121,7 @@ class Exchanges:
             if ready.target is not None:
                 self._tracks.resized(ready.target.track)
             if tell is not None:
-                traced(ready, answer.status, tell)
+                traced(ready, answer.status, exchange.route.operation, tell)
 
     async def ready(self, exchange: Exchange) -> Ready:
         """Make a request ready: as it came, or with its messages under the plans in force.
@@ -165,7 +166,8 @@ class Exchanges:
         model = route.model or track.body.get("model")
         if not isinstance(model, str) or not model:
             return None
-        bound = self._budgets.bound(model, _max_output(track, dialect.max_output), asked.policy)
+        answer = _max_output(track, dialect.max_output)
+        bound = self._budgets.bound(model, answer, asked.policy, dialect.format, asked.trigger)
         return Target(track, dialect, bound, model)
 
     async def _prepared(self, exchange: Exchange, target: Target) -> Ready:
@@ -179,7 +181,7 @@ class Exchanges:
                 top is None or top >= target.bound.trigger or track.full or grown(track, target.bound)
             ):
                 try:
-                    ready.reason = await self._planner.look(target)
+                    ready.reason = await self._planner.look(target) or ready.reason
                 except (Failed, StoreError) as failed:
                     reason = str(failed) if isinstance(failed, Failed) else "store"
                     self._metrics.failed(reason)
@@ -196,7 +198,7 @@ class Exchanges:
     async def _repaired(self, target: Target, ready: Ready) -> None:
         """Mend a conversation that breaks its provider's rules."""
         await self._planner.read(target)
-        if not formats.broken(target.track.format, target.track.view):
+        if not faulty(target.track):
             return
         try:
             await self._planner.compact(target, Cause.MANUAL, REPAIR)
@@ -311,7 +313,7 @@ class Exchanges:
         name = exchange.route.dialect.format
         self._metrics.request(name, ready.done)
         self._metrics.answer(name, answer.status)
-        if ready.target is not None and ready.plain:
+        if ready.target is not None and ready.plain and exchange.route.kind == "chat":
             self._metrics.spared(sum(plan.sizes.saved for plan in ready.target.track.plans))
 
 
@@ -343,7 +345,7 @@ async def _refused(answer: Answer) -> bytes | None:
             first += more
         return first
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise Refusal(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
+        raise Refusal(502, f"the provider broke off ({type(error).__name__}): try again", "upstream_down") from error
 
 
 def _unsaid(answer: Answer, first: bytes) -> bool:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from copy import copy
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold import api
+from refold import api, formats
 from refold.core.budget import Usage
 from refold.core.plan import Plan
 from refold.core.policy import Policy, Step
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError, WriteConflict
+from refold.gateway.metrics import NEW_OUTPUT
 from refold.gateway.reading import fixed, measured, oversized, read, refold, unread, usage_of
 from refold.request import Options, request_for
 from refold.result import proven
@@ -33,11 +35,12 @@ if TYPE_CHECKING:
     from refold.limits.overflow import ProviderError
     from refold.outside import Outside
 
-__all__ = ["REPAIR", "Failed", "Planner", "Target"]
+__all__ = ["REPAIR", "Failed", "Planner", "Target", "faulty"]
 
 AT_ONCE = 256 * 1024  # bytes that are read without leaving the event loop
-PAIRS = CloseCalls(result="[No result was recorded]", call="[Call of {tool} was not recorded]")
-REPAIR = Policy("repair", (Step(PAIRS), Step(Mend()), Step(PAIRS)))
+# calls at the end await no results in a request; should they come with the next one, these words give way to them
+PAIRS = CloseCalls("[Result unavailable: none was recorded]", "[Call of {tool} was not recorded]", pending=False)
+REPAIR = Policy("repair", (Step(PAIRS), Step(Mend()), Step(Mend()), Step(PAIRS)))  # a call may have two faults
 STRIP = Policy("strip-media", (Step(StripMedia(), label="strip media"),))
 REST = 0.05  # share of the window by which a request must grow before it is compacted again
 
@@ -96,12 +99,12 @@ class Planner:
         """Let the steps of every call act on new output before it is sent for the first time."""
         resting = target.track.resting
         try:
-            await self.compact(target, Cause.THRESHOLD)
+            await self.compact(target, Cause.THRESHOLD, early=True)
         except Failed:
             return ""
         finally:
             target.track.resting = resting
-        return "new-output"
+        return NEW_OUTPUT
 
     async def read(self, target: Target) -> None:
         """Read what is new of a conversation, in a thread where that is much."""
@@ -121,21 +124,25 @@ class Planner:
         adopting.add_done_callback(self._works.discard)
 
     async def compact(self, target: Target, cause: Cause, policy: Policy | None = None,
-                      usage: Usage | None = None, instructions: str = "") -> Plan:  # fmt: skip
+                      usage: Usage | None = None, instructions: str = "", *, early: bool = False) -> Plan:  # fmt: skip
         """Compact a conversation whose lock the caller holds, and put the plan in force.
+
+        `early` says that nothing is due but to cut new output.
 
         Raises:
             Failed: no plan could be made, or it would change nothing.
         """
         track = target.track
-        async with self._keeper.alone(track):
+        async with nullcontext() if self._settings.shadow else self._keeper.alone(track):
             if await self._keeper.follow(track):  # somebody else has done it meanwhile
                 refold(track, target.bound)
                 return track.plans[-1]
             made = await self._begun(track) if cause is Cause.THRESHOLD else None
             if made is None:
                 made = await self._made(target, cause, policy, usage, instructions)
-            await self._adopt(target, made)
+            await self._adopt(
+                target, made, NEW_OUTPUT if early else made.policy if policy is REPAIR else made.cause.value
+            )
         return made
 
     async def close(self) -> None:
@@ -173,7 +180,7 @@ class Planner:
                     if await self._keeper.follow(track):
                         refold(track, target.bound)
                     elif _fits(track, made):
-                        await self._adopt(target, made)
+                        await self._adopt(target, made, made.cause.value)
         except Failed as failed:
             self._metrics.failed(str(failed))
 
@@ -212,9 +219,9 @@ class Planner:
         proven(request, made, natives)
         return made
 
-    async def _adopt(self, target: Target, made: Plan) -> None:
+    async def _adopt(self, target: Target, made: Plan, cause: str) -> None:
         track = target.track
-        self._metrics.compacted(made, shadow=self._settings.shadow)
+        self._metrics.compacted(made, "shadow" if self._settings.shadow else cause)
         if self._settings.shadow:
             track.shadow = made
             return
@@ -227,6 +234,12 @@ class Planner:
         track.plans = (*track.plans, made)
         track.full = False
         refold(track, target.bound)
+
+
+def faulty(track: Track) -> bool:
+    """Tell whether the provider would refuse a conversation that is read, be it for calls that nobody answered."""
+    waiting = any(getattr(rule, "open_calls", lambda _: ())(track.view) for rule in track.format.rules)
+    return waiting or bool(formats.broken(track.format, track.view))
 
 
 def _cause(track: Track) -> Cause:

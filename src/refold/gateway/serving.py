@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+from contextlib import suppress
+from errno import EADDRNOTAVAIL
 from typing import TYPE_CHECKING
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from refold.errors import UsageError
+from refold.errors import RefoldError, StoreError, UsageError
 from refold.gateway.app import Gateway
+from refold.gateway.heads import Heads
 from refold.gateway.http import CLIENT
 
 if TYPE_CHECKING:
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from refold.gateway.settings import Settings
 
 __all__ = ["Serving"]
-
-LONGEST_HEAD = 64 * 1024  # bytes of request line and headers; more is nobody's conversation
 
 
 class _Client:
@@ -81,31 +81,17 @@ class _Joining:
             self._transport.write(held)
 
 
-class _Protocol(HttpToolsProtocol):
-    """HTTP whose heads must come in time and have a bounded size, and that tells when its client has gone."""
+class _Protocol(Heads):
+    """HTTP that tells when its client has gone."""
 
-    head_timeout = 20.0
     _left: Callable[[], object] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         super().connection_made(transport)
         self._joining = _Joining(transport, self.loop)
-        self._head = 0
-        self._late: asyncio.TimerHandle | None = self.loop.call_later(self.head_timeout, transport.close)
 
-    def data_received(self, data: bytes) -> None:
-        if self._late is not None:
-            self._head += len(data)
-            if self._head > LONGEST_HEAD and b"\r\n\r\n" not in data:
-                self.transport.close()
-                return
-        super().data_received(data)
-
-    def on_headers_complete(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
-        super().on_headers_complete()
+    def headed(self) -> None:
+        super().headed()
         scope: Scope = self.scope  # type: ignore[assignment] # uvicorn's names them all
         scope["extensions"] = {CLIENT: _Client(self)}  # the task has not begun
         self._joining.hold()
@@ -120,8 +106,6 @@ class _Protocol(HttpToolsProtocol):
                 left()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._late is not None:
-            self._late.cancel()
         super().connection_lost(exc)
         if self._left is not None:
             self._left()
@@ -164,16 +148,36 @@ class Serving:
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
     def run(self) -> None:
-        """Serve until a signal ends it."""
-        self._server.run(sockets=[self._socket])
+        """Serve until a signal ends it.
+
+        Raises:
+            StoreError: the store cannot be used.
+            UsageError: something else of the settings cannot be had.
+        """
+        try:
+            self._server.run(sockets=[self._socket])
+        except SystemExit:  # so uvicorn tells that it was not started
+            if self.gateway.failed is None:
+                raise
+        finally:
+            self._socket.close()
+        if (error := self.gateway.failed) is not None:
+            raise _told(error) from error
 
     def start(self) -> None:
-        """Serve in a thread of its own; returns when requests are taken."""
+        """Serve in a thread of its own; returns when requests are taken.
+
+        Raises:
+            StoreError: the store cannot be used.
+            UsageError: something else of the settings cannot be had.
+        """
         self._thread = threading.Thread(target=self._threaded, name="refold-gateway", daemon=True)
         self._thread.start()
         self._server.ready.wait()
         if not self._server.started:
-            raise UsageError("the gateway could not be started")
+            self._thread.join()
+            error = self.gateway.failed
+            raise UsageError("the gateway could not be started") if error is None else _told(error) from error
 
     def stop(self) -> None:
         """End what `start` began, when requests in hand are done."""
@@ -193,10 +197,21 @@ class Serving:
 
     def _threaded(self) -> None:
         try:
-            self._server.run(sockets=[self._socket])
+            with suppress(SystemExit):  # `start` tells why
+                self._server.run(sockets=[self._socket])
         finally:
             self._server.ready.set()
             self._socket.close()
+
+
+def _told(error: Exception) -> RefoldError:
+    """Return what is raised for an error that kept a gateway from being started: where it was, and what to do."""
+    if isinstance(error, StoreError):
+        remedy = "; see that it can be reached, or name another" if type(error) is StoreError else ""
+        return type(error)(f"the gateway was not started: {error}{remedy}")
+    if isinstance(error, RefoldError):
+        return error
+    return UsageError(f"the gateway was not started ({type(error).__name__}: {error}): check its settings")
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -208,6 +223,7 @@ def _bound(host: str, port: int) -> socket.socket:
         made.listen(2_048)  # so that whoever reads the address can connect at once
     except OSError as error:
         made.close()
-        said = f"cannot listen on {host} port {port}: {error.strerror}: choose another with --port"
+        option = "--host" if isinstance(error, socket.gaierror) or error.errno == EADDRNOTAVAIL else "--port"
+        said = f"cannot listen on {host} port {port}: {error.strerror}: choose another with {option}"
         raise UsageError(said) from error
     return made
