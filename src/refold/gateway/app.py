@@ -18,7 +18,7 @@ from refold.gateway.http import CLIENT, Gone, Refusal, in_time, read_body, refus
 from refold.gateway.keeping import Keeper
 from refold.gateway.metrics import Metrics
 from refold.gateway.planning import Planner
-from refold.gateway.relay import WhileThere, relay
+from refold.gateway.relay import Cut, WhileThere, relay
 from refold.gateway.tracks import Tracks
 from refold.gateway.upstream import Upstream, from_upstream, to_upstream
 from refold.gateway.writers import outside
@@ -125,6 +125,14 @@ class Gateway:
             await refuse(send, where.dialect.provider, refusal)
         except Gone:
             return
+        except Cut:
+            raise
+        except Exception as error:  # a fault of ours
+            self.metrics.refused(where.dialect.provider, "internal")
+            said = f"the gateway failed ({type(error).__name__}): send x-refold-bypass: 1 to go past it, and report it"
+            with suppress(RuntimeError):  # the answer has begun: all that is left is to end it
+                await refuse(send, where.dialect.provider, Refusal(500, said, "internal"))
+            raise
 
     async def _ours(self, scope: Scope, path: str, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
         """Answer what is asked of the gateway itself."""

@@ -387,4 +387,5 @@ def _max_output(track: Track, keys: tuple[str, ...]) -> int | None:
 
 
 def _strict(reason: str) -> Refusal:
-    return Refusal(503, f"the conversation could not be compacted ({reason}) and this gateway is strict", "compaction")
+    said = f"the conversation could not be compacted ({reason}) and this gateway is strict: shorten it, or end --strict"
+    return Refusal(503, said, "compaction")

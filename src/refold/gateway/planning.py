@@ -183,6 +183,11 @@ class Planner:
                         await self._adopt(target, made, made.cause.value)
         except Failed as failed:
             self._metrics.failed(str(failed))
+        except StoreError:
+            self._metrics.failed("store")
+            await asyncio.wait((work,))  # whose own end nobody else would hear of
+            if not work.cancelled():
+                work.exception()
 
     async def _made(self, target: Target, cause: Cause, policy: Policy | None = None, usage: Usage | None = None,
                     instructions: str = "") -> Plan:  # fmt: skip
