@@ -1,3 +1,5 @@
+import socket
+
 import pytest
 
 from refold.errors import StoreCorrupt, StoreError, UsageError
@@ -86,3 +88,13 @@ def test_sessions_of_others_in_the_store_outlive_the_retention(gateway, tmp_path
         assert time.monotonic() < end
         time.sleep(0.05)
     assert [each["id"] for each in found] == ["my-chat"]
+
+
+def test_a_gateway_never_sends_to_itself():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    for name in ("127.0.0.1", "localhost"):
+        url = f"http://{name}:{port}/v1"
+        with pytest.raises(UsageError, match=f"{url} of openai is this gateway itself.*--openai"):
+            Serving(Settings(port=port, upstreams={"openai": url}))

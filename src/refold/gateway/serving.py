@@ -8,6 +8,7 @@ import threading
 from contextlib import suppress
 from errno import EADDRNOTAVAIL
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import uvicorn
 
@@ -15,6 +16,7 @@ from refold.errors import RefoldError, StoreError, UsageError
 from refold.gateway.app import Gateway
 from refold.gateway.heads import Heads
 from refold.gateway.http import CLIENT
+from refold.gateway.settings import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,6 +142,7 @@ class Serving:
         self._server = _Server(config)
         self._thread: threading.Thread | None = None
         self._socket = _bound(settings.host, settings.port)
+        self._see_elsewhere()
 
     @property
     def url(self) -> str:
@@ -194,6 +197,19 @@ class Serving:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    def _see_elsewhere(self) -> None:
+        """See that no upstream is this gateway: whoever tells clients of it in a shell may start it there again."""
+        port = self._socket.getsockname()[1]
+        for name, url in self.settings.upstreams.items():
+            parts = urlsplit(url)
+            host = parts.hostname or ""
+            if parts.port == port and (is_loopback(host) or host == self.settings.host):
+                self._socket.close()
+                raise UsageError(
+                    f"the upstream {url.rpartition('@')[2]} of {name} is this gateway itself: name the provider with --{name}, "
+                    "or unset the variable that says so"
+                )
 
     def _threaded(self) -> None:
         try:
