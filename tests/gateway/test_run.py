@@ -69,6 +69,18 @@ def test_what_cannot_be_is_said_in_one_line(arguments, said):
     assert done.stderr.count("\n") == 1
 
 
+def test_a_command_is_let_in_where_the_gateway_asks_for_a_token():
+    program = AGENT.replace("(1, 9, 10)", "(1,)").replace("SystemExit(7)", "SystemExit(0)")
+    with ScriptedProvider(["ok"]) as provider:
+        done = run(
+            "run", "--store", "memory", "--", sys.executable, "-c", program, REFOLD_GATEWAY_TOKEN="t/0 k",
+            OPENAI_BASE_URL=provider.openai_url, PYTHONPATH=os.pathsep.join(filter(None, sys.path)) + os.pathsep + os.getcwd(),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert "1 request, " in done.stderr
+        assert not [each for each in provider.received if "t/0" in str(each.headers)]
+
+
 WAITING = "import os, sys, time; print(os.getpid(), flush=True); time.sleep(60)"
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import rich_click as click
 
@@ -32,7 +33,8 @@ def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
         raise click.UsageError(f"there is no option {words[0]}: options of refold stand before --, COMMAND after it")
     settings = made(acts, port=0)
     gateway = serving(settings)
-    environment = {**os.environ, **{name: gateway.url + tail for name, (_, tail) in NAMES.items()}}
+    place = gateway.url + (f"/token/{quote(settings.token, safe='')}" if settings.token else "")
+    environment = {**os.environ, **{name: place + tail for name, (_, tail) in NAMES.items()}}
     with started(gateway):
         try:
             code = _ran(list(words), environment)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 from functools import lru_cache
 from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
 
 from refold.gateway.http import CLOSE, Refusal
 from refold.gateway.settings import is_loopback
@@ -36,7 +37,7 @@ class Door:
         given = headers.get(b"x-refold-token", b"")
         if path.startswith(PREFIX):
             said, slash, rest = path[len(PREFIX) :].partition("/")
-            given, path = given or said.encode(), slash + rest
+            given, path = given or unquote_to_bytes(said), slash + rest
         if path in OPEN:
             return path
         if self._token and not hmac.compare_digest(given, self._token):

@@ -206,10 +206,8 @@ class Serving:
             host = parts.hostname or ""
             if parts.port == port and (is_loopback(host) or host == self.settings.host):
                 self._socket.close()
-                raise UsageError(
-                    f"the upstream {url.rpartition('@')[2]} of {name} is this gateway itself: name the provider with --{name}, "
-                    "or unset the variable that says so"
-                )
+                said = f"the upstream {url.rpartition('@')[2]} of {name} is this gateway itself"
+                raise UsageError(f"{said}: name the provider with --{name}, or unset the variable that says so")
 
     def _threaded(self) -> None:
         try:
