@@ -1,12 +1,16 @@
 import gzip
 import json
 import logging
+import threading
 import time
 
 import pytest
 
 from refold.gateway.serving import Serving
 from refold.gateway.settings import Settings
+from refold.gateway.triggers import trigger
+from refold.outside import Outside
+from refold.sessions import open_store
 from tests.gateway.wire import call, chat, raw, upstream, whole
 
 
@@ -231,3 +235,24 @@ def test_what_was_not_used_for_longer_than_the_retention_is_forgotten(gateway, t
     while json.loads(call(serving.url, "GET", "/v1/sessions")[2])["sessions"] and time.monotonic() < end:
         time.sleep(0.05)
     assert json.loads(call(serving.url, "GET", "/v1/sessions")[2]) == {"sessions": []}
+
+
+def test_a_conversation_deleted_while_it_is_compacted_stays_deleted(gateway, tmp_path):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(need):
+        begun.set()
+        assert go_on.wait(10)
+        return "The user wants all files read; all that were read are fine."
+
+    serving, _ = gateway(window=18_000, policy="claude-code", trigger=trigger("5k"), store=str(tmp_path / "g.db"))
+    serving.gateway._planner._outside = Outside(summarize=slow)
+    headers = call(serving.url, body=chat(9, max_tokens=100))[1]
+    assert headers["x-refold-reason"] == "background"
+    assert begun.wait(10)
+    assert call(serving.url, "DELETE", f"/v1/sessions/{headers['x-refold-conversation']}")[0] == 200
+    go_on.set()
+    serving.stop()
+    with open_store(str(tmp_path / "g.db")) as store:
+        assert store.sessions() == ()
+    assert not [file for file in tmp_path.iterdir() if b"word1x1" in file.read_bytes()]

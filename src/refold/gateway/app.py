@@ -101,7 +101,7 @@ class Gateway:
             for id in await self._keeper.expired(time.time() - retention):
                 for track in self.tracks.all():
                     if track.stored == id:
-                        self.tracks.forget(track.id)
+                        self.tracks.forget(track.id, deleted=True)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])

@@ -199,7 +199,7 @@ class Control:
                 await _json(send, {**told, "plans": [_plan(plan) for plan in plans]})
             case "DELETE", False:
                 if track is not None:
-                    self._tracks.forget(track.id)
+                    self._tracks.forget(track.id, deleted=True)
                 kept = await self._keeper.delete(track.stored if track is not None and track.stored else id)
                 if track is None and not kept:
                     raise SessionNotFound(id)

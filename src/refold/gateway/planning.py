@@ -231,7 +231,7 @@ class Planner:
             track.shadow = made
             return
         try:
-            await self._keeper.keep(track, made)
+            await self._kept(track, made)
         except WriteConflict:
             raise Failed("another process was first") from None
         except StoreError:  # the plan holds here all the same
@@ -239,6 +239,13 @@ class Planner:
         track.plans = (*track.plans, made)
         track.full = False
         refold(track, target.bound)
+
+    async def _kept(self, track: Track, made: Plan) -> None:
+        """Keep a plan, unless its conversation was deleted while it was made."""
+        if not track.deleted:
+            await self._keeper.keep(track, made)
+        if track.deleted and track.stored:
+            await self._keeper.delete(track.stored)
 
 
 def faulty(track: Track) -> bool:
