@@ -12,7 +12,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DIALECTS", "Dialect", "Kind", "Route", "error_body", "route"]
+__all__ = ["DIALECTS", "ROUTES", "Dialect", "Kind", "Route", "error_body", "route"]
 
 Kind: TypeAlias = Literal["chat", "count", "compact", "other"]
 
@@ -73,12 +73,28 @@ _GEMINI_PATH = re.compile(
 _ANTHROPIC_MARKS = frozenset({b"anthropic-version", b"anthropic-beta", b"x-api-key"})
 
 
+# what a setting for single routes may name, and the format of what is sent there
+ROUTES = {
+    "/v1/chat/completions": "openai-chat",
+    "/v1/responses": "openai-responses",
+    "/v1/messages": "anthropic",
+    "/v1beta/models": "gemini",
+}
+
+
 class Route(Struct, frozen=True):
     """Where a request belongs: its dialect, what it asks for, and the model where the path names it."""
 
     dialect: Dialect
     kind: Kind = "other"
     model: str = ""
+
+    @property
+    def operation(self) -> str:
+        """What OpenTelemetry calls such a request, where it has a name."""
+        if self.kind == "chat":
+            return "generate_content" if self.dialect.provider == "gemini" else "chat"
+        return "count_tokens" if self.kind == "count" else self.kind
 
 
 _ROUTES = {path: Route(DIALECTS[name], kind) for path, (name, kind) in _PATHS.items()}

@@ -14,7 +14,7 @@ from refold.errors import RefoldError, StoreError
 from refold.gateway.answers import Reading, beginning, refused
 from refold.gateway.body import spliced
 from refold.gateway.http import Refusal
-from refold.gateway.planning import REPAIR, Failed, Target
+from refold.gateway.planning import REPAIR, Failed, Target, faulty
 from refold.gateway.reading import grown, most, reported, wanted, write
 from refold.gateway.recall.carrying import Carrying, Overflowed, Recalls, recalls
 from refold.gateway.relay import relay
@@ -94,7 +94,8 @@ class Exchanges:
         return (self._traced if watched() else self._run)(exchange, send, begun)
 
     async def _traced(self, exchange: Exchange, send: Send, begun: float) -> None:
-        with span(exchange.route.dialect.provider) as tell:
+        route = exchange.route
+        with span(route.dialect.provider, route.operation, exchange.url.host or "") as tell:
             await self._run(exchange, send, begun, tell)
 
     async def _run(
@@ -119,7 +120,7 @@ class Exchanges:
             if ready.target is not None:
                 self._tracks.resized(ready.target.track)
             if tell is not None:
-                traced(ready, answer.status, tell)
+                traced(ready, answer.status, exchange.route.operation, tell)
 
     async def ready(self, exchange: Exchange) -> Ready:
         """Make a request ready: as it came, or with its messages under the plans in force.
@@ -165,7 +166,8 @@ class Exchanges:
         model = route.model or wants.model
         if wants.elsewhere or not model:
             return None
-        return Target(track, dialect, self._budgets.bound(model, wants.output, asked.policy, long=asked.long), model)
+        bound = self._budgets.bound(model, wants.output, asked.policy, dialect.format, asked.trigger, long=asked.long)
+        return Target(track, dialect, bound, model)
 
     async def _prepared(self, exchange: Exchange, target: Target) -> Ready:
         track = target.track
@@ -177,7 +179,9 @@ class Exchanges:
                 await self._repaired(target, ready)
             if top is None or top >= target.bound.trigger or track.full or (chat and grown(track, target.bound)):
                 try:
-                    ready.reason = await (self._planner.look if chat else self._planner.recognize)(target)
+                    ready.reason = (
+                        await (self._planner.look if chat else self._planner.recognize)(target) or ready.reason
+                    )
                 except (Failed, StoreError) as failed:
                     reason = str(failed) if isinstance(failed, Failed) else "store"
                     self._metrics.failed(reason)
@@ -196,7 +200,7 @@ class Exchanges:
     async def _repaired(self, target: Target, ready: Ready) -> None:
         """Mend a conversation that breaks its provider's rules."""
         await self._planner.read(target)
-        if not formats.broken(target.track.format, target.track.view):
+        if not faulty(target.track):
             return
         try:
             await self._planner.compact(target, Cause.MANUAL, REPAIR)
@@ -306,7 +310,7 @@ class Exchanges:
     def _count(self, exchange: Exchange, ready: Ready, answer: Answer) -> None:
         name = exchange.route.dialect.format
         self._metrics.exchanged(name, ready.done, answer.status)
-        if ready.target is not None and ready.plain:
+        if ready.target is not None and ready.plain and exchange.route.kind == "chat":
             self._metrics.spared(sum(plan.sizes.saved for plan in ready.target.track.plans))
 
 
@@ -329,4 +333,5 @@ def _error(status: int, reading: Reading) -> Any:
 
 
 def _strict(reason: str) -> Refusal:
-    return Refusal(503, f"the conversation could not be compacted ({reason}) and this gateway is strict", "compaction")
+    said = f"the conversation could not be compacted ({reason}) and this gateway is strict: shorten it, or end --strict"
+    return Refusal(503, said, "compaction")

@@ -17,7 +17,7 @@ import msgspec
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.transcript import ROOT
 from refold.core.wire import load_plan
-from refold.errors import SessionNotFound, StoreError, WriteConflict
+from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConflict
 from refold.gateway.recall.later import Later
 from refold.gateway.sealing import Seal
 from refold.gateway.tracks import within
@@ -38,7 +38,10 @@ __all__ = ["Keeper", "behind", "finished"]
 
 LEASE = 60.0  # seconds after which a process that says nothing no longer holds a conversation
 LONGEST = 720.0  # seconds for which others wait for one that is at work (V12)
+SEARCHED = 200  # sessions, the newest, in which a plan is looked for
+CHECKED = 20  # sessions, the newest, that are looked at for a plan when a gateway starts
 PAUSE = 0.05  # seconds between two looks at somebody else's reservation
+OURS = "conv_"  # how conversations of a gateway are named; a store may hold sessions of others
 T = TypeVar("T")
 _later = msgspec.json.Decoder(Later).decode
 
@@ -104,6 +107,14 @@ class Keeper:
         track.plans = plans
         return True
 
+    async def check(self) -> None:
+        """See that what others have kept can be read here.
+
+        Raises:
+            StoreCorrupt: it was encrypted with another secret, or with one that was not given.
+        """
+        await self._run(self._check)
+
     async def keep(self, track: Track, plan: Plan) -> None:
         """Keep a plan and the messages it was made for."""
         await self._run(lambda: self._keep(track, plan))
@@ -114,11 +125,13 @@ class Keeper:
         if track.stored:
             await self._run(lambda: self._note(track, later))
 
-    async def rewound(self, track: Track, plans: tuple[Plan, ...]) -> None:
-        """Keep that only these plans are in force."""
-        track.pending = None
-        if track.stored:
-            await self._run(lambda: self._rewind(track, plans))
+    async def rewound(self, session: str, plans: tuple[Plan, ...]) -> None:
+        """Keep that only these plans of a session are in force."""
+        await self._run(lambda: self._rewind(session, plans))
+
+    async def behind(self, plan: str) -> list[MessageId]:
+        """Return what a plan stands for that no conversation in memory has; the newest ones kept are looked through."""
+        return await self._run(lambda: self._behind(plan))
 
     async def delete(self, session: str) -> bool:
         """Remove a conversation with its originals and plans, the texts of summaries included."""
@@ -152,7 +165,7 @@ class Keeper:
 
     async def expired(self, before: float) -> list[str]:
         """Remove the conversations last used before a time, and return their ids."""
-        gone = [head.id for head in await self.sessions() if head.touched < before]
+        gone = [head.id for head in await self.sessions() if head.touched < before and head.id.startswith(OURS)]
         return [id for id in gone if await self.delete(id)]
 
     async def close(self) -> None:
@@ -161,6 +174,16 @@ class Keeper:
 
     async def _run(self, work: Callable[[], T]) -> T:
         return work() if self.local else await finished(asyncio.to_thread(work))
+
+    def _check(self) -> None:
+        for head in self._store.sessions()[:CHECKED]:
+            for each in self._store.load(head.id).entries:
+                if isinstance(each.entry, Planned):
+                    try:
+                        self._seal.opened_text(each.entry.plan)
+                    except StoreCorrupt as error:
+                        raise StoreCorrupt(f"{self._store.name}: {error}") from None
+                    return
 
     def _planned(self, track: Track) -> tuple[Plan, ...] | None:
         index = track.transcript.index
@@ -227,10 +250,16 @@ class Keeper:
         entry = Noted(self._seal.closed_text(msgspec.json.encode(later).decode()))
         track.noted = self._store.write(track.stored, (Write(entry),)).seq
 
-    def _rewind(self, track: Track, plans: tuple[Plan, ...]) -> None:
-        head = self._store.load(track.stored).head
+    def _rewind(self, session: str, plans: tuple[Plan, ...]) -> None:
+        head = self._store.load(session).head
         position = Position(head.tip, head.messages, tuple(plan.id for plan in plans))
-        self._store.rewind(track.stored, position, head)
+        self._store.rewind(session, position, head)
+
+    def _behind(self, plan: str) -> list[MessageId]:
+        for head in self._store.sessions()[:SEARCHED]:
+            if head.id.startswith(OURS) and (ids := behind(self._load(head.id)[1], plan)):
+                return ids
+        return []
 
 
 async def finished(work: Awaitable[T]) -> T:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from refold.gateway.tracks import Tracks
     from refold.limits.usage import Reported
 
-__all__ = ["Metrics"]
+__all__ = ["NEW_OUTPUT", "Metrics"]
+
+NEW_OUTPUT = "new-output"  # the cause of a plan that was not due and cut new output alone
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 KINDS = ("input", "output", "cached")  # tokens that a provider reports
@@ -56,8 +58,12 @@ class Metrics:
             "refold_requests", "Requests by dialect and by what was done", ("dialect", "done"), registry=registry
         )
         self.answers = Counter("refold_answers", "Answers by status", ("dialect", "status"), registry=registry)
+        self.refusals = Counter(
+            "refold_refusals", "Requests that the gateway answered with an error of its own", ("provider", "code"),
+            registry=registry,
+        )  # fmt: skip
         self.compactions = Counter(
-            "refold_compactions", "Compactions by policy and cause", ("policy", "cause"), registry=registry
+            "refold_compactions", "Plans put in force, by policy and cause", ("policy", "cause"), registry=registry
         )
         self.failures = Counter("refold_failures", "Compactions that failed, by reason", ("reason",), registry=registry)
         self.retries = Counter("refold_overflow_retries", "Requests sent again after an overflow", registry=registry)
@@ -77,6 +83,7 @@ class Metrics:
         self.total_saved = 0
         self.total_requests = 0
         self.total_compactions = 0
+        self.total_cuts = 0  # plans that cut new output alone
 
     def page(self) -> bytes:
         """Return the figures in Prometheus's text format."""
@@ -96,14 +103,20 @@ class Metrics:
         self.total_requests += 1
         self._exchanges[dialect, done, status] += 1
 
+    def refused(self, provider: str, code: str) -> None:
+        """Count a request that is answered with an error of the gateway's own."""
+        self.refusals.labels(provider, code).inc()
+
     def failed(self, reason: str) -> None:
         """Count a compaction that came to nothing."""
         self.failures.labels(reason[:40]).inc()
 
-    def compacted(self, plan: Plan, *, shadow: bool) -> None:
-        """Count a plan."""
-        self.compactions.labels(plan.policy, "shadow" if shadow else plan.cause.value).inc()
-        if not shadow:
+    def compacted(self, plan: Plan, cause: str) -> None:
+        """Count a plan by its cause: the plan's own, "new-output", "repair" or "shadow"."""
+        self.compactions.labels(plan.policy, cause).inc()
+        if cause == NEW_OUTPUT:
+            self.total_cuts += 1
+        elif cause not in ("shadow", "repair"):
             self.total_compactions += 1
 
     def spared(self, tokens: int) -> None:

@@ -30,18 +30,21 @@ def told(ready: Ready) -> Headers:
     return out
 
 
-def traced(ready: Ready, status: int, tell: Callable[[str, Any], None]) -> None:
+def traced(ready: Ready, status: int, operation: str, tell: Callable[[str, Any], None]) -> None:
     """Tell a span of an exchange; never any text."""
     tell("http.response.status_code", status)
+    if status >= 400:  # HTTP's errors
+        tell("error.type", str(status))
     tell("refold.done", ready.done)
     if ready.target is None:
         return
-    tell("name", f"chat {ready.target.model}")
+    tell("name", f"{operation} {ready.target.model}")
     tell("gen_ai.request.model", ready.target.model)
     tell("gen_ai.conversation.id", ready.target.track.id)
     if ready.usage is not None:
         tell("gen_ai.usage.input_tokens", ready.usage.prompt)
         tell("gen_ai.usage.output_tokens", ready.usage.completion)
+        tell("gen_ai.usage.cache_read.input_tokens", ready.usage.cached)
 
 
 def _planned(ready: Ready, track: Track) -> dict[str, Any]:

@@ -118,6 +118,7 @@ class Track:
         self.sent = 0  # leading messages that were in an earlier request
         self.searched = 0  # bytes of the body that were searched for what is not text
         self.costly = 0  # how many messages there were when some was found
+        self.deleted = False  # nothing more of it is kept
         self.followed = False  # the store was asked what it knows
         self.stored = ""  # the session of the store that holds it
         self.pending: Later | None = None  # calls of the recall tool that the next request brings the answers of
@@ -235,10 +236,11 @@ class Tracks:
                     return track
         return None
 
-    def forget(self, id: str) -> None:
-        """Forget a conversation."""
+    def forget(self, id: str, *, deleted: bool = False) -> None:
+        """Forget a conversation; with `deleted` for good, so that work under way keeps nothing of it."""
         if id not in self._tracks:
             return
+        self._tracks[id].deleted = deleted
         self.on_forget(self._tracks.pop(id))
         self._held -= self._sizes.pop(id)
         by_head, by_first = self._keys.pop(id)

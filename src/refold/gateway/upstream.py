@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
@@ -35,6 +35,8 @@ OURS = b"x-refold-"
 ENCODINGS = re.compile(
     rf"\b({'|'.join(READABLE)}|identity)\b".encode()
 )  # what the usage in an answer can be read through
+SEGMENTS = re.compile(r"[/\\]")
+DOTS = frozenset({".", ".."})
 MOST = 1_024  # addresses that are remembered
 VERSION = re.compile(r"/v\d+(?:alpha|beta)?$")
 
@@ -62,7 +64,7 @@ class Upstream:
         """Return where a path of a provider is.
 
         Raises:
-            Refusal: the provider is not configured (404).
+            Refusal: the provider is not configured (404), or a path that would leave what is configured (400).
         """
         found = None if query else self._known.get((provider, path))
         return found or self._made(provider, path, query)
@@ -70,7 +72,10 @@ class Upstream:
     def _made(self, provider: str, path: str, query: bytes) -> URL:
         base = self._bases.get(provider)
         if base is None:
-            raise Refusal(404, f"this gateway has no upstream for {provider}", "no_upstream")
+            said = f"this gateway has no upstream for {provider}: use another provider, or start it with one"
+            raise Refusal(404, said, "no_upstream")
+        if not path.startswith("/") or not DOTS.isdisjoint(SEGMENTS.split(unquote(path))):
+            raise Refusal(400, "a path that leads out of its own beginning is not sent on: write it out", "bad_path")
         version, whole = VERSION.search(base), path
         if version and (path == version[0] or path.startswith(version[0] + "/")):
             path = path[len(version[0]) :]  # the base names the version already
@@ -98,11 +103,18 @@ class Upstream:
                 allow_redirects=False,  # a redirect would carry a client's key to another host
             )
         except TimeoutError as error:
-            raise Refusal(504, "the provider did not answer in time", "upstream_timeout") from error
+            said = f"{url.host_port_subcomponent} did not answer in time: try again, or start with a longer --timeout"
+            raise Refusal(504, said, "upstream_timeout") from error
         except BadRequest:
-            raise Refusal(400, "a header of the request is not one line", "bad_header") from None
+            raise Refusal(
+                400, "a header of the request is not one line: send it without line ends", "bad_header"
+            ) from None
         except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
-            raise Refusal(502, f"the provider cannot be reached ({type(error).__name__})", "upstream_down") from error
+            if isinstance(error.__cause__, Refusal):  # of the client's own body, on its way
+                raise error.__cause__ from None
+            said = f"{url.host_port_subcomponent} cannot be reached ({type(error).__name__})"
+            remedy = "try again, or see what address the gateway was started with"
+            raise Refusal(502, f"{said}: {remedy}", "upstream_down") from error
 
     async def close(self) -> None:
         """Close all connections."""
