@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from refold.gateway.answers import LAST, ROOM, Reading, prelude
+from refold.gateway.answers import LAST, ROOM, Reading
 
 STREAM = {"Content-Type": "text/event-stream; charset=utf-8"}
 CHAT = {"prompt_tokens": 9_000, "completion_tokens": 7, "total_tokens": 9_007}
@@ -116,4 +116,4 @@ CREATED = b'event: response.created\ndata: {"type":"response.created"}\n\n'
     ],
 )
 def test_a_stream_has_said_something_when_an_event_is_whole(text, unsaid):
-    assert prelude(text) is unsaid
+    assert read(text, 10**6).unsaid is unsaid

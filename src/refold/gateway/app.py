@@ -111,7 +111,7 @@ class Gateway:
             if len(headers) != len(scope["headers"]):
                 once(scope["headers"])
             path = self._door.admitted(path, headers)
-            if headers.get(b"upgrade", b"").lower() == b"websocket":
+            if headers.get(b"upgrade", b"").lower() == b"websocket" and scope["method"] == "GET":
                 raise Refusal(426, "this gateway speaks HTTP alone, no WebSocket", "websocket")
             if is_ours(path, headers):
                 await self._ours(scope, path, headers, receive, send)
