@@ -18,8 +18,8 @@ before, and applies the plan again to every request. Answers are streams of 42 e
 Latency: calls go to all in turn, one connection each. `fresh` bodies were never seen before; `resent` ones were sent
 before, with one exchange less. Milliseconds over the bare pass-through, at the median and the 99th percentile.
 Throughput: 16 clients, each with a conversation of its own that grows by an exchange with every call; the servers take
-turns, and the median of five rounds counts. The processor time of the server is the figure that other work on the
-machine changes least.
+turns, and the median of five rounds counts. Where there are two cores, the servers have one, clients and upstream the
+other. The processor time of the server is the figure that other work on the machine changes least.
 """
 
 from __future__ import annotations

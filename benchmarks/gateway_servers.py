@@ -166,6 +166,16 @@ class LiteLLM(Process):
         self._config.close()
 
 
+def _apart(servers: dict[str, Process]) -> None:
+    """Give what is measured one core, and upstream and this process another: whose neighbor it is is not left to chance."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    if len(cores) < 2:
+        return
+    os.sched_setaffinity(0, {cores[1]})
+    for name, server in servers.items():
+        os.sched_setaffinity(server.child.pid, {cores[1 if name == "upstream" else 0]})
+
+
 def servers(litellm: str) -> dict[str, Process]:
     """Start all: the scripted upstream, what stands before it by name, and LiteLLM where there is an environment."""
     upstream = Process(UPSTREAM, given=EVENTS)
@@ -179,4 +189,5 @@ def servers(litellm: str) -> dict[str, Process]:
         started["litellm"] = LiteLLM(litellm, upstream.url)
     else:
         print(f"LiteLLM is left out: {litellm or 'no --litellm'} is no python with its proxy", file=sys.stderr)
+    _apart(started)
     return started

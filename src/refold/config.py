@@ -120,7 +120,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     def apply_to(self, policy: Policy) -> Policy:
         """Return a policy as these settings have it: its trigger, and without the steps that are switched off."""
         steps = tuple(step for step in policy.steps if self._keeps(step))
-        trigger, goal = self._trigger(policy), policy.goal
+        trigger, goal = self.trigger or policy.trigger, policy.goal
         if trigger is not policy.trigger:
             goal = _below(trigger, goal, self.window_of().window if self._sized else None)
         after = self.apply_to(policy.after_overflow) if policy.after_overflow is not None else None
@@ -175,7 +175,13 @@ class Settings(Struct, frozen=True, kw_only=True):
         )
         return not off
 
-    def _trigger(self, policy: Policy) -> Limit:
+    @property
+    def trigger(self) -> Limit | None:
+        """The trigger that is set; None where the policy's own holds.
+
+        Raises:
+            UsageError: a share and a number of tokens in one place.
+        """
         if not self.enabled:
             return Never()
         share, tokens = self.is_set("threshold"), self.is_set("auto_compact_threshold")
@@ -189,7 +195,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             tokens = not share
         if tokens:
             return policies.threshold(self.auto_compact_threshold)
-        return Share(self.threshold, inclusive=True) if share else policy.trigger
+        return Share(self.threshold, inclusive=True) if share else None
 
 
 _DEFAULTS: dict[str, Any] = {name: getattr(Settings(), name) for name in Settings.__struct_fields__}

@@ -1,10 +1,15 @@
 import gzip
+import http.client
 import json
+import threading
+import time
 from itertools import pairwise
 
 import pytest
 
-from refold.testing.provider import Answer, Fault
+from refold.gateway.planning import Planner
+from refold.testing.provider import Answer, Fault, ScriptedProvider
+from tests.gateway.conftest import standing
 from tests.gateway.wire import call, chat, upstream, whole
 
 OK = b'{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":1}}'
@@ -122,6 +127,20 @@ def test_an_overflow_is_answered_by_one_shorter_request_that_the_client_never_se
     assert len(provider.received) == 3, "the window that the refusal told is reckoned with from then on"
 
 
+def test_a_refusal_that_says_nothing_but_that_the_request_is_too_large_is_answered_without_pictures():
+    refusal = b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\n\r\n"
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "iVBOR" * 2_000}}
+    body = chat(2)
+    body["messages"].insert(1, {"role": "user", "content": [{"type": "text", "text": "Look."}, picture]})
+    with upstream(lambda head, body: refusal if b"iVBOR" in body else whole(OK)) as (url, seen):
+        from refold.gateway.serving import Serving
+        from refold.gateway.settings import Settings
+
+        with Serving(Settings(upstreams={"openai": url}, port=0)) as own:
+            status, headers, _ = call(own.url, body=body)
+    assert (status, told(headers)["done"], len(seen)) == (200, "rescued", 2)
+
+
 def test_what_cannot_be_rescued_comes_back_as_the_provider_said_it(gateway):
     serving, provider = gateway(limit=3_000, window=100_000)
     body = chat(1, tools=[LARGE])
@@ -221,6 +240,69 @@ def test_a_count_of_tokens_is_of_what_would_be_sent(gateway):
     del body["max_tokens"]
     counted = json.loads(call(serving.url, path="/v1/messages/count_tokens", body=body)[2])["input_tokens"]
     assert counted == provider.received[0].tokens
+
+
+def test_a_compaction_goes_on_without_the_client_that_waited_for_it(gateway, monkeypatch):
+    begun, going_on, plan = [], threading.Event(), Planner._planned
+
+    def slow(self, natives, options, track):
+        begun.append(len(natives))
+        assert going_on.wait(10)
+        return plan(self, natives, options, track)
+
+    monkeypatch.setattr(Planner, "_planned", slow)
+    serving, provider = gateway(window=16_000, background=False)
+    connection = http.client.HTTPConnection(serving.url.removeprefix("http://"))
+    connection.request("POST", "/v1/chat/completions", json.dumps(chat(10)))
+    while not begun:
+        time.sleep(0.01)
+    connection.close()
+    time.sleep(0.05)
+    going_on.set()
+    assert told(call(serving.url, body=chat(10))[1])["done"] == "compacted"
+    assert len(begun) == len(provider.received) == 1
+
+
+@pytest.mark.parametrize(("betas", "done"), [("context-1m-2025-08-07,x-1", "forwarded"), ("x-1", "compacted")])
+def test_who_asks_for_the_long_window_has_it(gateway, betas, done):
+    serving, _ = gateway(background=False)
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 50, "messages": [{"role": "user", "content": "Hi"}]}
+    for number in range(70):
+        output = "\n".join(f"{number}.{line}: word{line * number}" for line in range(400))
+        body["messages"] += [{"role": "assistant", "content": f"noted {number}"}, {"role": "user", "content": output}]
+    headers = call(serving.url, path="/v1/messages", body=body, headers={"anthropic-beta": betas})[1]
+    assert told(headers)["done"] == done
+
+
+def asking(count=8):
+    body = {"model": "claude-opus-4-6", "messages": []}
+    for number in range(count):
+        text = " ".join(f"w{number}x{place}" for place in range(400))
+        body["messages"] += [{"role": "user", "content": text}, {"role": "assistant", "content": f"noted {number}"}]
+    body["messages"] += [{"role": "user", "content": "Go on."}]
+    return body
+
+
+def test_a_count_is_of_what_another_process_has_planned(tmp_path):
+    with ScriptedProvider() as provider:
+        for _ in range(2):
+            with standing(provider, window=8_000, background=False, store=str(tmp_path / "gateway.db")) as serving:
+                counted = json.loads(call(serving.url, path="/v1/messages/count_tokens", body=asking())[2])
+                call(serving.url, path="/v1/messages", body={**asking(), "max_tokens": 50})
+        assert counted["input_tokens"] == provider.received[0].tokens
+
+
+def test_what_was_only_counted_is_still_new(gateway):
+    serving, provider = gateway(window=100_000)
+    output = "\n".join(f"src/part_{n}.py:{n}: value_{n}" for n in range(2_000))
+    called = {"type": "tool_use", "id": "t1", "name": "grep", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": output}
+    messages = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": [called]}]
+    body = {"model": "claude-opus-4-6", "messages": [*messages, {"role": "user", "content": [result]}]}
+    call(serving.url, path="/v1/messages/count_tokens", body=body)
+    headers = call(serving.url, path="/v1/messages", body={**body, "max_tokens": 50})[1]
+    assert told(headers)["reason"] == "new-output"
+    assert provider.received[-1].tokens < 10_000
 
 
 def searched(lines, *more):

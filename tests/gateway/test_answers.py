@@ -41,7 +41,8 @@ def test_usage_at_the_end_of_a_stream_is_found_however_it_arrives(size, length):
 @SIZES
 @LENGTHS
 def test_what_anthropic_says_at_the_start_of_a_stream_counts_with_its_end(size, length):
-    start = {"type": "message_start", "message": {"usage": {"input_tokens": 500, "cache_read_input_tokens": 8_000}}}
+    said = {"input_tokens": 500, "cache_read_input_tokens": 8_000, "output_tokens": 1}
+    start = {"type": "message_start", "message": {"usage": said}}
     block = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "word"}}
     end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 40}}
     stream = events(start, *[block] * length, end, {"type": "message_stop"}, named=True)
@@ -74,6 +75,14 @@ def test_an_end_that_tells_of_a_full_window_is_seen_before_the_usage(size):
     assert not reading.full(reading.usage(), 9_000)
 
 
+def test_an_answer_of_anthropics_that_ends_because_the_window_is_full_tells_so():
+    for reason, full in (("model_context_window_exceeded", True), ("end_turn", False)):
+        end = {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 40}}
+        start = {"type": "message_start", "message": {"usage": {"input_tokens": 500}}}
+        reading = read(events(start, end, {"type": "message_stop"}, named=True), 100)
+        assert reading.full(reading.usage(), 9_000) is full
+
+
 def test_what_is_kept_of_a_long_stream_is_its_end():
     reading = Reading(STREAM)
     for _ in range(20_000):
@@ -86,3 +95,25 @@ def test_a_stream_without_usage_and_one_that_is_damaged_report_nothing():
     assert read(events(delta(), delta(reason="stop")) + b"data: [DONE]\n\n", 100).usage() is None
     assert read(b"data: {broken\n\ndata: \xff{\n\n", 100).usage() is None
     assert read(b"", 1).usage() is None
+
+
+CREATED = b'event: response.created\ndata: {"type":"response.created"}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "unsaid"),
+    [
+        (b"", True),
+        (b": waiting\n\n: waiting\r\n\r\n", True),
+        (CREATED, True),
+        (CREATED + b": waiting\n\nevent: response.in_progress\ndata: {}\n\n", True),
+        (CREATED + b'event: response.failed\ndata: {"err', True),
+        (b'data: {"error":', True),
+        (b'data: {"choices":[]}\n\n', False),
+        (b': waiting\n\ndata: {"choices":[]}\r\n\r\n', False),
+        (b': waiting\ndata: {"choices":[]}\n\n', False),
+        (CREATED + b"event: response.failed\ndata: {}\n\n", False),
+    ],
+)
+def test_a_stream_has_said_something_when_an_event_is_whole(text, unsaid):
+    assert read(text, 10**6).unsaid is unsaid

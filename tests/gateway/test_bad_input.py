@@ -53,6 +53,40 @@ def test_an_invalid_conversation_is_mended_where_that_is_asked_for(gateway):
     assert not [each for each in provider.received if each.violations]
 
 
+def test_a_call_with_two_faults_is_mended_as_well_as_one_with_one(gateway):
+    serving, provider = gateway(repair=True, window=100_000)
+    call_ = {"id": "same", "type": "function", "function": {"name": "read", "arguments": "{"}}
+    said = [{"role": "user", "content": "Read."}, {"role": "assistant", "content": None, "tool_calls": [call_, call_]}]
+    said += [{"role": "tool", "tool_call_id": "same", "content": text} for text in ("one", "two")]
+    body = {"model": "gpt-4o", "messages": said}
+    status, headers, data = call(serving.url, body=body)
+    assert (status, headers["x-refold-reason"]) == (200, "repair"), data
+    assert not provider.received[0].violations
+    assert len({each["id"] for each in provider.received[0].body["messages"][1]["tool_calls"]}) == 2
+
+
+def test_calls_at_the_end_that_nobody_answered_are_closed_until_their_results_come(gateway):
+    serving, provider = gateway(repair=True, window=100_000)
+    whole_ = chat(3, 20)
+    status, headers, _ = call(serving.url, body={**whole_, "messages": whole_["messages"][:-1]})
+    assert (status, headers["x-refold-reason"]) == (200, "repair")
+    assert "unavailable" in provider.received[0].body["messages"][-1]["content"]
+    assert call(serving.url, body=whole_)[0] == 200
+    assert provider.received[1].body == whole_
+
+
+def test_a_repair_is_told_although_the_request_is_looked_at_for_its_size_too(gateway):
+    serving, _ = gateway(repair=True, window=100_000)
+    body = chat(30)
+    del body["messages"][3]
+    call(serving.url, body=body, headers={"x-refold-trigger": "never"})
+    body = {
+        "model": "gpt-4o",
+        "messages": [*body["messages"], {"role": "tool", "tool_call_id": "none", "content": "x"}],
+    }
+    assert call(serving.url, body=body, headers={"x-refold-trigger": "never"})[1]["x-refold-reason"] == "repair"
+
+
 def test_a_wrong_content_type_and_an_unknown_model_are_the_providers_business(gateway):
     serving, provider = gateway()
     assert call(serving.url, body=chat(1), headers={"content-type": "text/plain"})[0] == 200

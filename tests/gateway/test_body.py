@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from refold.gateway.body import continued, native, opened, spliced
+from refold.gateway.body import continued, native, opened, repeats, spliced
 
 BODY = b'{"model": "m",\n "messages" : [ {"role":"user","content":"1.10 \\/ x"} , {"n":1e3} ] , "stream": true}'
 
@@ -19,7 +19,13 @@ def test_splicing_leaves_everything_around_the_messages_as_it_is():
     assert spliced(found, b'{"x":1}') == b'{"model": "m",\n "messages" : [{"x":1}] , "stream": true}'
 
 
-@pytest.mark.parametrize("tail", [b' , {"z":0}] , "stream": false}', b"]}", b',{"a":1},{"b":2}\n]\n}'])
+TAILS = [
+    b' , {"z":0}] , "stream": false}', b"]}", b',{"a":1},{"b":2}\n]\n}', b' , {"z":0}] , "stream": true}',
+    b'], "x":[1] , "stream": true}', b',{"a":1}], "x":[1] , "stream": true}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tail", TAILS)
 def test_a_longer_body_is_opened_by_what_is_known_of_the_shorter_one(tail):
     known = opened(BODY, "messages")
     longer = BODY[: known.end] + tail
@@ -32,7 +38,8 @@ def test_a_longer_body_is_opened_by_what_is_known_of_the_shorter_one(tail):
 
 def test_a_body_that_differs_anywhere_before_is_not_continued():
     known = opened(BODY, "messages")
-    assert continued(known, BODY.replace(b'"m"', b'"n"')) is None
+    assert repeats(known, BODY)
+    assert not repeats(known, BODY.replace(b'"m"', b'"n"'))
     assert continued(known, BODY[: known.end] + b"7]}") is None
     assert continued(known, BODY[: known.end] + b'],"model":"twice"}') is None
 
@@ -66,3 +73,13 @@ def test_keys_with_escapes_are_found_by_what_they_say():
 def test_brackets_and_braces_in_strings_are_text():
     body = json.dumps({"x": '"messages":[', "messages": [{"content": '}],"'}], "y": {"messages": [9]}}).encode()
     assert [native(raw) for raw in opened(body, "messages").raws] == [{"content": '}],"'}]
+
+
+@pytest.mark.parametrize("more", [b',"":[1],"x":2}', b',"messages":[{"b":2}]}', b',"input":[{"b":2}]}'])
+def test_keys_after_the_messages_that_look_like_them_lead_nobody_astray(more):
+    known = opened(b'{"messages":[{"a":1}],"model":"m"}', "messages")
+    body = b'{"messages":[{"a":1},{"c":3}]' + more
+    found = continued(known, body) or opened(body, "messages")
+    if found is not None:
+        assert spliced(found, b"0") == b'{"messages":[0]' + more
+    assert (found is None) == (b'"messages":[{"b"' in more)

@@ -98,3 +98,62 @@ def test_a_client_that_leaves_ends_the_call_upstream(early):
                 assert b"200 OK" in client.recv(1_000)
             assert not left.is_set()
         assert left.wait(3)
+
+
+@pytest.mark.parametrize(("path", "said"), [
+    ("/v1/chat/completions", lambda body: body["error"]["code"]), ("/v1/messages", lambda body: body["error"]["type"]),
+    ("/v1beta/models/m:generateContent", lambda body: body["error"]["status"]),
+])  # fmt: skip
+def test_a_fault_of_the_gateway_is_an_error_in_the_clients_dialect(gateway, monkeypatch, path, said):
+    serving, provider = gateway()
+
+    async def faulty(*_):
+        raise KeyError("private words")
+
+    monkeypatch.setattr(serving.gateway._exchanges, "run", faulty)
+    status, headers, data = call(serving.url, path=path, body=chat(1))
+    assert (status, headers["x-refold-reason"]) == (500, "internal")
+    assert said(json.loads(data)) in ("internal", "api_error", "INTERNAL")
+    assert b"KeyError" in data
+    assert b"private" not in data
+    assert b'code="internal"' in call(serving.url, "GET", "/metrics")[2]
+    assert not provider.received
+
+
+def test_a_fault_in_the_middle_of_an_answer_ends_it(gateway, monkeypatch):
+    serving, _ = gateway()
+
+    async def faulty(_, send, *__):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"half", "more_body": True})
+        raise KeyError
+
+    monkeypatch.setattr(serving.gateway._exchanges, "run", faulty)
+    found = raw(serving.url, sent(chat(1)))
+    assert b"half" in found
+    assert b"0\r\n\r\n" not in found
+    assert b"still open" not in found
+
+
+def test_a_store_that_fails_beside_the_traffic_is_counted_and_nothing_else(gateway, monkeypatch, caplog):
+    from contextlib import asynccontextmanager
+
+    from refold.errors import StoreError
+
+    serving, provider = gateway(window=18_000)
+
+    @asynccontextmanager
+    async def failing(_):
+        raise StoreError("down")
+        yield
+
+    monkeypatch.setattr(serving.gateway._keeper, "alone", failing)
+    body = chat(9, max_tokens=100)
+    assert call(serving.url, body=body)[1]["x-refold-reason"] == "background"
+    end = time.monotonic() + 5
+    while b'refold_failures_total{reason="store"} 1.0' not in call(serving.url, "GET", "/metrics")[2]:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert provider.received[0].body == body
+    serving.stop()
+    assert not caplog.records

@@ -1,10 +1,13 @@
 import json
 import os
+import signal
 import subprocess
 import sys
 
+import click
 import pytest
 
+from refold.core.budget import Exactly, Never, Share
 from refold.testing.provider import ScriptedProvider
 
 MAIN = [sys.executable, "-c", "from refold.cli.main import main; main()"]
@@ -34,7 +37,7 @@ def test_a_command_runs_behind_a_gateway_and_its_exit_code_and_the_savings_are_t
         )  # fmt: skip
         assert done.returncode == 7, done.stderr
         assert [each.status for each in provider.received] == [200] * 3
-    assert "3 requests, 1 compactions" in done.stderr
+    assert "3 requests, 1 compaction, " in done.stderr
     assert "0 input tokens not sent" not in done.stderr
 
 
@@ -51,12 +54,118 @@ def test_a_command_sees_the_addresses_for_all_clients():
 @pytest.mark.parametrize(("arguments", "said"), [
     (["run", "--store", "memory", "--", "no-such-command-here"], "cannot be run"),
     (["run", "--policy", "none", "--", "true"], "policy"),
-    (["run", "--model-window", "gpt-4o", "--", "true"], "MODEL=VALUE"),
+    (["run", "--model-window", "gpt-4o", "--", "true"], "NAME=VALUE"),
     (["serve", "--host", "0.0.0.0"], "token"),
     (["serve", "--openai", "nowhere"], "address"),
+    (["serve", "--openai", "http://[::1"], "address"),
+    (["serve", "--trigger", "lots"], "70%"),
+    (["serve", "--route-policy", "messages=opal"], "/v1/messages"),
+    (["run", "--store", "memory", "--", "/"], "name a program"),
 ])  # fmt: skip
 def test_what_cannot_be_is_said_in_one_line(arguments, said):
     done = run(*arguments)
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_command_is_let_in_where_the_gateway_asks_for_a_token():
+    program = AGENT.replace("(1, 9, 10)", "(1,)").replace("SystemExit(7)", "SystemExit(0)")
+    with ScriptedProvider(["ok"]) as provider:
+        done = run(
+            "run", "--store", "memory", "--", sys.executable, "-c", program, REFOLD_GATEWAY_TOKEN="t/0 k",
+            OPENAI_BASE_URL=provider.openai_url, PYTHONPATH=os.pathsep.join(filter(None, sys.path)) + os.pathsep + os.getcwd(),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert "1 request, " in done.stderr
+        assert not [each for each in provider.received if "t/0" in str(each.headers)]
+
+
+WAITING = "import os, sys, time; print(os.getpid(), flush=True); time.sleep(60)"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_what_ends_the_gateway_ends_the_command_first(number):
+    words = [*MAIN, "run", "--store", "memory", "--", sys.executable, "-c", WAITING]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ours:
+        pid = int(ours.stdout.readline())
+        ours.send_signal(number)
+        assert ours.wait(10) == 128 + number
+        assert "0 requests" in ours.stderr.read()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_command_that_dies_of_a_signal_gives_the_code_that_shells_give():
+    program = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    assert run("run", "--store", "memory", "--", sys.executable, "-c", program).returncode == 137
+
+
+def test_an_option_that_there_is_none_of_is_no_command():
+    done = run("run", "--jsn", "--", "true")
+    assert done.returncode == 2
+    assert "no option --jsn" in done.stderr
+
+
+OUTPUT = """
+import json, os, urllib.request
+from tests.gateway.test_acting import searched
+for extra in ((), ({"role": "assistant", "content": "There."}, {"role": "user", "content": "Thanks."})):
+    urllib.request.urlopen(urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions",
+        json.dumps(searched(2_000, *extra)).encode(), {"content-type": "application/json", "authorization": "Bearer k"}))
+"""
+
+
+def test_new_output_that_is_cut_is_reported_as_that_and_not_as_a_compaction():
+    path = os.pathsep.join(filter(None, sys.path)) + os.pathsep + os.getcwd()
+    with ScriptedProvider(["ok"]) as provider:
+        done = run(
+            "run", "--store", "memory", "--window", "100k", "--", sys.executable, "-c", OUTPUT,
+            OPENAI_BASE_URL=provider.openai_url, PYTHONPATH=path,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "2 requests, 0 compactions, new output cut 1 time, " in done.stderr
+
+
+def settings(monkeypatch, tmp_path, *options, **environment):
+    """Return the settings that a command line of `run` makes, in an empty folder."""
+    from refold.cli import run as module
+
+    found = []
+
+    def taken(settings):
+        found.append(settings)
+        raise click.Abort
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, "serving", taken)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(click.Abort):
+        module.command.main([*options, "--", "true"], standalone_mode=False)
+    return found[0]
+
+
+def test_what_is_configured_holds_for_the_gateway_unless_an_option_says_otherwise(monkeypatch, tmp_path):
+    (tmp_path / "refold.toml").write_text('policy = "opal"\nthreshold = 0.6\n[windows]\nmine = 32000\n')
+    made = settings(
+        monkeypatch, tmp_path, "--model-window", "yours=64k", REFOLD_WINDOW="50k", REFOLD_SUMMARIZE_WITH="small"
+    )
+    assert (made.policy, made.window, made.summarizer) == ("opal", 50_000, "small")
+    assert made.windows == {"mine": 32_000, "yours": 64_000}
+    assert made.trigger == Share(0.6, inclusive=True)
+    made = settings(
+        monkeypatch, tmp_path, "--policy", "vibe", "--window", "9k", "--trigger", "never", "--summarizer", "big"
+    )
+    assert (made.policy, made.window, made.summarizer, made.trigger) == ("vibe", 9_000, "big", Never())
+
+
+def test_triggers_and_policies_of_models_and_routes_are_options(monkeypatch, tmp_path):
+    made = settings(
+        monkeypatch, tmp_path, "--route-policy", "/v1/messages=claude-code", "--route-trigger", "/v1beta/models=0.5",
+        "--model-trigger", "gpt-4o=60k", "--model-policy", "gpt-4o=vibe",
+    )  # fmt: skip
+    assert made.trigger is None
+    assert (made.policies, made.route_policies) == ({"gpt-4o": "vibe"}, {"/v1/messages": "claude-code"})
+    assert made.triggers == {"gpt-4o": Exactly(60_000, inclusive=True)}
+    assert made.route_triggers == {"/v1beta/models": Share(0.5, inclusive=True)}

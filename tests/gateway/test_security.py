@@ -1,12 +1,16 @@
 import gzip
 import json
 import logging
+import threading
 import time
 
 import pytest
 
 from refold.gateway.serving import Serving
 from refold.gateway.settings import Settings
+from refold.gateway.triggers import trigger
+from refold.outside import Outside
+from refold.sessions import open_store
 from tests.gateway.wire import call, chat, raw, upstream, whole
 
 
@@ -84,7 +88,7 @@ def test_wishes_are_names_and_nothing_else(plain, headers):
 
 
 @pytest.mark.parametrize(
-    "path", ["http://127.0.0.1:1/v1/models", "//evil.test/v1/models", "/v1/../../admin", "/@evil.test/"]
+    "path", ["http://127.0.0.1:1/v1/models", "//evil.test/v1/models", "/@evil.test/", "http://u:p@evil.test/v1/x"]
 )
 def test_a_request_never_says_where_it_is_sent(plain, path):
     serving, seen = plain
@@ -92,6 +96,40 @@ def test_a_request_never_says_where_it_is_sent(plain, path):
     for got, _ in seen:
         assert b"host: 127.0.0.1" in got.lower()
         assert b"evil.test" not in got.split(b"\r\n")[1]
+
+
+@pytest.mark.parametrize("path", [
+    "/v1/../../admin", "/v1/%2e%2e/admin", "/v1/.%2E/x", "/v1/..%2f..%2fadmin", "/v1/..\\admin", "/v1/%2e%2e%5cadmin", "/v1/x/..",
+    "/v1/./models", "*",
+])  # fmt: skip
+def test_a_path_never_leaves_the_address_that_was_configured(plain, path):
+    serving, seen = plain
+    found = raw(serving.url, f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode(), 1)
+    assert found.startswith(b"HTTP/1.1 400")
+    assert not seen
+    for name in ("/v1/..a/b..", "/v1/...", "/v1/a%2Fb"):
+        raw(serving.url, f"GET {name} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode(), 1)
+    assert [got.split(b" ")[1] for got, _ in seen] == [b"/v1/..a/b..", b"/v1/...", b"/v1/a%2Fb"]
+
+
+@pytest.mark.parametrize("names", [
+    ("host: evil.test", "host: localhost"), ("origin: http://evil.test", "origin: http://localhost"),
+    ("x-refold-session: a", "x-refold-session: b"), ("transfer-encoding: identity", "transfer-encoding: chunked"),
+])  # fmt: skip
+def test_a_header_by_which_a_request_is_judged_stands_once(plain, names):
+    serving, seen = plain
+    assert raw(serving.url, head(*names) + b"0\r\n\r\n", 1).startswith(b"HTTP/1.1 400")
+    assert not seen
+
+
+def test_whoever_is_not_let_in_is_not_listened_to(plain):
+    serving, _ = plain
+    evil = (
+        b"POST /v1/x HTTP/1.1\r\nhost: localhost\r\norigin: http://localhost:1@evil.test\r\ncontent-length: 9\r\n\r\n"
+    )
+    found = raw(serving.url, evil, 3)
+    assert found.startswith(b"HTTP/1.1 403")
+    assert b"still open" not in found
 
 
 def test_a_redirect_is_handed_on_and_not_followed():
@@ -197,3 +235,24 @@ def test_what_was_not_used_for_longer_than_the_retention_is_forgotten(gateway, t
     while json.loads(call(serving.url, "GET", "/v1/sessions")[2])["sessions"] and time.monotonic() < end:
         time.sleep(0.05)
     assert json.loads(call(serving.url, "GET", "/v1/sessions")[2]) == {"sessions": []}
+
+
+def test_a_conversation_deleted_while_it_is_compacted_stays_deleted(gateway, tmp_path):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(need):
+        begun.set()
+        assert go_on.wait(10)
+        return "The user wants all files read; all that were read are fine."
+
+    serving, _ = gateway(window=18_000, policy="claude-code", trigger=trigger("5k"), store=str(tmp_path / "g.db"))
+    serving.gateway._planner._outside = Outside(summarize=slow)
+    headers = call(serving.url, body=chat(9, max_tokens=100))[1]
+    assert headers["x-refold-reason"] == "background"
+    assert begun.wait(10)
+    assert call(serving.url, "DELETE", f"/v1/sessions/{headers['x-refold-conversation']}")[0] == 200
+    go_on.set()
+    serving.stop()
+    with open_store(str(tmp_path / "g.db")) as store:
+        assert store.sessions() == ()
+    assert not [file for file in tmp_path.iterdir() if b"word1x1" in file.read_bytes()]

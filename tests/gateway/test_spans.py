@@ -1,21 +1,27 @@
 import pytest
 
-from tests.gateway.wire import call, chat
+from tests.gateway.test_faults import sent
+from tests.gateway.wire import call, chat, raw
 
 trace = pytest.importorskip("opentelemetry.trace")
 export = pytest.importorskip("opentelemetry.sdk.trace.export")
 memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
 
 
-def test_every_exchange_is_a_span_with_the_names_for_generative_ai_and_no_text(gateway, monkeypatch):
+@pytest.fixture
+def exporter(monkeypatch):
     from opentelemetry.sdk.trace import TracerProvider
 
     from refold.gateway import spans
 
-    exporter = memory.InMemorySpanExporter()
+    made = memory.InMemorySpanExporter()
     provider = TracerProvider()
-    provider.add_span_processor(export.SimpleSpanProcessor(exporter))
+    provider.add_span_processor(export.SimpleSpanProcessor(made))
     monkeypatch.setattr(spans, "_tracer", lambda: provider.get_tracer("t"))
+    return made
+
+
+def test_every_exchange_is_a_span_with_the_names_for_generative_ai_and_no_text(gateway, exporter):
     serving, _ = gateway(["fine"], window=16_000, background=False)
     call(serving.url, body=chat(9))
     serving.stop()
@@ -27,3 +33,32 @@ def test_every_exchange_is_a_span_with_the_names_for_generative_ai_and_no_text(g
     assert held["gen_ai.usage.input_tokens"] > 1_000
     assert held["refold.done"] == "compacted"
     assert "word" not in str(held)
+    assert held["server.address"] == "127.0.0.1"
+    assert held["gen_ai.usage.cache_read.input_tokens"] == 0
+    assert span.kind is trace.SpanKind.CLIENT
+    assert span.status.is_unset
+
+
+def test_errors_are_told_by_their_kind(gateway, exporter):
+    serving, _ = gateway(faults=["rate_limit", "cut_stream"])
+    serving.gateway._upstream._bases["gemini"] = "http://127.0.0.1:9"
+    call(serving.url, body=chat(1))
+    raw(serving.url, sent(chat(1, stream=True)))
+    call(serving.url, path="/v1beta/models/gemini-2.5-pro:generateContent", body={"contents": []})
+    serving.stop()
+    found = exporter.get_finished_spans()
+    assert [span.attributes["error.type"] for span in found] == ["429", "Cut", "upstream_down"]
+    assert all(span.status.status_code is trace.StatusCode.ERROR for span in found)
+
+
+def test_a_span_is_named_by_what_was_asked(gateway, exporter):
+    serving, _ = gateway()
+    said = [{"role": "user", "content": "secret words"}]
+    parts = {"contents": [{"role": "user", "parts": [{"text": "secret words"}]}]}
+    call(serving.url, path="/v1/messages/count_tokens", body={"model": "claude-opus-4-6", "messages": said})
+    call(serving.url, path="/v1beta/models/gemini-2.5-pro:generateContent", body=parts)
+    serving.stop()
+    found = exporter.get_finished_spans()
+    assert [span.name for span in found] == ["count_tokens claude-opus-4-6", "generate_content gemini-2.5-pro"]
+    assert [span.attributes["gen_ai.operation.name"] for span in found] == ["count_tokens", "generate_content"]
+    assert "secret" not in "".join(span.to_json() for span in found)

@@ -101,3 +101,47 @@ def test_a_conversation_at_work_is_not_touched():
     import asyncio
 
     asyncio.run(locked(Tracks(10**9), body("a", "b")))
+
+
+@pytest.mark.parametrize("name", ["chat", "anthropic"])
+def test_a_text_that_becomes_a_list_to_bear_a_cache_mark_is_no_edit(name):
+    dialect = DIALECTS[name]
+    shape, tracks = formats.find(dialect.format), Tracks(10**9)
+
+    def marked(count, at, **more):
+        messages = [{"role": ("user", "assistant")[place % 2], "content": f"m{place}"} for place in range(count)]
+        if at < count:
+            block = {"type": "text", "text": f"m{at}", "cache_control": {"type": "ephemeral"}, **more}
+            messages[at]["content"] = [block]
+        return json.dumps({"model": "m", "messages": messages}).encode()
+
+    first = tracks.find(dialect, shape, "", marked(1, 0))
+    assert tracks.find(dialect, shape, "", marked(3, 2)) is first
+    assert tracks.find(dialect, shape, "", marked(5, 9)) is first
+    assert tracks.find(dialect, shape, "", marked(5, 2, citations=[{"title": "t"}])) is not first
+
+
+def under(instructions, *words):
+    roles = ("user", "assistant")
+    said = [{"role": roles[place % 2], "content": word} for place, word in enumerate(words)]
+    return json.dumps({"model": "m", "messages": [{"role": "system", "content": instructions}, *said]}).encode()
+
+
+@pytest.mark.parametrize("task", ["Task {}", "One task for all"])
+def test_any_number_of_conversations_begin_alike_and_each_is_known_again(task):
+    tracks = Tracks(10**9)
+    names = [None] * 300
+    words = [[task.format(n)] for n in range(300)]
+    for turn in range(1, 4):
+        for n in range(300):
+            words[n] += [f"{turn}. answer to {n}", "Go on."]
+            id = found(tracks, under("Be brief. " * 100, *words[n])).id
+            names[n] = names[n] or id
+            assert names[n] == id
+    assert len(tracks) == len(set(names)) == 300
+
+
+def test_who_comes_first_under_the_same_instructions_changes_no_ids():
+    one, two = Tracks(10**9), Tracks(10**9)
+    ids = [found(one, under("Be brief.", task)).id for task in ("a", "b", "c")]
+    assert [found(two, under("Be brief.", task, "x")).id for task in ("c", "b", "a")] == ids[::-1]

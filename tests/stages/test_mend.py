@@ -170,3 +170,19 @@ def test_the_repaired_parts_are_what_a_reader_of_the_view_sees():
     assert after.messages[1].parts[0] == Text("hm", ("content",))
     assert isinstance(after.messages[1].parts[1], ToolCall)
     assert json.loads(after.messages[1].parts[1].arguments) == {"broken_arguments": "{"}
+
+
+def test_calls_without_an_id_get_one():
+    used = [{"type": "tool_use", "id": "", "name": "f", "input": {"n": n}} for n in (1, 2)]
+    results = [{"type": "tool_result", "tool_use_id": "", "content": f"r{n}"} for n in (1, 2)]
+    said = [user(), {"role": "assistant", "content": used}, {"role": "user", "content": results}]
+    out, broken, _ = mended("anthropic", said, CloseCalls(), Mend(), CloseCalls())
+    assert broken == ()
+    assert [block["id"] for block in out[1]["content"]] == ["call-1", "call-2"]
+
+
+def test_reasoning_that_leads_to_nothing_goes_however_much_there_is_of_it():
+    thought = {"type": "reasoning", "id": "rs1", "summary": []}
+    said = [user(), *[dict(thought) for _ in range(4)]]
+    out, broken, _ = mended("openai-responses", said, Mend())
+    assert (out, broken) == ([user()], ())

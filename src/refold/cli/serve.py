@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -12,10 +13,11 @@ import rich_click as click
 from refold.cli.options import Tokens
 
 if TYPE_CHECKING:
+    from refold.config import Settings as Configured
     from refold.gateway.serving import Serving
     from refold.gateway.settings import Settings
 
-__all__ = ["NAMES", "acting", "command", "made", "serving"]
+__all__ = ["NAMES", "acting", "command", "made", "serving", "started"]
 
 # variables by which clients are told where their provider is: provider, what follows the address
 NAMES = {
@@ -34,15 +36,21 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--openai", metavar="URL", help="Where OpenAI's paths go; any server that speaks them."),
         click.option("--anthropic", metavar="URL", help="Where Anthropic's paths go."),
         click.option("--gemini", metavar="URL", help="Where Gemini's paths go."),
-        click.option("--policy", default="refold", show_default=True, help="Policy that compacts."),
+        click.option("--policy", help="Policy that compacts; by default what is configured: refold."),
         click.option("--model-policy", "model_policies", multiple=True, metavar="MODEL=POLICY", help="For one model."),
+        click.option("--route-policy", "route_policies", multiple=True, metavar="ROUTE=POLICY",
+                     help="For one route: /v1/chat/completions, /v1/responses, /v1/messages or /v1beta/models."),
+        click.option("--trigger", metavar="SIZE",
+                     help="When compaction is due: a share of the input budget (0.7), tokens (60k), or never."),
+        click.option("--model-trigger", "model_triggers", multiple=True, metavar="MODEL=SIZE", help="For one model."),
+        click.option("--route-trigger", "route_triggers", multiple=True, metavar="ROUTE=SIZE", help="For one route."),
         click.option("--window", type=Tokens(), help="Context window of all models, in tokens (200k, 1M)."),
         click.option("--model-window", "model_windows", multiple=True, metavar="MODEL=TOKENS", help="Of one model."),
         click.option("--store", metavar="PLACE", help="A file, a postgresql:// URL, or memory; a file by default."),
         click.option("--retention", type=click.FloatRange(0), default=30.0, show_default=True, metavar="DAYS",
                      help="Days without use after which a conversation is forgotten; 0 keeps it."),
-        click.option("--summarizer", default="", metavar="MODEL", help="Model that writes summaries."),
-        click.option("--summarizer-url", default="", metavar="URL", help="Where that model is."),
+        click.option("--summarizer", metavar="MODEL", help="Model that writes summaries."),
+        click.option("--summarizer-url", metavar="URL", help="Where that model is."),
         click.option("--strict", is_flag=True, help="Refuse a request whose compaction fails, instead of sending it."),
         click.option("--shadow", is_flag=True, help="Plan and report, and change nothing."),
         click.option("--repair", is_flag=True, help="Mend invalid conversations before they are sent."),
@@ -63,7 +71,8 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _ACTING = (
-    "openai", "anthropic", "gemini", "policy", "model_policies", "window", "model_windows", "store", "retention",
+    "openai", "anthropic", "gemini", "policy", "model_policies", "route_policies", "trigger", "model_triggers",
+    "route_triggers", "window", "model_windows", "store", "retention",
     "summarizer", "summarizer_url", "strict", "shadow", "repair", "recall_tool", "timeout", "connections",
 )  # fmt: skip
 
@@ -81,25 +90,37 @@ def command(host: str, port: int, acts: dict[str, Any]) -> int:
     """
     gateway = serving(made(acts, host=host, port=port))
     click.echo(f"refold: serving on {gateway.url} (Ctrl-C stops)", err=True)
-    gateway.run()
+    with _told():
+        gateway.run()
     return 0
 
 
 def made(acts: dict[str, Any], **more: Any) -> Settings:
-    """Return the settings that options and environment make."""
+    """Return the settings that options, environment and `refold.toml` make."""
     try:
         from refold.gateway.settings import UPSTREAMS, Settings
+        from refold.gateway.triggers import trigger
     except ImportError as error:
         raise _missing(error) from error
     named = {provider: acts.pop(provider) for provider in UPSTREAMS}
     upstreams = {provider: url or _from_environment(provider) or UPSTREAMS[provider] for provider, url in named.items()}
     _summarizer(acts["summarizer"], acts["summarizer_url"])
     store = acts.pop("store") or _default_store()
-    days = acts.pop("retention")
+    days, size, triggers = acts.pop("retention"), acts.pop("trigger"), acts.pop("model_triggers")
+    own = _configured(acts)
+    windows = {name: _window(name, size) for name, size in map(_pair, acts.pop("model_windows"))}
     return Settings(
         upstreams=upstreams,
+        policy=own.policy,
         policies=dict(map(_pair, acts.pop("model_policies"))),
-        windows={name: _window(name, size) for name, size in map(_pair, acts.pop("model_windows"))},
+        route_policies=dict(map(_pair, acts.pop("route_policies"))),
+        trigger=own.trigger if size is None else trigger(size),
+        triggers={name: trigger(size) for name, size in map(_pair, triggers)},
+        route_triggers={name: trigger(size) for name, size in map(_pair, acts.pop("route_triggers"))},
+        window=own.window,
+        windows=own.windows | windows,
+        summarizer=own.summarizer_model or "",
+        summarizer_url=own.summarize_base_url or own.base_url or "",
         store=store,
         retention=days * 86_400,
         token=os.environ.get("REFOLD_GATEWAY_TOKEN", ""),
@@ -107,6 +128,14 @@ def made(acts: dict[str, Any], **more: Any) -> Settings:
         **acts,
         **more,
     )
+
+
+def _configured(acts: dict[str, Any]) -> Configured:
+    """Take the options that are settings of every command out, and return these with what is configured."""
+    from refold.config import Settings as Configured
+
+    given = {"policy": acts.pop("policy"), "window": acts.pop("window"), "summarize_with": acts.pop("summarizer")}
+    return Configured.load({**given, "summarize_base_url": acts.pop("summarizer_url")})
 
 
 def serving(settings: Settings) -> Serving:
@@ -117,6 +146,28 @@ def serving(settings: Settings) -> Serving:
         raise _missing(error) from error
     _opened(settings.store or "memory")
     return Serving(settings)
+
+
+@contextmanager
+def started(gateway: Serving) -> Iterator[None]:
+    """Run a block beside a gateway."""
+    with _told():
+        gateway.start()
+    try:
+        yield
+    finally:
+        gateway.stop()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say of a gateway that cannot be started where to look."""
+    from refold.errors import StoreError, UsageError
+
+    try:
+        yield
+    except StoreError as error:
+        raise UsageError(f"{error}: check --store") from None
 
 
 def _opened(place: str) -> None:
@@ -138,7 +189,7 @@ def _from_environment(provider: str) -> str:
 def _pair(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not (name and sign and value):
-        raise click.UsageError(f"{text!r} is not MODEL=VALUE")
+        raise click.UsageError(f"{text!r} is not NAME=VALUE")
     return name, value
 
 

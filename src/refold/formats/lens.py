@@ -43,6 +43,7 @@ EMPTY = "(no content)"  # providers refuse a message without content
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _GONE: Any = object()
+_TEXT_KEYS = {"type", "text"}
 
 
 class _DeadPathError(Exception):
@@ -109,7 +110,16 @@ class Lens:
         return (message,)
 
     def identity(self, native: Native) -> bytes:
-        """Return the bytes that say which message this is."""
+        """Return the bytes that say which message this is.
+
+        Where marks move from call to call, a text becomes a list of one block to bear one, and a text again without it:
+        both are the same message.
+        """
+        content = native.get("content") if self.volatile and type(native) is dict else None
+        if type(content) is list and len(content) == 1 and type(block := content[0]) is dict:
+            text = block.get("text")
+            if type(text) is str and block.get("type") == "text" and block.keys() - self.volatile == _TEXT_KEYS:
+                native = {**native, "content": text}
         return canonical(native, self.volatile)
 
     def speaker(self, native: Native) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from refold.errors import SessionNotFound, WriteConflict
@@ -12,13 +12,13 @@ from refold.gateway.asked import asked, inflated
 from refold.gateway.budgets import Budgets
 from refold.gateway.control import Control, is_ours
 from refold.gateway.dialects import route
-from refold.gateway.door import Door
+from refold.gateway.door import Door, once
 from refold.gateway.exchange import Exchange, Exchanges
-from refold.gateway.http import CLIENT, Gone, Refusal, read_body, refuse
+from refold.gateway.http import CLIENT, Gone, Refusal, in_time, read_body, refuse
 from refold.gateway.keeping import Keeper
 from refold.gateway.metrics import Metrics
 from refold.gateway.planning import Planner
-from refold.gateway.relay import WhileThere, relay
+from refold.gateway.relay import Cut, WhileThere, relay
 from refold.gateway.tracks import Tracks
 from refold.gateway.upstream import Upstream, from_upstream, to_upstream
 from refold.gateway.writers import outside
@@ -49,6 +49,7 @@ class Gateway:
         self._budgets = Budgets(settings)
         self._upstream: Upstream
         self._tidying: asyncio.Task[None] | None = None
+        self.failed: Exception | None = None  # why it could not be started
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection's request, or start and end."""
@@ -59,7 +60,12 @@ class Gateway:
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
-        self._open()
+        try:
+            await self._open()
+        except Exception as error:  # whatever a store, or a summarizer's package, says
+            self.failed = error
+            await send({"type": "lifespan.startup.failed", "message": type(error).__name__})
+            return
         await send({"type": "lifespan.startup.complete"})
         await receive()
         if self._tidying is not None:
@@ -69,16 +75,22 @@ class Gateway:
         await self._keeper.close()
         await send({"type": "lifespan.shutdown.complete"})
 
-    def _open(self) -> None:
+    async def _open(self) -> None:
         settings = self.settings
-        self._upstream = Upstream(settings)
+        writers = outside(settings)
         store = open_store(settings.store or "memory")
         self._keeper = keeper = Keeper(store, settings.store_key)
+        try:
+            await keeper.check()
+        except BaseException:
+            await keeper.close()
+            raise
+        self._upstream = Upstream(settings)
         if keeper.local:  # then originals live as long as their conversation
             self.tracks.on_forget = lambda track: _dropped(store, track)
-        self._planner = Planner(settings, outside(settings), keeper, self.metrics)
+        self._planner = Planner(settings, writers, keeper, self.metrics)
         self._exchanges = Exchanges(settings, self._upstream, self.tracks, self._budgets, self._planner, self.metrics)
-        self._control = Control(self.tracks, keeper, self._planner, self._exchanges, self.metrics)
+        self._control = Control(settings, self.tracks, keeper, self._planner, self._exchanges, self.metrics)
         if settings.retention:
             self._tidying = asyncio.create_task(self._tidy(settings.retention))
 
@@ -89,15 +101,19 @@ class Gateway:
             for id in await self._keeper.expired(time.time() - retention):
                 for track in self.tracks.all():
                     if track.stored == id:
-                        self.tracks.forget(track.id)
+                        self.tracks.forget(track.id, deleted=True)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         came = path = scope["raw_path"].decode("latin-1")  # as it came: an escaped line end must stay escaped
         where = route(scope["method"], path, headers)
         try:
+            if len(headers) != len(scope["headers"]):
+                once(scope["headers"])
             path = self._door.admitted(path, headers)
-            if is_ours(path):
+            if headers.get(b"upgrade", b"").lower() == b"websocket" and scope["method"] == "GET":
+                raise Refusal(426, "this gateway speaks HTTP alone, no WebSocket", "websocket")
+            if is_ours(path, headers):
                 await self._ours(scope, path, headers, receive, send)
                 return
             if path is not came:
@@ -107,16 +123,28 @@ class Gateway:
             else:
                 await self._chat(scope, path, where, headers, receive, send)
         except Refusal as refusal:
+            self.metrics.refused(where.dialect.provider, refusal.code)
             await refuse(send, where.dialect.provider, refusal)
         except Gone:
             return
+        except Cut:
+            raise
+        except Exception as error:  # a fault of ours
+            self.metrics.refused(where.dialect.provider, "internal")
+            said = f"the gateway failed ({type(error).__name__}): send x-refold-bypass: 1 to go past it, and report it"
+            with suppress(RuntimeError):  # the answer has begun: all that is left is to end it
+                await refuse(send, where.dialect.provider, Refusal(500, said, "internal"))
+            raise
 
     async def _ours(self, scope: Scope, path: str, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
         """Answer what is asked of the gateway itself."""
         settings = self.settings
         body = await read_body(receive, headers, settings.max_body, settings.body_timeout)
+        plain = inflated(body, headers.get(b"content-encoding", b""), settings.max_body)
+        if plain is None:
+            raise Refusal(415, "this body cannot be unpacked: send it as it is, or with gzip", "bad_encoding")
         wishes = asked(headers, settings)
-        await self._control.answer(scope["method"], path, scope["query_string"], body, wishes, send)
+        await self._control.answer(scope["method"], path, scope["query_string"], plain, wishes, send)
 
     async def _through(self, scope: Scope, path: str, where: Route, receive: Receive, send: Send) -> None:
         """Pass anything that carries no conversation, however large, in both directions as it comes."""
@@ -124,13 +152,16 @@ class Gateway:
         headers: Headers = scope["headers"]
         sized = [(name, value) for name, value in headers if name == b"content-length"]
         has_body = bool(sized and sized[0][1] != b"0") or any(name == b"transfer-encoding" for name, _ in headers)
-        body = _parts(receive) if has_body else None
-        answer = await self._upstream.send(scope["method"], url, [*to_upstream(headers), *sized], body)
-        try:
-            with WhileThere(scope, receive):
-                await relay(send, answer, from_upstream(answer))
-        finally:
-            answer.close()
+        body = _parts(receive, self.settings.body_timeout) if has_body else None
+        there = WhileThere(scope, receive)
+        early = body is None or CLIENT in scope.get("extensions", {})  # else who leaves is told where the body comes
+        with there if early else nullcontext():
+            answer = await self._upstream.send(scope["method"], url, [*to_upstream(headers), *sized], body)
+            try:
+                with nullcontext() if early else there:
+                    await relay(send, answer, from_upstream(answer))
+            finally:
+                answer.close()
 
     async def _chat(
         self, scope: Scope, path: str, where: Route, held: dict[bytes, bytes], receive: Receive, send: Send
@@ -143,7 +174,7 @@ class Gateway:
         begun = time.perf_counter()
         plain = inflated(raw, held.get(b"content-encoding", b""), self.settings.max_body)
         with WhileThere(scope, receive):
-            if where.kind == "compact" and plain is not None and not wishes.bypass:
+            if where.kind == "compact" and plain is not None and not wishes.bypass and not self.settings.shadow:
                 target = await self._compactable(where, wishes, plain)
                 if target is not None:
                     await self._control.responses_compact(target, send)
@@ -162,10 +193,10 @@ def _dropped(store: Store, track: Track) -> None:
         store.delete(track.stored or track.id)
 
 
-async def _parts(receive: Receive) -> AsyncIterator[bytes]:
+async def _parts(receive: Receive, timeout: float) -> AsyncIterator[bytes]:
     more = True
     while more:
-        message = await receive()
+        message = await in_time(receive, timeout)
         if message["type"] == "http.disconnect":
             raise Gone
         yield message.get("body", b"")

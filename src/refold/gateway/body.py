@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Raw, Struct
 
-__all__ = ["Bytes", "Opened", "continued", "native", "opened", "position", "spliced"]
+__all__ = ["Bytes", "Opened", "continued", "native", "opened", "position", "repeats", "spliced"]
 
 Bytes: TypeAlias = Raw | bytes
 Values: TypeAlias = dict[str, Bytes]
@@ -26,7 +26,9 @@ _KEY = re.compile(rb'[\s,{]*"((?:[^"\\]|\\.)*)"\s*:\s*', re.S)
 _SPACE = re.compile(rb"\s*")
 _TEXT_SPACE = re.compile(r"\s*")
 _WHITE = b" \t\r\n"
-_HEAD = b'{"":['
+_BLANK = frozenset({b" ", b"\t", b"\r", b"\n"})
+_HEAD = b'{"\\u0000":['  # a name that no client gives
+_LISTS = frozenset({"messages", "input", "contents"})
 
 
 class Opened(Struct):
@@ -74,29 +76,57 @@ def opened(body: bytes, key: str) -> Opened | None:
         return _opened_slowly(body, key)
 
 
+def repeats(known: Opened, body: bytes) -> bool:
+    """Tell whether a body begins with all that is known of another one, to the end of its last message."""
+    return bool(known.raws) and body.startswith(memoryview(known.body)[: known.end])
+
+
 def continued(known: Opened, body: bytes) -> Opened | None:
-    """Open a body that begins with all that is known of another one, to the end of its last message; else None."""
-    if not known.raws or not body.startswith(memoryview(known.body)[: known.end]):
-        return None
-    found = _SPACE.match(body, known.end)
-    at = found.end() if found else known.end
+    """Open a body that repeats another one; None where it does not go on as a list of messages does.
+
+    What is new is read, and nothing else. The list of messages goes over to the new one: `known` is not used any more.
+    """
+    at = known.end
+    if body[at : at + 1] in _BLANK and (found := _SPACE.match(body, at)):
+        at = found.end()
     match body[at : at + 1]:
         case b",":
-            rest = _HEAD + body[at + 1 :]
+            at += 1
         case b"]":
-            rest = _HEAD + body[at:]
+            pass
         case _:
             return None
+    got = _appended(known, body, at) or _followed(known, body, at)
+    if got is None:
+        return None
+    fresh, stop, after = got
+    known.raws.extend(fresh)
+    return Opened(body, known.raws, known.start, _end(body, known.start, stop), stop, known.before, after)
+
+
+def _appended(known: Opened, body: bytes, at: int) -> tuple[list[Raw], int, Values] | None:
+    """Read the messages that are new where all that follows them is as before."""
+    stop = len(body) - len(known.body) + known.stop
+    if stop <= at or not body.endswith(memoryview(known.body)[known.stop :]):
+        return None
+    try:
+        return _list(b"[%b]" % body[at:stop]), stop, known.after
+    except msgspec.DecodeError:
+        return None
+
+
+def _followed(known: Opened, body: bytes, at: int) -> tuple[list[Raw], int, Values] | None:
+    """Read the messages that are new, and the values behind them."""
+    rest = _HEAD + body[at:]
     try:
         after: Values = dict(_values(rest))
-        held = after.pop("")
+        held = after.pop("\0")
         fresh = _list(held)
     except (msgspec.DecodeError, KeyError):
         return None
-    if not known.before.keys().isdisjoint(after):
+    if not known.before.keys().isdisjoint(after) or not _LISTS.isdisjoint(after):
         return None  # a key stands twice: the last one counts, which is not this list
-    stop = len(body) - len(rest) + len(_HEAD) - 1 + len(memoryview(held)) - 1
-    return Opened(body, [*known.raws, *fresh], known.start, _end(body, known.start, stop), stop, known.before, after)
+    return fresh, len(body) - len(rest) + len(_HEAD) - 1 + len(memoryview(held)) - 1, after
 
 
 def spliced(opened: Opened, messages: bytes) -> bytes:

@@ -10,10 +10,13 @@ from refold import policies
 from refold.core.budget import Budget, Never
 from refold.counting import counter_for
 from refold.errors import BadBudget
+from refold.gateway.dialects import ROUTES
+from refold.gateway.triggers import triggered
 from refold.learned import LearnedWindows
 from refold.limits import models
 
 if TYPE_CHECKING:
+    from refold.core.budget import Limit
     from refold.core.counting import Counter
     from refold.core.policy import Policy
     from refold.gateway.settings import Settings
@@ -50,17 +53,29 @@ class Budgets:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._learned = LearnedWindows()
-        self._known: dict[tuple[str, int | None, str], Bound] = {}
+        self._known: dict[tuple[str, int | None, str, Limit | None, bool], Bound] = {}
+        self._policies = {ROUTES[route]: name for route, name in settings.route_policies.items()}
+        self._triggers = {ROUTES[route]: limit for route, limit in settings.route_triggers.items()}
 
-    def bound(self, model: str, max_output: int | None, policy: str = "") -> Bound:
-        """Return what bounds a request to a model whose answer may have so many tokens."""
-        name = policy or self._settings.policies.get(model) or self._settings.policy
-        key = model, max_output, name
+    def bound(
+        self, model: str, max_output: int | None, policy: str = "", format: str = "", trigger: Limit | None = None,
+        *, long: bool = False,
+    ) -> Bound:  # fmt: skip
+        """Return what bounds a request to a model whose answer may have so many tokens.
+
+        `policy` and `trigger` are what the request asks for, before what is set for its model, its route, and all;
+        `long` asks for a window of a million.
+        """
+        settings = self._settings
+        name = policy or settings.policies.get(model) or self._policies.get(format) or settings.policy
+        if trigger is None:
+            trigger = settings.triggers.get(model) or self._triggers.get(format) or settings.trigger
+        key = model, max_output, name, trigger, long
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= MOST:
                 self._known.clear()
-            found = self._known[key] = self._bound(model, max_output, policies.find(name))
+            found = self._known[key] = self._bound(model, max_output, policies.find(name), trigger, long)
         return found
 
     def learn(self, model: str, window: int) -> None:
@@ -68,11 +83,13 @@ class Budgets:
         self._learned.learn(model, "", window)
         self._known.clear()
 
-    def _bound(self, model: str, max_output: int | None, policy: Policy) -> Bound:
+    def _bound(self, model: str, max_output: int | None, policy: Policy, due: Limit | None, long: bool) -> Bound:
         settings = self._settings
         given = settings.windows.get(model, settings.window)
-        table = models.window(model, None, given)
+        table = models.window(f"{model}[1m]" if long else model, None, given)
         size = self._learned.window(model, "", table.window) or table.window
+        if due is not None:
+            policy = triggered(policy, due, size)
         assumed = table.assumed and self._learned.get(model) is None
         beyond_input = table.window - table.input_cap if table.input_cap and size == table.window else 0
         answer = max_output if max_output is not None else (None if given else table.output_cap or None)

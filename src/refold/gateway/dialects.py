@@ -12,7 +12,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DIALECTS", "Dialect", "Kind", "Route", "error_body", "route"]
+__all__ = ["DIALECTS", "ROUTES", "Dialect", "Kind", "Route", "error_body", "route"]
 
 Kind: TypeAlias = Literal["chat", "count", "compact", "other"]
 
@@ -57,11 +57,29 @@ _PATHS: dict[str, tuple[str, Kind]] = {
     "/v1/responses": ("responses", "chat"),
     "/responses/compact": ("responses", "compact"),
     "/v1/responses/compact": ("responses", "compact"),
+    "/responses/input_tokens": ("responses", "count"),
+    "/v1/responses/input_tokens": ("responses", "count"),
     "/v1/messages": ("anthropic", "chat"),
     "/v1/messages/count_tokens": ("anthropic", "count"),
 }
-_MODEL = re.compile(r"/v1(?:alpha|beta)?/models/([^/:]+):(generateContent|streamGenerateContent|countTokens)")
-_GEMINI_PATH = re.compile(r"/v1(?:alpha|beta)|/upload/v1beta|/v1/models/[^/]+:")
+_UNDER = re.compile(r"/.+?(/chat/completions|/responses(?:/compact|/input_tokens)?|/v1/messages(?:/count_tokens)?)")
+_MODEL = re.compile(
+    r"/v1(?:alpha|beta1?)?(?:/projects/[^/]+/locations/[^/]+)?(?:/publishers/[^/]+)?/(?:models|tunedModels|endpoints)/"
+    r"([^/:]+):(generateContent|streamGenerateContent|countTokens)"
+)
+_GEMINI_PATH = re.compile(
+    r"/v1(?:alpha|beta)|/upload/v1beta|/v1/(?:models|tunedModels)/[^/]+:|/v1/(?:projects|publishers)/"
+)
+_ANTHROPIC_MARKS = frozenset({b"anthropic-version", b"anthropic-beta", b"x-api-key"})
+
+
+# what a setting for single routes may name, and the format of what is sent there
+ROUTES = {
+    "/v1/chat/completions": "openai-chat",
+    "/v1/responses": "openai-responses",
+    "/v1/messages": "anthropic",
+    "/v1beta/models": "gemini",
+}
 
 
 class Route(Struct, frozen=True):
@@ -70,6 +88,13 @@ class Route(Struct, frozen=True):
     dialect: Dialect
     kind: Kind = "other"
     model: str = ""
+
+    @property
+    def operation(self) -> str:
+        """What OpenTelemetry calls such a request, where it has a name."""
+        if self.kind == "chat":
+            return "generate_content" if self.dialect.provider == "gemini" else "chat"
+        return "count_tokens" if self.kind == "count" else self.kind
 
 
 _ROUTES = {path: Route(DIALECTS[name], kind) for path, (name, kind) in _PATHS.items()}
@@ -83,11 +108,21 @@ def route(method: str, path: str, headers: Mapping[bytes, bytes]) -> Route:
         if found := _MODEL.fullmatch(path):
             kind: Kind = "count" if found[2] == "countTokens" else "chat"
             return Route(DIALECTS["gemini"], kind, unquote(found[1]))
-    if path.startswith("/v1/messages") or b"anthropic-version" in headers or b"x-api-key" in headers:
-        return Route(_OTHER["anthropic"])
+    provider = _provider(path, headers)
+    if method == "POST" and (found := _UNDER.fullmatch(path)):  # Azure's deployments, OpenRouter's /api/v1
+        known = _ROUTES[found[1]]
+        if known.dialect.provider == provider:
+            return known
+    return Route(_OTHER[provider])
+
+
+def _provider(path: str, headers: Mapping[bytes, bytes]) -> str:
+    """Return whose a path is that no conversation is known by."""
+    if path.startswith("/v1/messages") or not _ANTHROPIC_MARKS.isdisjoint(headers):
+        return "anthropic"
     if b"x-goog-api-key" in headers or _GEMINI_PATH.match(path):
-        return Route(_OTHER["gemini"])
-    return Route(_OTHER["openai"])
+        return "gemini"
+    return "anthropic" if headers.get(b"authorization", b"").startswith(b"Bearer sk-ant-") else "openai"
 
 
 _ANTHROPIC = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error"}

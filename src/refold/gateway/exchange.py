@@ -5,29 +5,27 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import aiohttp
 from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import formats
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError
-from refold.gateway.answers import Reading, prelude
+from refold.gateway.answers import Reading, beginning, refused
 from refold.gateway.body import spliced
 from refold.gateway.http import Refusal
-from refold.gateway.packing import Unreadable, unpacker
-from refold.gateway.planning import REPAIR, Failed, Target
-from refold.gateway.reading import grown, most, reported, write
+from refold.gateway.planning import REPAIR, Failed, Target, faulty
+from refold.gateway.reading import grown, most, reported, wanted, write
 from refold.gateway.recall.carrying import Carrying, Overflowed, Recalls, recalls
 from refold.gateway.relay import relay
 from refold.gateway.spans import span, watched
 from refold.gateway.telling import told, traced
-from refold.gateway.tracks import Busy
+from refold.gateway.tracks import Busy, Reported
 from refold.gateway.upstream import from_upstream, to_upstream
 from refold.limits.overflow import classify_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from yarl import URL
 
@@ -41,13 +39,10 @@ if TYPE_CHECKING:
     from refold.gateway.pool import Answer
     from refold.gateway.recall.weaver import Said
     from refold.gateway.settings import Settings
-    from refold.gateway.tracks import Reported, Track, Tracks
+    from refold.gateway.tracks import Tracks
     from refold.gateway.upstream import Upstream
 
 __all__ = ["Exchange", "Exchanges", "Ready"]
-
-EDGE = 1_024  # bytes at either end of a stream's beginning in which an error would stand
-REFUSED = frozenset({400, 413, 422, 429, 500, 503})  # statuses that hide a request that is too long
 
 
 class Ready(Struct):
@@ -94,34 +89,38 @@ class Exchanges:
         self._planner = planner
         self._metrics = metrics
 
-    async def run(self, exchange: Exchange, send: Send, begun: float) -> None:
+    def run(self, exchange: Exchange, send: Send, begun: float) -> Awaitable[None]:
         """Carry out one exchange."""
-        if not watched():
-            await self._run(exchange, send, begun, None)
-            return
-        with span(exchange.route.dialect.provider) as tell:
+        return (self._traced if watched() else self._run)(exchange, send, begun)
+
+    async def _traced(self, exchange: Exchange, send: Send, begun: float) -> None:
+        route = exchange.route
+        with span(route.dialect.provider, route.operation, exchange.url.host or "") as tell:
             await self._run(exchange, send, begun, tell)
 
-    async def _run(self, exchange: Exchange, send: Send, begun: float, tell: Callable[[str, Any], None] | None) -> None:
+    async def _run(
+        self, exchange: Exchange, send: Send, begun: float, tell: Callable[[str, Any], None] | None = None
+    ) -> None:
         ready = await self.ready(exchange)
         self._metrics.added.observe(time.perf_counter() - begun)
         answer = await self._send(exchange, ready)
         try:
-            if ready.target is not None and (first := await _refused(answer)) is not None:
-                again = await self._again(exchange, ready, answer, first)
-                if again is None:
-                    await self._rest(exchange, ready, answer, first, send)
-                    return
-                answer.close()
-                ready = again
-                answer = await self._send(exchange, ready)
-            await self._carry(exchange, ready, answer, send)
+            reading = Reading(answer.headers)
+            first = await beginning(answer, reading) if ready.target is not None else b""
+            if ready.target is not None and refused(answer, reading):
+                again = await self._again(exchange, ready, answer.status, reading)
+                if again is not None:
+                    answer.close()
+                    ready, first = again, b""
+                    answer = await self._send(exchange, ready)
+                    reading = Reading(answer.headers)
+            await self._carry(exchange, ready, answer, send, reading, first)
         finally:
             answer.close()  # and not released: what nobody reads any more is not drained
             if ready.target is not None:
                 self._tracks.resized(ready.target.track)
             if tell is not None:
-                traced(ready, answer.status, tell)
+                traced(ready, answer.status, exchange.route.operation, tell)
 
     async def ready(self, exchange: Exchange) -> Ready:
         """Make a request ready: as it came, or with its messages under the plans in force.
@@ -161,12 +160,13 @@ class Exchanges:
             except Busy as busy:
                 async with busy.track.lock:
                     pass
-        if track is None or any(_given(track, key) for key in dialect.elsewhere):
+        if track is None:
             return None
-        model = route.model or track.body.get("model")
-        if not isinstance(model, str) or not model:
+        wants = wanted(track, dialect)
+        model = route.model or wants.model
+        if wants.elsewhere or not model:
             return None
-        bound = self._budgets.bound(model, _max_output(track, dialect.max_output), asked.policy)
+        bound = self._budgets.bound(model, wants.output, asked.policy, dialect.format, asked.trigger, long=asked.long)
         return Target(track, dialect, bound, model)
 
     async def _prepared(self, exchange: Exchange, target: Target) -> Ready:
@@ -174,32 +174,33 @@ class Exchanges:
         ready = Ready(exchange.raw, plain=False, target=target)
         async with track.lock:
             top = most(track, target.dialect)
-            if self._settings.repair and exchange.route.kind == "chat":
+            chat = exchange.route.kind == "chat"
+            if self._settings.repair and chat:
                 await self._repaired(target, ready)
-            if exchange.route.kind == "chat" and (
-                top is None or top >= target.bound.trigger or track.full or grown(track, target.bound)
-            ):
+            if top is None or top >= target.bound.trigger or track.full or (chat and grown(track, target.bound)):
                 try:
-                    ready.reason = await self._planner.look(target)
+                    ready.reason = (
+                        await (self._planner.look if chat else self._planner.recognize)(target) or ready.reason
+                    )
                 except (Failed, StoreError) as failed:
                     reason = str(failed) if isinstance(failed, Failed) else "store"
                     self._metrics.failed(reason)
                     if self._settings.strict:
                         raise _strict(reason) from None
                     ready.failed = reason
-            if exchange.asked.recall and exchange.route.kind == "chat" and await self._planner.bring(target):
+            if chat and exchange.asked.recall and await self._planner.bring(target):
                 ready.reason = ready.reason or "recall"
             if track.plans:
                 ready.plain, ready.done = True, "compacted"
                 _write(exchange, ready, target)
             ready.reported = reported(track)
-            track.sent = len(track.body.raws)
+            track.sent = len(track.body.raws) if chat else track.sent
         return ready
 
     async def _repaired(self, target: Target, ready: Ready) -> None:
         """Mend a conversation that breaks its provider's rules."""
         await self._planner.read(target)
-        if not formats.broken(target.track.format, target.track.view):
+        if not faulty(target.track):
             return
         try:
             await self._planner.compact(target, Cause.MANUAL, REPAIR)
@@ -207,12 +208,9 @@ class Exchanges:
         except (Failed, StoreError) as failed:
             ready.failed = str(failed) if isinstance(failed, Failed) else "store"
 
-    async def _again(self, exchange: Exchange, ready: Ready, answer: Answer, first: bytes) -> Ready | None:
+    async def _again(self, exchange: Exchange, ready: Ready, status: int, reading: Reading) -> Ready | None:
         """Return the request made shorter where the provider refused it for its size, else None."""
-        said = _plain(answer, first)
-        if answer.status == 200 and b"error" not in said[:EDGE] and b"error" not in said[-EDGE:]:
-            return None
-        error = classify_error(_error(answer, first))
+        error = classify_error(_error(status, reading))
         if error.kind not in ("context_overflow", "request_too_large") and error.remedy != "compact":
             return None
         if self._settings.shadow or exchange.plain is None or exchange.route.kind != "chat":
@@ -235,14 +233,14 @@ class Exchanges:
         self._metrics.retries.inc()
         return made
 
-    async def _send(self, exchange: Exchange, ready: Ready) -> Answer:
+    def _send(self, exchange: Exchange, ready: Ready) -> Awaitable[Answer]:
         headers = to_upstream(exchange.headers)
         if ready.plain:
             headers = [(name, value) for name, value in headers if name != b"content-encoding"]
         if ready.recalls is not None:  # an answer that may have to be changed
             headers = [(name, value) for name, value in headers if name != b"accept-encoding"]
             headers.append((b"accept-encoding", b"identity"))
-        return await self._upstream.send("POST", exchange.url, headers, ready.body)
+        return self._upstream.send("POST", exchange.url, headers, ready.body)
 
     async def _recalling(self, exchange: Exchange, ready: Ready, answer: Answer, send: Send) -> None:
         """Carry an answer in which the recall tool may be called."""
@@ -267,41 +265,35 @@ class Exchanges:
         """Begin an answer anew whose rounds have outgrown the window: once, with a shorter conversation."""
         answer, said = overflowed.answer, overflowed.body
         try:
-            again = await self._again(exchange, ready, answer, said) if ready.done != "rescued" else None
+            reading = Reading(answer.headers)
+            reading.feed(said)
+            again = await self._again(exchange, ready, answer.status, reading) if ready.done != "rescued" else None
             if again is None:
                 answer.content.unread_data(said)
                 await relay(send, answer, [*from_upstream(answer), *told(ready)])
                 return
             answer.close()
             answer = await self._send(exchange, again)
-            await self._carry(exchange, again, answer, send)
+            await self._carry(exchange, again, answer, send, Reading(answer.headers))
         finally:
             answer.close()
 
-    async def _carry(self, exchange: Exchange, ready: Ready, answer: Answer, send: Send) -> None:
-        reading = Reading(answer.headers)
+    async def _carry(
+        self, exchange: Exchange, ready: Ready, answer: Answer, send: Send, reading: Reading, first: bytes = b""
+    ) -> None:
+        """Carry an answer, of which the beginning may have been read already."""
+        self._count(exchange, ready, answer)
+        if ready.recalls is not None and answer.status == 200:
+            if first:
+                answer.content.unread_data(first)
+            await self._recalling(exchange, ready, answer, send)
+            return
         headers = [*from_upstream(answer), *told(ready)]
-        self._count(exchange, ready, answer)
-        if ready.recalls is not None and answer.status == 200:
-            await self._recalling(exchange, ready, answer, send)
-            return
         if ready.target is None or exchange.route.kind != "chat" or answer.status != 200:
-            await relay(send, answer, headers)
+            await relay(send, answer, headers, None, first)
             return
-        await relay(send, answer, headers, reading.feed)
+        await relay(send, answer, headers, reading.feed, first)
         self._learn(ready, reading)
-
-    async def _rest(self, exchange: Exchange, ready: Ready, answer: Answer, first: bytes, send: Send) -> None:
-        """Carry an answer of which the beginning has been read already."""
-        self._count(exchange, ready, answer)
-        reading = Reading(answer.headers)
-        if ready.recalls is not None and answer.status == 200:
-            answer.content.unread_data(first)
-            await self._recalling(exchange, ready, answer, send)
-            return
-        await relay(send, answer, [*from_upstream(answer), *told(ready)], reading.feed, first)
-        if answer.status == 200:
-            self._learn(ready, reading)
 
     def _learn(self, ready: Ready, reading: Reading) -> None:
         """Take what an answer reported for the next look at its conversation."""
@@ -310,16 +302,15 @@ class Exchanges:
             return
         self._metrics.reported(usage)
         ready.usage = usage.usage()
-        track = target.track
-        track.reported = replace(ready.reported, usage=ready.usage)
+        track, sent = target.track, ready.reported
+        track.reported = Reported(ready.usage, sent.count, sent.size, sent.plans)
         if not target.bound.assumed:
             track.full = track.full or reading.full(usage, target.bound.budget.window)
 
     def _count(self, exchange: Exchange, ready: Ready, answer: Answer) -> None:
         name = exchange.route.dialect.format
-        self._metrics.request(name, ready.done)
-        self._metrics.answer(name, answer.status)
-        if ready.target is not None and ready.plain:
+        self._metrics.exchanged(name, ready.done, answer.status)
+        if ready.target is not None and ready.plain and exchange.route.kind == "chat":
             self._metrics.spared(sum(plan.sizes.saved for plan in ready.target.track.plans))
 
 
@@ -333,64 +324,14 @@ def _write(exchange: Exchange, ready: Ready, target: Target) -> None:
     ready.body = ready.recalls.offer.body if ready.recalls is not None else spliced(track.body, messages)
 
 
-async def _refused(answer: Answer) -> bytes | None:
-    """Return what was read of an answer that may be a refusal for size; None where it cannot be one.
-
-    A stream that has said nothing yet but that it begins may still end in an error.
-    """
-    try:
-        if answer.status in REFUSED:
-            return await answer.content.read()
-        if answer.status != 200 or "text/event-stream" not in answer.headers.get("Content-Type", ""):
-            return None
-        packed = answer.headers.get("Content-Encoding", "")
-        if packed and unpacker(packed) is None:
-            return None
-        first = await answer.content.readany()
-        while _unsaid(answer, first) and len(first) < 65_536 and (more := await answer.content.readany()):
-            first += more
-        return first
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise Refusal(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
-
-
-def _unsaid(answer: Answer, first: bytes) -> bool:
-    """Tell whether the beginning of a stream says nothing yet; of a compressed one it may not even be a word."""
-    said = _plain(answer, first)
-    return prelude(said) or (not said and said is not first)
-
-
-def _plain(answer: Answer, first: bytes) -> bytes:
-    """Return the beginning of an answer unpacked, as far as it can be."""
-    packed = answer.headers.get("Content-Encoding")
-    unpack = unpacker(packed) if packed else None
-    try:
-        return first if unpack is None else unpack(first)
-    except Unreadable:
-        return first
-
-
-def _error(answer: Answer, first: bytes) -> Any:
+def _error(status: int, reading: Reading) -> Any:
     """Return the error that the beginning of an answer holds."""
-    reading = Reading(answer.headers)
-    reading.feed(first)
     body = reading.body()
-    if answer.status == 200:
+    if status == 200:
         return body.get("error")
-    return {**body, "status": answer.status} if body else {"message": reading.text.decode("utf-8", "replace")}
-
-
-def _given(track: Track, key: str) -> bool:
-    raw = track.body.raw(key)
-    return raw is not None and bytes(raw) != b"null"
-
-
-def _max_output(track: Track, keys: tuple[str, ...]) -> int | None:
-    found = track.body.get(*keys) if keys else None
-    if not keys and isinstance(config := track.body.get("generationConfig"), dict):
-        found = config.get("maxOutputTokens")
-    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+    return {**(body or {"message": reading.text.decode("utf-8", "replace")}), "status": status}
 
 
 def _strict(reason: str) -> Refusal:
-    return Refusal(503, f"the conversation could not be compacted ({reason}) and this gateway is strict", "compaction")
+    said = f"the conversation could not be compacted ({reason}) and this gateway is strict: shorten it, or end --strict"
+    return Refusal(503, said, "compaction")

@@ -9,14 +9,15 @@ from typing import Any, Protocol, TypeAlias
 from refold.gateway.dialects import error_body
 
 __all__ = [
-    "CLIENT", "Client", "Gone", "Headers", "Receive", "Refusal", "Scope", "Send",
-    "gone", "read_body", "refuse", "reply",
+    "CLIENT", "CLOSE", "Client", "Gone", "Headers", "Receive", "Refusal", "Scope", "Send",
+    "gone", "in_time", "read_body", "refuse", "reply",
 ]  # fmt: skip
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers: TypeAlias = list[tuple[bytes, bytes]]
+CLOSE: Headers = [(b"connection", b"close")]  # what still comes of the request is not waited for
 CLIENT = "refold.client"  # the extension of ASGI by which our own server tells of a request's client
 
 
@@ -62,7 +63,7 @@ async def read_body(
         if client is not None and client.arrived():
             message = await receive()
         else:
-            message = await _in_time(receive, timeout)
+            message = await in_time(receive, timeout)
         if message["type"] == "http.disconnect":
             raise Gone
         chunk = message.get("body", b"")
@@ -74,12 +75,18 @@ async def read_body(
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-async def _in_time(receive: Receive, timeout: float) -> MutableMapping[str, Any]:
+async def in_time(receive: Receive, timeout: float) -> MutableMapping[str, Any]:
+    """Return the next message of a client.
+
+    Raises:
+        Refusal: it does not come (408).
+    """
     try:
         async with asyncio.timeout(timeout):
             return await receive()
     except TimeoutError:
-        raise Refusal(408, f"no part of the body came within {timeout:g} s", "request_timeout") from None
+        said = f"no part of the request's body came within {timeout:g} s: send it again"
+        raise Refusal(408, said, "request_timeout", CLOSE) from None
 
 
 async def gone(receive: Receive) -> None:
@@ -100,11 +107,12 @@ async def reply(
 async def refuse(send: Send, provider: str, refusal: Refusal, extra: Iterable[tuple[bytes, bytes]] = ()) -> None:
     """Answer with an error of the gateway's own, in the client's dialect."""
     body = error_body(provider, refusal.status, str(refusal), refusal.code)
-    await reply(send, refusal.status, body, extra=[*refusal.headers, *extra])
+    told = [(b"x-refold-done", b"refused"), (b"x-refold-reason", refusal.code.encode())]
+    await reply(send, refusal.status, body, extra=[*refusal.headers, *told, *extra])
 
 
 def _too_large(limit: int) -> Refusal:
     return Refusal(
         413, f"the request body is larger than {limit:,} bytes, the most this gateway takes", "request_too_large",
-        [(b"connection", b"close")],
+        CLOSE,
     )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -17,7 +17,7 @@ import msgspec
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.transcript import ROOT
 from refold.core.wire import load_plan
-from refold.errors import SessionNotFound, StoreError, WriteConflict
+from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConflict
 from refold.gateway.recall.later import Later
 from refold.gateway.sealing import Seal
 from refold.gateway.tracks import within
@@ -27,17 +27,21 @@ from refold.sessions.receiving import words_in
 from refold.sessions.store import Received, Write
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from refold.core.messages import MessageId
     from refold.core.plan import Plan
     from refold.gateway.tracks import Track
     from refold.sessions.store import Head, Store
 
-__all__ = ["Keeper", "behind"]
+__all__ = ["Keeper", "behind", "finished"]
 
 LEASE = 60.0  # seconds after which a process that says nothing no longer holds a conversation
+LONGEST = 720.0  # seconds for which others wait for one that is at work (V12)
+SEARCHED = 200  # sessions, the newest, in which a plan is looked for
+CHECKED = 20  # sessions, the newest, that are looked at for a plan when a gateway starts
 PAUSE = 0.05  # seconds between two looks at somebody else's reservation
+OURS = "conv_"  # how conversations of a gateway are named; a store may hold sessions of others
 T = TypeVar("T")
 
 
@@ -62,18 +66,34 @@ class Keeper:
             return
         session = track.stored or track.id
         await self._run(lambda: self._store.create(session, track.format.name))
-        for _ in range(int(LEASE / PAUSE)):
-            try:
-                await self._run(lambda: self._store.lease(session, self._owner, LEASE))
-                break
-            except WriteConflict:
-                await asyncio.sleep(PAUSE)
-        else:
-            raise StoreError("another process holds the conversation")
+        renewing: asyncio.Task[None] | None = None
         try:
+            await self._reserved(session)
+            renewing = asyncio.create_task(self._renewed(session))
             yield
         finally:
-            await asyncio.shield(self._run(lambda: self._store.release(session, self._owner)))
+            if renewing is not None:
+                renewing.cancel()
+                await asyncio.wait((renewing,))
+            await self._run(lambda: self._store.release(session, self._owner))
+
+    async def _reserved(self, session: str) -> None:
+        for _ in range(int(LONGEST / PAUSE)):
+            try:
+                return await self._lease(session)
+            except WriteConflict:
+                await asyncio.sleep(PAUSE)
+        raise StoreError("another process holds the conversation")
+
+    async def _renewed(self, session: str) -> None:
+        """Hold on to a conversation for as long as the work on it takes."""
+        while True:
+            await asyncio.sleep(LEASE / 3)
+            with suppress(StoreError, WriteConflict):
+                await self._lease(session)
+
+    async def _lease(self, session: str) -> None:
+        await self._run(lambda: self._store.lease(session, self._owner, LEASE))
 
     async def follow(self, track: Track) -> bool:
         """Take over what others have planned for a conversation that is read; tell whether there was something new."""
@@ -86,6 +106,14 @@ class Keeper:
         track.plans = plans
         return True
 
+    async def check(self) -> None:
+        """See that what others have kept can be read here.
+
+        Raises:
+            StoreCorrupt: it was encrypted with another secret, or with one that was not given.
+        """
+        await self._run(self._check)
+
     async def keep(self, track: Track, plan: Plan) -> None:
         """Keep a plan and the messages it was made for."""
         await self._run(lambda: self._keep(track, plan))
@@ -96,11 +124,13 @@ class Keeper:
         if track.stored:
             await self._run(lambda: self._note(track, later))
 
-    async def rewound(self, track: Track, plans: tuple[Plan, ...]) -> None:
-        """Keep that only these plans are in force."""
-        track.pending = None
-        if track.stored:
-            await self._run(lambda: self._rewind(track, plans))
+    async def rewound(self, session: str, plans: tuple[Plan, ...]) -> None:
+        """Keep that only these plans of a session are in force."""
+        await self._run(lambda: self._rewind(session, plans))
+
+    async def behind(self, plan: str) -> list[MessageId]:
+        """Return what a plan stands for that no conversation in memory has; the newest ones kept are looked through."""
+        return await self._run(lambda: self._behind(plan))
 
     async def delete(self, session: str) -> bool:
         """Remove a conversation with its originals and plans, the texts of summaries included."""
@@ -134,7 +164,7 @@ class Keeper:
 
     async def expired(self, before: float) -> list[str]:
         """Remove the conversations last used before a time, and return their ids."""
-        gone = [head.id for head in await self.sessions() if head.touched < before]
+        gone = [head.id for head in await self.sessions() if head.touched < before and head.id.startswith(OURS)]
         return [id for id in gone if await self.delete(id)]
 
     async def close(self) -> None:
@@ -142,7 +172,17 @@ class Keeper:
         await self._run(self._store.close)
 
     async def _run(self, work: Callable[[], T]) -> T:
-        return work() if self.local else await asyncio.to_thread(work)
+        return work() if self.local else await finished(asyncio.to_thread(work))
+
+    def _check(self) -> None:
+        for head in self._store.sessions()[:CHECKED]:
+            for each in self._store.load(head.id).entries:
+                if isinstance(each.entry, Planned):
+                    try:
+                        self._seal.opened_text(each.entry.plan)
+                    except StoreCorrupt as error:
+                        raise StoreCorrupt(f"{self._store.name}: {error}") from None
+                    return
 
     def _planned(self, track: Track) -> tuple[Plan, ...] | None:
         index = track.transcript.index
@@ -209,10 +249,26 @@ class Keeper:
         entry = Noted(self._seal.closed_text(msgspec.json.encode(later).decode()))
         track.noted = self._store.write(track.stored, (Write(entry),)).seq
 
-    def _rewind(self, track: Track, plans: tuple[Plan, ...]) -> None:
-        head = self._store.load(track.stored).head
+    def _rewind(self, session: str, plans: tuple[Plan, ...]) -> None:
+        head = self._store.load(session).head
         position = Position(head.tip, head.messages, tuple(plan.id for plan in plans))
-        self._store.rewind(track.stored, position, head)
+        self._store.rewind(session, position, head)
+
+    def _behind(self, plan: str) -> list[MessageId]:
+        for head in self._store.sessions()[:SEARCHED]:
+            if head.id.startswith(OURS) and (ids := behind(self._load(head.id)[1], plan)):
+                return ids
+        return []
+
+
+async def finished(work: Awaitable[T]) -> T:
+    """Wait for work in a thread; who is cancelled meanwhile waits all the same, and nobody else finds it half done."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))
+        raise
 
 
 def _read(text: str) -> Later | None:

@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from refold.gateway.tracks import Tracks
     from refold.limits.usage import Reported
 
-__all__ = ["Metrics"]
+__all__ = ["NEW_OUTPUT", "Metrics"]
+
+NEW_OUTPUT = "new-output"  # the cause of a plan that was not due and cut new output alone
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+KINDS = ("input", "output", "cached")  # tokens that a provider reports
 
 
 class Times(Collector):
@@ -55,8 +58,12 @@ class Metrics:
             "refold_requests", "Requests by dialect and by what was done", ("dialect", "done"), registry=registry
         )
         self.answers = Counter("refold_answers", "Answers by status", ("dialect", "status"), registry=registry)
+        self.refusals = Counter(
+            "refold_refusals", "Requests that the gateway answered with an error of its own", ("provider", "code"),
+            registry=registry,
+        )  # fmt: skip
         self.compactions = Counter(
-            "refold_compactions", "Compactions by policy and cause", ("policy", "cause"), registry=registry
+            "refold_compactions", "Plans put in force, by policy and cause", ("policy", "cause"), registry=registry
         )
         self.failures = Counter("refold_failures", "Compactions that failed, by reason", ("reason",), registry=registry)
         self.retries = Counter("refold_overflow_retries", "Requests sent again after an overflow", registry=registry)
@@ -70,42 +77,52 @@ class Metrics:
             lambda: tracks.held
         )
         self.recalls = Counter("refold_recalls", "Calls of the recall tool", ("outcome",), registry=registry)
-        self._counts: defaultdict[tuple[Counter, tuple[str, ...]], int] = defaultdict(int)
+        self._exchanges: defaultdict[tuple[str, str, int], int] = defaultdict(int)
+        self._tokens = [0, 0, 0]
+        self._spared = 0
         self.total_saved = 0
         self.total_requests = 0
         self.total_compactions = 0
+        self.total_cuts = 0  # plans that cut new output alone
 
     def page(self) -> bytes:
         """Return the figures in Prometheus's text format."""
-        counts = self._counts.copy()
-        self._counts.clear()
-        for (counter, labels), count in counts.items():
-            (counter.labels(*labels) if labels else counter).inc(count)
+        exchanges, self._exchanges = self._exchanges, defaultdict(int)
+        for (dialect, done, status), count in exchanges.items():
+            self.requests.labels(dialect, done).inc(count)
+            self.answers.labels(dialect, str(status)).inc(count)
+        tokens, self._tokens = self._tokens, [0, 0, 0]
+        for kind, count in zip(KINDS, tokens, strict=True):
+            self.tokens.labels(kind).inc(count)
+        spared, self._spared = self._spared, 0
+        self.saved.inc(spared)
         return generate_latest(self._registry)
 
-    def request(self, dialect: str, done: str) -> None:
-        """Count a request."""
+    def exchanged(self, dialect: str, done: str, status: int) -> None:
+        """Count a request and the answer that came to it."""
         self.total_requests += 1
-        self._counts[self.requests, (dialect, done)] += 1
+        self._exchanges[dialect, done, status] += 1
 
-    def answer(self, dialect: str, status: int) -> None:
-        """Count an answer."""
-        self._counts[self.answers, (dialect, str(status))] += 1
+    def refused(self, provider: str, code: str) -> None:
+        """Count a request that is answered with an error of the gateway's own."""
+        self.refusals.labels(provider, code).inc()
 
     def failed(self, reason: str) -> None:
         """Count a compaction that came to nothing."""
         self.failures.labels(reason[:40]).inc()
 
-    def compacted(self, plan: Plan, *, shadow: bool) -> None:
-        """Count a plan."""
-        self.compactions.labels(plan.policy, "shadow" if shadow else plan.cause.value).inc()
-        if not shadow:
+    def compacted(self, plan: Plan, cause: str) -> None:
+        """Count a plan by its cause: the plan's own, "new-output", "repair" or "shadow"."""
+        self.compactions.labels(plan.policy, cause).inc()
+        if cause == NEW_OUTPUT:
+            self.total_cuts += 1
+        elif cause not in ("shadow", "repair"):
             self.total_compactions += 1
 
     def spared(self, tokens: int) -> None:
         """Count tokens that a request was sent without."""
         self.total_saved += tokens
-        self._counts[self.saved, ()] += tokens
+        self._spared += tokens
 
     def recalled(self, outcome: str, count: int) -> None:
         """Count calls of the recall tool: "answered" with originals, "later" in the next request, or "dropped"."""
@@ -114,8 +131,10 @@ class Metrics:
 
     def reported(self, usage: Reported) -> None:
         """Count a provider's report."""
-        for kind, count in (("input", usage.prompt), ("output", usage.completion), ("cached", usage.cached_read)):
-            self._counts[self.tokens, (kind,)] += count
+        tokens = self._tokens
+        tokens[0] += usage.prompt
+        tokens[1] += usage.completion
+        tokens[2] += usage.cached_read
 
     @contextmanager
     def compacting(self) -> Iterator[None]:

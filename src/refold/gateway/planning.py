@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from copy import copy
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold import api
+from refold import api, formats
 from refold.core.budget import Usage
 from refold.core.plan import Plan
 from refold.core.policy import Policy, Step
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError, WriteConflict
+from refold.gateway.keeping import finished
+from refold.gateway.metrics import NEW_OUTPUT
 from refold.gateway.reading import answers_unseen, fixed, measured, oversized, read, refold, unread, usage_of
 from refold.gateway.recall.later import WORDS, BringBack, is_back, later, spot
 from refold.gateway.recall.originals import ROOM, Originals, room_for
@@ -39,11 +42,12 @@ if TYPE_CHECKING:
     from refold.limits.overflow import ProviderError
     from refold.outside import Outside
 
-__all__ = ["REPAIR", "Failed", "Planner", "Target"]
+__all__ = ["REPAIR", "Failed", "Planner", "Target", "faulty"]
 
 AT_ONCE = 256 * 1024  # bytes that are read without leaving the event loop
-PAIRS = CloseCalls(result="[No result was recorded]", call="[Call of {tool} was not recorded]")
-REPAIR = Policy("repair", (Step(PAIRS), Step(Mend()), Step(PAIRS)))
+# calls at the end await no results in a request; should they come with the next one, these words give way to them
+PAIRS = CloseCalls("[Result unavailable: none was recorded]", "[Call of {tool} was not recorded]", pending=False)
+REPAIR = Policy("repair", (Step(PAIRS), Step(Mend()), Step(Mend()), Step(PAIRS)))  # a call may have two faults
 STRIP = Policy("strip-media", (Step(StripMedia(), label="strip media"),))
 ENOUGH = 1_000  # tokens of originals a call that are worth no compaction
 REST = 0.05  # share of the window by which a request must grow before it is compacted again
@@ -85,8 +89,7 @@ class Planner:
             Failed: the compaction was due and came to nothing.
         """
         track, bound = target.track, target.bound
-        await self.read(target)
-        await self._follow(target)
+        await self.recognize(target)
         tokens = measured(track, bound, fixed(track, target.dialect, bound))
         limit = bound.budget.input
         large = oversized(track, bound) and not self._settings.shadow
@@ -120,17 +123,23 @@ class Planner:
         """Let the steps of every call act on new output before it is sent for the first time."""
         resting = target.track.resting
         try:
-            await self.compact(target, Cause.THRESHOLD)
+            await self.compact(target, Cause.THRESHOLD, early=True)
         except Failed:
             return ""
         finally:
             target.track.resting = resting
-        return "new-output"
+        return NEW_OUTPUT
+
+    async def recognize(self, target: Target) -> str:
+        """Read a conversation and take over what other processes have planned for it; it is compacted for no reason."""
+        await self.read(target)
+        await self._follow(target)
+        return ""
 
     async def read(self, target: Target) -> None:
         """Read what is new of a conversation, in a thread where that is much."""
         if unread(target.track) > AT_ONCE:
-            await asyncio.to_thread(read, target.track, target.bound)
+            await finished(asyncio.to_thread(read, target.track, target.bound))
         else:
             read(target.track, target.bound)
 
@@ -145,20 +154,29 @@ class Planner:
         adopting.add_done_callback(self._works.discard)
 
     async def compact(self, target: Target, cause: Cause, policy: Policy | None = None,
-                      usage: Usage | None = None, instructions: str = "") -> Plan:  # fmt: skip
+                      usage: Usage | None = None, instructions: str = "", *, early: bool = False) -> Plan:  # fmt: skip
         """Compact a conversation whose lock the caller holds, and put the plan in force.
+
+        `early` says that nothing is due but to cut new output.
 
         Raises:
             Failed: no plan could be made, or it would change nothing.
         """
         track = target.track
-        async with self._keeper.alone(track):
+        async with nullcontext() if self._settings.shadow else self._keeper.alone(track):
             if await self._follow(target):  # somebody else has done it meanwhile
                 return track.plans[-1]
-            made = await self._begun(track) if cause is Cause.THRESHOLD else None
+            made = await self._begun(track, cause)
             if made is None:
-                made = await self._made(target, cause, policy, usage, instructions)
-            await self._adopt(target, made)
+                making = self._made(target, cause, policy, usage, instructions)
+                if cause is Cause.MANUAL:
+                    made = await making
+                else:  # what a client waits for that then leaves is there when it asks again
+                    track.work = asyncio.create_task(making)
+                    made = await asyncio.shield(track.work)
+            await self._adopt(
+                target, made, NEW_OUTPUT if early else made.policy if policy is REPAIR else made.cause.value
+            )
         return made
 
     async def remember(self, target: Target, said: Said, count: int) -> bool:
@@ -183,7 +201,7 @@ class Planner:
         (`patient`), what has no room waits for that. What fails is let go, and the request goes on without it.
         """
         track = target.track
-        if track.pending is None and (self._keeper.local or not track.plans):
+        if self._settings.shadow or (track.pending is None and (self._keeper.local or not track.plans)):
             return False
         resting = track.resting
         try:
@@ -271,12 +289,13 @@ class Planner:
         usage = Usage(asked, covers=len(target.track.view)) if asked > full else None
         return await self.compact(target, Cause.OVERFLOW, None, usage)
 
-    async def _begun(self, track: Track) -> Plan | None:
-        """Return the plan that is being made beside the traffic, once it is there and if it still is for this."""
-        if track.work is None or track.work.done():
+    async def _begun(self, track: Track, cause: Cause) -> Plan | None:
+        """Return the plan that was begun beside the traffic or for a client that has left, if it still is for this."""
+        work = track.work
+        if work is None or cause is Cause.MANUAL or (work.done() and (work.cancelled() or work.exception())):
             return None
-        made = await asyncio.shield(track.work)
-        return made if _fits(track, made) else None
+        made = await asyncio.shield(work)
+        return made if _fits(track, made) and (cause is not Cause.OVERFLOW or made.cause is cause) else None
 
     async def _beside(self, target: Target, work: asyncio.Task[Plan]) -> None:
         track = target.track
@@ -285,9 +304,14 @@ class Planner:
                 made = await work
                 async with track.lock:
                     if not await self._follow(target) and _fits(track, made):
-                        await self._adopt(target, made)
+                        await self._adopt(target, made, made.cause.value)
         except Failed as failed:
             self._metrics.failed(str(failed))
+        except StoreError:
+            self._metrics.failed("store")
+            await asyncio.wait((work,))  # whose own end nobody else would hear of
+            if not work.cancelled():
+                work.exception()
 
     async def _made(self, target: Target, cause: Cause, policy: Policy | None = None, usage: Usage | None = None,
                     instructions: str = "") -> Plan:  # fmt: skip
@@ -324,9 +348,11 @@ class Planner:
         proven(request, made, natives)
         return made
 
-    async def _adopt(self, target: Target, made: Plan) -> None:
+    async def _adopt(self, target: Target, made: Plan, cause: str) -> None:
         track = target.track
-        self._metrics.compacted(made, shadow=self._settings.shadow)
+        if track.work is not None and track.work.done():
+            track.work = None
+        self._metrics.compacted(made, "shadow" if self._settings.shadow else cause)
         if self._settings.shadow:
             track.shadow = made
             return
@@ -336,13 +362,26 @@ class Planner:
     async def _enforce(self, target: Target, made: Plan) -> None:
         track = target.track
         try:
-            await self._keeper.keep(track, made)
+            await self._kept(track, made)
         except WriteConflict:
             raise Overtaken("another process was first") from None
         except StoreError:  # the plan holds here all the same
             self._metrics.failed("store")
         track.plans = (*track.plans, made)
         refold(track, target.bound)
+
+    async def _kept(self, track: Track, made: Plan) -> None:
+        """Keep a plan, unless its conversation was deleted while it was made."""
+        if not track.deleted:
+            await self._keeper.keep(track, made)
+        if track.deleted and track.stored:
+            await self._keeper.delete(track.stored)
+
+
+def faulty(track: Track) -> bool:
+    """Tell whether the provider would refuse a conversation that is read, be it for calls that nobody answered."""
+    waiting = any(getattr(rule, "open_calls", lambda _: ())(track.view) for rule in track.format.rules)
+    return waiting or bool(formats.broken(track.format, track.view))
 
 
 def _cause(track: Track) -> Cause:

@@ -12,7 +12,7 @@ from refold.core.budget import Usage
 from refold.core.edits import fold
 from refold.formats.lens import json_text
 from refold.gateway.body import native
-from refold.gateway.tracks import Fixed, Reported, Written
+from refold.gateway.tracks import Fixed, Reported, Wanted, Written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +35,7 @@ __all__ = [
     "reported",
     "unread",
     "usage_of",
+    "wanted",
     "write",
 ]
 
@@ -69,7 +70,8 @@ def grown(track: Track, bound: Bound) -> bool:
     """Tell from bytes alone whether a new message may be large enough for a step of every call; 0 says nothing."""
     if not bound.wakes:
         return False
-    return any(len(memoryview(raw)) >= bound.wakes for raw in track.body.raws[track.sent :])
+    fresh = track.body.raws[track.sent :]
+    return max([len(memoryview(raw)) for raw in fresh], default=0) >= bound.wakes
 
 
 def oversized(track: Track, bound: Bound) -> bool:
@@ -89,7 +91,7 @@ def answers_unseen(track: Track) -> int:
 def reported(track: Track) -> Reported:
     """Return an empty report as of the newest request, to be filled when its answer comes."""
     body = track.body
-    return Reported(NOTHING, len(body.raws), body.stop - body.start, tuple(plan.id for plan in track.plans))
+    return Reported(NOTHING, len(body.raws), body.stop - body.start, track.applied)
 
 
 def unread(track: Track) -> int:
@@ -120,6 +122,22 @@ def refold(track: Track, bound: Bound) -> None:
     messages = track.transcript.messages
     track.view = fold(messages, [plan.edits for plan in track.plans], [plan.base.tip for plan in track.plans])
     track.estimated = sum(_size(track, message, bound) for message in track.view)
+
+
+def wanted(track: Track, dialect: Dialect) -> Wanted:
+    """Return what the newest body asks for beside its messages; read again only where that has changed."""
+    body, known = track.body, track.wanted
+    if known is not None and known.before is body.before and known.after is body.after:
+        return known
+    model = body.get("model")
+    found = body.get(*dialect.max_output)
+    if not dialect.max_output and isinstance(config := body.get("generationConfig"), dict):
+        found = config.get("maxOutputTokens")
+    output = found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+    elsewhere = any((raw := body.raw(key)) is not None and bytes(raw) != b"null" for key in dialect.elsewhere)
+    name = model if isinstance(model, str) else ""
+    made = track.wanted = Wanted(body.before, body.after, name, output, elsewhere)
+    return made
 
 
 def fixed(track: Track, dialect: Dialect, bound: Bound) -> Fixed:
@@ -161,7 +179,7 @@ def write(track: Track, bound: Bound) -> bytes:
 
     What no plan touched is the client's own bytes. A longer history gives the same bytes at its beginning.
     """
-    plans = tuple(plan.id for plan in track.plans)
+    plans = track.applied
     written = track.written
     raws = track.body.raws
     if written is None or written.plans != plans or (len(raws) > written.count and not written.open):
@@ -207,7 +225,7 @@ def _trusted(track: Track) -> Reported | None:
     report = track.reported
     if report is None or report.count > len(track.body.raws):
         return None
-    return report if report.plans == tuple(plan.id for plan in track.plans) else None
+    return report if report.plans == track.applied else None
 
 
 def _equal(known: Bytes | None, raw: Bytes | None) -> bool:

@@ -66,7 +66,7 @@ async def relay(
     seen: Callable[[bytes], None] | None = None,
     first: bytes = b"",
 ) -> None:
-    """Send an answer on as it comes; `seen` is shown every piece, `first` is what was read of it already.
+    """Send an answer on as it comes; `first` is what was read of it already, `seen` is shown every piece after it.
 
     Raises:
         Cut: upstream broke off; the client's connection must not end as if the answer were whole.
@@ -77,12 +77,12 @@ async def relay(
         piece = first
         while True:
             more = not content.at_eof()
-            if piece and seen is not None:
-                seen(piece)
             if piece or not more:
                 await send({"type": "http.response.body", "body": piece, "more_body": more})
             if not more:
                 return
             piece = await content.readany()
+            if piece and seen is not None:
+                seen(piece)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise Cut(type(error).__name__) from None

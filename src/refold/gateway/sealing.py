@@ -53,9 +53,13 @@ class Seal:
         from cryptography.fernet import InvalidToken
 
         if self._machine is None:
-            raise StoreCorrupt("the store is encrypted: give the secret it was written with")
+            raise StoreCorrupt(
+                "what the store holds is encrypted: set REFOLD_STORE_KEY to the secret it was written with"
+            )
         try:
             opened: bytes = self._machine.decrypt(text[len(MARK) :].encode())
         except InvalidToken:
-            raise StoreCorrupt("the store was encrypted with another secret") from None
+            raise StoreCorrupt(
+                "what the store holds was encrypted with another secret: set REFOLD_STORE_KEY to that one"
+            ) from None
         return opened.decode()

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+from contextlib import suppress
+from errno import EADDRNOTAVAIL
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from refold.errors import UsageError
+from refold.errors import RefoldError, StoreError, UsageError
 from refold.gateway.app import Gateway
+from refold.gateway.heads import Heads
 from refold.gateway.http import CLIENT
+from refold.gateway.settings import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,21 +27,6 @@ if TYPE_CHECKING:
     from refold.gateway.settings import Settings
 
 __all__ = ["Serving"]
-
-LONGEST_HEAD = 64 * 1024  # bytes of request line and headers; more is nobody's conversation
-
-
-class _Client:
-    """A request's client; a connection has one at work at a time."""
-
-    __slots__ = ("_protocol", "arrived")
-
-    def __init__(self, protocol: _Protocol) -> None:
-        self._protocol = protocol
-        self.arrived = protocol.cycle.message_event.is_set
-
-    def watch(self, left: Callable[[], object] | None) -> None:
-        self._protocol.watch(left)
 
 
 class _Joining:
@@ -81,35 +70,30 @@ class _Joining:
             self._transport.write(held)
 
 
-class _Protocol(HttpToolsProtocol):
-    """HTTP whose heads must come in time and have a bounded size, and that tells when its client has gone."""
+class _Protocol(Heads):
+    """HTTP that tells when its client has gone."""
 
-    head_timeout = 20.0
     _left: Callable[[], object] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         super().connection_made(transport)
         self._joining = _Joining(transport, self.loop)
-        self._head = 0
-        self._late: asyncio.TimerHandle | None = self.loop.call_later(self.head_timeout, transport.close)
 
-    def data_received(self, data: bytes) -> None:
-        if self._late is not None:
-            self._head += len(data)
-            if self._head > LONGEST_HEAD and b"\r\n\r\n" not in data:
-                self.transport.close()
-                return
-        super().data_received(data)
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        if self._left is not None and not self.pipeline:
+            self.flow.resume_reading()  # the body that somebody watched over is whole
 
-    def on_headers_complete(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
-        super().on_headers_complete()
+    def headed(self) -> None:
+        super().headed()
         scope: Scope = self.scope  # type: ignore[assignment] # uvicorn's names them all
-        scope["extensions"] = {CLIENT: _Client(self)}  # the task has not begun
+        scope["extensions"] = {CLIENT: self}  # the task has not begun
         self._joining.hold()
         self.cycle.transport = self._joining  # type: ignore[assignment] # as much of one as is used
+
+    def arrived(self) -> bool:
+        """Tell whether a part of the newest request's body is there."""
+        return self.cycle.message_event.is_set()
 
     def watch(self, left: Callable[[], object] | None) -> None:
         """Call something when the connection is lost; at once where it is."""
@@ -120,8 +104,6 @@ class _Protocol(HttpToolsProtocol):
                 left()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._late is not None:
-            self._late.cancel()
         super().connection_lost(exc)
         if self._left is not None:
             self._left()
@@ -156,6 +138,7 @@ class Serving:
         self._server = _Server(config)
         self._thread: threading.Thread | None = None
         self._socket = _bound(settings.host, settings.port)
+        self._see_elsewhere()
 
     @property
     def url(self) -> str:
@@ -164,16 +147,36 @@ class Serving:
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
     def run(self) -> None:
-        """Serve until a signal ends it."""
-        self._server.run(sockets=[self._socket])
+        """Serve until a signal ends it.
+
+        Raises:
+            StoreError: the store cannot be used.
+            UsageError: something else of the settings cannot be had.
+        """
+        try:
+            self._server.run(sockets=[self._socket])
+        except SystemExit:  # so uvicorn tells that it was not started
+            if self.gateway.failed is None:
+                raise
+        finally:
+            self._socket.close()
+        if (error := self.gateway.failed) is not None:
+            raise _told(error) from error
 
     def start(self) -> None:
-        """Serve in a thread of its own; returns when requests are taken."""
+        """Serve in a thread of its own; returns when requests are taken.
+
+        Raises:
+            StoreError: the store cannot be used.
+            UsageError: something else of the settings cannot be had.
+        """
         self._thread = threading.Thread(target=self._threaded, name="refold-gateway", daemon=True)
         self._thread.start()
         self._server.ready.wait()
         if not self._server.started:
-            raise UsageError("the gateway could not be started")
+            self._thread.join()
+            error = self.gateway.failed
+            raise UsageError("the gateway could not be started") if error is None else _told(error) from error
 
     def stop(self) -> None:
         """End what `start` began, when requests in hand are done."""
@@ -191,12 +194,34 @@ class Serving:
     ) -> None:
         self.stop()
 
+    def _see_elsewhere(self) -> None:
+        """See that no upstream is this gateway: whoever tells clients of it in a shell may start it there again."""
+        port = self._socket.getsockname()[1]
+        for name, url in self.settings.upstreams.items():
+            parts = urlsplit(url)
+            host = parts.hostname or ""
+            if parts.port == port and (is_loopback(host) or host == self.settings.host):
+                self._socket.close()
+                said = f"the upstream {url.rpartition('@')[2]} of {name} is this gateway itself"
+                raise UsageError(f"{said}: name the provider with --{name}, or unset the variable that says so")
+
     def _threaded(self) -> None:
         try:
-            self._server.run(sockets=[self._socket])
+            with suppress(SystemExit):  # `start` tells why
+                self._server.run(sockets=[self._socket])
         finally:
             self._server.ready.set()
             self._socket.close()
+
+
+def _told(error: Exception) -> RefoldError:
+    """Return what is raised for an error that kept a gateway from being started: where it was, and what to do."""
+    if isinstance(error, StoreError):
+        remedy = "; see that it can be reached, or name another" if type(error) is StoreError else ""
+        return type(error)(f"the gateway was not started: {error}{remedy}")
+    if isinstance(error, RefoldError):
+        return error
+    return UsageError(f"the gateway was not started ({type(error).__name__}: {error}): check its settings")
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -208,6 +233,7 @@ def _bound(host: str, port: int) -> socket.socket:
         made.listen(2_048)  # so that whoever reads the address can connect at once
     except OSError as error:
         made.close()
-        said = f"cannot listen on {host} port {port}: {error.strerror}: choose another with --port"
+        option = "--host" if isinstance(error, socket.gaierror) or error.errno == EADDRNOTAVAIL else "--port"
+        said = f"cannot listen on {host} port {port}: {error.strerror}: choose another with {option}"
         raise UsageError(said) from error
     return made

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 
 from refold import policies
+from refold.core.budget import Limit
 from refold.errors import UsageError
+from refold.gateway.dialects import ROUTES
 
 __all__ = ["UPSTREAMS", "Settings", "is_loopback"]
 
@@ -16,17 +19,19 @@ UPSTREAMS = {
     "anthropic": "https://api.anthropic.com",
     "gemini": "https://generativelanguage.googleapis.com",
 }
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Settings(Struct, frozen=True, kw_only=True):
     """How a gateway works.
 
     `upstreams` are base URLs by provider ("openai", "anthropic", "gemini"); a provider left out is not served.
-    `policy` compacts, `policies` and `windows` give another policy or window (tokens) to single models, `window` to
-    all. `token` is asked of every client, in the header `x-refold-token` or in the path `/token/TOKEN/…`; an address
-    that is not loopback needs one. `strict` refuses a request whose compaction fails instead of sending it as it is,
-    `shadow` plans and reports and changes nothing, `repair` mends invalid conversations.
+    `policy` compacts, from its own trigger or from `trigger` on. `policies`, `triggers` and `windows` (tokens) are for
+    single models, `route_policies` and `route_triggers` for single routes ("/v1/chat/completions", "/v1/responses",
+    "/v1/messages", "/v1beta/models"); what is said for a model goes before what is said for its route, and `window` is
+    that of all models. `token` is asked of every client, in the header `x-refold-token` or in the path
+    `/token/TOKEN/…`; an address that is not loopback needs one. `strict` refuses a request whose compaction fails
+    instead of sending it as it is, `shadow` plans and reports and changes nothing, `repair` mends invalid
+    conversations.
     `recall_tool` offers models a tool that brings originals back once a plan is in force: calls of it are answered
     here, in up to `recall_rounds` rounds of one answer with up to `recall_tokens` tokens each.
     `background` compacts below the hard limit beside the traffic instead of before a request. `summarizer` is the
@@ -38,7 +43,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     upstream (0: no limit) and `keepalive` how many seconds an idle one is kept.
 
     Raises:
-        UsageError: an address open to others without a token, an upstream that is no http(s) URL.
+        UsageError: an address open to others without a token, an upstream that is no http(s) URL, a route or policy
+            that there is none of.
     """
 
     upstreams: dict[str, str] = field(default_factory=lambda: dict(UPSTREAMS))
@@ -46,6 +52,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     port: int = 8787
     policy: str = "refold"
     policies: dict[str, str] = {}
+    route_policies: dict[str, str] = {}
+    trigger: Limit | None = None
+    triggers: dict[str, Limit] = {}
+    route_triggers: dict[str, Limit] = {}
     window: int | None = None
     windows: dict[str, int] = {}
     token: str = ""
@@ -72,19 +82,42 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not is_loopback(self.host) and not self.token:
-            raise UsageError(f"{self.host} can be reached from other machines: give a token, or listen on 127.0.0.1")
+            raise UsageError(
+                f"{self.host} can be reached from other machines: give a token (REFOLD_GATEWAY_TOKEN), "
+                "or listen on 127.0.0.1"
+            )
         if not self.upstreams:
             raise UsageError("no upstream: name the provider that requests are sent to")
         for name, url in self.upstreams.items():
             if name not in UPSTREAMS:
                 raise UsageError(f"there is no provider {name!r}: use one of {', '.join(UPSTREAMS)}")
-            parts = urlsplit(url)
-            if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-                raise UsageError(f"the upstream {url!r} of {name} is no http or https address")
-        for policy in (self.policy, *self.policies.values()):
+            if not _is_address(url):
+                said = f"the upstream {url.rpartition('@')[2]!r} of {name} is no http or https address"
+                raise UsageError(f"{said}: write it as in {UPSTREAMS[name]}")
+        for route in (*self.route_policies, *self.route_triggers):
+            if route not in ROUTES:
+                raise UsageError(f"there is no route {route!r}: use one of {', '.join(ROUTES)}")
+        for policy in self.named:
             policies.find(policy)
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The policies that are named here."""
+        return frozenset((self.policy, *self.policies.values(), *self.route_policies.values()))
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        plain = url.isprintable() and " " not in url and not parts.query and not parts.fragment
+        return plain and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that do not close, a port that is no number
+        return False
 
 
 def is_loopback(host: str) -> bool:
     """Tell whether an address is reached from this machine alone."""
-    return host in LOOPBACK or (host.startswith("127.") and host.replace(".", "").isdigit())
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -21,28 +21,32 @@ def watched() -> bool:
 
 
 @contextmanager
-def span(provider: str) -> Iterator[Callable[[str, Any], None] | None]:
-    """Trace one exchange; yields a function that sets an attribute ("name" is the span's own name), or None."""
+def span(provider: str, operation: str, address: str) -> Iterator[Callable[[str, Any], None] | None]:
+    """Trace one exchange; yields a function that sets an attribute, or None.
+
+    "name" is the span's own name, "error.type" says that the exchange failed.
+    """
     tracer = _tracer()
     if tracer is None:
         yield None
         return
     from opentelemetry.trace import SpanKind, Status, StatusCode
 
-    attributes = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": PROVIDERS[provider]}
-    made = tracer.start_span("chat", kind=SpanKind.CLIENT, attributes=attributes)
+    attributes = {"gen_ai.operation.name": operation, "gen_ai.provider.name": PROVIDERS[provider]}
+    made = tracer.start_span(operation, kind=SpanKind.CLIENT, attributes=attributes | {"server.address": address})
 
     def tell(name: str, value: Any) -> None:
         if name == "name":
             made.update_name(value)
-        else:
-            made.set_attribute(name, value)
+            return
+        made.set_attribute(name, value)
+        if name == "error.type":
+            made.set_status(Status(StatusCode.ERROR))
 
     try:
         yield tell
     except BaseException as error:
-        made.set_attribute("error.type", type(error).__name__)
-        made.set_status(Status(StatusCode.ERROR))
+        tell("error.type", getattr(error, "code", "") or type(error).__name__)
         raise
     finally:
         made.end()

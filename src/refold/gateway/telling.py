@@ -23,23 +23,28 @@ def told(ready: Ready) -> Headers:
     if ready.failed:
         out.append(_header("failed", ready.failed))
     if ready.target is not None:
-        out.append(_header("conversation", ready.target.track.id))
-        out += [_header(name, value) for name, value in _planned(ready, ready.target.track).items()]
+        track = ready.target.track
+        out.append(_header("conversation", track.id))
+        if track.plans or track.shadow is not None:
+            out += [_header(name, value) for name, value in _planned(ready, track).items()]
     return out
 
 
-def traced(ready: Ready, status: int, tell: Callable[[str, Any], None]) -> None:
+def traced(ready: Ready, status: int, operation: str, tell: Callable[[str, Any], None]) -> None:
     """Tell a span of an exchange; never any text."""
     tell("http.response.status_code", status)
+    if status >= 400:  # HTTP's errors
+        tell("error.type", str(status))
     tell("refold.done", ready.done)
     if ready.target is None:
         return
-    tell("name", f"chat {ready.target.model}")
+    tell("name", f"{operation} {ready.target.model}")
     tell("gen_ai.request.model", ready.target.model)
     tell("gen_ai.conversation.id", ready.target.track.id)
     if ready.usage is not None:
         tell("gen_ai.usage.input_tokens", ready.usage.prompt)
         tell("gen_ai.usage.output_tokens", ready.usage.completion)
+        tell("gen_ai.usage.cache_read.input_tokens", ready.usage.cached)
 
 
 def _planned(ready: Ready, track: Track) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold.core.transcript import Transcript
-from refold.gateway.body import continued, native, opened
+from refold.gateway.body import continued, native, opened, repeats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,14 +26,17 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, MessageId
     from refold.core.plan import Plan
     from refold.formats import Format
-    from refold.gateway.body import Bytes, Opened
+    from refold.gateway.body import Bytes, Opened, Values
     from refold.gateway.dialects import Dialect
     from refold.gateway.recall.later import Later
 
-__all__ = ["Busy", "Fixed", "Reported", "Track", "Tracks", "Written", "within"]
+__all__ = ["Busy", "Fixed", "Reported", "Track", "Tracks", "Wanted", "Written", "within"]
 
 HEAD = 512  # bytes at the start of a body by which those that may continue it are found
 CANDIDATES = 128  # conversations with one beginning that are looked at, the newest first
+TAIL = 64  # bytes at the end of a body's messages by which it is looked for in a longer one
+FIRST = 8  # leading messages at most that are the opening of a conversation
+INSTRUCTIONS = ("system", "developer")
 
 
 class Busy(Exception):  # the caller waits for the track's lock and looks again
@@ -50,6 +53,20 @@ class Fixed(Struct, frozen=True):
     system: object = None
     tools: object = None
     tokens: int = 0
+
+
+class Wanted(Struct, frozen=True):
+    """What a body asks for beside its messages, and the values that this was read from.
+
+    `model` is empty where the body names none, `output` is the longest answer in tokens; a history that is `elsewhere`
+    is kept by the provider.
+    """
+
+    before: Values
+    after: Values
+    model: str
+    output: int | None
+    elsewhere: bool
 
 
 class Reported(Struct, frozen=True):
@@ -94,12 +111,14 @@ class Track:
         self.reported: Reported | None = None
         self.counter: Counter | None = None  # who made the estimates
         self.beside: tuple[Bytes | None, Bytes | None, Counter, Fixed] | None = None
+        self.wanted: Wanted | None = None
         self.resting = 0  # tokens below which no further compaction is tried
         self.shadow: Plan | None = None  # what a gateway that only reports would have done
         self.full = False  # the last answer showed that the window was full
         self.sent = 0  # leading messages that were in an earlier request
         self.searched = 0  # bytes of the body that were searched for what is not text
         self.costly = 0  # how many messages there were when some was found
+        self.deleted = False  # nothing more of it is kept
         self.followed = False  # the store was asked what it knows
         self.stored = ""  # the session of the store that holds it
         self.pending: Later | None = None  # calls of the recall tool that the next request brings the answers of
@@ -108,21 +127,34 @@ class Track:
         self.work: asyncio.Task[Plan] | None = None
 
     @property
+    def applied(self) -> tuple[str, ...]:
+        """The ids of the plans in force."""
+        return tuple([plan.id for plan in self.plans]) if self.plans else ()
+
+    @property
     def size(self) -> int:
         """Bytes that this conversation holds on to, about: bodies, what was read of them, plans, and what is kept."""
         body = len(self.body.body)
-        read = body * len(self.transcript) // max(len(self.body.raws), 1)
-        written = len(self.written.body) if self.written is not None else 0
-        plans = sum(500 * len(plan.edits) + 4 * max(plan.sizes.after - plan.sizes.before, 0) for plan in self.plans)
-        return 2_000 + 2 * body + 6 * read + written + plans
+        size = 2_000 + 2 * body
+        if read := len(self.transcript):
+            size += 6 * body * read // max(len(self.body.raws), 1)
+        if self.written is not None:
+            size += len(self.written.body)
+        for plan in self.plans:
+            size += 500 * len(plan.edits) + 4 * max(plan.sizes.after - plan.sizes.before, 0)
+        return size
+
+    def grow(self, body: Opened) -> None:
+        """Take a newer body that begins with all of the one before."""
+        self.searched = min(self.searched, self.body.end)
+        self.body = body
 
     def advance(self, body: Opened, same: int) -> None:
         """Take a newer body, of which so many leading messages are the same bytes."""
         if same < len(self.body.raws):
             self.searched = self.costly = 0
             self.sent = min(self.sent, same)
-        self.searched = min(self.searched, self.body.end)
-        self.body = body
+        self.grow(body)
         if same < len(self.transcript):
             self.transcript = Transcript(self.transcript.messages[:same])
             self.view = ()
@@ -155,7 +187,7 @@ class Tracks:
         self._held = 0
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._tracks: dict[str, Track] = {}
-        self._by_head: dict[tuple[str, str, bytes], OrderedDict[str, None]] = {}
+        self._by_head: dict[tuple[str, str, bytes], dict[str, tuple[int, bytes]]] = {}
         self._by_first: dict[tuple[str, str, bytes], OrderedDict[str, None]] = {}
         self._keys: dict[str, tuple[tuple[str, str, bytes], tuple[str, str, bytes]]] = {}
 
@@ -183,10 +215,7 @@ class Tracks:
             Busy: the conversation is locked; nothing was taken in.
         """
         head = format.name, session, raw[:HEAD]
-        if (found := self._continued(head, raw)) is not None:
-            known, body = found
-            _free(known)
-            known.advance(body, len(known.body.raws))
+        if (known := self._continued(head, raw)) is not None:
             self._touch(known)
             return known
         fresh = opened(raw, dialect.messages)
@@ -194,31 +223,30 @@ class Tracks:
             return None
         return self._known(format, session, fresh, head)
 
-    def _continued(self, head: tuple[str, str, bytes], raw: bytes) -> tuple[Track, Opened] | None:
-        """Return the conversation of which a body repeats most: one whose newest body it begins with, whole."""
-        ids = self._by_head.get(head)
-        if ids is None:
+    def _continued(self, head: tuple[str, str, bytes], raw: bytes) -> Track | None:
+        """Let a body be taken by the conversation of which it repeats most: one whose newest body it begins with."""
+        ends = self._by_head.get(head)
+        if ends is None:
             return None
-        known = [self._tracks[id] for id in islice(reversed(ids), CANDIDATES)]
-        if len(known) > 1:
-            known.sort(key=lambda track: -track.body.end)
-        for track in known:
-            if (body := continued(track.body, raw)) is not None:
-                return track, body
+        likely = [(end, id) for id, (end, tail) in ends.items() if raw.endswith(tail, 0, end)]
+        for _, id in sorted(likely, reverse=True) if len(likely) > 1 else likely:
+            track = self._tracks[id]
+            if repeats(track.body, raw):
+                _free(track)
+                if (body := continued(track.body, raw)) is not None:
+                    track.grow(body)
+                    return track
         return None
 
-    def forget(self, id: str) -> None:
-        """Forget a conversation."""
+    def forget(self, id: str, *, deleted: bool = False) -> None:
+        """Forget a conversation; with `deleted` for good, so that work under way keeps nothing of it."""
         if id not in self._tracks:
             return
+        self._tracks[id].deleted = deleted
         self.on_forget(self._tracks.pop(id))
         self._held -= self._sizes.pop(id)
         by_head, by_first = self._keys.pop(id)
-        for index, key in ((self._by_head, by_head), (self._by_first, by_first)):
-            ids = index[key]
-            del ids[id]
-            if not ids:
-                del index[key]
+        self._unlisted(id, by_head, by_first)
 
     def resized(self, track: Track) -> None:
         """Reckon anew what a conversation holds on to, and forget others where all together is too much."""
@@ -233,7 +261,7 @@ class Tracks:
             self.forget(oldest)
 
     def _known(self, format: Format, session: str, body: Opened, head: tuple[str, str, bytes]) -> Track:
-        first = format.name, session, _identity(format, body.raws[0])
+        first = format.name, session, _opening(format, body.raws)
         best: Track | None = None
         most = shared = 0
         for id in islice(reversed(self._by_first.get(first, ())), CANDIDATES):
@@ -253,7 +281,7 @@ class Tracks:
         return made
 
     def _named(self, session: str, first: bytes, format: Format, body: Opened, shared: int) -> str:
-        """Return an id that follows from what was said: the first message, and where another branch begins."""
+        """Return an id that follows from what was said: the opening, and where another branch begins."""
         key = blake2b(session.encode() + b"\0" + first, digest_size=9)
         if shared:
             own = _identity(format, body.raws[shared]) if shared < len(body.raws) else b"shorter"
@@ -267,20 +295,23 @@ class Tracks:
     def _index(self, track: Track, head: tuple[str, str, bytes], first: tuple[str, str, bytes]) -> None:
         if track.id in self._tracks:
             self._held -= self._sizes.pop(track.id)
-            for index, key in zip((self._by_head, self._by_first), self._keys[track.id], strict=True):
-                del index[key][track.id]
-                if not index[key]:
-                    del index[key]
+            self._unlisted(track.id, *self._keys[track.id])
         self._tracks[track.id] = track
         self._keys[track.id] = head, first
-        self._by_head.setdefault(head, OrderedDict())[track.id] = None
+        self._by_head.setdefault(head, {})[track.id] = _end(track.body)
         self._by_first.setdefault(first, OrderedDict())[track.id] = None
         self._sizes[track.id] = 0
         self.resized(track)
 
+    def _unlisted(self, id: str, head: tuple[str, str, bytes], first: tuple[str, str, bytes]) -> None:
+        for index, key in ((self._by_head, head), (self._by_first, first)):
+            del index[key][id]
+            if not index[key]:
+                del index[key]
+
     def _touch(self, track: Track) -> None:
         head, first = self._keys[track.id]
-        self._by_head[head].move_to_end(track.id)
+        self._by_head[head][track.id] = _end(track.body)
         self._by_first[first].move_to_end(track.id)
         self._sizes.move_to_end(track.id)
 
@@ -307,6 +338,25 @@ def _shared(format: Format, known: list[Bytes], fresh: list[Bytes], same: int) -
         if _identity(format, known[place]) != _identity(format, fresh[place]):
             return place
     return min(len(known), len(fresh))
+
+
+def _end(body: Opened) -> tuple[int, bytes]:
+    """Return where the messages of a body end, and their last bytes."""
+    return body.end, body.body[max(body.end - TAIL, 0) : body.end]
+
+
+def _opening(format: Format, raws: list[Bytes]) -> bytes:
+    """Return what a conversation is looked for by: all before the first message that is none of instructions, and that.
+
+    All conversations of an application begin with the same instructions.
+    """
+    said = blake2b(digest_size=12)
+    for raw in raws[:FIRST]:
+        message = native(raw)
+        said.update(blake2b(format.identity(message), digest_size=12).digest())
+        if not (isinstance(message, dict) and message.get("role") in INSTRUCTIONS):
+            break
+    return said.digest()
 
 
 def _identity(format: Format, raw: Bytes) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
@@ -34,6 +35,8 @@ OURS = b"x-refold-"
 ENCODINGS = re.compile(
     rf"\b({'|'.join(READABLE)}|identity)\b".encode()
 )  # what the usage in an answer can be read through
+SEGMENTS = re.compile(r"[/\\]")
+DOTS = frozenset({".", ".."})
 MOST = 1_024  # addresses that are remembered
 VERSION = re.compile(r"/v\d+(?:alpha|beta)?$")
 
@@ -61,7 +64,7 @@ class Upstream:
         """Return where a path of a provider is.
 
         Raises:
-            Refusal: the provider is not configured (404).
+            Refusal: the provider is not configured (404), or a path that would leave what is configured (400).
         """
         found = None if query else self._known.get((provider, path))
         return found or self._made(provider, path, query)
@@ -69,10 +72,15 @@ class Upstream:
     def _made(self, provider: str, path: str, query: bytes) -> URL:
         base = self._bases.get(provider)
         if base is None:
-            raise Refusal(404, f"this gateway has no upstream for {provider}", "no_upstream")
+            said = f"this gateway has no upstream for {provider}: use another provider, or start it with one"
+            raise Refusal(404, said, "no_upstream")
+        if not path.startswith("/") or not DOTS.isdisjoint(SEGMENTS.split(unquote(path))):
+            raise Refusal(400, "a path that leads out of its own beginning is not sent on: write it out", "bad_path")
         version, whole = VERSION.search(base), path
         if version and (path == version[0] or path.startswith(version[0] + "/")):
             path = path[len(version[0]) :]  # the base names the version already
+        elif provider == "openai" and path.startswith("/v1/") and urlsplit(base).path:
+            path = path[3:]  # OpenAI's clients put nothing but /chat/completions behind a base
         url = URL(f"{base}{path}" + (f"?{query.decode('latin-1')}" if query else ""), encoded=True)
         if not query and len(self._known) < MOST:  # a query may hold a client's key
             self._known[provider, whole] = url
@@ -90,16 +98,23 @@ class Upstream:
             return await self._session.request(
                 method,
                 url,
-                headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers],
+                headers=[(name.decode("latin-1"), _text(value)) for name, value in headers],
                 data=body,
                 allow_redirects=False,  # a redirect would carry a client's key to another host
             )
         except TimeoutError as error:
-            raise Refusal(504, "the provider did not answer in time", "upstream_timeout") from error
+            said = f"{url.host_port_subcomponent} did not answer in time: try again, or start with a longer --timeout"
+            raise Refusal(504, said, "upstream_timeout") from error
         except BadRequest:
-            raise Refusal(400, "a header of the request is not one line", "bad_header") from None
+            raise Refusal(
+                400, "a header of the request is not one line: send it without line ends", "bad_header"
+            ) from None
         except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
-            raise Refusal(502, f"the provider cannot be reached ({type(error).__name__})", "upstream_down") from error
+            if isinstance(error.__cause__, Refusal):  # of the client's own body, on its way
+                raise error.__cause__ from None
+            said = f"{url.host_port_subcomponent} cannot be reached ({type(error).__name__})"
+            remedy = "try again, or see what address the gateway was started with"
+            raise Refusal(502, f"{said}: {remedy}", "upstream_down") from error
 
     async def close(self) -> None:
         """Close all connections."""
@@ -122,6 +137,14 @@ def to_upstream(headers: Headers) -> Headers:
     return [header for header in out if header[0] not in named] if named else out
 
 
+def _text(value: bytes) -> str:
+    """Return a header's value as the text that aiohttp writes as these bytes."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
 @lru_cache(64)
 def _encodings(accepted: bytes) -> bytes:
     return b", ".join(ENCODINGS.findall(accepted)) or b"identity"
@@ -129,8 +152,10 @@ def _encodings(accepted: bytes) -> bytes:
 
 def from_upstream(answer: Answer) -> Headers:
     """Return the headers of an answer as the client gets them; a length that was told stays."""
-    return [
-        (low, value)
-        for name, value in answer.raw_headers
-        if (low := name.lower()) not in BACK and not low.startswith(OURS)
-    ]
+    return [(low, value) for name, value in answer.raw_headers if (low := _back(name))]
+
+
+@lru_cache(1_024)
+def _back(name: bytes) -> bytes:
+    low = name.lower()
+    return b"" if low in BACK or low.startswith(OURS) else low

@@ -23,6 +23,10 @@ WRITE: Final = (
     *("cache_creation_input_tokens", "cacheWriteInputTokens", "cacheWriteInputTokenCount", "cacheWrite"),
     "cache_write",
 )
+DETAILS: Final = ("prompt_tokens_details", "input_tokens_details", "input_token_details", "cache")
+CACHED: Final = frozenset((*READ, *WRITE, *DETAILS))
+WRAPPERS: Final = ("usage", "usageMetadata", "usage_metadata", "token_usage")
+WRAPPED: Final = frozenset(WRAPPERS)
 MAPPING: Final = (dict, Mapping)  # a dict is known at once
 # In these a prompt figure leaves out what the cache gave or took.
 ADDED: Final = ("cacheReadInputTokens", "cacheWriteInputTokens", "cacheRead", "cacheWrite")
@@ -58,10 +62,10 @@ def reported(usage: object, provider: str | None = None) -> Reported:
             raise UsageError(
                 f"a usage report of type {type(usage).__name__} cannot be read: pass the provider's mapping"
             )
-    for wrapper in ("usage", "usageMetadata", "usage_metadata", "token_usage"):
-        inner = usage.get(wrapper)
-        if isinstance(inner, MAPPING):
-            return reported(inner, provider)
+    if not WRAPPED.isdisjoint(usage):
+        for wrapper in WRAPPERS:
+            if isinstance(inner := usage.get(wrapper), MAPPING):
+                return reported(inner, provider)
     prompt, answer = _first(usage, PROMPT), _first(usage, ANSWER)
     total = _figure(usage, "total_tokens")
     if prompt is None and answer is None:
@@ -77,10 +81,11 @@ def reported(usage: object, provider: str | None = None) -> Reported:
 
 
 def _cached(usage: Mapping[str, object]) -> tuple[int, int]:
+    if CACHED.isdisjoint(usage):
+        return 0, 0
     read, write = _first(usage, READ), _first(usage, WRITE)
-    for name in ("prompt_tokens_details", "input_tokens_details", "input_token_details", "cache"):
-        details = usage.get(name)
-        if isinstance(details, MAPPING):
+    for name in DETAILS:
+        if (details := usage.get(name)) is not None and isinstance(details, MAPPING):
             found = _first(details, ("cached_tokens", "cache_read", "read"))
             read = found if read is None else read
             found = _first(details, ("cache_creation", "cache_creation_tokens", "cache_write_tokens", "write"))

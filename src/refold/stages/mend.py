@@ -83,7 +83,7 @@ class Mend(Pure, frozen=True):
                 for message in _at(view, rule.broken(view.messages)):
                     yield from (Rewrite(message.id, part.at, None) for part in _thoughts(message))
             case ReasoningBeforeItem():
-                yield from (Hide((message.id,)) for message in _at(view, rule.broken(view.messages)))
+                yield from (Hide((view.messages[place].id,)) for place in _stranded(rule, view))
             case _:
                 pass
 
@@ -111,6 +111,17 @@ def _at(view: View, breaches: tuple[Violation, ...]) -> Iterator[Message]:
         yield view.messages[place]
 
 
+def _stranded(rule: ReasoningBeforeItem, view: View) -> list[int]:
+    """Return where reasoning leads to no item, and reasoning before it, which would be the next to lead to none."""
+    found: list[int] = []
+    for breach in rule.broken(view.messages):
+        place = breach.at[0]
+        while place >= 0 and all(isinstance(part, Reasoning) for part in view.messages[place].parts or (None,)):
+            found.append(place)
+            place -= 1
+    return sorted(set(found))
+
+
 def _thoughts(message: Message) -> Iterator[Part]:
     return (part for part in message.parts if isinstance(part, Reasoning))
 
@@ -131,25 +142,25 @@ def _server_halves(rule: Pairing, view: View) -> Iterator[Edit]:
 
 
 def _told_apart(rule: UniqueIds, view: View) -> Iterator[Edit]:
-    """Give the second and later calls of one id, and their results, ids of their own."""
+    """Give the second and later calls of one id, calls without one, and their results, ids of their own."""
     if not rule.broken(view.messages):
         return
     pairing = next((rule for rule in view.rules if isinstance(rule, Pairing)), Pairing())
     for batch in pairing.ledger(view.messages).batches:
         taken = {asked.call.call_id for asked in batch.calls}
-        if len(taken) == len(batch.calls):
+        if len(taken) == len(batch.calls) and (rule.optional or "" not in taken):
             continue
         results = {id(asked.call): found for asked, found in batch.pairs}
         times: Counter[str] = Counter()
         for asked in batch.calls:
             old = asked.call.call_id
             times[old] += 1
-            if times[old] == 1 or not old:
+            if rule.optional if not old else times[old] == 1:
                 continue
             new = next(
                 name
                 for number in range(times[old], len(taken) + times[old] + 1)
-                if (name := f"{old}-{number}") not in taken
+                if (name := f"{old or 'call'}-{number}") not in taken
             )
             taken.add(new)
             yield Rewrite(view.messages[asked.place].id, asked.call.at, replace(asked.call, call_id=new))

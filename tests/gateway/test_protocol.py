@@ -1,0 +1,92 @@
+import json
+import socket
+import time
+from urllib.parse import urlsplit
+
+import pytest
+
+from refold.gateway.serving import Serving
+from refold.gateway.settings import Settings
+from tests.gateway.wire import call, chat, raw, upstream, whole
+
+BODY = json.dumps(chat(1)).encode()
+UPGRADE = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n"
+
+
+def request(path, *fields, body=BODY, method=b"POST"):
+    head = b"%s %s HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n" % (method, path, len(body))
+    return b"".join((head, *fields, b"\r\n"))
+
+
+@pytest.fixture
+def plain():
+    with upstream(lambda head, body: whole(b"{}")) as (url, seen), Serving(
+        Settings(upstreams={"openai": url}, port=0)
+    ) as serving:  # fmt: skip
+        yield serving, seen
+
+
+@pytest.mark.parametrize("at", [0, 1, 60, 200, 10_000])
+def test_the_body_of_a_client_that_asks_for_http2_is_not_lost(plain, at):
+    serving, seen = plain
+    data = request(b"/v1/chat/completions", UPGRADE) + BODY + request(b"/v1/chat/completions") + BODY
+    parts = urlsplit(serving.url)
+    with socket.create_connection((parts.hostname, parts.port), timeout=5) as client:
+        for piece in (data[:at], data[at:]):
+            client.sendall(piece)
+            time.sleep(0.05)
+        said = b""
+        while said.count(b"\r\n\r\n{}") < 2:
+            said += client.recv(65_536)
+    assert [body for _, body in seen] == [BODY, BODY]
+    assert b"upgrade" not in seen[0][0].lower()
+    assert b"http2-settings" not in seen[0][0].lower()
+
+
+def test_a_websocket_is_refused_in_words_and_reaches_nobody(plain):
+    serving, seen = plain
+    asked = b"connection: keep-alive, Upgrade\r\nupgrade: websocket\r\nsec-websocket-key: eA==\r\n"
+    said = raw(serving.url, request(b"/v1/realtime?model=m", asked, body=b"", method=b"GET"), wait=0.5)
+    assert said.startswith(b"HTTP/1.1 426 ")
+    assert b"no WebSocket" in said
+    assert not seen
+
+
+def test_a_tunnel_is_refused(plain):
+    serving, seen = plain
+    assert raw(serving.url, b"CONNECT api.openai.com:443 HTTP/1.1\r\nhost: localhost\r\n\r\n").startswith(
+        b"HTTP/1.1 400 "
+    )
+    assert not seen
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [(b"/v1/embeddings", b"{}"), (b"/v1/files", b"x" * 1_000_000), (b"/v1/models", b"")]
+)
+def test_a_client_that_leaves_before_any_answer_ends_whatever_call_upstream(path, body):
+    ended = []
+
+    async def silent(reader, writer):
+        ended.append(await reader.read(1))
+
+    with upstream(silent) as (url, seen), Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
+        parts = urlsplit(serving.url)
+        with socket.create_connection((parts.hostname, parts.port), timeout=5) as client:
+            client.sendall(request(path, body=body, method=b"POST" if body else b"GET") + body)
+            while not seen:
+                time.sleep(0.01)
+        for _ in range(300):
+            if ended:
+                break
+            time.sleep(0.01)
+        assert ended == [b""]
+
+
+def test_health_is_asked_for_with_head_too(plain):
+    assert call(plain[0].url, "HEAD", "/livez")[0] == 200
+
+
+def test_a_header_beyond_ascii_passes_as_its_bytes(plain):
+    serving, seen = plain
+    call(serving.url, "GET", "/v1/models", headers={"x-title": "caf\u00e9".encode().decode("latin-1")})
+    assert b"x-title: caf\xc3\xa9\r\n" in seen[0][0].lower()
