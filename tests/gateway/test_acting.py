@@ -102,6 +102,19 @@ def test_branches_and_other_agents_have_plans_of_their_own(gateway):
     assert told(call(serving.url, body=chat(9))[1])["plan"] == kept["plan"]
 
 
+def test_newer_instructions_go_out_with_the_plans_of_the_conversation(gateway):
+    serving, provider = gateway(window=16_000, background=False)
+    plans = []
+    for count in range(8, 20):
+        body = chat(count)
+        body["messages"][0]["content"] = f"It is {count} o'clock." + " pad" * (count % 3 * 50)
+        headers = told(call(serving.url, body=body)[1])
+        plans.append(headers.get("plan"))
+        assert provider.received[-1].body["messages"][0] == body["messages"][0]
+    assert 2 < len(set(plans)) < 7
+    assert not [each for each in provider.received if each.violations or each.tokens > 16_000]
+
+
 def test_a_plan_made_beside_the_traffic_is_swapped_in(gateway):
     serving, provider = gateway(window=16_000)
     headers = call(serving.url, body=chat(8, max_tokens=100))[1]

@@ -50,6 +50,29 @@ def test_any_replica_continues_any_conversation_with_the_same_bytes(store):
     assert len(set(plans)) > 3
 
 
+def branched(count):
+    body = chat(count)
+    body["messages"][2 * 11 + 3]["content"] = "another answer"
+    return body
+
+
+def test_a_branch_with_plans_of_its_own_and_of_its_origin_goes_on_elsewhere(store):
+    with ScriptedProvider() as provider:
+        with standing(provider, window=16_000, store=store, background=False) as one:
+            made = {}
+            for count in range(9, 22):
+                for body in (chat, branched) if count > 11 else (chat,):
+                    headers = call(one.url, body=body(count))[1]
+                    assert "x-refold-failed" not in headers
+                    made.setdefault(body, []).append(headers["x-refold-plan"])
+        assert made[chat][0] not in made[branched][2:], "each has made plans since"
+        with standing(provider, window=16_000, store=store, background=False) as other:
+            for body in (branched, chat):
+                assert call(other.url, body=body(21))[1]["x-refold-plan"] == made[body][-1]
+    sent = [each.body for each in provider.received]
+    assert sent[-2:] == [sent[-3], sent[-4]]
+
+
 def test_two_replicas_asked_at_once_make_one_plan(store):
     with (
         ScriptedProvider(["ok"]) as provider,

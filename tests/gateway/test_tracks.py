@@ -145,3 +145,27 @@ def test_who_comes_first_under_the_same_instructions_changes_no_ids():
     one, two = Tracks(10**9), Tracks(10**9)
     ids = [found(one, under("Be brief.", task)).id for task in ("a", "b", "c")]
     assert [found(two, under("Be brief.", task, "x")).id for task in ("c", "b", "a")] == ids[::-1]
+
+
+def test_instructions_that_change_with_the_time_of_day_make_no_other_conversation():
+    tracks = Tracks(10**9)
+    found(tracks, under("It is 1.", "task"))
+    first = found(tracks, under("It is 2.", "task", "a", "b"))
+    first.transcript = formats.read(SHAPE, [json.loads(bytes(raw)) for raw in first.body.raws])
+    ids = [message.id for message in first.transcript.messages]
+    assert found(tracks, under("It is 3 and late.", "task", "a", "b", "c", "d")) is first
+    assert [message.id for message in first.transcript.messages] == ids
+    assert first.transcript.messages[0].native["content"] == "It is 3 and late."
+    branch = found(tracks, under("It is 4.", "task", "a", "other"))
+    assert branch is not first
+    assert branch.transcript.messages[0].native["content"] == "It is 4."
+    assert [message.id for message in branch.transcript.messages] == ids[:3]
+
+
+def test_agents_with_instructions_of_their_own_and_one_task_are_told_apart():
+    tracks = Tracks(10**9)
+    one, two = found(tracks, under("Plan.", "task")), found(tracks, under("Write.", "task"))
+    assert one is not two
+    assert found(tracks, under("Plan.", "task", "a", "b")) is one
+    assert found(tracks, under("Write.", "task", "x", "y")) is two
+    assert found(tracks, under("Plan.", "task", "a", "b", "c")) is one

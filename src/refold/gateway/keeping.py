@@ -198,9 +198,13 @@ class Keeper:
         if number > track.noted:
             track.noted, track.pending = number, noted
         fitting = within(plans, len(track.transcript))
-        messages = track.transcript.messages
+        messages, ids = track.transcript.messages, tuple(plan.id for plan in fitting)
         count = next(
-            (place for place, plan in enumerate(fitting) if messages[plan.base.length - 1].id != plan.base.tip),
+            (
+                place
+                for place, plan in enumerate(fitting)
+                if messages[plan.base.length - 1].id != plan.base.tip or plan.earlier != ids[:place]
+            ),
             len(fitting),
         )
         return fitting[:count] if fitting[:count] or track.stored == session else None
@@ -234,6 +238,7 @@ class Keeper:
             head = self._store.create(session, track.format.name)
         track.stored = session
         start = index[head.tip] + 1 if head.tip != ROOT else 0
+        made = (plan,) if start else (*track.plans, plan)  # a branch begins with the plans of what it comes from
         fresh = []
         for place in range(start, len(messages)):
             text = bytes(track.body.raws[place]).decode()
@@ -242,8 +247,9 @@ class Keeper:
             )
         if fresh:
             head = self._store.append(session, fresh, head.tip)
-        entry = Planned(self._seal.closed_text(Planned.of(plan).plan))
-        self._store.write(session, (Write(entry, revision=head.revision),))
+        entries = [Planned(self._seal.closed_text(Planned.of(each).plan)) for each in made]
+        first = Write(entries[0], revision=head.revision)
+        self._store.write(session, (first, *map(Write, entries[1:])))
 
     def _note(self, track: Track, later: Later) -> None:
         entry = Noted(self._seal.closed_text(msgspec.json.encode(later).decode()))

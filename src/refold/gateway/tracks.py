@@ -97,8 +97,9 @@ class Track:
     the trigger nobody does.
     """
 
-    def __init__(self, id: str, format: Format, session: str, body: Opened) -> None:
+    def __init__(self, id: str, format: Format, session: str, body: Opened, lead: int = 0) -> None:
         self.id = id
+        self.lead = lead  # leading messages that are instructions
         self.format = format
         self.session = session
         self.body = body
@@ -154,20 +155,38 @@ class Track:
         if same < len(self.body.raws):
             self.searched = self.costly = 0
             self.sent = min(self.sent, same)
+        known = self.body.raws
         self.grow(body)
         if same < len(self.transcript):
             self.transcript = Transcript(self.transcript.messages[:same])
             self.view = ()
         if self.written is not None and same < self.written.count:
             self.written = None
+        self._instructed(known)
+
+    def _instructed(self, known: list[Bytes]) -> None:
+        """Take newer instructions, under the ids of the older ones: what was said since goes on from them."""
+        raws = self.body.raws
+        changed = [place for place in range(self.lead) if _differ(known[place], raws[place])]
+        if not changed:
+            return
+        self.view, self.written, self.searched, self.costly = (), None, 0, 0
+        messages = list(self.transcript.messages)
+        for place in changed:
+            if place < len(messages):
+                id = messages[place].id
+                messages[place] = self.format.read(native(raws[place]), id)
+                self.estimates.pop(id, None)
+        self.transcript = Transcript(tuple(messages))
 
     def fork(self, id: str, body: Opened, shared: int, same: int) -> Track:
         """Return another conversation that begins with so many messages of this one."""
-        made = Track(id, self.format, self.session, body)
+        made = Track(id, self.format, self.session, body, self.lead)
         made.transcript = Transcript(self.transcript.messages[: min(same, len(self.transcript))])
         made.estimates, made.counter = dict(self.estimates), self.counter
         made.plans = within(self.plans, shared)
         made.pending = self.pending  # it may go on from the same answer, by whose calls that is known
+        made._instructed(self.body.raws)
         return made
 
 
@@ -261,22 +280,28 @@ class Tracks:
             self.forget(oldest)
 
     def _known(self, format: Format, session: str, body: Opened, head: tuple[str, str, bytes]) -> Track:
-        first = format.name, session, _opening(format, body.raws)
+        opening, name, lead = _opening(format, body.raws)
+        first = format.name, session, opening
         best: Track | None = None
-        most = shared = 0
+        most, found = 0, (0, False, False)
         for id in islice(reversed(self._by_first.get(first, ())), CANDIDATES):
             track = self._tracks[id]
-            same = _same(track.body.raws, body.raws)
-            count = _shared(format, track.body.raws, body.raws, same)
-            if best is None or (count, count == len(track.body.raws)) > (shared, shared == len(best.body.raws)):
-                best, most, shared = track, same, count
+            known = track.body.raws
+            if track.lead != lead:
+                continue
+            same = _same(known, body.raws, lead)
+            count = _shared(format, known, body.raws, same)
+            alike = count > 0 and _shared(format, known[:lead], body.raws, _same(known[:lead], body.raws)) == lead
+            if (alike or count > lead + 1) and (count, count == len(known), alike) > found:
+                best, most, found = track, same, (count, count == len(known), alike)
+        shared = found[0]
         if best is not None and shared == len(best.body.raws):
             _free(best)
             best.advance(body, most)
             self._index(best, head, first)
             return best
-        id = self._named(session, first[2], format, body, shared)
-        made = Track(id, format, session, body) if best is None else best.fork(id, body, shared, most)
+        id = self._named(session, name, format, body, shared)
+        made = Track(id, format, session, body, lead) if best is None else best.fork(id, body, shared, most)
         self._index(made, head, first)
         return made
 
@@ -325,11 +350,14 @@ def _busy(track: Track) -> bool:
     return track.lock.locked() or (track.work is not None and not track.work.done())
 
 
-def _same(known: list[Bytes], fresh: list[Bytes]) -> int:
-    """Return how many leading messages are the same bytes."""
-    pairs = enumerate(zip(known, fresh, strict=False))
-    return next((place for place, (old, new) in pairs if old is not new and bytes(old) != bytes(new)),
-                min(len(known), len(fresh)))  # fmt: skip
+def _differ(known: Bytes, fresh: Bytes) -> bool:
+    return known is not fresh and bytes(known) != bytes(fresh)
+
+
+def _same(known: list[Bytes], fresh: list[Bytes], start: int = 0) -> int:
+    """Return how many leading messages are the same bytes; those before the start are passed over."""
+    stop = min(len(known), len(fresh))
+    return next((place for place in range(start, stop) if _differ(known[place], fresh[place])), stop)
 
 
 def _shared(format: Format, known: list[Bytes], fresh: list[Bytes], same: int) -> int:
@@ -345,18 +373,21 @@ def _end(body: Opened) -> tuple[int, bytes]:
     return body.end, body.body[max(body.end - TAIL, 0) : body.end]
 
 
-def _opening(format: Format, raws: list[Bytes]) -> bytes:
-    """Return what a conversation is looked for by: all before the first message that is none of instructions, and that.
+def _opening(format: Format, raws: list[Bytes]) -> tuple[bytes, bytes, int]:
+    """Return by what a conversation is looked for, what names it, and how many leading messages are instructions.
 
-    All conversations of an application begin with the same instructions.
+    All conversations of an application may begin with the same instructions, and those of one may change with the time
+    of day: it is looked for by the message after them.
     """
-    said = blake2b(digest_size=12)
+    said, lead, found = blake2b(digest_size=12), 0, b""
     for raw in raws[:FIRST]:
         message = native(raw)
-        said.update(blake2b(format.identity(message), digest_size=12).digest())
+        found = blake2b(format.identity(message), digest_size=12).digest()
+        said.update(found)
         if not (isinstance(message, dict) and message.get("role") in INSTRUCTIONS):
             break
-    return said.digest()
+        lead, found = lead + 1, b""
+    return found, said.digest(), lead
 
 
 def _identity(format: Format, raw: Bytes) -> bytes:
