@@ -112,7 +112,7 @@ class Gateway:
                 once(scope["headers"])
             path = self._door.admitted(path, headers)
             if is_ours(path):
-                await self._ours(scope, path, headers, receive, send)
+                await self._ours(scope, path, where, headers, receive, send)
                 return
             if path is not came:
                 where = route(scope["method"], path, headers)
@@ -134,7 +134,9 @@ class Gateway:
                 await refuse(send, where.dialect.provider, Refusal(500, said, "internal"))
             raise
 
-    async def _ours(self, scope: Scope, path: str, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
+    async def _ours(
+        self, scope: Scope, path: str, where: Route, headers: dict[bytes, bytes], receive: Receive, send: Send
+    ) -> None:
         """Answer what is asked of the gateway itself."""
         settings = self.settings
         body = await read_body(receive, headers, settings.max_body, settings.body_timeout)
@@ -142,7 +144,8 @@ class Gateway:
         if plain is None:
             raise Refusal(415, "this body cannot be unpacked: send it as it is, or with gzip", "bad_encoding")
         wishes = asked(headers, settings)
-        await self._control.answer(scope["method"], path, scope["query_string"], plain, wishes, send)
+        provider = where.dialect.provider
+        await self._control.answer(scope["method"], path, scope["query_string"], plain, wishes, send, provider)
 
     async def _through(self, scope: Scope, path: str, where: Route, receive: Receive, send: Send) -> None:
         """Pass anything that carries no conversation, however large, in both directions as it comes."""
