@@ -81,6 +81,18 @@ def test_a_command_is_let_in_where_the_gateway_asks_for_a_token():
         assert not [each for each in provider.received if "t/0" in str(each.headers)]
 
 
+def test_a_proxy_is_not_asked_for_the_gateway():
+    program = AGENT.replace("(1, 9, 10)", "(1,)").replace("SystemExit(7)", "SystemExit(os.environ['NO_PROXY'])")
+    with ScriptedProvider(["ok"]) as provider:
+        done = run(
+            "run", "--store", "memory", "--", sys.executable, "-c", program, http_proxy="http://127.0.0.1:9",
+            NO_PROXY="example.org", OPENAI_BASE_URL=provider.openai_url,
+            PYTHONPATH=os.pathsep.join(filter(None, sys.path)) + os.pathsep + os.getcwd(),
+        )  # fmt: skip
+    assert "1 request, " in done.stderr, done.stderr
+    assert "example.org,127.0.0.1" in done.stderr
+
+
 WAITING = "import os, sys, time; print(os.getpid(), flush=True); time.sleep(60)"
 
 

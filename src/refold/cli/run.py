@@ -34,7 +34,7 @@ def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
     settings = made(acts, port=0)
     gateway = serving(settings)
     place = gateway.url + (f"/token/{quote(settings.token, safe='')}" if settings.token else "")
-    environment = {**os.environ, **{name: place + tail for name, (_, tail) in NAMES.items()}}
+    environment = {**os.environ, **{name: place + tail for name, (_, tail) in NAMES.items()}, **_unproxied()}
     with started(gateway):
         try:
             code = _ran(list(words), environment)
@@ -43,6 +43,13 @@ def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
             raise click.UsageError(said) from None
     click.echo(f"refold: {_report(gateway.gateway.metrics)}", err=True)
     return code
+
+
+def _unproxied() -> dict[str, str]:
+    """Return the variables that keep a proxy of this machine's clients away from the gateway."""
+    names = ("NO_PROXY", "no_proxy")
+    without = ",".join(dict.fromkeys(value for name in names if (value := os.environ.get(name))))
+    return dict.fromkeys(names, f"{without},127.0.0.1" if without else "127.0.0.1")
 
 
 def _report(metrics: Metrics) -> str:

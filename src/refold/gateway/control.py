@@ -105,7 +105,7 @@ class Control:
     async def _ready(self, send: Send) -> None:
         """Say whether the store answers; to whoever asks, so not where it is."""
         try:
-            await self._keeper.sessions()
+            await self._keeper.answers()
         except RefoldError as error:
             raise Refusal(503, f"the store cannot be used ({type(error).__name__})", "store") from error
         await _json(send, {"status": "ok"})

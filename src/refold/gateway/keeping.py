@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Keeper", "behind"]
 
 LEASE = 60.0  # seconds after which a process that says nothing no longer holds a conversation
-SEARCHED = 200  # sessions, the newest, in which a plan is looked for
+SEARCHED = 50  # sessions, the newest, in which a plan is looked for
 CHECKED = 20  # sessions, the newest, that are looked at for a plan when a gateway starts
 PAUSE = 0.05  # seconds between two looks at somebody else's reservation
 OURS = "conv_"  # how conversations of a gateway are named; a store may hold sessions of others
@@ -113,6 +113,14 @@ class Keeper:
         except SessionNotFound:
             return False
         return True
+
+    async def answers(self) -> None:
+        """See that the store answers, at hardly any cost.
+
+        Raises:
+            StoreError: it does not.
+        """
+        await self._run(lambda: self._store.natives([ROOT]))
 
     async def sessions(self) -> tuple[Head, ...]:
         """Return all conversations kept."""
