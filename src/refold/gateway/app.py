@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from refold.errors import SessionNotFound, WriteConflict
+from refold.errors import SessionNotFound, StoreError, WriteConflict
 from refold.gateway.asked import asked, inflated
 from refold.gateway.budgets import Budgets
 from refold.gateway.control import Control, is_ours
@@ -98,10 +98,15 @@ class Gateway:
         """Forget what was not used for longer than the retention, again and again."""
         while True:
             await asyncio.sleep(min(max(retention / 4, 0.05), 600))
-            for id in await self._keeper.expired(time.time() - retention):
-                for track in self.tracks.all():
-                    if track.stored == id:
-                        self.tracks.forget(track.id, deleted=True)
+            try:
+                gone = await self._keeper.expired(retention, self.tracks.all())
+            except StoreError:  # next time, then
+                self.metrics.failed("store")
+                gone = frozenset()
+            before = time.time() - retention
+            for track in self.tracks.all():
+                if track.stored in gone or (track.used < before and not track.lock.locked()):
+                    self.tracks.forget(track.id, deleted=True)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])

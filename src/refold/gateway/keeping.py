@@ -10,15 +10,17 @@ import asyncio
 import json
 import os
 from contextlib import asynccontextmanager
+from time import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from refold.core.budget import Usage
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.transcript import ROOT
 from refold.core.wire import load_plan
 from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConflict
 from refold.gateway.sealing import Seal
 from refold.gateway.tracks import within
-from refold.sessions.entries import Planned, Position, Rewound
+from refold.sessions.entries import Planned, Position, Reported, Rewound
 from refold.sessions.heads import owner_here
 from refold.sessions.receiving import words_in
 from refold.sessions.store import Received, Write
@@ -144,10 +146,13 @@ class Keeper:
         """
         return await self._run(lambda: self._load(session)[1])
 
-    async def expired(self, before: float) -> list[str]:
-        """Remove the conversations last used before a time, and return their ids."""
-        gone = [head.id for head in await self.sessions() if head.touched < before and head.id.startswith(OURS)]
-        return [id for id in gone if await self.delete(id)]
+    async def expired(self, retention: float, tracks: list[Track]) -> frozenset[str]:
+        """Remove the conversations that nobody has used for so many seconds, and return their ids.
+
+        Of those in memory that were used since anything was written of them, others are told in time by a report.
+        """
+        gone = await self._run(lambda: self._unused(time() - retention, retention / 2, tracks))
+        return frozenset([id for id in gone if await self.delete(id)])
 
     async def close(self) -> None:
         """Give connections back."""
@@ -165,6 +170,20 @@ class Keeper:
                     except StoreCorrupt as error:
                         raise StoreCorrupt(f"{self._store.name}: {error}") from None
                     return
+
+    def _unused(self, before: float, margin: float, tracks: list[Track]) -> list[str]:
+        known = {track.stored: track for track in tracks if track.stored}
+        gone = []
+        for head in self._store.sessions():
+            track = known.get(head.id)
+            if not head.id.startswith(OURS) or head.touched >= before + margin:
+                continue
+            if track is not None and track.used >= before:
+                usage = track.reported.usage if track.reported is not None else Usage(0)
+                self._store.report(head.id, Reported(usage.prompt, usage.completion, usage.cached))
+            elif head.touched < before:
+                gone.append(head.id)
+        return gone
 
     def _planned(self, track: Track) -> tuple[Plan, ...] | None:
         index = track.transcript.index
