@@ -147,3 +147,16 @@ def test_a_port_that_is_taken_is_named(gateway):
         taken.listen()
         with pytest.raises(UsageError, match="--port"):
             Serving(Settings(port=taken.getsockname()[1]))
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/v1/chat/completions"), ("GET", "/v1/models"), ("POST", "/v1/files")]
+)
+def test_a_name_and_password_in_the_address_go_before_the_clients_key(method, path):
+    with upstream(lambda head, body: whole(b"{}")) as (url, seen):
+        place = url.replace("http://", "http://me:hush@")
+        with Serving(Settings(upstreams={"openai": place}, port=0)) as serving:
+            body = chat(1) if method == "POST" else None
+            assert call(serving.url, method, path, body=body, headers={"authorization": "Bearer k"})[0] == 200
+    assert seen[0][0].lower().count(b"authorization:") == 1
+    assert b"Basic bWU6aHVzaA==" in seen[0][0]

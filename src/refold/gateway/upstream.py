@@ -93,6 +93,8 @@ class Upstream:
         try:
             if isinstance(body, bytes) and url.raw_user is None:
                 return await self._pool.send(method, url, headers, body)
+            if url.raw_user is not None:  # what the address itself says goes before it, as with clients of their own
+                headers = [header for header in headers if header[0] != b"authorization"]
             return await self._session.request(
                 method,
                 url,
