@@ -139,6 +139,16 @@ def test_new_output_that_is_cut_is_reported_as_that_and_not_as_a_compaction():
     assert "2 requests, 0 compactions, new output cut 1 time, " in done.stderr
 
 
+def test_a_shadow_reports_what_it_planned():
+    path = os.pathsep.join(filter(None, sys.path)) + os.pathsep + os.getcwd()
+    with ScriptedProvider(["ok"]) as provider:
+        done = run(
+            "run", "--shadow", "--store", "memory", "--window", "16k", "--", sys.executable, "-c", AGENT,
+            OPENAI_BASE_URL=provider.openai_url, PYTHONPATH=path,
+        )  # fmt: skip
+    assert "3 requests, 0 compactions, 2 plans in shadow, 0 input tokens not sent" in done.stderr
+
+
 def settings(monkeypatch, tmp_path, *options, **environment):
     """Return the settings that a command line of `run` makes, in an empty folder."""
     from refold.cli import run as module

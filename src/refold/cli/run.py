@@ -58,6 +58,8 @@ def _report(metrics: Metrics) -> str:
     parts = [f"{requests:,} request{'s'[: requests != 1]}", f"{compactions:,} compaction{'s'[: compactions != 1]}"]
     if cuts:
         parts.append(f"new output cut {cuts:,} time{'s'[: cuts != 1]}")
+    if shadows := metrics.total_shadows:
+        parts.append(f"{shadows:,} plan{'s'[: shadows != 1]} in shadow")
     return ", ".join([*parts, f"{metrics.total_saved:,} input tokens not sent"])
 
 
