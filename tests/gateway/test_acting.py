@@ -190,6 +190,13 @@ def test_a_compaction_that_fails_lets_the_original_pass_unless_the_gateway_is_st
     assert b"refold_failures_total" in call(serving.url, "GET", "/metrics")[2]
 
 
+def test_a_shadow_refuses_nothing_however_strict_it_is(gateway):
+    serving, provider = gateway(window=3_000, shadow=True, strict=True)
+    status, headers, _ = call(serving.url, body=chat(1, tools=[LARGE]))
+    assert (status, told(headers)["failed"]) == (200, "BadBudget")
+    assert provider.received[0].body == chat(1, tools=[LARGE])
+
+
 def test_shadow_reports_and_changes_nothing(gateway):
     serving, provider = gateway(window=8_000, shadow=True)
     headers = call(serving.url, body=chat(10))[1]

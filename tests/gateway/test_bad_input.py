@@ -147,3 +147,32 @@ def test_a_port_that_is_taken_is_named(gateway):
         taken.listen()
         with pytest.raises(UsageError, match="--port"):
             Serving(Settings(port=taken.getsockname()[1]))
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/v1/chat/completions"), ("GET", "/v1/models"), ("POST", "/v1/files")]
+)
+def test_a_name_and_password_in_the_address_go_before_the_clients_key(method, path):
+    with upstream(lambda head, body: whole(b"{}")) as (url, seen):
+        place = url.replace("http://", "http://me:hush@")
+        with Serving(Settings(upstreams={"openai": place}, port=0)) as serving:
+            body = chat(1) if method == "POST" else None
+            assert call(serving.url, method, path, body=body, headers={"authorization": "Bearer k"})[0] == 200
+    assert seen[0][0].lower().count(b"authorization:") == 1
+    assert b"Basic bWU6aHVzaA==" in seen[0][0]
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/v1/chat/completions"), ("GET", "/v1/models")])
+def test_the_proxy_of_the_environment_is_asked_for_a_tunnel_and_sees_no_key(monkeypatch, method, path):
+    refused = b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n"
+    with upstream(lambda head, body: refused) as (proxy, seen):
+        monkeypatch.setenv("HTTPS_PROXY", proxy)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        with Serving(Settings(upstreams={"openai": "https://api.test/v1"}, port=0)) as serving:
+            body = chat(1) if method == "POST" else None
+            status, _, data = call(serving.url, method, path, body=body, headers={"authorization": "Bearer sk-1"})
+    assert status == 502
+    assert b"api.test" in data
+    assert [got.split(b"\r\n")[0] for got, _ in seen] == [b"CONNECT api.test:443 HTTP/1.1"]
+    assert b"sk-1" not in seen[0][0]

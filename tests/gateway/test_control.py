@@ -241,3 +241,16 @@ def test_a_store_that_fails_is_told_to_those_inside_with_its_place(gateway, tmp_
     status, headers, _ = call(serving.url, body=chat(10), headers=inside)
     assert (status, told(headers)["failed"]) == (200, "store")
     assert provider.received[0].body == chat(10)
+
+
+def test_a_body_that_may_be_of_two_dialects_is_of_the_one_that_the_headers_tell(gateway):
+    serving, provider = gateway(window=8_000)
+    words = [" ".join(f"w{number}x{place}" for place in range(400)) for number in range(8)]
+    said = [
+        {"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate([*words, "Go on."])
+    ]
+    body = {"model": "claude-opus-4-6", "max_tokens": 9, "messages": said}
+    version = {"anthropic-version": "2023-06-01"}
+    compacted = json.loads(call(serving.url, path="/v1/compact", body=body, headers=version)[2])
+    call(serving.url, path="/v1/messages", body=body, headers=version)
+    assert provider.received[0].body == compacted

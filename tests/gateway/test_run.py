@@ -81,6 +81,18 @@ def test_a_command_is_let_in_where_the_gateway_asks_for_a_token():
         assert not [each for each in provider.received if "t/0" in str(each.headers)]
 
 
+def test_a_proxy_is_not_asked_for_the_gateway():
+    program = AGENT.replace("(1, 9, 10)", "(1,)").replace("SystemExit(7)", "SystemExit(os.environ['NO_PROXY'])")
+    with ScriptedProvider(["ok"]) as provider:
+        done = run(
+            "run", "--store", "memory", "--", sys.executable, "-c", program, http_proxy="http://127.0.0.1:9",
+            NO_PROXY="example.org", OPENAI_BASE_URL=provider.openai_url,
+            PYTHONPATH=os.pathsep.join(filter(None, sys.path)) + os.pathsep + os.getcwd(),
+        )  # fmt: skip
+    assert "1 request, " in done.stderr, done.stderr
+    assert "example.org,127.0.0.1" in done.stderr
+
+
 WAITING = "import os, sys, time; print(os.getpid(), flush=True); time.sleep(60)"
 
 
@@ -125,6 +137,16 @@ def test_new_output_that_is_cut_is_reported_as_that_and_not_as_a_compaction():
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "2 requests, 0 compactions, new output cut 1 time, " in done.stderr
+
+
+def test_a_shadow_reports_what_it_planned():
+    path = os.pathsep.join(filter(None, sys.path)) + os.pathsep + os.getcwd()
+    with ScriptedProvider(["ok"]) as provider:
+        done = run(
+            "run", "--shadow", "--store", "memory", "--window", "16k", "--", sys.executable, "-c", AGENT,
+            OPENAI_BASE_URL=provider.openai_url, PYTHONPATH=path,
+        )  # fmt: skip
+    assert "3 requests, 0 compactions, 2 plans in shadow, 0 input tokens not sent" in done.stderr
 
 
 def settings(monkeypatch, tmp_path, *options, **environment):

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from refold.errors import StoreError
 from refold.gateway.serving import Serving
 from refold.gateway.settings import Settings
 from refold.gateway.triggers import trigger
@@ -122,6 +123,15 @@ def test_a_header_by_which_a_request_is_judged_stands_once(plain, names):
     assert not seen
 
 
+@pytest.mark.parametrize("coding", ["gzip, chunked", "deflate,chunked"])
+def test_a_body_that_is_coded_on_its_way_is_not_sent_on_as_if_it_were_not(plain, coding):
+    serving, seen = plain
+    found = raw(serving.url, head(f"transfer-encoding: {coding}") + b"2\r\n{}\r\n0\r\n\r\n", 2)
+    assert found.startswith(b"HTTP/1.1 501")
+    assert b"still open" not in found
+    assert not seen
+
+
 def test_whoever_is_not_let_in_is_not_listened_to(plain):
     serving, _ = plain
     evil = (
@@ -235,6 +245,39 @@ def test_what_was_not_used_for_longer_than_the_retention_is_forgotten(gateway, t
     while json.loads(call(serving.url, "GET", "/v1/sessions")[2])["sessions"] and time.monotonic() < end:
         time.sleep(0.05)
     assert json.loads(call(serving.url, "GET", "/v1/sessions")[2]) == {"sessions": []}
+
+
+def test_what_is_used_is_not_forgotten_and_what_was_never_compacted_is(gateway, tmp_path):
+    serving, _ = gateway(window=8_000, background=False, store=str(tmp_path / "g.db"), retention=0.8)
+    call(serving.url, body={"model": "gpt-4o", "messages": [{"role": "user", "content": "never seen again"}]})
+    assert len(serving.gateway.tracks.all()) == 1
+    plan = call(serving.url, body=chat(10))[1]["x-refold-plan"]
+    end = time.monotonic() + 2.4
+    while time.monotonic() < end:
+        assert call(serving.url, body=chat(10))[1]["x-refold-plan"] == plan
+        time.sleep(0.1)
+    assert serving.gateway.metrics.total_compactions == 1
+    (track,) = serving.gateway.tracks.all()
+    with open_store(str(tmp_path / "g.db")) as store:
+        assert [head.id for head in store.sessions()] == [track.stored]
+
+
+def test_a_store_that_fails_once_is_tidied_afterwards(gateway, tmp_path, monkeypatch):
+    serving, _ = gateway(window=8_000, background=False, store=str(tmp_path / "g.db"), retention=0.4)
+    store = serving.gateway._keeper._store
+    found, failing = store.sessions, [StoreError("down")]
+
+    def sessions():
+        if failing:
+            raise failing.pop()
+        return found()
+
+    monkeypatch.setattr(store, "sessions", sessions)
+    call(serving.url, body=chat(10))
+    end = time.monotonic() + 10
+    while failing or found():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_a_conversation_deleted_while_it_is_compacted_stays_deleted(gateway, tmp_path):

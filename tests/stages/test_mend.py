@@ -173,12 +173,12 @@ def test_the_repaired_parts_are_what_a_reader_of_the_view_sees():
 
 
 def test_calls_without_an_id_get_one():
-    used = [{"type": "tool_use", "id": "", "name": "f", "input": {"n": n}} for n in (1, 2)]
-    results = [{"type": "tool_result", "tool_use_id": "", "content": f"r{n}"} for n in (1, 2)]
-    said = [user(), {"role": "assistant", "content": used}, {"role": "user", "content": results}]
-    out, broken, _ = mended("anthropic", said, CloseCalls(), Mend(), CloseCalls())
+    used = [{"type": "tool_use", "id": id, "name": "f", "input": {}} for id in ("", "call-1", "")]
+    out, broken, _ = mended(
+        "anthropic", [user(), {"role": "assistant", "content": used}, user("go on")], Mend(), CloseCalls()
+    )
     assert broken == ()
-    assert [block["id"] for block in out[1]["content"]] == ["call-1", "call-2"]
+    assert [block["id"] for block in out[1]["content"]] == ["call-2", "call-1", "call-3"]
 
 
 def test_reasoning_that_leads_to_nothing_goes_however_much_there_is_of_it():

@@ -34,7 +34,7 @@ def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
     settings = made(acts, port=0)
     gateway = serving(settings)
     place = gateway.url + (f"/token/{quote(settings.token, safe='')}" if settings.token else "")
-    environment = {**os.environ, **{name: place + tail for name, (_, tail) in NAMES.items()}}
+    environment = {**os.environ, **{name: place + tail for name, (_, tail) in NAMES.items()}, **_unproxied()}
     with started(gateway):
         try:
             code = _ran(list(words), environment)
@@ -45,12 +45,21 @@ def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
     return code
 
 
+def _unproxied() -> dict[str, str]:
+    """Return the variables that keep a proxy of this machine's clients away from the gateway."""
+    names = ("NO_PROXY", "no_proxy")
+    without = ",".join(dict.fromkeys(value for name in names if (value := os.environ.get(name))))
+    return dict.fromkeys(names, f"{without},127.0.0.1" if without else "127.0.0.1")
+
+
 def _report(metrics: Metrics) -> str:
     """Say what was done and saved; plans that only cut new output are told apart from compactions."""
     requests, compactions, cuts = metrics.total_requests, metrics.total_compactions, metrics.total_cuts
     parts = [f"{requests:,} request{'s'[: requests != 1]}", f"{compactions:,} compaction{'s'[: compactions != 1]}"]
     if cuts:
         parts.append(f"new output cut {cuts:,} time{'s'[: cuts != 1]}")
+    if shadows := metrics.total_shadows:
+        parts.append(f"{shadows:,} plan{'s'[: shadows != 1]} in shadow")
     return ", ".join([*parts, f"{metrics.total_saved:,} input tokens not sent"])
 
 

@@ -7,7 +7,7 @@ import time
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
-from refold.errors import SessionNotFound, WriteConflict
+from refold.errors import SessionNotFound, StoreError, WriteConflict
 from refold.gateway.asked import asked, inflated
 from refold.gateway.budgets import Budgets
 from refold.gateway.control import Control, is_ours
@@ -98,10 +98,15 @@ class Gateway:
         """Forget what was not used for longer than the retention, again and again."""
         while True:
             await asyncio.sleep(min(max(retention / 4, 0.05), 600))
-            for id in await self._keeper.expired(time.time() - retention):
-                for track in self.tracks.all():
-                    if track.stored == id:
-                        self.tracks.forget(track.id, deleted=True)
+            try:
+                gone = await self._keeper.expired(retention, self.tracks.all())
+            except StoreError:  # next time, then
+                self.metrics.failed("store")
+                gone = frozenset()
+            before = time.time() - retention
+            for track in self.tracks.all():
+                if track.stored in gone or (track.used < before and not track.lock.locked()):
+                    self.tracks.forget(track.id, deleted=True)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -114,7 +119,7 @@ class Gateway:
             if headers.get(b"upgrade", b"").lower() == b"websocket" and scope["method"] == "GET":
                 raise Refusal(426, "this gateway speaks HTTP alone, no WebSocket", "websocket")
             if is_ours(path, headers):
-                await self._ours(scope, path, headers, receive, send)
+                await self._ours(scope, path, where, headers, receive, send)
                 return
             if path is not came:
                 where = route(scope["method"], path, headers)
@@ -136,7 +141,9 @@ class Gateway:
                 await refuse(send, where.dialect.provider, Refusal(500, said, "internal"))
             raise
 
-    async def _ours(self, scope: Scope, path: str, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
+    async def _ours(
+        self, scope: Scope, path: str, where: Route, headers: dict[bytes, bytes], receive: Receive, send: Send
+    ) -> None:
         """Answer what is asked of the gateway itself."""
         settings = self.settings
         body = await read_body(receive, headers, settings.max_body, settings.body_timeout)
@@ -144,7 +151,8 @@ class Gateway:
         if plain is None:
             raise Refusal(415, "this body cannot be unpacked: send it as it is, or with gzip", "bad_encoding")
         wishes = asked(headers, settings)
-        await self._control.answer(scope["method"], path, scope["query_string"], plain, wishes, send)
+        provider = where.dialect.provider
+        await self._control.answer(scope["method"], path, scope["query_string"], plain, wishes, send, provider)
 
     async def _through(self, scope: Scope, path: str, where: Route, receive: Receive, send: Send) -> None:
         """Pass anything that carries no conversation, however large, in both directions as it comes."""

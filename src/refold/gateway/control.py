@@ -66,8 +66,10 @@ class Control:
         self._exchanges = exchanges
         self._metrics = metrics
 
-    async def answer(self, method: str, path: str, query: bytes, body: bytes, asked: Asked, send: Send) -> None:
-        """Answer one request.
+    async def answer(
+        self, method: str, path: str, query: bytes, body: bytes, asked: Asked, send: Send, provider: str = ""
+    ) -> None:
+        """Answer one request; `provider` is whose client seems to ask, by its headers.
 
         Raises:
             Refusal: there is no such thing, or it cannot be done.
@@ -84,7 +86,7 @@ class Control:
                 case "GET", "/metrics":
                     await reply(send, 200, self._metrics.page(), b"text/plain; version=0.0.4; charset=utf-8")
                 case "POST", "/v1/compact":
-                    await self._compact(body, asks.get("model", ""), asked, send)
+                    await self._compact(body, asks.get("model", ""), provider, asked, send)
                 case "GET", "/v1/sessions":
                     await _json(send, {"sessions": await self._sessions()})
                 case "GET", _ if path.startswith("/v1/recall"):
@@ -106,7 +108,7 @@ class Control:
     async def _ready(self, send: Send) -> None:
         """Say whether the store answers; to whoever asks, so not where it is."""
         try:
-            await self._keeper.sessions()
+            await self._keeper.answers()
         except RefoldError as error:
             raise Refusal(503, f"the store cannot be used ({type(error).__name__})", "store") from error
         await _json(send, {"status": "ok"})
@@ -143,10 +145,10 @@ class Control:
         told = {"id": f"resp_{track.id}", "object": "response.compaction", "created_at": int(time.time())}
         await _json(send, {**told, "output": list(map(_item, items)), "usage": usage})
 
-    async def _compact(self, raw: bytes, model: str, asked: Asked, send: Send) -> None:
+    async def _compact(self, raw: bytes, model: str, provider: str, asked: Asked, send: Send) -> None:
         try:
             held = native(raw)
-            dialect = _dialect(held)
+            dialect = _dialect(held, provider)
         except (ValueError, RecursionError, BadMessages, UnknownFormat) as error:
             said = f"this is no request with a conversation ({type(error).__name__}): send a body as for a provider"
             raise Refusal(400, said, "bad_body") from None
@@ -269,14 +271,16 @@ def _not_for(method: str, allowed: str) -> Refusal:
     return Refusal(405, said, "method", [(b"allow", allowed.encode())])
 
 
-def _dialect(held: Any) -> Any:
+def _dialect(held: Any, provider: str) -> Any:
     if not isinstance(held, dict):
         raise BadMessages("no object")
     if "contents" in held:
         return DIALECTS["gemini"]
     if "input" in held:
         return DIALECTS["responses"]
-    name = "anthropic" if "system" in held else formats.detect(held.get("messages") or []).name
+    name = (
+        "anthropic" if "system" in held or provider == "anthropic" else formats.detect(held.get("messages") or []).name
+    )
     return DIALECTS["anthropic" if name == "anthropic" else "chat"]
 
 

@@ -32,7 +32,8 @@ class Door:
         """Return the path of a request that may come in, without a token in it.
 
         Raises:
-            Refusal: a wrong token (401), or a name or origin that is not this machine's (403).
+            Refusal: a wrong token (401), a name or origin that is not this machine's (403), or a body that is coded on
+            its way (501): compressed ones say so in content-encoding.
         """
         given = headers.get(b"x-refold-token", b"")
         if path.startswith(PREFIX):
@@ -48,6 +49,8 @@ class Door:
                 "this gateway serves this machine alone: ask it by 127.0.0.1, or start it with REFOLD_GATEWAY_TOKEN set"
             )
             raise Refusal(403, said, "gateway_origin", CLOSE)
+        if headers.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
+            raise Refusal(501, "no transfer-encoding but chunked is read here: send the body so", "bad_header", CLOSE)
         return path
 
     def _from_here(self, headers: dict[bytes, bytes]) -> bool:

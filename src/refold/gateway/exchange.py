@@ -83,6 +83,7 @@ class Exchanges:
         metrics: Metrics,
     ) -> None:
         self._settings = settings
+        self._strict = settings.strict and not settings.shadow  # a shadow changes nothing
         self._upstream = upstream
         self._tracks = tracks
         self._budgets = budgets
@@ -144,7 +145,7 @@ class Exchanges:
             RefoldError,
             RecursionError,
         ) as error:  # the provider says its own error
-            if self._settings.strict and isinstance(error, RefoldError):
+            if self._strict and isinstance(error, RefoldError):
                 raise _strict(type(error).__name__) from error
             untouched.failed = type(error).__name__ if isinstance(error, RefoldError) else ""
             return untouched
@@ -185,7 +186,7 @@ class Exchanges:
                 except (Failed, StoreError) as failed:
                     reason = str(failed) if isinstance(failed, Failed) else "store"
                     self._metrics.failed(reason)
-                    if self._settings.strict:
+                    if self._strict:
                         raise _strict(reason) from None
                     ready.failed = reason
             if chat and exchange.asked.recall and await self._planner.bring(target):

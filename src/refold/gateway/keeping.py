@@ -10,10 +10,12 @@ import asyncio
 import json
 import os
 from contextlib import asynccontextmanager, suppress
+from time import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from refold.core.budget import Usage
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.transcript import ROOT
 from refold.core.wire import load_plan
@@ -21,7 +23,7 @@ from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConfli
 from refold.gateway.recall.later import Later
 from refold.gateway.sealing import Seal
 from refold.gateway.tracks import within
-from refold.sessions.entries import Noted, Planned, Position, Rewound
+from refold.sessions.entries import Noted, Planned, Position, Reported, Rewound
 from refold.sessions.heads import owner_here
 from refold.sessions.receiving import words_in
 from refold.sessions.store import Received, Write
@@ -38,7 +40,7 @@ __all__ = ["Keeper", "behind", "finished"]
 
 LEASE = 60.0  # seconds after which a process that says nothing no longer holds a conversation
 LONGEST = 720.0  # seconds for which others wait for one that is at work (V12)
-SEARCHED = 200  # sessions, the newest, in which a plan is looked for
+SEARCHED = 50  # sessions, the newest, in which a plan is looked for
 CHECKED = 20  # sessions, the newest, that are looked at for a plan when a gateway starts
 PAUSE = 0.05  # seconds between two looks at somebody else's reservation
 OURS = "conv_"  # how conversations of a gateway are named; a store may hold sessions of others
@@ -140,6 +142,14 @@ class Keeper:
             return False
         return True
 
+    async def answers(self) -> None:
+        """See that the store answers, at hardly any cost.
+
+        Raises:
+            StoreError: it does not.
+        """
+        await self._run(lambda: self._store.natives([ROOT]))
+
     async def sessions(self) -> tuple[Head, ...]:
         """Return all conversations kept."""
         return await self._run(self._store.sessions)
@@ -162,10 +172,13 @@ class Keeper:
         """
         return await self._run(lambda: self._load(session)[1])
 
-    async def expired(self, before: float) -> list[str]:
-        """Remove the conversations last used before a time, and return their ids."""
-        gone = [head.id for head in await self.sessions() if head.touched < before and head.id.startswith(OURS)]
-        return [id for id in gone if await self.delete(id)]
+    async def expired(self, retention: float, tracks: list[Track]) -> frozenset[str]:
+        """Remove the conversations that nobody has used for so many seconds, and return their ids.
+
+        Of those in memory that were used since anything was written of them, others are told in time by a report.
+        """
+        gone = await self._run(lambda: self._unused(time() - retention, retention / 2, tracks))
+        return frozenset([id for id in gone if await self.delete(id)])
 
     async def close(self) -> None:
         """Give connections back."""
@@ -183,6 +196,20 @@ class Keeper:
                     except StoreCorrupt as error:
                         raise StoreCorrupt(f"{self._store.name}: {error}") from None
                     return
+
+    def _unused(self, before: float, margin: float, tracks: list[Track]) -> list[str]:
+        known = {track.stored: track for track in tracks if track.stored}
+        gone = []
+        for head in self._store.sessions():
+            track = known.get(head.id)
+            if not head.id.startswith(OURS) or head.touched >= before + margin:
+                continue
+            if track is not None and track.used >= before:
+                usage = track.reported.usage if track.reported is not None else Usage(0)
+                self._store.report(head.id, Reported(usage.prompt, usage.completion, usage.cached))
+            elif head.touched < before:
+                gone.append(head.id)
+        return gone
 
     def _planned(self, track: Track) -> tuple[Plan, ...] | None:
         index = track.transcript.index

@@ -83,6 +83,7 @@ class Metrics:
         self.total_saved = 0
         self.total_requests = 0
         self.total_compactions = 0
+        self.total_shadows = 0  # plans that were made and not put in force
         self.total_cuts = 0  # plans that cut new output alone
 
     def page(self) -> bytes:
@@ -116,7 +117,9 @@ class Metrics:
         self.compactions.labels(plan.policy, cause).inc()
         if cause == NEW_OUTPUT:
             self.total_cuts += 1
-        elif cause not in ("shadow", "repair"):
+        elif cause == "shadow":
+            self.total_shadows += 1
+        elif cause != "repair":
             self.total_compactions += 1
 
     def spared(self, tokens: int) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.helpers import get_env_proxy_for_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from refold.gateway.http import Headers
 
-__all__ = ["LONGEST_FIELD", "Answer", "BadRequest", "Connector", "Pool"]
+__all__ = ["LONGEST_FIELD", "Answer", "BadRequest", "Connector", "Pool", "proxy_of"]
 
 LONGEST_FIELD = 64 * 1024  # bytes of a line in the head of an answer
 BUFFER = 64 * 1024  # bytes of an answer that wait for a slow client
@@ -82,6 +83,17 @@ class _Answer:
             connection.close()
         else:
             connection.release()
+
+
+def proxy_of(url: URL) -> tuple[URL | None, aiohttp.BasicAuth | None]:
+    """Return the proxy that the environment names for a server, as clients of their own heed it; it sees no words.
+
+    Servers without TLS, which stand nearby, are asked without.
+    """
+    try:
+        return get_env_proxy_for_url(url) if url.scheme == "https" else (None, None)
+    except LookupError:
+        return None, None
 
 
 class _Stale(Exception):  # the pool sends once more
@@ -182,7 +194,9 @@ class Pool:
         origin = self._origins.get(base)
         if origin is None:
             loop = asyncio.get_running_loop()
-            origin = self._origins[base] = _Origin("POST", base, loop=loop)
+            proxy, proxy_auth = proxy_of(base)
+            origin = _Origin("POST", base, loop=loop, proxy=proxy, proxy_auth=proxy_auth)
+            self._origins[base] = origin
         line = f"{method} {url.raw_path_qs} HTTP/1.1\r\nhost: {url.host_port_subcomponent}\r\n".encode()
         if not url.raw_query_string and len(self._known) < MOST:  # a query may hold a client's key
             self._known[method, url] = line, origin

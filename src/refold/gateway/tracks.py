@@ -11,6 +11,7 @@ import asyncio
 from collections import OrderedDict
 from hashlib import blake2b
 from itertools import islice
+from time import time
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -119,6 +120,7 @@ class Track:
         self.sent = 0  # leading messages that were in an earlier request
         self.searched = 0  # bytes of the body that were searched for what is not text
         self.costly = 0  # how many messages there were when some was found
+        self.used = 0.0  # when the last request was done, in seconds since 1970
         self.deleted = False  # nothing more of it is kept
         self.followed = False  # the store was asked what it knows
         self.stored = ""  # the session of the store that holds it
@@ -270,6 +272,7 @@ class Tracks:
     def resized(self, track: Track) -> None:
         """Reckon anew what a conversation holds on to, and forget others where all together is too much."""
         if track.id in self._sizes:
+            track.used = time()
             size = track.size
             self._held += size - self._sizes[track.id]
             self._sizes[track.id] = size

@@ -13,7 +13,7 @@ from yarl import URL
 
 from refold.gateway.http import Refusal
 from refold.gateway.packing import READABLE
-from refold.gateway.pool import LONGEST_FIELD, Answer, BadRequest, Connector, Pool
+from refold.gateway.pool import LONGEST_FIELD, Answer, BadRequest, Connector, Pool, proxy_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -95,9 +95,14 @@ class Upstream:
         try:
             if isinstance(body, bytes) and url.raw_user is None:
                 return await self._pool.send(method, url, headers, body)
+            if url.raw_user is not None:  # what the address itself says goes before it, as with clients of their own
+                headers = [header for header in headers if header[0] != b"authorization"]
+            proxy, proxy_auth = proxy_of(url)
             return await self._session.request(
                 method,
                 url,
+                proxy=proxy,
+                proxy_auth=proxy_auth,
                 headers=[(name.decode("latin-1"), _text(value)) for name, value in headers],
                 data=body,
                 allow_redirects=False,  # a redirect would carry a client's key to another host

@@ -135,7 +135,7 @@ def _opened(draft: Draft, areas: Regions, room: int) -> list[Move]:
     """Cut users' turns, and outputs of the newest part that are large for the room, so that they come back by lines."""
     share = max(BRIEF, min(ROOMY, int(room * TURNS / max(len(areas.users), 1))))
     older = [place for place in areas.users[1:-1] if place < areas.tail]
-    ends = [place for place in areas.users if place not in older]
+    ends = sorted({*areas.users}.difference(older))
     done = cut_texts(draft, older, 0, share)
     done += cut_texts(draft, ends, 0, max(share, int(room * TURN) if len(ends) < FEW else 0))
     seen = [place for place in range(areas.tail, len(draft.base)) if place not in areas.fresh]
