@@ -1,5 +1,6 @@
 import contextlib
 import itertools
+import json
 import os
 import shutil
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import pytest
 
@@ -147,3 +149,29 @@ def test_a_store_that_breaks_lets_requests_pass(tmp_path):
             place.mkdir()
             assert call(serving.url, body=chat(9))[0] == 200
             shutil.rmtree(place)
+
+
+def test_what_one_replica_kept_another_recalls_rewinds_and_counts_as_used(store):
+    more = {"window": 16_000, "background": False, "store": store}
+    with (
+        ScriptedProvider(["ok"]) as provider,
+        standing(provider, **more) as one,
+        standing(provider, **more, retention=1.2) as two,
+    ):
+        headers = call(one.url, body=chat(9))[1]
+        plan, id = headers["x-refold-plan"], headers["x-refold-conversation"]
+        hidden = json.loads(call(one.url, "GET", f"/v1/recall/{plan}")[2])["messages"]
+        assert hidden
+        assert json.loads(call(two.url, "GET", f"/v1/recall/{plan}")[2])["messages"] == hidden
+        assert call(two.url, "GET", "/readyz")[0] == 200
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            assert call(two.url, body=chat(9))[1]["x-refold-plan"] == plan
+            time.sleep(0.1)
+        assert len(json.loads(call(one.url, "GET", f"/v1/sessions/{id}")[2])["plans"]) == 1
+        assert one.gateway.metrics.total_compactions + two.gateway.metrics.total_compactions == 1
+        one.stop()
+    with ScriptedProvider(["ok"]) as provider, standing(provider, **more) as three:
+        assert json.loads(call(three.url, path=f"/v1/sessions/{id}/rewind", body={"to": 0})[2])["plans"] == []
+        call(three.url, body=chat(9), headers={"x-refold-trigger": "never"})
+        assert provider.received[0].body == chat(9)
