@@ -189,7 +189,7 @@ class Exchanges:
                     if self._strict:
                         raise _strict(reason) from None
                     ready.failed = reason
-            if chat and exchange.asked.recall and await self._planner.bring(target):
+            if chat and exchange.asked.recall and await self._planner.bringing.bring(target):
                 ready.reason = ready.reason or "recall"
             if track.plans:
                 ready.plain, ready.done = True, "compacted"
@@ -252,7 +252,7 @@ class Exchanges:
         async def later(said: Said) -> bool:
             assert ready.target is not None
             count = ready.reported.count if ready.reported is not None else 0
-            return await self._planner.remember(ready.target, said, count)
+            return await self._planner.bringing.remember(ready.target, said, count)
 
         assert ready.recalls is not None
         name = exchange.route.dialect.format

@@ -17,13 +17,11 @@ from refold.core.policy import Policy, Step
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError, WriteConflict
+from refold.gateway.failed import Failed, Overtaken
 from refold.gateway.keeping import finished
 from refold.gateway.metrics import NEW_OUTPUT
-from refold.gateway.reading import answers_unseen, fixed, measured, oversized, read, refold, unread, usage_of
-from refold.gateway.recall.later import WORDS, BringBack, is_back, later, spot
-from refold.gateway.recall.originals import ROOM, Originals, room_for
-from refold.gateway.recall.tool import NAME
-from refold.gateway.recall.weaver import asking
+from refold.gateway.reading import fixed, measured, oversized, read, refold, unread, usage_of
+from refold.gateway.recall.bringing import Bringing
 from refold.request import Options, request_for
 from refold.result import proven
 from refold.stages.close_calls import CloseCalls
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
     from refold.gateway.dialects import Dialect
     from refold.gateway.keeping import Keeper
     from refold.gateway.metrics import Metrics
-    from refold.gateway.recall.later import Later
-    from refold.gateway.recall.weaver import Said
     from refold.gateway.settings import Settings
     from refold.gateway.tracks import Track
     from refold.limits.overflow import ProviderError
@@ -49,16 +45,7 @@ AT_ONCE = 256 * 1024  # bytes that are read without leaving the event loop
 PAIRS = CloseCalls("[Result unavailable: none was recorded]", "[Call of {tool} was not recorded]", pending=False)
 REPAIR = Policy("repair", (Step(PAIRS), Step(Mend()), Step(Mend()), Step(PAIRS)))  # a call may have two faults
 STRIP = Policy("strip-media", (Step(StripMedia(), label="strip media"),))
-ENOUGH = 1_000  # tokens of originals a call that are worth no compaction
 REST = 0.05  # share of the window by which a request must grow before it is compacted again
-
-
-class Failed(Exception):  # it is told to the client in a header, and the request goes on
-    """A compaction that came to nothing, and why."""
-
-
-class Overtaken(Failed):
-    """Another process has put a plan in force meanwhile."""
 
 
 class Target(Struct, frozen=True):
@@ -78,6 +65,7 @@ class Planner:
         self._outside = outside
         self._keeper = keeper
         self._metrics = metrics
+        self.bringing = Bringing(self, settings, keeper, metrics)
         self._works: set[asyncio.Task[None]] = set()
 
     async def look(self, target: Target) -> str:
@@ -108,8 +96,8 @@ class Planner:
         """Begin a compaction beside the traffic; originals that are to be brought come first, or wait for the room."""
         track = target.track
         if track.pending is not None:
-            await self.bring(target, patient=True)  # now, or what is begun would come to nothing by it
-        if self._waiting(track) is None:
+            await self.bringing.bring(target, patient=True)  # now, or what is begun would come to nothing by it
+        if self.bringing.waiting(track) is None:
             self.begin(target)
             return "background"
         try:
@@ -133,7 +121,7 @@ class Planner:
     async def recognize(self, target: Target) -> str:
         """Read a conversation and take over what other processes have planned for it; it is compacted for no reason."""
         await self.read(target)
-        await self._follow(target)
+        await self.follow(target)
         return ""
 
     async def read(self, target: Target) -> None:
@@ -164,7 +152,7 @@ class Planner:
         """
         track = target.track
         async with nullcontext() if self._settings.shadow else self._keeper.alone(track):
-            if await self._follow(target):  # somebody else has done it meanwhile
+            if await self.follow(target):  # somebody else has done it meanwhile
                 return track.plans[-1]
             made = await self._begun(track, cause)
             if made is None:
@@ -179,92 +167,20 @@ class Planner:
             )
         return made
 
-    async def remember(self, target: Target, said: Said, count: int) -> bool:
-        """Remember calls of the recall tool that stand beside the client's, for the next request; tell whether it will.
+    async def force(self, target: Target, policy: Policy) -> None:
+        """Put a plan in force that shortens nothing; the caller holds the conversation's lock.
 
-        `count` are the messages of the request that was answered.
+        Raises:
+            Failed: it came to nothing.
         """
-        track = target.track
-        held = later(said, count, track.id)
-        if held is None:
-            return False
+        resting = target.track.resting
         try:
-            await self._keeper.remember(track, held)
-        except RefoldError:  # it is remembered here all the same
-            self._metrics.failed("store")
-        return True
-
-    async def bring(self, target: Target, *, patient: bool = False) -> bool:
-        """Put a plan in force that brings what was asked for in the answer before; tell whether there was such.
-
-        The caller holds the conversation's lock, and what is due was done, which makes room; where it was not yet
-        (`patient`), what has no room waits for that. What fails is let go, and the request goes on without it.
-        """
-        track = target.track
-        if self._settings.shadow or (track.pending is None and (self._keeper.local or not track.plans)):
-            return False
-        resting = track.resting
-        try:
-            await self.read(target)
-            if not self._keeper.local and (track.pending is not None or answers_unseen(track) > 1):
-                await self._follow(target)
-            try:
-                return await self._bring(target, patient=patient)
-            except Overtaken:  # by a compaction, or by one that brings the same
-                await self._follow(target)
-                return await self._bring(target, patient=patient)
-        except Exception as error:  # whatever it is, the request goes on
-            named = str(error) if isinstance(error, Failed) else type(error).__name__
-            self._metrics.failed("store" if isinstance(error, StoreError) else named)
-            self._let_go(track)
-            return False
+            await self._enforce(target, await self._made(target, Cause.MANUAL, policy))
         finally:
-            track.resting = resting
+            target.track.resting = resting
 
-    def _waiting(self, track: Track) -> Later | None:
-        """Return what waits for this very request; what its conversation has gone past is let go."""
-        held = track.pending
-        if held is None or spot(track.view, held.beside) is not None:
-            return held
-        if is_back(track.plans, held):
-            track.pending = None
-        elif any(message.role == "assistant" for message in track.transcript.messages[held.count :]):
-            self._let_go(track)
-        return None
-
-    async def _bring(self, target: Target, *, patient: bool) -> bool:
-        track, bound, budget = target.track, target.bound, target.bound.budget
-        held = self._waiting(track)
-        if held is None:
-            return False
-        size = measured(track, bound, fixed(track, target.dialect, bound))
-        room = room_for(budget, size, self._settings.recall_tokens)
-        if (below := (bound.trigger - size) // 2) >= ENOUGH * len(held.calls):
-            room = min(room, below)  # it stays in the conversation: the next request is not to be compacted for it
-        if room // len(held.calls) < ROOM:
-            if patient:
-                return False
-            least = ROOM * len(held.calls)  # for words that say so; a plan in the making would come to nothing by it
-            if budget.input - size < least or (track.work is not None and not track.work.done()):
-                self._let_go(track)
-                return False
-        asked = [asking(call.arguments) for call in held.calls]
-        originals = Originals(track.transcript.messages, track.plans, bound.counter)
-        texts = tuple(await asyncio.to_thread(originals.answers, asked, room))
-        stage = BringBack(held.calls, texts, held.beside, WORDS[track.format.name])
-        policy = replace(bound.policy, name=NAME, steps=(Step(stage, label=NAME),), after_overflow=None)
-        made = await self._made(target, Cause.MANUAL, policy)
-        await self._enforce(target, made)
-        track.pending = None
-        self._metrics.recalled("later", len(held.calls))
-        return True
-
-    def _let_go(self, track: Track) -> None:
-        held, track.pending = track.pending, None
-        if held is not None and held.home == track.id:
-            self._metrics.recalled("dropped", len(held.calls))
-
-    async def _follow(self, target: Target) -> bool:
+    async def follow(self, target: Target) -> bool:
+        """Take over what others have planned for a conversation that is read; tell whether there was something new."""
         if not await self._keeper.follow(target.track):
             return False
         refold(target.track, target.bound)
@@ -303,7 +219,7 @@ class Planner:
             async with self._keeper.alone(track):
                 made = await work
                 async with track.lock:
-                    if not await self._follow(target) and _fits(track, made):
+                    if not await self.follow(target) and _fits(track, made):
                         await self._adopt(target, made, made.cause.value)
         except Failed as failed:
             self._metrics.failed(str(failed))

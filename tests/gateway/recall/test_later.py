@@ -11,6 +11,7 @@ from refold.core.messages import ToolCall
 from refold.core.policy import Policy, Step
 from refold.gateway import exchange, planning
 from refold.gateway.budgets import Bound
+from refold.gateway.recall import bringing
 from refold.gateway.recall.later import WORDS, BringBack, later, spot
 from refold.gateway.recall.tool import NAME
 from refold.gateway.recall.weaver import Call, Said
@@ -199,7 +200,7 @@ def test_what_cannot_be_brought_is_let_go_and_the_request_goes_on(serving, monke
     client = Chat(url, False)
     asking(client, model)
     if why == "full":
-        monkeypatch.setattr(planning, "ROOM", 10**6)
+        monkeypatch.setattr(bringing, "ROOM", 10**6)
     elif why == "broken":
         monkeypatch.setattr(BringBack, "edits", broken)
     else:  # a result of a call that nobody made
@@ -457,8 +458,8 @@ def test_where_a_compaction_could_wait_it_is_done_at_once_to_make_room(serving, 
     client = Chat(url, False)
     asking(client, model)
     before, rooms = provider.received[-1].number, [0]
-    real = planning.room_for
-    monkeypatch.setattr(planning, "room_for", lambda *given: rooms.pop() if rooms else real(*given))
+    real = bringing.room_for
+    monkeypatch.setattr(bringing, "room_for", lambda *given: rooms.pop() if rooms else real(*given))
     monkeypatch.setattr(exchange, "most", lambda track, dialect: None)
     monkeypatch.setattr(Bound, "due", lambda bound, tokens: True)
     monkeypatch.setattr(engine, "due", lambda policy, view: True)

@@ -1,0 +1,13 @@
+"""How a compaction comes to nothing."""
+
+from __future__ import annotations
+
+__all__ = ["Failed", "Overtaken"]
+
+
+class Failed(Exception):  # it is told to the client in a header, and the request goes on
+    """A compaction that came to nothing, and why."""
+
+
+class Overtaken(Failed):
+    """Another process has put a plan in force meanwhile."""
