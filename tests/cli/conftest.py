@@ -1,5 +1,4 @@
 import json
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,6 @@ from click.testing import CliRunner, Result
 from refold.cli.main import cli
 
 Run = Callable[..., Result]
-
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a run in the background, which commands would inherit
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
