@@ -144,7 +144,10 @@ def serving(settings: Settings) -> Serving:
         from refold.gateway.serving import Serving
     except ImportError as error:
         raise _missing(error) from error
-    _opened(settings.store or "memory")
+    from refold.sessions import open_store
+
+    with _told():  # before it is said that anything is served
+        open_store(settings.store or "memory").close()
     return Serving(settings)
 
 
@@ -166,17 +169,6 @@ def _told() -> Iterator[None]:
 
     try:
         yield
-    except StoreError as error:
-        raise UsageError(f"{error}: check --store") from None
-
-
-def _opened(place: str) -> None:
-    """Try the store before anything is served, so that one that cannot be used is told with its reason."""
-    from refold.errors import StoreError, UsageError
-    from refold.sessions import open_store
-
-    try:
-        open_store(place).close()
     except StoreError as error:
         raise UsageError(f"{error}: check --store") from None
 
