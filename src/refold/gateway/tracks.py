@@ -94,8 +94,8 @@ class Written(Struct, frozen=True):
 class Track:
     """One conversation: the newest body, and what was read, counted and planned of it.
 
-    `natives`, messages and estimates are there for the first messages alone, until somebody needs to know; far below
-    the trigger nobody does.
+    `transcript` and `estimates` are there for the first messages alone, until somebody needs to know; far below the
+    trigger nobody does.
     """
 
     def __init__(self, id: str, format: Format, session: str, body: Opened, lead: int = 0) -> None:
