@@ -1,0 +1,70 @@
+"""The cases that fail, by number and policy, with the reason; a row that passes fails the test and is to be removed."""
+
+ESTIMATED = "its row demands an estimate of the words, and reads no usage report (L11, N09)"
+REPORTED = "its row demands the provider's own report (O02, V01), and that report is far too low here"
+DENSE = "its row counts a token for 1.5 characters (W02), three times what these words cost"
+WHOLE = "its row replaces everything by the summary (L04, V05), and this stub's summary names nothing"
+NO_MODEL = "it makes no summary here, so that none can be shown again; what the first compaction showed is shown"
+
+# What the row of a followed system demands, against what the case expects.
+ARGUED = {
+    ("053", "wolffish"): DENSE,
+    ("065", "claude-code"): WHOLE,
+    ("065", "vibe"): WHOLE,
+    ("083", "claude-code"): ESTIMATED,
+    ("083", "neurolink"): ESTIMATED,
+    ("086", "opal"): REPORTED,
+    ("086", "vibe"): REPORTED,
+    ("131", "wolffish"): DENSE,
+    ("137", "neurolink"): NO_MODEL,
+    ("137", "refold"): NO_MODEL,
+    ("137", "wolffish"): NO_MODEL,
+    ("149", "refold"): "it asks no model: a digest says what left, and the originals stay readable",
+    ("161", "claude-code"): ESTIMATED,
+    ("161", "vibe"): "its row measures by the last report alone (V01)",
+}
+
+LATE = "a late answer to a call that was compacted is an orphan"
+SYSTEM = "a system message in the middle goes into the summary"
+NATIVE = "a provider's compaction item is dropped"
+SCREEN = "a screenshot becomes text that the field does not allow"
+HEALTHY = "repair changes healthy content"
+DEFERRED = "deferred tools are counted"
+REFERENCE = "a tool reference is dropped while its tool is used"
+APPROVAL = "an approval's request is dropped"
+LAST = "the compaction trigger does not stay last"
+DENSE_TEXT = "base64 within words is counted as words"
+
+ALL = ("claude-code", "neurolink", "opal", "refold", "vibe", "wolffish")
+
+
+def _rows(number: str, policies: tuple[str, ...], reason: str) -> dict[tuple[str, str], str]:
+    return {(number, policy): reason for policy in policies}
+
+
+# What is wrong and will be mended.
+OPEN = {
+    **_rows("014", ALL, LATE),
+    **_rows("023", ("vibe",), "a call that waits for its result is dropped"),
+    **_rows("044", ("claude-code", "opal", "vibe"), SYSTEM),
+    **_rows("200", ("claude-code", "neurolink", "opal", "vibe"), NATIVE),
+    **_rows("202", ("claude-code", "opal", "refold", "vibe"), NATIVE),
+    **_rows("204", ("-",), "what a compaction block replaced is counted"),
+    **_rows("205", ("-",), HEALTHY),
+    **_rows("207", ("refold", "wolffish"), SCREEN),
+    **_rows("209", ("-",), HEALTHY),
+    **_rows("211", ("refold",), "a reference to a removed picture stays"),
+    **_rows("212", ("-",), HEALTHY),
+    **_rows("214", ("-",), HEALTHY),
+    **_rows("216", ("-",), HEALTHY),
+    **_rows("217", ALL, DEFERRED),
+    **_rows("219", ("claude-code", "opal", "vibe"), REFERENCE),
+    **_rows("221", ("claude-code", "opal", "vibe"), APPROVAL),
+    **_rows("223", ("claude-code", "vibe", "wolffish"), LAST),
+    **_rows("224", ("-",), "the wording is not known"),
+    **_rows("228", ("-",), "a generated picture is counted as text"),
+    **_rows("230", ("claude-code", "neurolink", "opal"), DENSE_TEXT),
+    **_rows("247", ("-",), HEALTHY),
+}
+
+FAILING = ARGUED | OPEN
