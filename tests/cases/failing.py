@@ -52,8 +52,6 @@ OPEN = {
     **_rows("204", ("-",), "what a compaction block replaced is counted"),
     **_rows("205", ("-",), HEALTHY),
     **_rows("207", ("refold", "wolffish"), SCREEN),
-    **_rows("209", ("-",), HEALTHY),
-    **_rows("211", ("refold",), "a reference to a removed picture stays"),
     **_rows("212", ("-",), HEALTHY),
     **_rows("214", ("-",), HEALTHY),
     **_rows("216", ("-",), HEALTHY),

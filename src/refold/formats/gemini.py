@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from refold.core.messages import Content, File, Image, Message, Part, Path, Reasoning, Role, Text, ToolCall, ToolResult
-from refold.core.pixels import pixels_of_base64
+from refold.core.pixels import pixels, pixels_of_base64
 from refold.core.view import Traits
 from refold.formats.blocks import Blocks
 from refold.formats.lens import Body, arguments_of, arguments_text, get, json_text, opaque, role_of, string, words
@@ -24,13 +26,23 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "Gemini"]
 
 _SIGNATURES = ("thoughtSignature", "thought_signature")
+_LEFT_OUT = "[left out]"  # in place of a reference to a file that went without words in its place
+
+
+class _Words(Struct, frozen=True):
+    """Words in place of a file of a function response, until the message is finished: such a list holds files alone."""
+
+    text: str
+    name: str
 
 
 class Gemini(Blocks):
     """GenerateContent API, in the camel case of the wire and the snake case of the Python SDK.
 
     A thought signature is read as sealed reasoning at its own key inside the part it vouches for: that part must not be
-    changed, and goes only with its message.
+    changed while it has the signature. A stream may end with an empty text that carries one; that part is reasoning
+    alone (https://ai.google.dev/gemini-api/docs/thought-signatures). Calls that the provider answers itself
+    (`toolCall`, `executableCode`) are server calls.
     """
 
     name = "gemini"
@@ -41,7 +53,7 @@ class Gemini(Blocks):
         Order(system_in_list=False),
         Opening(),
         SealedReasoning(first=False),
-        Filled(),
+        Filled(spaces=True),
         UniqueIds(optional=True, together=True),
     )
     traits = Traits(results_together=True, system_in_list=False, assistant_last=False, alternates=True)
@@ -64,11 +76,7 @@ class Gemini(Blocks):
             part = self.block(block, ("parts", place))
             parts.append(part)
             if not isinstance(part, Reasoning) and isinstance(block, dict):
-                parts.extend(
-                    Reasoning("", True, len(block[key]), ("parts", place, key))
-                    for key in _SIGNATURES
-                    if isinstance(block.get(key), str | bytes)
-                )
+                parts.extend(Reasoning("", True, len(block[key]), ("parts", place, key)) for key in _signatures(block))
         return Message(id, role_of(role, parts), tuple(parts), None, native)
 
     def recognizes(self, native: Any) -> bool:
@@ -90,9 +98,9 @@ class Gemini(Blocks):
         if not isinstance(block, dict):
             return opaque(block, at)
         if isinstance(text := block.get("text"), str):
-            if block.get("thought") is True:
-                size = sum(len(block[key]) for key in _SIGNATURES if isinstance(block.get(key), str | bytes))
-                return Reasoning(text, bool(size), size, at)
+            signatures = _signatures(block)
+            if block.get("thought") is True or (signatures and not text):
+                return Reasoning(text, bool(signatures), sum(len(block[key]) for key in signatures), at)
             return Text(text, at)
         key, held = _kind(block)
         match key:
@@ -101,17 +109,26 @@ class Gemini(Blocks):
             case "functionResponse":
                 return self._response(block, held, at)
             case "inlineData":
-                return _blob(held, at)
+                return _blob(held, _detail(block), at)
             case "fileData":
                 return _named(_media(held), 0, held, at)
             case "executableCode":
-                return ToolCall("", "code_execution", string(held, "code"), "code_execution", server=True, at=at)
+                return ToolCall(
+                    string(held, "id"), "code_execution", string(held, "code"), "code_execution", server=True, at=at
+                )
             case "codeExecutionResult":
                 failed = held.get("outcome") not in (None, "OUTCOME_OK", "OUTCOME_UNSPECIFIED")
                 output = held.get("output")
                 place = (*at, _spelled(block, "codeExecutionResult", "code_execution_result"), "output")
                 content = (Text(output, place),) if isinstance(output, str) and output else ()
-                return ToolResult("", content, "code_execution", failed, "code_execution", True, at)
+                return ToolResult(string(held, "id"), content, "code_execution", failed, "code_execution", True, at)
+            case "toolCall":
+                kind = _tool_type(held)
+                return ToolCall(string(held, "id"), kind, arguments_text(held.get("args") or {}), kind, True, at)
+            case "toolResponse":
+                kind = _tool_type(held)
+                said = _said(held, (*at, _spelled(block, "toolResponse", "tool_response")))
+                return ToolResult(string(held, "id"), said, kind, False, kind, True, at)
             case _:
                 return opaque(block, at, next(iter(block), ""))
 
@@ -120,10 +137,27 @@ class Gemini(Blocks):
         return {**old, "text": text} if isinstance(old, dict) and "text" in old else {"text": text}
 
     def render(self, part: Part, old: Any, at: Path) -> Any:
-        """Return a part as a native value; words in place of a response object become `{"output": …}`."""
+        """Return a part as a native value; words in place of a response object become `{"output": …}`.
+
+        Words in place of a file of a function response move into the response when the message is finished.
+        """
         if isinstance(part, Text) and at[-1:] == ("response",):
             return {"error" if "error" in (old or {}) else "output": part.text}
+        if isinstance(part, Text) and _of_response(at):
+            return _Words(part.text, old.name if isinstance(old, _Words) else _display_name(old))
         return super().render(part, old, at)
+
+    def finish(self, native: Any, message: Message) -> Any:
+        """Return an edited object whose function responses name no file that went."""
+        native = super().finish(native, message)
+        parts = native.get("parts")
+        if not isinstance(parts, list):
+            return native
+        known = _file_names(message.native)
+        settled = [_settled(block, known) for block in parts]
+        if all(new is old for new, old in zip(settled, parts, strict=True)):
+            return native
+        return {**native, "parts": settled}
 
     def call(self, call: ToolCall, old: Any) -> Any:
         """Return a call as a part, in place of an old one."""
@@ -140,12 +174,18 @@ class Gemini(Blocks):
         base = get(old, (key,)) or {}
         named = {"id": result.call_id} if result.call_id else {}
         made = {**base, **named, "name": result.name or string(base, "name")}
-        said = [part for part in result.content if part.at[-2:-1] != ("parts",)]
+        files = base.get("parts")
+        stay = {
+            part.at[-1]: part
+            for part in result.content
+            if _of_response(part.at) and not isinstance(part, Text) and isinstance(files, list)
+        }
+        said = [part for part in result.content if part.at not in {kept.at for kept in stay.values()}]
         if not base or tuple(said) != _said(base, (*result.at, key)):
             made["response"] = {"error" if result.is_error else "output": words(said)}
-        if isinstance(held := base.get("parts"), list):
-            stay = {part.at[-1] for part in result.content if part.at[-2:-1] == ("parts",)}
-            made["parts"] = [block for place, block in enumerate(held) if place in stay]
+        made.pop("parts", None)
+        if isinstance(files, list) and stay:
+            made["parts"] = [block for place, block in enumerate(files) if place in stay]
         return {**(old or {}), key: made}
 
     def holds_result(self, block: dict[str, Any]) -> bool:
@@ -174,7 +214,107 @@ def _said(held: dict[str, Any], root: Path) -> tuple[Content, ...]:
     return (Text(json_text(response), (*root, "response")),)
 
 
+def _signatures(block: dict[str, Any]) -> list[str]:
+    """Return the keys at which a part carries a thought signature."""
+    return [key for key in _SIGNATURES if isinstance(block.get(key), str | bytes) and block[key]]
+
+
+def _of_response(at: Path) -> bool:
+    """Tell whether a path leads to a file inside a function response."""
+    return len(at) > 3 and at[-2] == "parts"
+
+
+def _display_name(file: Any) -> str:
+    """Return the name by which a function response refers to a file of its own."""
+    _, held = _kind(file) if isinstance(file, dict) else ("", {})
+    return string(held, "displayName") or string(held, "display_name")
+
+
+def _file_names(native: Any) -> frozenset[str]:
+    """Return the names of all files of a message's function responses; another `$ref` is some tool's own JSON."""
+    parts = get(native, ("parts",))
+    files = [
+        file
+        for block in (parts if isinstance(parts, list) else [])
+        if isinstance(listed := get(block, (_spelled(block, "functionResponse", "function_response"), "parts")), list)
+        for file in listed
+    ]
+    return frozenset(filter(None, map(_display_name, files)))
+
+
+def _settled(block: Any, known: frozenset[str]) -> Any:
+    """Return a part whose function response holds only files in its list of files, and refers to none that went.
+
+    `known` are the names of the files that the message had. The provider refuses a `$ref` without the file it names,
+    and words in the list of files (https://ai.google.dev/gemini-api/docs/function-calling#multimodal).
+    """
+    key = _spelled(block, "functionResponse", "function_response")
+    held = get(block, (key,))
+    files, response = get(held, ("parts",)), get(held, ("response",))
+    if held is None or (files is not None and not isinstance(files, list)):
+        return block
+    files = files or []
+    words_of = {file.name: file.text for file in files if isinstance(file, _Words)}
+    stay = [file for file in files if not isinstance(file, _Words)]
+    named: set[str] = set()
+    settled = _without_references(response, known - set(map(_display_name, stay)), words_of, named)
+    for file in files:
+        if isinstance(file, _Words) and file.name not in named:
+            settled = _with_words(settled, file.text)
+    if settled is response and len(stay) == len(files) and (stay or "parts" not in held):
+        return block
+    made = {**held, "parts": stay}
+    if settled is not None:
+        made["response"] = settled
+    if not stay:
+        del made["parts"]
+    return {**block, key: made}
+
+
+def _without_references(value: Any, gone: frozenset[str], words_of: dict[str, str], named: set[str]) -> Any:
+    """Return a response with words in place of each reference to a file that went; `named` collects these."""
+    match value:
+        case {"$ref": str(name)} if len(value) == 1:
+            if name not in gone:
+                return value
+            named.add(name)
+            return words_of.get(name, _LEFT_OUT)
+        case dict():
+            changed = {key: _without_references(inner, gone, words_of, named) for key, inner in value.items()}
+            return changed if any(changed[key] is not inner for key, inner in value.items()) else value
+        case list():
+            listed = [_without_references(inner, gone, words_of, named) for inner in value]
+            return listed if any(new is not old for new, old in zip(listed, value, strict=True)) else value
+        case _:
+            return value
+
+
+def _with_words(response: Any, text: str) -> dict[str, Any]:
+    """Return a response with words more: behind its output, or beside values of keys of its own."""
+    if not isinstance(response, dict) or not response:
+        return {"output": text}
+    key = next((key for key in ("output", "error") if key in response), next(iter(response)))
+    if isinstance(old := response[key], str) and (key in ("output", "error") or len(response) == 1):
+        return {**response, key: f"{old}\n{text}" if old else text}
+    known = response.get("left_out")
+    return {**response, "left_out": f"{known}\n{text}" if isinstance(known, str) else text}
+
+
+def _tool_type(held: dict[str, Any]) -> str:
+    return (string(held, "toolType") or string(held, "tool_type") or "tool").lower()
+
+
+def _detail(block: dict[str, Any]) -> str:
+    """Return how finely a picture is read, in the words of OpenAI: "low", "medium", "high", "ultra_high"."""
+    level = get(block, ("mediaResolution", "level")) or get(block, ("media_resolution", "level"))
+    return level.removeprefix("MEDIA_RESOLUTION_").lower() if isinstance(level, str) else ""
+
+
 _KEYS = {
+    "toolCall": "toolCall",
+    "tool_call": "toolCall",
+    "toolResponse": "toolResponse",
+    "tool_response": "toolResponse",
     "functionCall": "functionCall",
     "function_call": "functionCall",
     "functionResponse": "functionResponse",
@@ -205,13 +345,14 @@ def _media(held: dict[str, Any]) -> str:
     return string(held, "mimeType") or string(held, "mime_type")
 
 
-def _blob(held: dict[str, Any], at: Path) -> Part:
+def _blob(held: dict[str, Any], detail: str, at: Path) -> Part:
     data, media_type = held.get("data"), _media(held)
     size = len(data) * 3 // 4 if isinstance(data, str) else len(data) if isinstance(data, bytes) else 0
     if not media_type.startswith("image/"):
         return _named(media_type, size, held, at)
-    width, height = (pixels_of_base64(data) if isinstance(data, str) else None) or (0, 0)
-    return Image(media_type, size, width, height, "", at)
+    found = pixels_of_base64(data) if isinstance(data, str) else pixels(data) if isinstance(data, bytes) else None
+    width, height = found or (0, 0)
+    return Image(media_type, size, width, height, detail, at)
 
 
 def _named(media_type: str, size: int, held: dict[str, Any], at: Path) -> Part:

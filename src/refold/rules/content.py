@@ -19,11 +19,13 @@ class Filled(Struct, frozen=True):
     """Every message has content, and no words are blank.
 
     `beside_calls`: blank words beside calls are accepted (OpenAI chat). `reasoning_alone`: reasoning by itself is
-    content (a Responses item, a message of thinking blocks).
+    content (a Responses item, a message of thinking blocks). `spaces`: words of spaces and line breaks are words, as a
+    stream brings them in parts of their own (Gemini); only empty ones are blank.
     """
 
     beside_calls: bool = False
     reasoning_alone: bool = True
+    spaces: bool = False
     name: str = "content"
 
     def cuts(self, messages: Sequence[Message]) -> set[int]:
@@ -50,7 +52,7 @@ class Filled(Struct, frozen=True):
         for part in message.parts:
             match part:
                 case Text(text=text):
-                    if text and not text.isspace():
+                    if not self._blank(text):
                         return False
                 case Reasoning():
                     if self.reasoning_alone:
@@ -63,9 +65,10 @@ class Filled(Struct, frozen=True):
         """Return the blank words of a message that the provider would refuse."""
         if self.beside_calls and message.calls:
             return ()
-        return tuple(
-            part for part in message.parts if isinstance(part, Text) and (not part.text or part.text.isspace())
-        )
+        return tuple(part for part in message.parts if isinstance(part, Text) and self._blank(part.text))
+
+    def _blank(self, text: str) -> bool:
+        return not text or (not self.spaces and text.isspace())
 
 
 @once
