@@ -43,20 +43,22 @@ class Meter:
         self._sums: list[int] = [0]
         self._request: Request | None = None
         self._looked = 0
+        self._anchor = 0  # the first message that the provider reads
 
     def check(self, messages: Sequence[Any], *, usage: Usage | Mapping[str, Any] | None = None) -> Check:
         """Measure the request with these messages: what `refold.check` returns, without kinds and roles."""
         request = self._seen(messages)
         view = request.view
-        estimated = view.fixed.overhead + view.counter.per_conversation + self._sums[-1]
+        read = self._sums[-1] - self._sums[self._anchor]
+        estimated = view.fixed.overhead + view.counter.per_conversation + read
         report = replace(self._options, usage=usage)
         counted = usage_for(report)
         since = self._sums[-1] - self._sums[covered(self._transcript.messages, counted)] if counted else 0
-        tokens = request.policy.gauge.measure(estimated, since, counted)
+        tokens = request.policy.gauge.measure(estimated, min(since, read), counted)
         if tokens > NEAR * view.budget.input:
             self._look(request)
         now = replace(view, measured=tokens, before=None)
-        parts = Breakdown(view.fixed.system, view.fixed.tools, self._sums[-1])
+        parts = Breakdown(view.fixed.system, view.fixed.tools, read)
         return Check(tokens, view.budget.input, due(request.policy, now), parts)
 
     def largest_new(self, above: int) -> int:
@@ -117,13 +119,18 @@ class Meter:
         self._transcript = Transcript(self._transcript.messages[:known])
         del self._natives[known:], self._sums[known + 1 :]
         self._looked = min(self._looked, known)
+        if self._anchor and self._request is not None:
+            self._anchor = self._request.format.anchor(self._transcript.messages)
 
     def _learn(self, messages: Sequence[Any], request: Request) -> None:
         start = len(self._natives)
         self._transcript = formats.read(request.format, messages, self._transcript)
         self._natives.extend(messages[start:])
-        for message in self._transcript.messages[start:]:
+        new = self._transcript.messages[start:]
+        for message in new:
             self._sums.append(self._sums[-1] + self._size(message, request))
+        if any(message.opaques for message in new):
+            self._anchor = request.format.anchor(self._transcript.messages)
 
     def _size(self, message: Message, request: Request) -> int:
         size = self._estimates[message.id] = request.view.counter.message(message)

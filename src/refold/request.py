@@ -15,13 +15,13 @@ from refold.core.edits import Insert, fold
 from refold.core.gauge import covered
 from refold.core.plan import Plan, checked
 from refold.core.policy import Policy
+from refold.core.transcript import Transcript
 from refold.core.view import Cause, View
 from refold.errors import BadBudget, UsageError
 from refold.formats import Format
 
 if TYPE_CHECKING:
     from refold.core.messages import Message, MessageId
-    from refold.core.transcript import Transcript
 
 __all__ = ["Options", "Request", "all_checked", "counter_for", "format_for", "request_for", "usage_for"]
 
@@ -58,13 +58,14 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 class Request(Struct, frozen=True):
-    """A request with every argument resolved; `view` is where a policy starts from."""
+    """A request with every argument resolved; `view` is where a policy starts from, `transcript` all that was said."""
 
     format: Format
     policy: Policy
     view: View
     exact: Counter
     options: Options
+    transcript: Transcript
 
     def asking(self, someone: bool) -> Request:
         """Return the same request with someone to ask for a summary, or nobody."""
@@ -97,22 +98,26 @@ def request_for(
     if start is None:
         plans = all_checked(options.plans, said)
         start = fold(said.messages, [plan.edits for plan in plans], [plan.base.tip for plan in plans])
+    ignored = shape.anchor(start)
+    heard = _heard(said, start, ignored)
     cause = _cause(options)
     policy = _policy(options, cause)
     budget = budget_for(policy, options)
     exact = counter_for("exact", options.model)
     view = View(
-        transcript=said,
-        start=start,
+        transcript=heard,
+        start=start[ignored:],
         budget=budget,
         goal=_goal(policy, options, budget),
         counter=_counter(options, policy, exact),
         rules=shape.rules,
         traits=shape.traits,
-        usage=usage_for(options),
+        usage=_since(usage_for(options), ignored),
         cause=cause,
         instructions=options.instructions or "",
         estimates={} if estimates is None else estimates,
+        skipped=len(said) - len(heard),
+        ignored=tuple(message.id for message in start[:ignored]),
     )
     view = measured(view, policy, options)
     if view.fixed.overhead >= budget.input:
@@ -120,7 +125,20 @@ def request_for(
             f"system prompt and tools alone take {view.fixed.overhead:,} of {budget.input:,} tokens of input: "
             "name a larger window or send fewer tools"
         )
-    return Request(shape, policy, view, exact, options)
+    return Request(shape, policy, view, exact, options, said)
+
+
+def _heard(said: Transcript, start: Sequence[Message], ignored: int) -> Transcript:
+    """Return the part of a transcript that the provider reads: all but what stands before an anchor."""
+    place = said.index.get(start[ignored].id, 0) if ignored else 0
+    return Transcript(said.messages[place:]) if place else said
+
+
+def _since(usage: Usage | None, ignored: int) -> Usage | None:
+    """Return a usage report with the leading messages it counted, as the view numbers them."""
+    if usage is None or usage.covers is None or not ignored:
+        return usage
+    return replace(usage, covers=max(usage.covers - ignored, 0))
 
 
 def _typed(options: Options) -> None:

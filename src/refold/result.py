@@ -74,7 +74,7 @@ def proven(
         raise cannot_fit(made, view.after(made.edits))
     plans = (*request.options.plans, made)
     given = request.options.system if system is None else system
-    return checked_result(request.format, view.transcript, messages, plans, given, alternate=alternate)
+    return checked_result(request.format, request.transcript, messages, plans, given, alternate=alternate)
 
 
 def checked_result(

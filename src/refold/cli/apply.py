@@ -70,5 +70,5 @@ def viewed(plan: Plan, talk: Conversation) -> Request:
 
     found = talk.recorded
     request = request_for(found.messages, Options(format=found.format, budget=Budget(10**12), model=found.model))
-    checked(plan, request.view.transcript)
+    checked(plan, request.transcript)
     return request

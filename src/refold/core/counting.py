@@ -82,8 +82,8 @@ class CharCounter(Struct, frozen=True):
                 return self.image
             case File(text=text, bytes=size):
                 return self._chars(len(text)) if text else math.ceil(size / self.file_bytes_per_token)
-            case Opaque(size=size):
-                return self._chars(size)
+            case Opaque(text=text, size=size):
+                return self._chars(len(text) or size)
 
 
 def count_all(counter: Counter, messages: Iterable[Message]) -> int:

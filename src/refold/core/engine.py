@@ -6,15 +6,14 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, TypeAlias
 
 from refold.core.budget import Never
+from refold.core.edits import Edit, Hide
 from refold.core.needs import Answer, Need, Refused
-from refold.core.plan import Base, Plan, PlanId, Sizes, StepRecord, sealed
+from refold.core.plan import Plan, PlanId, Sizes, StepRecord, base_of, sealed
 from refold.core.policy import Policy, Step, When
 from refold.core.view import Cause, View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from refold.core.edits import Edit
 
 __all__ = ["Planning", "due", "planning"]
 
@@ -66,15 +65,18 @@ def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[
                 )
             )
         view = after
-    transcript = view.transcript
+    edits = view.done
+    if edits and view.ignored:  # what the provider no longer reads leaves with the rest
+        edits = (*edits, Hide(view.ignored))
+        records.append(StepRecord("ignored", "Hide", len(view.done), len(edits), view.tokens, view.tokens))
     return sealed(
         Plan(
             policy=policy.name,
             fingerprint=policy.fingerprint,
             cause=start.cause,
-            base=Base(len(transcript), transcript.tip),
+            base=base_of(view),
             sizes=Sizes(start.tokens, view.tokens, view.room, view.budget.input, view.fixed.overhead),
-            edits=view.done,
+            edits=edits,
             steps=tuple(records),
             format=format,
             earlier=tuple(earlier),

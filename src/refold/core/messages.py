@@ -103,11 +103,21 @@ class ToolCall(Struct, frozen=True, omit_defaults=True, tag="call", dict=True):
 
 
 class Opaque(Struct, frozen=True, omit_defaults=True, tag="opaque"):
-    """Anything this release does not know: carried, counted by its characters, never edited."""
+    """Anything this release does not know: carried, counted by its characters, never edited.
+
+    `state`: the provider keeps something in it that nothing else holds (a compaction block, an upload into a container,
+    a tool added in the middle of the list); no edit removes, hides, moves or rewrites it. `anchor`: the provider reads
+    nothing that stands before it. `text` is what of it can be read, counted in place of `size`. `loads` names the tools
+    whose definitions it brings into the context; it stays while one of them is called later.
+    """
 
     kind: str = ""
     size: int = 0
     at: Path = ()
+    state: bool = False
+    anchor: bool = False
+    text: str = ""
+    loads: tuple[str, ...] = ()
 
 
 Content: TypeAlias = Text | Image | File | Opaque
@@ -197,6 +207,24 @@ class Message(Struct, frozen=True, omit_defaults=True, dict=True):
     def results(self) -> tuple[ToolResult, ...]:
         """The results of this message that answer an earlier message's call, in order."""
         return tuple([part for part in self.parts if isinstance(part, ToolResult) and not part.server])
+
+    @_Lasting
+    def opaques(self) -> tuple[Opaque, ...]:
+        """The opaque parts of this message that carry state or load tools, those inside results among them."""
+        found = [part for part in self.parts if isinstance(part, Opaque)]
+        found += [
+            inner
+            for part in self.parts
+            if isinstance(part, ToolResult)
+            for inner in part.content
+            if isinstance(inner, Opaque)
+        ]
+        return tuple([part for part in found if part.state or part.anchor or part.loads])
+
+    @property
+    def anchor(self) -> Opaque | None:
+        """The part before which the provider reads nothing, or None."""
+        return next((part for part in self.opaques if part.anchor), None)
 
 
 def once(function: Callable[[Value], Found]) -> Callable[[Value], Found]:

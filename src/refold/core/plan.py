@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from refold.core.edits import Edit, Hide, Insert, Rewrite
 from refold.core.messages import MessageId
 from refold.core.transcript import ROOT, Transcript
-from refold.core.view import Cause
+from refold.core.view import Cause, View
 from refold.errors import StalePlan
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
-__all__ = ["Base", "Plan", "PlanId", "Sizes", "StepRecord", "Tag", "checked", "sealed", "tags"]
+__all__ = ["Base", "Plan", "PlanId", "Sizes", "StepRecord", "Tag", "base_of", "checked", "sealed", "tags"]
 
 PlanId = NewType("PlanId", str)
 
@@ -28,6 +28,11 @@ class Base(Struct, frozen=True):
 
     length: int
     tip: MessageId
+
+
+def base_of(view: View) -> Base:
+    """Return what a plan made for a view is based on."""
+    return Base(view.skipped + len(view.transcript), view.transcript.tip)
 
 
 class StepRecord(Struct, frozen=True, omit_defaults=True):

@@ -14,6 +14,7 @@ from refold.core.budget import Breakdown, Budget, Limit, Usage
 from refold.core.counting import Counter
 from refold.core.edits import Edit, Insert, fold
 from refold.core.messages import Message, MessageId, Note, Part, Role, Text, ToolCall, ToolResult
+from refold.core.state import guarded, remains
 from refold.core.transcript import Transcript, canonical
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class View(Struct, frozen=True, dict=True):
     `start` is the view as messages before this run (earlier plans folded in); `done` are the edits of this run.
     `tokens` are on the measured scale: what the gauge said at the start minus what the counter says was saved since.
     `summarizer` says that somebody is there to be asked for a summary.
+    Where the provider reads nothing before an anchor, transcript and `start` begin with the anchor's message; `skipped`
+    counts the messages of the whole transcript before it, and `ignored` names those that no earlier plan has hidden.
     `estimates` is a shared memo of counts by message id, for messages no edit touched.
     """
 
@@ -103,6 +106,8 @@ class View(Struct, frozen=True, dict=True):
     estimates: dict[MessageId, int] = {}
     before: int | None = None
     summarizer: bool = False
+    skipped: int = 0
+    ignored: tuple[MessageId, ...] = ()
 
     @cached_property
     def messages(self) -> Listing:
@@ -177,6 +182,16 @@ class View(Struct, frozen=True, dict=True):
             known = self.estimates[message.id] = self.counter.message(message)
         return known
 
+    def leaves(self, message: Message) -> int:
+        """Return how many tokens hiding a message saves: all but those of parts that carry state."""
+        stays = remains(message) if message.opaques else None
+        return self.size(message) - (self.counter.message(stays) if stays else 0)
+
+    @property
+    def anchored(self) -> bool:
+        """Tell whether the view begins with an anchor, before which the provider reads nothing."""
+        return bool(self.start) and self.start[0].anchor is not None
+
     def insert(
         self, role: Role, parts: Sequence[Part] | str, note: Note, *, before: MessageId | None = None, salt: int = 0
     ) -> Insert:
@@ -197,11 +212,17 @@ class View(Struct, frozen=True, dict=True):
         return None if place is None else self.transcript.messages[place]
 
     def after(self, edits: Sequence[Edit]) -> View:
-        """Return the view with more edits done."""
+        """Return the view with more edits done, but for those that would take state away (see `core.state`)."""
+        edits = guarded(self.messages, edits, self._border)
         if not edits:
             return self
         before = self.estimated if self.before is None else self.before
         return replace(self, done=(*self.done, *edits), before=before)
+
+    def _border(self) -> MessageId | None:
+        """Return the message that the first cut after an anchor stands before."""
+        messages = self.messages
+        return next((messages[place].id for place in range(1, len(messages)) if place in self.cuts), None)
 
 
 def _answered(messages: Sequence[Message]) -> dict[MessageId, dict[str, ToolCall]]:

@@ -104,8 +104,8 @@ class ExactCounter(Struct, frozen=True):
                 return image_tokens(part, self.images)
             case File(text=text):
                 return self.text(text) if text else file_tokens(part, self.images)
-            case Opaque(size=size):
-                return ceil(size / UNKNOWN)
+            case Opaque(text=text, size=size):
+                return self.text(text) if text else ceil(size / UNKNOWN)
 
 
 class Family(Struct, frozen=True, forbid_unknown_fields=True):

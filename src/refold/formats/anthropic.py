@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from refold.core.messages import File, Image, Part, Path, Reasoning, Text, ToolCall, ToolResult
 from refold.core.pixels import pixels_of_base64
 from refold.core.view import Traits
@@ -153,6 +155,21 @@ def _read_document(block: dict[str, Any], at: Path) -> Part | None:
             return File("document", media_type, 0, name, "", at)
 
 
+def _read_compaction(block: dict[str, Any], at: Path) -> Part | None:
+    """Read a compaction block; one without content is a compaction that failed, and nothing was dropped for it."""
+    text = string(block, "content")
+    return replace(opaque(block, at), state=True, anchor=bool(text), text=text)
+
+
+def _read_state(block: dict[str, Any], at: Path) -> Part | None:
+    return replace(opaque(block, at), state=True)
+
+
+def _read_reference(block: dict[str, Any], at: Path) -> Part | None:
+    name = string(block, "tool_name")
+    return replace(opaque(block, at), loads=(name,)) if name else None
+
+
 _READERS: dict[str, Callable[[dict[str, Any], Path], Part | None]] = {
     "text": _read_text,
     "tool_use": _read_call,
@@ -162,5 +179,10 @@ _READERS: dict[str, Callable[[dict[str, Any], Path], Part | None]] = {
     "redacted_thinking": _read_redacted,
     "image": _read_image,
     "document": _read_document,
+    "compaction": _read_compaction,
+    "container_upload": _read_state,
+    "tool_addition": _read_state,
+    "tool_removal": _read_state,
+    "tool_reference": _read_reference,
 }
 FORMAT = Anthropic()

@@ -55,6 +55,12 @@ class Format(Protocol):
     def spread(self, message: Message) -> tuple[Message, ...]:
         """Return an invented message as the messages it must be written as."""
 
+    def anchor(self, messages: Sequence[Message]) -> int:
+        """Return the position of the first message that the provider reads, 0 where it reads all.
+
+        It depends on nothing that comes later: a message that is added moves it only if that one carries state.
+        """
+
     def speaker(self, native: Any) -> str:
         """Return for whom a native object speaks; nothing where it is never joined with a neighbor."""
 

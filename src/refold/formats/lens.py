@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold.core.messages import File, Image, Message, MessageId, Opaque, Patch, Path, Role, Text, ToolResult
+from refold.core.state import anchor_in
 from refold.core.transcript import canonical
 
 if TYPE_CHECKING:
@@ -121,6 +122,10 @@ class Lens:
             if type(text) is str and block.get("type") == "text" and block.keys() - self.volatile == _TEXT_KEYS:
                 native = {**native, "content": text}
         return canonical(native, self.volatile)
+
+    def anchor(self, messages: Sequence[Message]) -> int:
+        """Return the position of the first message that the provider reads, 0 where it reads all."""
+        return anchor_in(messages)
 
     def speaker(self, native: Native) -> str:
         """Return for whom a native object speaks; nothing where it is never joined with a neighbor."""

@@ -18,7 +18,8 @@ __all__ = ["Opening"]
 class Opening(Struct, frozen=True):
     """The first speaker after system messages is the user, and a message of ours for the assistant is never the last.
 
-    A conversation that rests after the assistant's own answer is whole: the user's next message will follow it.
+    A provider's own compaction may come first too, for nothing before it is read. A conversation that rests after
+    the assistant's own answer is whole: the user's next message will follow it.
     """
 
     user_first: bool = True
@@ -33,7 +34,8 @@ class Opening(Struct, frozen=True):
         """Return an assistant's message that comes first, and one of ours that comes last."""
         found: list[Violation] = []
         place = next((place for place, message in enumerate(messages) if message.role != "system"), None)
-        if place is not None and self.user_first and messages[place].role == "assistant":
+        opened = place is not None and messages[place].anchor is not None  # the provider reads nothing before it
+        if place is not None and self.user_first and messages[place].role == "assistant" and not opened:
             found.append(self._violation("the first message is the assistant's", place, messages[place]))
         last = messages[-1] if messages else None
         if last is not None and not self.assistant_last and last.role == "assistant" and last.note is not None:

@@ -10,7 +10,7 @@ from refold.core.budget import Budget
 from refold.core.edits import Hide
 from refold.core.halves import whole
 from refold.core.messages import Note
-from refold.core.plan import Base, Plan, Sizes, StepRecord, sealed
+from refold.core.plan import Plan, Sizes, StepRecord, base_of, sealed
 from refold.core.view import Cause
 from refold.errors import UsageError
 from refold.request import request_for
@@ -53,16 +53,16 @@ def _replacing(view: View, first: MessageId, last: MessageId, text: str, note: N
         raise UsageError(f"{first} to {last} is no range of the view: name two messages of it, the earlier one first")
     hidden = tuple(ids[ids.index(first) : ids.index(last) + 1])
     edits = (view.insert("user", whole(text), note, before=first), Hide(hidden))
-    after = view.after(edits).tokens
+    done = view.after(edits)
     return sealed(
         Plan(
             policy="manual",
             fingerprint="",
             cause=Cause.MANUAL,
-            base=Base(len(view.transcript), view.transcript.tip),
-            sizes=Sizes(view.tokens, after, after, view.budget.input, view.fixed.overhead),
-            edits=edits,
-            steps=(StepRecord(label, "Hide", 0, len(edits), view.tokens, after),),
+            base=base_of(view),
+            sizes=Sizes(view.tokens, done.tokens, done.tokens, view.budget.input, view.fixed.overhead),
+            edits=done.done,
+            steps=(StepRecord(label, "Hide", 0, len(done.done), view.tokens, done.tokens),),
             format=format,
         )
     )

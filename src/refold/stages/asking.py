@@ -46,9 +46,12 @@ def ask(
 ) -> needs.Summarize:
     """Return the need of a summary of messages as they were said, shaped by the person's instructions (L07).
 
-    An earlier summary travels as `previous` and never inside the text.
+    An earlier summary travels as `previous` and never inside the text; the words of an anchor are the earliest.
     """
     record = said(view, messages)
+    anchor = view.start[0].anchor if view.anchored else None
+    if anchor is not None and anchor.text:
+        previous = f"{anchor.text}\n\n{previous}" if previous else anchor.text
     instructions = f"{prompts.text('summarizer')}\n\n{prompts.text(prompt)}"
     if view.instructions.strip():
         instructions += f"\n\nThe person asks for this in particular:\n{view.instructions.strip()}"

@@ -73,7 +73,7 @@ class Draft:
         for place in places:
             if not self.hidden[place]:
                 self.hidden[place] = True
-                self.total -= self.sizes[place]
+                self.total -= self._leaves(place)
 
     def drop(self, places: Iterable[int]) -> None:
         """Let messages leave for good."""
@@ -85,7 +85,7 @@ class Draft:
         for place in places:
             if self.hidden[place] and place not in self.dropped:
                 self.hidden[place] = False
-                self.total += self.sizes[place]
+                self.total += self._leaves(place)
 
     def add(self, tokens: int) -> None:
         """Set what messages of ours will add, in place of what was set before."""
@@ -110,6 +110,11 @@ class Draft:
         ]
         gone: list[MessageId] = [message.id for message, off in zip(self.base, self.hidden, strict=True) if off]
         return (*edits, Hide(tuple(gone))) if gone else tuple(edits)
+
+    def _leaves(self, place: int) -> int:
+        """Return the tokens that hiding a message saves: all but those of parts that carry state."""
+        message = self.messages[place]
+        return self.view.leaves(message) if message.opaques else self.sizes[place]
 
     def _recounted(self, place: int) -> int:
         changes = self.changes.get(place)

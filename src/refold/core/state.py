@@ -1,0 +1,164 @@
+"""What no edit may take: parts that carry a provider's state, and the anchor before which the provider reads nothing.
+
+Theory of operation. A stage shortens a view without knowledge of such parts. `View.after` passes its edits through
+`guarded`, so that the guarantee holds once for all stages:
+
+- A message that carries state is not hidden: its other parts leave, and the part stays at its place, byte for byte. A
+  result that holds such a part keeps it alone, and its call stays with it.
+- A rewrite or a removal at, inside or around such a part is void; a result that is rewritten keeps the part beside its
+  new words.
+- A part that loads tools is treated alike while a message that stays calls one of them, unless a later part loads it
+  too.
+- A message of ours that would stand before the anchor goes behind it.
+
+What stands before the anchor is no part of a view at all: `request_for` leaves it out, and a plan that changes anything
+hides it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from refold.core.edits import Edit, Hide, Insert, Rewrite, fold
+from refold.core.messages import Message, ToolCall, ToolResult, once
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from refold.core.messages import MessageId, Opaque, Part, Path
+
+__all__ = ["anchor_in", "guarded", "remains"]
+
+
+def anchor_in(messages: Sequence[Message]) -> int:
+    """Return the position of the newest message with an anchor, 0 where there is none."""
+    return next((place for place in range(len(messages) - 1, 0, -1) if messages[place].anchor), 0)
+
+
+@once
+def remains(message: Message) -> Message | None:
+    """Return what stays of a message that is hidden: its parts that carry state; None where it carries none."""
+    stays = _Stays(part for part in message.opaques if part.state)
+    parts = [kept for part in message.parts if (kept := stays.of(part)) is not None] if stays.paths else []
+    return replace(message, parts=tuple(parts)) if parts else None
+
+
+def guarded(
+    messages: Sequence[Message], edits: Sequence[Edit], border: Callable[[], MessageId | None]
+) -> tuple[Edit, ...]:
+    """Return the edits as they may be done: none takes state away, or puts a message of ours before the anchor.
+
+    `border` finds the message before which the first message of ours may stand, where the list begins with an anchor.
+    """
+    carriers = {message.id: message for message in messages if message.opaques}
+    if not carriers:
+        return tuple(edits)
+    hidden = {id for edit in edits if isinstance(edit, Hide) for id in edit.messages}
+    stays = _kept(messages, carriers, edits, hidden)
+    first = messages[0].id if messages[0].anchor else None
+    found: list[Edit] = []
+    for edit in edits:
+        match edit:
+            case Insert(before=before) if before is not None and before == first:
+                found.append(replace(edit, before=border()))
+            case Rewrite(message=id) if id in stays and id not in hidden:
+                found += stays[id].rewritten(edit)
+            case Rewrite(message=id) if id in stays:
+                pass  # of a message of which nothing but the state stays
+            case Hide(messages=ids) if not stays.keys().isdisjoint(ids):
+                gone = tuple(id for id in ids if id not in stays)
+                found += [Hide(gone)] if gone else []
+            case _:
+                found.append(edit)
+    for message in messages:
+        if message.id in hidden and message.id in stays:
+            found += stays[message.id].alone(message)
+    return tuple(found)
+
+
+class _Stays:
+    """What must stay of one message: the paths of parts with state, and the ids of calls whose result holds one."""
+
+    def __init__(self, parts: Iterable[Opaque] = ()) -> None:
+        self.paths: dict[Path, Opaque] = {part.at: part for part in parts}
+        self.calls: set[str] = set()
+
+    def of(self, part: Part) -> Part | None:
+        """Return what must stay of a part, or None."""
+        match part:
+            case ToolCall(call_id=id, name=name) if (id or name) in self.calls:
+                return part
+            case ToolResult(content=content):
+                held = tuple(inner for inner in content if inner.at in self.paths)
+                return replace(part, content=held) if held else None
+            case _:
+                return part if part.at in self.paths else None
+
+    def alone(self, message: Message) -> Iterator[Edit]:
+        """Yield the edits that leave nothing of a message but what must stay."""
+        for part in message.parts:
+            kept = self.of(part)
+            if kept is None:
+                yield Rewrite(message.id, part.at, None)
+            elif isinstance(part, ToolResult):
+                for inner in part.content:
+                    if inner.at not in self.paths:
+                        yield Rewrite(message.id, inner.at, None)
+
+    def rewritten(self, edit: Rewrite) -> Iterator[Edit]:
+        """Yield an edit of a message that stays, as far as it leaves the parts with state where they are."""
+        at, to = edit.at, edit.to
+        inside = any(at[: len(path)] == path for path in self.paths)
+        around = {path for path in self.paths if path[: len(at)] == at}
+        if inside or (around and not isinstance(to, ToolResult)):
+            return
+        if isinstance(to, ToolResult) and around:
+            missing = tuple(self.paths[path] for path in self.paths if path in around and not _holds(to, path))
+            yield replace(edit, to=replace(to, content=(*to.content, *missing))) if missing else edit
+        else:
+            yield edit
+
+
+def _kept(
+    messages: Sequence[Message], carriers: dict[MessageId, Message], edits: Sequence[Edit], hidden: set[MessageId]
+) -> dict[MessageId, _Stays]:
+    """Return what must stay of each message that carries state, or holds the call of a result that does."""
+    needed = _loaded(messages, edits) if any(part.loads for one in carriers.values() for part in one.opaques) else set()
+    stays: dict[MessageId, _Stays] = {}
+    for message in carriers.values():
+        parts = [part for part in message.opaques if part.state or (message.id, part.at) in needed]
+        if parts:
+            stays[message.id] = _Stays(parts)
+    calls: dict[str, Message] = {}
+    for message in messages:
+        for part in message.parts:
+            match part:
+                case ToolCall(call_id=id, name=name):
+                    calls[id or name] = message
+                case ToolResult(call_id=id, name=name, content=content) if message.id in stays:
+                    if (caller := calls.get(id or name)) and any(
+                        inner.at in stays[message.id].paths for inner in content
+                    ):
+                        stays.setdefault(caller.id, _Stays()).calls.add(id or name)
+                case _:
+                    pass
+    return {id: stay for id, stay in stays.items() if stay.paths or id in hidden}
+
+
+def _holds(result: ToolResult, path: Path) -> bool:
+    return any(inner.at == path for inner in result.content)
+
+
+def _loaded(messages: Sequence[Message], edits: Sequence[Edit]) -> set[tuple[MessageId, Path]]:
+    """Return the parts that load a tool which a message that stays calls, the newest before its calls."""
+    shown = {message.id for message in fold(messages, [edits])}
+    newest: dict[str, tuple[MessageId, Path]] = {}
+    needed: set[tuple[MessageId, Path]] = set()
+    for message in messages:
+        if message.id in shown:
+            needed |= {newest[call.name] for call in message.calls if call.name in newest}
+        for part in message.opaques:
+            newest |= dict.fromkeys(part.loads, (message.id, part.at))
+    return needed

@@ -1,0 +1,100 @@
+import pytest
+
+import refold
+
+STATE = {"type": "container_upload", "file_id": "file_1"}
+LOG = "a line of the log of a build that took a while\n"
+COMPACTION = {"type": "compaction", "content": "Earlier the parser was ported to port 8443."}
+
+
+def answer(number, name="read"):
+    return [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": f"t{number}", "name": name, "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"t{number}", "content": LOG * 60}]},
+    ]
+
+
+def calls(first, last, name="read"):
+    return [message for number in range(first, last) for message in answer(number, name)]
+
+
+def everywhere(messages):
+    return [block for message in messages if isinstance(message["content"], list) for block in message["content"]]
+
+
+@pytest.mark.parametrize("policy", refold.policies.names())
+def test_a_hidden_message_leaves_the_part_that_carries_state(policy):
+    upload = {"role": "user", "content": [{"type": "text", "text": LOG * 5}, STATE]}
+    messages = [
+        {"role": "user", "content": "Go."},
+        *calls(0, 3),
+        upload,
+        *calls(3, 8),
+        {"role": "user", "content": "?"},
+    ]
+    result = refold.compact(messages, format="anthropic", policy=policy, budget=2_500, force=True)
+    assert any(block is STATE for block in everywhere(result.messages))
+    assert refold.rewind(result) == messages
+
+
+@pytest.mark.parametrize("policy", refold.policies.names())
+def test_a_summary_stands_behind_the_anchor_and_what_is_before_it_leaves(policy):
+    anchor = {"role": "assistant", "content": [COMPACTION, {"type": "text", "text": "Going on."}]}
+    messages = [
+        {"role": "user", "content": "Go."},
+        *calls(0, 3),
+        anchor,
+        *calls(3, 9),
+        {"role": "user", "content": "?"},
+    ]
+    result = refold.compact(messages, format="anthropic", policy=policy, budget=2_000, force=True)
+    assert result.messages[0]["content"][0] is COMPACTION
+    assert not any(block.get("id") == "t0" for block in everywhere(result.messages))
+    assert refold.count(result.messages, format="anthropic") <= 2_000
+    assert refold.rewind(result) == messages
+
+
+def test_the_words_of_an_anchor_reach_a_summarizer_as_the_earlier_summary():
+    asked = []
+
+    def summarize(request):
+        asked.append(request)
+        return "The parser was ported; tests follow."
+
+    messages = [{"role": "assistant", "content": [COMPACTION]}, {"role": "user", "content": "Go on."}, *calls(0, 9)]
+    refold.compact(messages, format="anthropic", policy="opal", budget=2_000, summarize=summarize, force=True)
+    assert "port 8443" in asked[0].previous
+    assert "port 8443" not in asked[0].text
+
+
+def test_a_conversation_that_is_short_behind_its_anchor_is_not_due():
+    messages = [{"role": "user", "content": LOG * 2_000}, {"role": "assistant", "content": [COMPACTION]}]
+    messages.append({"role": "user", "content": "Go on."})
+    assert not refold.check(messages, format="anthropic", window=10_000).due
+    result = refold.compact(messages, format="anthropic", window=10_000)
+    assert all(new is old for new, old in zip(result.messages, messages, strict=True))
+
+
+def test_a_failed_compaction_is_no_anchor():
+    messages = [
+        {"role": "user", "content": LOG * 200},
+        {"role": "assistant", "content": [{**COMPACTION, "content": None}]},
+    ]
+    assert refold.count(messages, format="anthropic") > 1_000
+
+
+@pytest.mark.parametrize("policy", refold.policies.names())
+def test_a_loaded_tool_stays_loaded_while_a_call_of_it_stays(policy):
+    reference = {"type": "tool_reference", "tool_name": "crm_get"}
+    search = [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "s", "name": "ToolSearch", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "s", "content": [reference]}]},
+    ]
+    messages = [{"role": "user", "content": "Go."}, *search, *calls(0, 8), *calls(8, 10, "crm_get")]
+    messages.append({"role": "user", "content": "?"})
+    result = refold.compact(messages, format="anthropic", policy=policy, budget=3_500, force=True)
+    left = everywhere(result.messages)
+    called = any(block.get("name") == "crm_get" for block in left)
+    held = any(block.get("content") == [reference] for block in left)
+    assert held or not called
+    assert not refold.violations(result.messages, format="anthropic")
