@@ -1,0 +1,49 @@
+"""An outside judge of request bodies: what the providers' official SDK types and documented rules refuse.
+
+It shares no code with `refold.rules`, so that one can be held against the other.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from refold.errors import UnknownFormat, UsageError
+from refold.testing.judge.finding import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Problem", "problems"]
+
+_MODULES = {
+    "anthropic": "anthropic",
+    "bedrock": "bedrock",
+    "gemini": "gemini",
+    "openai-chat": "openai_chat",
+    "openai-responses": "openai_responses",
+}
+
+
+def problems(
+    format: str, body: Mapping[str, Any], *, model: str | None = None, headers: Mapping[str, str] | None = None
+) -> tuple[Problem, ...]:
+    """Return every reason why the provider would refuse a whole request body; nothing where it would accept it.
+
+    `format` is the name of a format. `model` stands in for a body that names none (Gemini); some rules depend on the
+    model's version, and where it is unknown the mildest applies. `headers` are those of the request (beta headers).
+
+    Raises:
+        UnknownFormat: there is no such format.
+        UsageError: the provider's SDK is not installed; the message names the extra.
+    """
+    if format not in _MODULES:
+        raise UnknownFormat(f"there is no format {format!r}: use one of {', '.join(_MODULES)}")
+    named = model or body.get("model") or body.get("modelId") or ""
+    try:
+        judge = import_module(f"refold.testing.judge.{_MODULES[format]}").problems
+        return tuple(judge(body, named if isinstance(named, str) else "", headers or {}))
+    except ImportError as error:
+        raise UsageError(
+            f"the judge of {format} needs {error.name}: install refold[testing], or pass strict=False"
+        ) from error

@@ -1,0 +1,27 @@
+"""Versions in model names: what a provider demands often depends on them."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+__all__ = ["claude", "gemini"]
+
+# claude-3-5-sonnet-20241022, claude-sonnet-4-20250514, anthropic.claude-opus-4-8-v1:0, claude-fable-5.1
+_CLAUDE = re.compile(r"claude-(?:(\d)(?:[-.](\d))?-)?[a-z]+(?:-(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?)?")
+_GEMINI = re.compile(r"gemini-(\d+)(?:[.-](\d{1,2})(?!\d))?")
+
+
+@lru_cache(1_000)
+def claude(model: str) -> tuple[int, int] | None:
+    """Return the version of a Claude model, None of any other and of one whose name holds none."""
+    found = _CLAUDE.search(model.lower())
+    major, minor = (found[1] or found[3], found[2] if found[1] else found[4]) if found else (None, None)
+    return (int(major), int(minor or 0)) if major else None
+
+
+@lru_cache(1_000)
+def gemini(model: str) -> tuple[int, int] | None:
+    """Return the version of a Gemini model, None of any other and of one whose name holds none."""
+    found = _GEMINI.search(model.lower())
+    return (int(found[1]), int(found[2] or 0)) if found else None
