@@ -17,7 +17,7 @@ from refold.core.view import Cause, Violation
 from refold.errors import BrokenConversation, UsageError
 from refold.outside import Outside
 from refold.request import Options, all_checked, counter_for, format_for, request_for
-from refold.result import Check, Result, checked_result, folded, must_recount, named, proven, view_breakdown
+from refold.result import Check, Result, checked_result, must_recount, named, proven, rewound, view_breakdown
 from refold.stages.close_calls import CloseCalls
 from refold.stages.mend import Mend
 
@@ -166,13 +166,14 @@ def rewind(
     """Take plans back and return the native messages under those that stay.
 
     `result` is a `Result`, or the original messages with the `plans` in force. `to` is how many plans stay, 0 for the
-    originals; negative counts from the end, so the default takes back the newest.
+    originals; negative counts from the end, so the default takes back the newest. Where a plan was made for a model
+    that binds thinking to what stands before it, messages that were added under it lose theirs when it goes.
     """
     originals = result.originals if isinstance(result, Result) else result
     in_force = result.plans if isinstance(result, Result) else tuple(plans)
     shape = format_for(originals, result.format if isinstance(result, Result) else format)
-    kept = in_force[: to if to >= 0 else max(len(in_force) + to, 0)]
-    return formats.assemble(shape, folded(formats.read(shape, originals), kept))
+    remaining = in_force[: to if to >= 0 else max(len(in_force) + to, 0)]
+    return formats.assemble(shape, rewound(formats.read(shape, originals), in_force, remaining))
 
 
 def check(
@@ -209,17 +210,22 @@ def violations(messages: Sequence[Any], *, format: str | None = None) -> tuple[V
     return formats.broken(shape, formats.read(shape, messages).messages)
 
 
-def repair(messages: Sequence[Any], *, format: str | None = None, system: Any = None) -> Result:
+def repair(
+    messages: Sequence[Any], *, format: str | None = None, model: str | None = None, system: Any = None
+) -> Result:
     """Make a conversation valid for its provider: pair calls and results, drop empty content, mend arguments.
 
-    The result's plan says what was done; a valid conversation comes back as the same objects with an empty plan.
+    The result's plan says what was done; a valid conversation comes back as the same objects with an empty plan. A
+    model that binds thinking to what stands before it, or one that is not named, loses the thinking behind a repair.
 
     Raises:
         BrokenConversation: a breach that no repair mends, with its positions.
     """
-    options = Options(format=format, policy=_REPAIR, budget=Budget(10**12), counter="policy", force=True)
+    options = Options(
+        format=format, policy=_REPAIR, budget=Budget(10**12), counter="policy", force=True, model=model, system=system
+    )
     request = request_for(messages, options)
-    result = proven(request, drive(request, Outside()), messages, system=system)
+    result = proven(request, drive(request, Outside()), messages)
     if left := violations(result.messages, format=result.format):
         raise BrokenConversation(f"{len(left)} rules of {result.format} cannot be mended: {named(left)}", left)
     return result

@@ -19,9 +19,12 @@ from refold.core.transcript import Transcript
 from refold.core.view import Cause, View
 from refold.errors import BadBudget, UsageError
 from refold.formats import Format
+from refold.limits.thinking import binds_thinking
+from refold.rules.reasoning import SealedReasoning
 
 if TYPE_CHECKING:
     from refold.core.messages import Message, MessageId
+    from refold.core.view import Rule
 
 __all__ = ["Options", "Request", "all_checked", "counter_for", "format_for", "request_for", "usage_for"]
 
@@ -104,15 +107,17 @@ def request_for(
     policy = _policy(options, cause)
     budget = budget_for(policy, options)
     exact = counter_for("exact", options.model)
+    binds = binds_thinking(shape.name, options.model)
     view = View(
         transcript=heard,
         start=start[ignored:],
         budget=budget,
         goal=_goal(policy, options, budget),
         counter=_counter(options, policy, exact),
-        rules=shape.rules,
+        rules=shape.rules if not binds else tuple(map(_unopened, shape.rules)),
         traits=shape.traits,
         usage=_since(usage_for(options), ignored),
+        binds_thinking=binds,
         cause=cause,
         instructions=options.instructions or "",
         estimates={} if estimates is None else estimates,
@@ -139,6 +144,11 @@ def _since(usage: Usage | None, ignored: int) -> Usage | None:
     if usage is None or usage.covers is None or not ignored:
         return usage
     return replace(usage, covers=max(usage.covers - ignored, 0))
+
+
+def _unopened(rule: Rule) -> Rule:
+    """Return a rule without the demand that thinking opens a tool loop, which no model makes that binds it."""
+    return replace(rule, first=False) if isinstance(rule, SealedReasoning) else rule
 
 
 def _typed(options: Options) -> None:

@@ -14,6 +14,7 @@ from refold.core.edits import fold
 from refold.core.engine import due
 from refold.core.messages import Message, MessageId
 from refold.core.plan import Plan, Sizes
+from refold.core.preserved import Sent, bound_parts, without_stale
 from refold.errors import BrokenConversation, CannotFit
 
 if TYPE_CHECKING:
@@ -25,7 +26,17 @@ if TYPE_CHECKING:
     from refold.formats import Format
     from refold.request import Request
 
-__all__ = ["Check", "Result", "checked_result", "folded", "must_recount", "named", "proven", "view_breakdown"]
+__all__ = [
+    "Check",
+    "Result",
+    "checked_result",
+    "folded",
+    "must_recount",
+    "named",
+    "proven",
+    "rewound",
+    "view_breakdown",
+]
 
 _EMPTY = Message(MessageId("empty"), "user")
 
@@ -60,9 +71,7 @@ class Check(Struct, frozen=True):
         return self.tokens / self.limit
 
 
-def proven(
-    request: Request, made: Plan, messages: Sequence[Any], *, alternate: bool = False, system: Any = None
-) -> Result:
+def proven(request: Request, made: Plan, messages: Sequence[Any], *, alternate: bool = False) -> Result:
     """Return the result of a plan, after proving that it fits and is valid.
 
     Raises:
@@ -73,8 +82,9 @@ def proven(
     if made.sizes.after > made.sizes.limit and due(request.policy, view):
         raise cannot_fit(made, view.after(made.edits))
     plans = (*request.options.plans, made)
-    given = request.options.system if system is None else system
-    return checked_result(request.format, request.transcript, messages, plans, given, alternate=alternate)
+    return checked_result(
+        request.format, request.transcript, messages, plans, request.options.system, alternate=alternate
+    )
 
 
 def checked_result(
@@ -106,6 +116,23 @@ def checked_result(
 def folded(transcript: Transcript, plans: Sequence[Plan]) -> tuple[Message, ...]:
     """Return the view of a transcript under plans."""
     return fold(transcript.messages, [plan.edits for plan in plans], [plan.base.tip for plan in plans])
+
+
+def rewound(transcript: Transcript, plans: Sequence[Plan], remaining: Sequence[Plan]) -> tuple[Message, ...]:
+    """Return the view under the plans that remain, without thinking that was produced under those that go.
+
+    A message is taken to be produced under the plans that were made before it.
+    """
+    taken = plans[len(remaining) :]
+    now = folded(transcript, remaining)
+    if not any(plan.binds_thinking for plan in taken) or not any(map(bound_parts, now)):
+        return now
+    views = {count: Sent(folded(transcript, plans[:count])) for count in range(len(plans) + 1)}
+
+    def produced(place: int) -> Sent:
+        return views[sum(1 for plan in plans if plan.base.length <= place)]
+
+    return without_stale(transcript.messages, produced, views[len(remaining)])
 
 
 def must_recount(request: Request, made: Plan) -> bool:

@@ -10,6 +10,7 @@ from refold.core.edits import Edit, Hide
 from refold.core.needs import Answer, Need, Refused
 from refold.core.plan import Plan, PlanId, Sizes, StepRecord, base_of, sealed
 from refold.core.policy import Policy, Step, When
+from refold.core.preserved import removals
 from refold.core.view import Cause, View
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[
     """Run a policy's steps over a view; yield what each needs, take the answers, return the plan.
 
     A step whose edits would make the view larger although it should shrink it is not done. Whether a compaction is
-    due is asked once, after the leading steps of every call, which may have made it unnecessary (L02, L03).
+    due is asked once, after the leading steps of every call, which may have made it unnecessary (L02, L03). Last, for a
+    model that binds thinking, what stands behind the first change loses it.
     """
     start = view
     started: bool | None = None
@@ -65,6 +67,12 @@ def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[
                 )
             )
         view = after
+    if view.binds_thinking and (edits := removals(view)):
+        after = view.after(edits)
+        records.append(
+            StepRecord("drop thinking", "removals", len(view.done), len(after.done), view.tokens, after.tokens)
+        )
+        view = after
     edits = view.done
     if edits and view.ignored:  # what the provider no longer reads leaves with the rest
         edits = (*edits, Hide(view.ignored))
@@ -80,6 +88,7 @@ def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[
             steps=tuple(records),
             format=format,
             earlier=tuple(earlier),
+            binds_thinking=view.binds_thinking,
         )
     )
 

@@ -65,7 +65,8 @@ class Sizes(Struct, frozen=True, omit_defaults=True):
 class Plan(Struct, frozen=True, omit_defaults=True):
     """The edits of one run, in order, on what transcript, by which policy, and why.
 
-    No clock and no randomness: planning twice gives equal plans with equal ids.
+    No clock and no randomness: planning twice gives equal plans with equal ids. `binds_thinking`: it was made for a
+    model that takes thinking only behind the prefix it was produced under, so it removes what stood behind its changes.
     """
 
     policy: str
@@ -77,6 +78,7 @@ class Plan(Struct, frozen=True, omit_defaults=True):
     steps: tuple[StepRecord, ...] = ()
     format: str = ""
     earlier: tuple[PlanId, ...] = ()
+    binds_thinking: bool = False
     id: PlanId = PlanId("")
 
     @property

@@ -88,6 +88,7 @@ class View(Struct, frozen=True, dict=True):
     Where the provider reads nothing before an anchor, transcript and `start` begin with the anchor's message; `skipped`
     counts the messages of the whole transcript before it, and `ignored` names those that no earlier plan has hidden.
     `estimates` is a shared memo of counts by message id, for messages no edit touched.
+    `binds_thinking`: the model takes thinking only behind the prefix it was produced under (`core.preserved`).
     """
 
     transcript: Transcript
@@ -108,6 +109,7 @@ class View(Struct, frozen=True, dict=True):
     summarizer: bool = False
     skipped: int = 0
     ignored: tuple[MessageId, ...] = ()
+    binds_thinking: bool = False
 
     @cached_property
     def messages(self) -> Listing:

@@ -18,10 +18,11 @@ __all__ = ["ReasoningBeforeItem", "SealedReasoning"]
 
 
 class SealedReasoning(Struct, frozen=True):
-    """Reasoning with a signature is not changed, leaves a message whole or not at all, and opens its message.
+    """Reasoning with a signature is not changed, and leaves a message whole or not at all.
 
-    Within a tool loop (the answers and results between two user messages) that reasoning opened, a range may begin or
-    end only before an answer with reasoning of its own: one without would stand where the provider expects it.
+    `first`: models with manual extended thinking demand that a tool loop (the answers and results between two user
+    messages) begins with its reasoning, so a range may begin or end only before an answer with reasoning of its own.
+    Newer models put words before it (adaptive and interleaved thinking), so its place alone is never a fault.
     `first=False`: a signature vouches for one part and may stand anywhere (Gemini).
     """
 
@@ -45,14 +46,12 @@ class SealedReasoning(Struct, frozen=True):
         return cuts
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
-        """Return messages whose reasoning was changed, halved, or does not come first."""
+        """Return messages whose reasoning was changed or halved."""
         found: list[Violation] = []
         for place, message in enumerate(messages):
             if message.role != "assistant":
                 continue
             sealed = [part.at for part in message.parts if isinstance(part, Reasoning) and part.sealed]
-            if self.first and sealed and not _opens(message):
-                found.append(Violation(self.name, "reasoning does not come first", (place,), (message.id,)))
             if message.patches and sealed and _touched(message, sealed):
                 text = "signed reasoning, or what it vouches for, was changed"
                 found.append(Violation(self.name, text, (place,), (message.id,)))

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import formats
-from refold.core.messages import Message, MessageId, Text, ToolCall
+from refold.core.messages import Message, MessageId, Reasoning, Text, ToolCall
 from refold.counting.cut import cut_to_tokens
 from refold.errors import BadMessages
 from refold.testing.provider.cache import PromptCache
@@ -84,6 +84,9 @@ class Answering:
         received = _read(received, prompt)
         if received.violations:
             return self._refused(wire, received, wire.breach(received.violations[0]))
+        dropped = wire.thinking(body, received.headers)
+        if isinstance(dropped, Refusal):
+            return self._refused(wire, received, dropped)
         window = self._rules.window
         if window is not None and self._rules.silent_truncation and prompt.tokens > window:
             short = prompt.shortened(window)
@@ -91,7 +94,7 @@ class Answering:
             prompt = short
         elif window is not None and self._beyond(prompt, received.max_output, window):
             return self._refused(wire, received, wire.overflow(prompt, received.max_output, window))
-        return self._answered(wire, received, prompt, fault)
+        return self._answered(wire, received, prompt, fault, dropped)
 
     def count(self, wire: Wire, raw: bytes, headers: Mapping[str, str]) -> int | Refusal:
         """Return the tokens of a prompt that is not to be answered."""
@@ -146,7 +149,7 @@ class Answering:
             return Outcome(received.number, fault=fault)
         return None
 
-    def _answered(self, wire: Wire, received: Received, prompt: Prompt, fault: Fault | None) -> Outcome:
+    def _answered(self, wire: Wire, received: Received, prompt: Prompt, fault: Fault | None, dropped: int) -> Outcome:
         step: Step = Answer() if fault and fault.kind == "empty" else self._behave(received)
         if isinstance(step, Fault):
             if early := self._early(wire, received, step):
@@ -158,7 +161,7 @@ class Answering:
         cached = wire.cached(self._cache, prompt, received.body)
         received = replace(received, cached=cached.read)
         self.received.append(received)
-        turn = Turn(received, answer, prompt.tokens, _size(answer, prompt.counter), cached)
+        turn = Turn(received, answer, prompt.tokens, _size(answer, prompt.counter), cached, dropped)
         return Outcome(received.number, turn=turn, fault=fault)
 
     def _refused(self, wire: Wire, received: Received, refusal: Refusal) -> Outcome:
@@ -208,7 +211,9 @@ def _size(answer: Answer, counter: Counter) -> int:
     """Return the tokens of an answer, without what frames a message."""
     calls = [ToolCall("", name, arguments(given)) for name, given in answer.calls]
     empty = Message(MessageId(""), "assistant")
-    return counter.message(replace(empty, parts=(Text(answer.text), *calls))) - counter.message(empty)
+    return counter.message(
+        replace(empty, parts=(Text(answer.text), Reasoning(answer.thinking), *calls))
+    ) - counter.message(empty)
 
 
 def _limited(answer: Answer, room: int | None, counter: Counter) -> Answer:

@@ -23,13 +23,15 @@ FaultKind: TypeAlias = Literal[
 class Answer(Struct, frozen=True):
     """What the model answers: words, then calls, each a tool's name and its arguments (a mapping, or text as it is).
 
-    `stop` is told from the calls when left out. `usage` is reported in place of what was counted.
+    `stop` is told from the calls when left out. `usage` is reported in place of what was counted. `thinking` comes
+    first, signed, over Anthropic's wire; the others leave it out.
     """
 
     text: str = ""
     calls: Sequence[tuple[str, Mapping[str, Any] | str]] = ()
     stop: Stop | None = None
     usage: Usage | None = None
+    thinking: str = ""
 
 
 class Fault(Struct, frozen=True):

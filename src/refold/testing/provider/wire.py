@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import msgspec
@@ -45,6 +45,7 @@ class Turn(Struct, frozen=True):
     prompt: int
     completion: int
     cached: Cached = Cached()
+    dropped_thinking: int = 0
 
 
 class Wire(Protocol):
@@ -67,6 +68,9 @@ class Wire(Protocol):
 
     def breach(self, violation: Violation) -> Refusal:
         """Return a broken rule in the provider's words."""
+
+    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> Refusal | int:
+        """Return what is wrong with the thinking of a request, or how many blocks of it the provider drops itself."""
 
     def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> Refusal:
         """Return the refusal of a request that does not fit."""

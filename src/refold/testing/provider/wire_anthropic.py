@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
+from refold.testing.provider.thinking import CONTROLS, misplaced, missing, signature, without_misplaced
 from refold.testing.provider.wire import Refusal, arguments, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from refold.core.view import Violation
     from refold.testing.provider.cache import Cached, PromptCache
@@ -104,6 +105,28 @@ class AnthropicWire:
             said = f"messages.{place}: {text}"
         return Refusal("invalid", said)
 
+    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> Refusal | int:
+        """Return what is wrong with the thinking of a request, or how many blocks are dropped as it asks for."""
+        if (place := missing(body)) is not None:
+            return Refusal(
+                "invalid",
+                f"messages.{place}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. "
+                "When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceding "
+                "the lastmost set of `tool_use` and `tool_result` blocks).",
+            )
+        stale = misplaced(body)
+        binding = body.get("thinking", {}).get("block_binding", {}) if isinstance(body.get("thinking"), dict) else {}
+        if stale and not (
+            binding.get("prefix_mismatch_behavior") == "drop_block" and CONTROLS in headers.get("anthropic-beta", "")
+        ):
+            place, number = stale[0]
+            return Refusal(
+                "invalid",
+                f"messages.{place}.content.{number}: Invalid signature in thinking block. The block is bound to a "
+                "different conversation: what stands before it is not what it was produced behind.",
+            )
+        return len(stale)
+
     def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> Refusal:
         """Return the refusal of a request that does not fit, with its numbers."""
         tokens = prompt.tokens
@@ -138,13 +161,16 @@ class AnthropicWire:
     def reply(self, turn: Turn) -> dict[str, Any]:
         """Return an answer as one body."""
         stop = _STOPS[turn.answer.stop or "end"]
-        return {**_head(turn), "content": _blocks(turn), "stop_reason": stop, "usage": _usage(turn)}
+        return {**_head(turn), "content": _blocks(turn), "stop_reason": stop, "usage": _usage(turn), **_dropped(turn)}
 
     def events(self, turn: Turn) -> Iterator[Event]:
         """Yield an answer as events, block by block."""
         usage = _usage(turn)
         yield _event("message_start", message={**_head(turn), "usage": {**usage, "output_tokens": 1}})
         for place, block in enumerate(_blocks(turn)):
+            if block["type"] == "thinking":
+                yield from _thinking(place, block)
+                continue
             words = block["type"] == "text"
             opened = {**block, "text": ""} if words else {**block, "input": {}}
             yield _event("content_block_start", index=place, content_block=opened)
@@ -158,6 +184,16 @@ class AnthropicWire:
         ending = {"stop_reason": _STOPS[turn.answer.stop or "end"], "stop_sequence": None}
         yield _event("message_delta", delta=ending, usage=usage)
         yield _event("message_stop")
+
+
+def _thinking(place: int, block: dict[str, Any]) -> Iterator[Event]:
+    opened = {**block, "thinking": "", "signature": ""}
+    yield _event("content_block_start", index=place, content_block=opened)
+    for piece in pieces(block["thinking"]):
+        yield _event("content_block_delta", index=place, delta={"type": "thinking_delta", "thinking": piece})
+    sealing = {"type": "signature_delta", "signature": block["signature"]}
+    yield _event("content_block_delta", index=place, delta=sealing)
+    yield _event("content_block_stop", index=place)
 
 
 def _role(place: int, role: object) -> str:
@@ -187,16 +223,27 @@ def _head(turn: Turn) -> dict[str, Any]:
 
 def _calls_from(turn: Turn) -> int:
     """Return the place of the first call among the blocks."""
-    return 1 if turn.answer.text else 0
+    return bool(turn.answer.thinking) + bool(turn.answer.text)
 
 
 def _blocks(turn: Turn) -> list[dict[str, Any]]:
     answer, number = turn.answer, turn.received.number
-    blocks: list[dict[str, Any]] = [{"type": "text", "text": answer.text}] if answer.text else []
+    blocks: list[dict[str, Any]] = []
+    if answer.thinking:
+        body = turn.received.body if not turn.dropped_thinking else without_misplaced(turn.received.body)
+        sealed = signature(body, answer.thinking)
+        blocks.append({"type": "thinking", "thinking": answer.thinking, "signature": sealed})
+    if answer.text:
+        blocks.append({"type": "text", "text": answer.text})
     for place, (name, given) in enumerate(answer.calls):
         id = f"toolu_{number:06}{place:02}"
         blocks.append({"type": "tool_use", "id": id, "name": name, "input": _input(given)})
     return blocks
+
+
+def _dropped(turn: Turn) -> dict[str, Any]:
+    one = {"type": "thinking_dropped", "reason": "prefix_binding_mismatch"}
+    return {"input_transformations": [one] * turn.dropped_thinking} if turn.dropped_thinking else {}
 
 
 def _input(given: Any) -> Any:

@@ -9,7 +9,7 @@ import msgspec
 from refold.testing.provider.wire import Refusal, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from refold.core.view import Violation
     from refold.testing.provider.cache import Cached, PromptCache
@@ -63,6 +63,10 @@ class GeminiWire:
         return Refusal(
             "invalid", f"* GenerateContentRequest.contents[{(violation.at or (0,))[0]}]: {violation.message}"
         )
+
+    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> Refusal | int:
+        """Return that nothing is wrong: what this provider encrypts is bound to nothing before it."""
+        return 0
 
     def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> Refusal:
         """Return the refusal of a request that does not fit, with its numbers."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from refold.testing.provider.wire import CREATED, Refusal, arguments, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from refold.core.budget import Usage
     from refold.core.view import Violation
@@ -114,6 +114,10 @@ class OpenAIChatWire(OpenAIWire):
                 at,
             )
         return Refusal("invalid", f"Invalid 'messages[{place}]': {violation.message}.", f"messages[{place}]")
+
+    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> Refusal | int:
+        """Return that nothing is wrong: what this provider encrypts is bound to nothing before it."""
+        return 0
 
     def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> Refusal:
         """Return the refusal of a request that does not fit, with its numbers."""

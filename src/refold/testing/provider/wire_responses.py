@@ -8,7 +8,7 @@ from refold.testing.provider.wire import CREATED, Refusal, arguments, pieces
 from refold.testing.provider.wire_openai import OpenAIWire, misplaced_role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from refold.core.view import Violation
     from refold.testing.provider.script import Stop
@@ -58,6 +58,10 @@ class OpenAIResponsesWire(OpenAIWire):
             item = f"Item {place} of type 'reasoning' was provided without its required following item."
             return Refusal("invalid", item, "input")
         return Refusal("invalid", f"Invalid 'input[{place}]': {violation.message}.", f"input[{place}]")
+
+    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> Refusal | int:
+        """Return that nothing is wrong: what this provider encrypts is bound to nothing before it."""
+        return 0
 
     def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> Refusal:
         """Return the refusal of a request that does not fit; this wire tells no numbers."""
