@@ -65,7 +65,7 @@ MAY_IMPORT = {
     "recovery": {"core", "limits", "outside", "refused", "request", "api", "aio", "learned"},
     "guard": {"core", "prompts", "stages", "inventions"},
     "transcripts": {"transcripts"},
-    "request": {"core", "formats", "policies", "limits", "counting"},
+    "request": {"core", "formats", "rules", "policies", "limits", "counting"},
     "result": {"core", "formats", "request"},
     "meter": {"core", "formats", "request", "result"},
     "api": {"core", "formats", "policies", "stages", "limits", "counting", "outside", "request", "result", "meter"},
