@@ -410,6 +410,39 @@ def test_a_rate_limit_teaches_no_window():
     assert windows.get("gpt-4o") is None
 
 
+def test_the_limit_of_a_minute_is_never_the_window_whatever_the_status():
+    words = (
+        "Request too large for model `m` on tokens per minute (TPM): Limit 3000, Requested {size}, please reduce it."
+    )
+    windows = LearnedWindows()
+
+    def call(messages):
+        size = refold.count(messages)
+        if size > 3_000:
+            raise Refusal(words.format(size=size), 413)
+        return {}
+
+    made = recovering(call, talk(60), model="gpt-4o", windows=windows)
+    assert (made.passes, made.window, windows.get("gpt-4o")) == (1, 128_000, None)
+
+
+def test_a_likely_overflow_is_believed_only_of_a_request_that_fills_half_the_window():
+    calls = []
+
+    def call(messages):
+        calls.append(messages)
+        raise Refusal("too many tokens in the request")
+
+    with pytest.raises(Refusal, match="too many tokens"):
+        recovering(call, talk(3), model="gpt-4o")
+    assert len(calls) == 1
+    windows = LearnedWindows()
+    with pytest.raises(Refusal, match="too many tokens"):
+        recovering(call, talk(60), model="gpt-4o", window=10_000, windows=windows)
+    assert len(calls) == 3, "one compaction; what is below half of the window then is no overflow"
+    assert windows.get("gpt-4o") is None
+
+
 def test_learned_windows_are_kept_in_a_file_of_the_owners(tmp_path):
     path = tmp_path / "deep" / "windows.json"
     windows = LearnedWindows(path)

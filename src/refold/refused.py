@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Calling", "Compacting", "Run", "Setting", "State", "answered", "begun", "compacted"]
 
 LEAST_ANSWER = 256  # tokens: below, an answer is not reduced further and the conversation is compacted instead
+PLAUSIBLE = 2  # a likely overflow is one where the request, as counted, fills at least one part in two of the window
 SPARE = 16  # tokens left free when an answer is reduced to what the window has left
 STRIP = Policy("strip-media", (Step(StripMedia(), label="strip media"),))
 OF_A_REFUSAL = frozenset({Cause.OVERFLOW, Cause.SILENT_OVERFLOW})
@@ -93,13 +94,15 @@ def begun(fixed: Setting, messages: Sequence[Any], passes: int) -> State:
 def answered(fixed: Setting, messages: Sequence[Any], state: State, error: Exception) -> Run:
     """Make the request smaller in the way that the refusal calls for, or raise the refusal."""
     found = classify_error(error)
-    if fixed.windows is not None and found.kind == "context_overflow" and found.limit:
-        fixed.windows.learn(fixed.options.model or "", fixed.endpoint, found.limit)
+    if found.kind == "context_overflow" and found.confidence == "likely" and not _plausible(fixed, state):
+        raise error
+    told = _window_told(found)
+    if fixed.windows is not None and told:
+        fixed.windows.learn(fixed.options.model or "", fixed.endpoint, told)
     match found.remedy:
         case "reduce_max_tokens":
             reduced = _reduced(fixed, state, found)
             if reduced is not None:
-                told = found.limit if found.kind == "context_overflow" else None
                 return replace(state, max_tokens=reduced, window=_least(state.window, told))
             if found.kind == "invalid_max_tokens":
                 raise error
@@ -118,14 +121,8 @@ def _smaller(fixed: Setting, messages: Sequence[Any], state: State, found: Provi
     """Compact after a refusal; below what was refused, where the refusal does not tell the window."""
     if not messages:
         raise ContextOverflow(f"{found.message}; there is no conversation here to compact") from error  # O14
-    refused = api.count(
-        state.sent,
-        model=fixed.options.model,
-        format=fixed.options.format,
-        system=fixed.options.system,
-        tools=fixed.options.tools,
-    )
-    narrowed = replace(state, window=_least(state.window, found.limit), room=_least(state.room, _bound(found, refused)))
+    window, room = _least(state.window, _window_told(found)), _least(state.room, _bound(found, _counted(fixed, state)))
+    narrowed = replace(state, window=window, room=room)
     if state.passes >= fixed.max_passes or _in_vain(state, narrowed, messages):
         raise _overflow(fixed, messages, narrowed, found) from error
     try:
@@ -135,6 +132,22 @@ def _smaller(fixed: Setting, messages: Sequence[Any], state: State, found: Provi
     if after.plans == state.plans:
         raise _overflow(fixed, messages, narrowed, found) from error
     return after
+
+
+def _window_told(found: ProviderError) -> int | None:
+    """Return the window that a refusal tells for certain; the limit of a rate limit is none."""
+    return found.limit if found.kind == "context_overflow" and found.confidence == "certain" else None
+
+
+def _plausible(fixed: Setting, state: State) -> bool:
+    """Tell whether a request is large enough for an overflow that its refusal does not say for certain."""
+    return state.window is None or _counted(fixed, state) * PLAUSIBLE >= state.window
+
+
+def _counted(fixed: Setting, state: State) -> int:
+    """Return the tokens of what was sent, as we count."""
+    options = fixed.options
+    return api.count(state.sent, model=options.model, format=options.format, system=options.system, tools=options.tools)
 
 
 def _in_vain(state: State, narrowed: State, messages: Sequence[Any]) -> bool:

@@ -28,7 +28,7 @@ def test_the_sample_of_every_row_is_recognized(row: Row) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_the_near_miss_of_every_row_is_not(row: Row) -> None:
     assert not re.search(row.pattern, row.miss, re.I)
-    assert classify_error(row.miss).kind == "other"
+    assert classify_error(row.miss).kind not in {row.kind, "context_overflow"}
 
 
 def body(http: int, message: str, **more: object) -> dict[str, object]:

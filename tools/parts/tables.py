@@ -25,10 +25,16 @@ def _errors(path: Path) -> str:
 
 def _refusals(path: Path) -> str:
     rows = [
-        (f"`{row.kind}`", row.provider or "many", row.name, f"`{cut(row.sample, 110).replace('`', chr(39))}`")
+        (
+            f"`{row.kind}`",
+            row.provider or "many",
+            row.name,
+            f"`{cut(row.sample, 110).replace('`', chr(39))}`",
+            row.source.replace("_", "\\_"),
+        )
         for row in sorted(overflow.rows(), key=lambda row: row.kind)
     ]
-    return table(("kind", "wording of", "row", "sample"), rows)
+    return table(("kind", "wording of", "row", "sample", "source"), rows)
 
 
 def _kinds(path: Path) -> str:

@@ -216,7 +216,8 @@ class Exchanges:
             return None
         if self._settings.shadow or exchange.plain is None or exchange.route.kind != "chat":
             return None
-        if error.limit and ready.target is not None and error.limit < ready.target.bound.budget.window:
+        certain = error.kind == "context_overflow" and error.confidence == "certain"
+        if certain and error.limit and ready.target is not None and error.limit < ready.target.bound.budget.window:
             self._budgets.learn(ready.target.model, error.limit)
         try:
             target = await self.target(exchange.route, exchange.asked, exchange.plain)

@@ -45,6 +45,7 @@ AT_ONCE = 256 * 1024  # bytes that are read without leaving the event loop
 PAIRS = CloseCalls("[Result unavailable: none was recorded]", "[Call of {tool} was not recorded]", pending=False)
 REPAIR = Policy("repair", (Step(PAIRS), Step(Mend()), Step(Mend()), Step(PAIRS)))  # a call may have two faults
 STRIP = Policy("strip-media", (Step(StripMedia(), label="strip media"),))
+PLAUSIBLE = 2  # a likely overflow is one where the request, as counted, fills at least one part in two of the window
 REST = 0.05  # share of the window by which a request must grow before it is compacted again
 
 
@@ -200,6 +201,8 @@ class Planner:
         await self.read(target)
         if error.kind == "request_too_large":
             return await self.compact(target, Cause.MANUAL, STRIP)
+        if error.kind == "context_overflow" and error.confidence == "likely" and not _plausible(target):
+            raise Failed("unlikely overflow")
         full = target.bound.budget.input
         asked = error.requested or full + 1  # whoever tells no number has said that it is more than fits
         usage = Usage(asked, covers=len(target.track.view)) if asked > full else None
@@ -298,6 +301,13 @@ def faulty(track: Track) -> bool:
     """Tell whether the provider would refuse a conversation that is read, be it for calls that nobody answered."""
     waiting = any(getattr(rule, "open_calls", lambda _: ())(track.view) for rule in track.format.rules)
     return waiting or bool(formats.broken(track.format, track.view))
+
+
+def _plausible(target: Target) -> bool:
+    """Tell whether a request is large enough for an overflow that its refusal does not say for certain."""
+    track, bound = target.track, target.bound
+    tokens = measured(track, bound, fixed(track, target.dialect, bound))
+    return bound.assumed or tokens * PLAUSIBLE >= bound.budget.window
 
 
 def _cause(track: Track) -> Cause:

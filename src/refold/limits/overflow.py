@@ -1,7 +1,10 @@
-"""What a provider's refusal means and what helps: too long, too often, wrong parameters, wrong key.
+"""What a provider's refusal means and what helps: too long, too often, wrong parameters, reasoning it does not accept.
 
-Every row of `overflow.json` carries a sample that it must recognise and a near miss that it must not. What looks like
-a full window and is not (a rate limit, a bad parameter, an expired key) is told apart first.
+Every row of `overflow.json` carries a sample that it must recognise, a near miss that it must not, and a public source.
+What looks like a full window and is not (a rate limit, a bad parameter, an expired key) is told apart first; words that
+an error quotes of the request count for nothing. A verdict is "certain" where a code of the provider says it, or words
+of its own under a status that agrees; else "likely": a general wording, a fault of the server (500 and above), or the
+status alone.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from refold.limits.said import Said, said
 from refold.limits.usage import reported
 
 __all__ = [
+    "Confidence",
     "Kind",
     "ProviderError",
     "Remedy",
@@ -32,22 +36,32 @@ __all__ = [
 ]
 
 Kind: TypeAlias = Literal[
-    "context_overflow", "request_too_large", "rate_limit", "invalid_max_tokens", "invalid_request", "auth", "other"
+    "context_overflow", "request_too_large", "rate_limit", "invalid_max_tokens", "invalid_request", "auth",
+    "reasoning_invalid", "reasoning_missing", "other"
+]  # fmt: skip
+Remedy: TypeAlias = Literal[
+    "compact", "reduce_max_tokens", "strip_media", "wait", "drop_reasoning", "restore_reasoning", "none"
 ]
-Remedy: TypeAlias = Literal["compact", "reduce_max_tokens", "strip_media", "wait", "none"]
+Confidence: TypeAlias = Literal["certain", "likely"]
 Seed: TypeAlias = Literal["neurolink", "opal", "wolffish", "vibe"]
 
 SHOWN = 500  # characters of the provider's words that are passed on
 LARGEST = 1_000_000_000
 CUT_SHORT = {"length", "max_tokens", "max_output_tokens", "incomplete"}
+WITH_FIGURES = {"context_overflow", "rate_limit", "invalid_max_tokens"}  # kinds whose numbers are tokens
+ACCESS = {401, 403}  # statuses of a key or a permission, whatever else the words say
+MESSAGE = re.compile(r"\bmessages\.(\d+)\.content")
+ITEM = re.compile(r"\b((?:rs|cmp)_[\w.]+)|encrypted content (?!for item|could)([^\s.]{4}\.\.\.[^\s.]{4})")
 WINDOW_FULL = {"model_context_window_exceeded", "context_length_exceeded", "context_window_exceeded"}
 
 
 class ProviderError(Struct, frozen=True):
     """What a refusal means. `limit` and `requested` are tokens where the words tell them, else None.
 
-    `requested` is input and answer together, `input` the input alone where it was told apart. `provider` is whose
-    wording it is, empty when many share it. `remedy` is what makes the next attempt succeed.
+    `requested` is input and answer together, `input` the input alone where it was told apart. The limit of a rate limit
+    is that of a period, never a window. `provider` is whose wording it is, empty when many share it. `remedy` is what
+    makes the next attempt succeed. `position` is the message that the words name, counted from 0, and `item` the item
+    of the Responses API, by its id or by both ends of its encrypted content ("gAAA...DQ==").
     """
 
     kind: Kind
@@ -58,12 +72,16 @@ class ProviderError(Struct, frozen=True):
     message: str = ""
     status: int = 0
     input: int | None = None
+    confidence: Confidence = "likely"
+    position: int | None = None
+    item: str = ""
 
 
 class Row(Struct, frozen=True):
-    """One wording: whose it is, how to recognise it, a real-looking sample and a near miss.
+    """One wording: whose it is, how to recognise it, a sample, a near miss, and where it was seen or documented.
 
-    A `weak` one is believed only when nothing speaks of a rate limit. `limit` and `requested` are what the sample says.
+    A `weak` one is believed only when nothing speaks of a rate limit. `limit` and `requested` are what the sample says;
+    where `tokens` is false its numbers are characters. `source` is owner/name#number of an issue, a file, or a page.
     """
 
     name: str
@@ -71,17 +89,20 @@ class Row(Struct, frozen=True):
     pattern: str
     sample: str
     miss: str
+    source: str
     kind: Kind
     limit: int | None = None
     requested: int | None = None
     remedy: Remedy | None = None
     weak: bool = False
+    tokens: bool = True
 
 
 class _Table(Struct, frozen=True, forbid_unknown_fields=True):
     auth: tuple[Row, ...]
     rate_limit: tuple[Row, ...]
     parameters: tuple[Row, ...]
+    reasoning: tuple[Row, ...]
     overflow: tuple[Row, ...]
     large: tuple[Row, ...]
     figures: tuple[str, ...]
@@ -107,9 +128,8 @@ def classify_error(error: object) -> ProviderError:
         return ProviderError("other")
     row = _row(text, facts)
     kind = row.kind if row else _by_status(facts.status, text)
-    figures = _figures(text, facts) if kind != "auth" else _Figures()
-    if row and row.name == "openai-string":  # its numbers are characters
-        figures = _Figures()
+    figures = _figures(text, facts) if kind in WITH_FIGURES and (row is None or row.tokens) else _Figures()
+    position, item = _named(text) if kind == "reasoning_invalid" else (None, "")
     return ProviderError(
         kind,
         _remedy(kind, figures),
@@ -119,6 +139,9 @@ def classify_error(error: object) -> ProviderError:
         max(facts.words, key=len, default="")[:SHOWN],
         facts.status,
         figures.input,
+        _confidence(row, facts),
+        position,
+        item,
     )
 
 
@@ -144,7 +167,13 @@ def classify_response(response: object, window: int | None = None) -> ProviderEr
     if not full:
         return ProviderError("other", message=reason)
     return ProviderError(
-        "context_overflow", "compact", "", window, prompt or None, reason or "more input than the window"
+        "context_overflow",
+        "compact",
+        "",
+        window,
+        prompt or None,
+        reason or "more input than the window",
+        confidence="certain" if reason in WINDOW_FULL else "likely",
     )
 
 
@@ -165,22 +194,42 @@ def seed_overflow(seed: Seed, error: object) -> str | None:
 def rows() -> tuple[Row, ...]:
     """Return every wording known, in the order of their groups."""
     table = _table()
-    return (*table.auth, *table.rate_limit, *table.parameters, *table.overflow, *table.large)
+    return (*table.auth, *table.rate_limit, *table.parameters, *table.reasoning, *table.overflow, *table.large)
 
 
 def _row(text: str, facts: Said) -> Row | None:
     """Return the wording that decides, by what each would be mistaken for."""
-    if facts.status in {401, 403} and (row := _first(_compiled("auth"), text)):
+    access = facts.status in ACCESS
+    if access and (row := _first(_compiled("auth"), text)):
+        return row
+    if not access and (row := _first(_compiled("reasoning"), text)):
         return row
     strong = _first(_compiled("overflow"), text)
+    if strong is not None and strong.weak and facts.status >= 500:
+        strong = None  # a fault of the server in words of many meanings
     rate = _first(_compiled("rate_limit"), text)
-    if rate and (facts.status == 429 or strong is None or strong.weak):
+    if rate and (facts.status == 429 or strong is None or strong.weak or strong.name == "compatible"):
         return rate
     if (strong is None or strong.weak) and (row := _first(_compiled("parameters"), text)):
         return row
-    if strong and facts.status not in {401, 403, 429}:
+    if strong and not access and facts.status != 429:
         return strong
     return next((row for group in ("large", "auth", "parameters") if (row := _first(_compiled(group), text))), None)
+
+
+def _confidence(row: Row | None, facts: Said) -> Confidence:
+    """Return how sure a verdict is: a code of the provider decides, then words of its own that the status agrees to."""
+    if row is None or row.weak:
+        return "likely"
+    if any(re.search(row.pattern, code, re.I) for code in facts.codes):
+        return "certain"
+    return "likely" if facts.status >= 500 and row.kind != "rate_limit" else "certain"
+
+
+def _named(text: str) -> tuple[int | None, str]:
+    """Return the position of the message and the item that a refusal of reasoning names."""
+    place, item = MESSAGE.search(text), ITEM.search(text)
+    return (int(place[1]) if place and len(place[1]) < 7 else None), ((item[1] or item[2]) if item else "")
 
 
 def _by_status(status: int, text: str) -> Kind:
@@ -206,6 +255,10 @@ def _remedy(kind: Kind, figures: _Figures) -> Remedy:
             return "strip_media"
         case "invalid_max_tokens":
             return "reduce_max_tokens"
+        case "reasoning_invalid":
+            return "drop_reasoning"
+        case "reasoning_missing":
+            return "restore_reasoning"
         case _:
             return "none"
 

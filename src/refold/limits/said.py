@@ -2,51 +2,68 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
-import msgspec
 from msgspec import Struct
+
+from refold.limits.embedded import pieces, plain, unquoted
 
 __all__ = ["Said", "said"]
 
-DEEPEST = 8  # levels of causes and nested bodies
-MOST = 200  # values looked at: an error may carry the whole request
+DEEPEST = 20  # levels of causes and nested bodies; a body within three strings of JSON is 12 deep
+MOST = 300  # values looked at: an error may carry the whole request
 HEAD, TAIL = 6_000, 2_000  # characters kept of one text; the reason is at its beginning or its end
-JSON_LIMIT = 1_000_000  # a longer body is read as text
+NOT_ABOUT_THE_REQUEST = frozenset({401, 403})  # as all statuses from 500 on: what they quote of it is none of theirs
 
 CODES = ("code", "type", "error_type", "status", "reason", "__type", "Code", "error_code")
 STATUS = ("status_code", "status", "http_status", "statusCode", "code")
 WORDS = ("message", "Message", "error", "errors", "detail", "details", "msg", "body", "error_message", "errorMessage",
-         "description", "responseBody", "data", "response", "raw", "metadata", "cause", "Error", "args")  # fmt: skip
+         "description", "responseBody", "data", "response", "raw", "metadata", "cause", "Error", "args",
+         "upstream_error", "last_error", "error_description", "innererror", "inner_error", "originalError",
+         "previous_errors")  # fmt: skip
 ATTRIBUTES = ("message", "body", "response", "error", "code", "type", "status_code", "status", "http_status", "detail",
               "text", "content")  # fmt: skip
 FIGURES = {"n_ctx": "limit", "n_prompt_tokens": "requested", "max_context_length": "limit"}
 
 
+_LEADING = re.compile(
+    r"\W*(?:api |http )?(?:error|status)?(?: code)?:? ?([45]\d\d)\b(?! (?:tokens|input|char|byte|output|model))", re.I
+)
+
+
 class Said(Struct):
-    """The words of an error in the order met, its HTTP status, 0 when unknown, and figures given as fields."""
+    """The words of an error in the order met, its HTTP status, 0 when unknown, and figures given as fields.
+
+    `codes` are those of the words that stand in a field for codes, and the names of exceptions.
+    """
 
     status: int = 0
     words: list[str] = []
     figures: dict[str, int] = {}
+    codes: list[str] = []
 
     @property
     def text(self) -> str:
-        """All words, each once, bounded."""
-        return clipped("\n".join(dict.fromkeys(self.words)))
+        """All words, each once, bounded, without escapes and without what they quote of the request."""
+        strictly = self.status in NOT_ABOUT_THE_REQUEST or self.status >= 500
+        words = (unquoted(plain(each), strictly=strictly) for each in self.words)
+        return clipped("\n".join(dict.fromkeys(words)))
 
 
 def said(error: object) -> Said:
     """Read an exception with its causes, a response, a mapping, JSON or plain text; never raises, never fetches."""
     found = Said()
-    seen: set[int] = set()
+    seen: dict[int, object] = {}  # the values too: what nobody refers to any more leaves its id to another
     waiting: list[tuple[object, int]] = [(error, 0)]
     while waiting and len(seen) < MOST:
         value, depth = waiting.pop(0)
         if value is None or id(value) in seen or depth > DEEPEST:
             continue
-        seen.add(id(value))
+        seen[id(value)] = value
         waiting += [(inner, depth + 1) for inner in _read(value, found)]
+    if not found.status and (leading := next(filter(None, map(_LEADING.match, found.words)), None)):
+        found.status = int(leading[1])
     return found
 
 
@@ -62,11 +79,11 @@ def _read(value: object, found: Said) -> Iterator[object]:
         case bytes() | bytearray():
             yield bytes(value).decode("utf-8", "replace")
         case str():
-            inner = _json(value)
-            if inner is None:
-                found.words.append(clipped(value))
+            inner = pieces(value)
+            if inner and inner != (value,):
+                yield from inner
             else:
-                yield inner
+                found.words.append(clipped(value))
         case Mapping():
             yield from _mapping(value, found)
         case list() | tuple():
@@ -80,7 +97,9 @@ def _read(value: object, found: Said) -> Iterator[object]:
 def _mapping(value: Mapping[object, object], found: Said) -> Iterator[object]:
     for name in STATUS:
         _status(value.get(name), found)
-    found.words += [code for name in CODES if isinstance(code := value.get(name), str)]
+    codes = [code for name in CODES if isinstance(code := value.get(name), str)]
+    found.words += codes
+    found.codes += codes
     for name, meaning in FIGURES.items():
         if isinstance(figure := value.get(name), int) and figure > 0:
             found.figures.setdefault(meaning, figure)
@@ -92,10 +111,12 @@ def _mapping(value: Mapping[object, object], found: Said) -> Iterator[object]:
 
 def _exception(value: BaseException, found: Said) -> Iterator[object]:
     found.words.append(type(value).__name__)
+    found.codes.append(type(value).__name__)
     try:
-        found.words.append(clipped(str(value)))
+        text = str(value)
     except Exception:
-        found.words.append("")
+        text = ""
+    yield text
     yield from _attributes(value, found)
     yield value.__cause__
     yield value.__context__
@@ -126,17 +147,3 @@ def _status(value: object, found: Said) -> None:
         value = int(value)
     if not found.status and isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:
         found.status = int(value)
-
-
-def _json(text: str) -> object:
-    """Return the value of a text that is JSON or ends with it ("Error code: 400 - {…}"), None for other text."""
-    start = min((at for sign in "{[" if (at := text.find(sign, 0, 200)) >= 0), default=-1)
-    if start < 0 or len(text) > JSON_LIMIT or text.rstrip()[-1:] not in {"}", "]"}:
-        return None
-    try:
-        inner: object = msgspec.json.decode(text[start:].encode("utf-8", "replace"))
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    if not start:
-        return inner
-    return (text[:start].strip(), inner) if isinstance(inner, Mapping) or text[start] == "{" else None

@@ -1,0 +1,120 @@
+"""Values inside texts: JSON in strings of JSON, what Python prints of dictionaries, and requests quoted in an error.
+
+Gateways wrap the error of the provider behind them: as a string of JSON in their own JSON (Vertex, OpenRouter's
+`metadata.raw`, Databricks), behind a prefix (LiteLLM, the SDKs), printed as a Python dictionary, or pasted between
+quotes that were not escaped. Each level is opened by one call of `pieces`; the caller calls it again on what comes out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import msgspec
+
+__all__ = ["pieces", "plain", "unquoted"]
+
+JSON_LIMIT = 1_000_000  # characters; a longer text is read as words
+TRIES = 8  # places of one text at which a value is looked for
+SHORTEST = 16  # characters of a quotation that can hold a wording
+
+_DECODER = json.JSONDecoder(strict=False)  # a line's end inside a string is common in pasted bodies
+_START = re.compile(r"""\{\s*"|\[\s*[{"]""")
+_PRINTED = re.compile(r"\{\s*'")
+_LITERAL = re.compile(r"'((?:[^'\\]|\\.)*+)'|\"((?:[^\"\\]|\\.)*+)\"", re.S)
+_PRINTED_STATUS = re.compile(r"'(?:status_code|status|code)':\s*'?([45]\d\d)\b")
+_LEVEL = re.compile(r"\\(.)", re.S)
+_ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|([\"'`/])|[nrt])")
+_MARKS = str.maketrans({"\N{RIGHT SINGLE QUOTATION MARK}": "'", "\N{LEFT SINGLE QUOTATION MARK}": "'"})
+_OF_REQUEST = r"(?<!error )(?<!error_)\b(?:prompt|request|input|query|messages?|content|payload|body|text|question)\b"
+_QUOTED = re.compile(rf"{_OF_REQUEST}[^\n\"“]{{0,24}}[\"“]([^\"“”]{{{SHORTEST},}}+)", re.I)
+_ECHOED = re.compile(
+    r"(?<!invalid )(?<!bad )\b(?:prompt|request|input|query|messages|payload|body)"
+    r"(?: (?:was|is|body|text|received|sent|data|content))*\s*[:=]\s?(?=.{40})", re.I | re.S,
+)  # fmt: skip
+_SINGLE = re.compile(rf"(?<![\w])'(?!\w{{1,2}} )(.{{{SHORTEST},}}?)'(?!\w)", re.S)
+
+
+def pieces(text: str) -> tuple[object, ...]:
+    """Return the words and the values that a text is made of, in order; nothing where it is words alone.
+
+    One level is opened: a value is what JSON holds, a string literal of a printed dictionary, or its status.
+    """
+    if len(text) > JSON_LIMIT:
+        return ()
+    whole = _decoded(text)
+    if whole is not None:
+        return (whole,)
+    return _scanned(text) or (_scanned(_LEVEL.sub(r"\1", text)) if "\\" in text else ()) or _printed(text)
+
+
+def plain(text: str) -> str:
+    """Return a text without the escapes of the levels it was wrapped in."""
+    return _ESCAPE.sub(_unescaped, text).translate(_MARKS) if "\\" in text else text.translate(_MARKS)
+
+
+def unquoted(text: str, *, strictly: bool = False) -> str:
+    """Return a text without what it quotes of the request, whose words are not the provider's.
+
+    `strictly` also drops what follows "prompt:" and the like, and quotations of every kind: for errors that are not
+    about the request, which quote it in full.
+    """
+    kept = _QUOTED.sub(_emptied, text)
+    if not strictly:
+        return kept
+    kept = _SINGLE.sub("''", kept)
+    echo = _ECHOED.search(kept)
+    return kept[: echo.end()] if echo else kept
+
+
+def _emptied(found: re.Match[str]) -> str:
+    start, stop = found.span(1)
+    return found.string[found.start() : start] + found.string[stop : found.end()]
+
+
+def _decoded(text: str) -> object:
+    if text.lstrip()[:1] not in {"{", "[", '"'}:
+        return None
+    try:
+        value: object = msgspec.json.decode(text.encode("utf-8", "replace"))
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return value
+
+
+def _scanned(text: str) -> tuple[object, ...]:
+    """Return the pieces of a text in which JSON stands anywhere."""
+    found: list[object] = []
+    done = at = 0
+    for _ in range(TRIES):
+        start = _START.search(text, at)
+        if start is None:
+            break
+        try:
+            value, end = _DECODER.raw_decode(text, start.start())
+        except (ValueError, RecursionError):
+            at = start.start() + 1
+            continue
+        found += [words for words in (text[done : start.start()].strip(),) if words]
+        found.append(value)
+        done = at = end
+    return (*found, text[done:].strip()) if found else ()
+
+
+def _printed(text: str) -> tuple[object, ...]:
+    """Return the pieces of a text in which a dictionary of Python's is printed: the words before it, then its texts."""
+    start = _PRINTED.search(text)
+    if start is None:
+        return ()
+    printed = text[start.start() :]
+    literals = [_LEVEL.sub(r"\1", single or double) for single, double in _LITERAL.findall(printed)]
+    status = _PRINTED_STATUS.search(printed)
+    coded: tuple[object, ...] = ({"status": int(status[1])},) if status else ()
+    return (text[: start.start()].strip(), *coded, *literals) if literals else ()
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code, mark = found.groups()
+    if code is not None:
+        return chr(int(code, 16))
+    return mark if mark is not None else " "
