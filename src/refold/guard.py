@@ -12,6 +12,7 @@ from refold import prompts
 from refold.core.needs import Refused, Summarize
 from refold.core.transcript import Transcript
 from refold.inventions import invented, named_in
+from refold.no_summary import certain_faults
 from refold.stages.facts import files_of
 from refold.stages.pin import Pin, pins
 from refold.stages.serialize import FENCE, serialize
@@ -54,11 +55,6 @@ REFUSALS = re.compile(
     r"ich kann (?:das |dir |ihnen )?nicht|je suis désolé|je ne peux pas|lo siento|no puedo)",
     re.I,
 )
-CALLS = re.compile(
-    r"<\|?/?(?:tool_calls?|function_calls?|antml:invoke|invoke|function=\w+|tool_use)\b[^>]*>|\[TOOL_CALLS\]|"
-    r"<｜tool▁calls?▁begin｜>"
-)
-JSON_CALL = re.compile(r'\s*(?:```(?:json)?\s*)?\[?\{\s*"(?:name|tool|function|tool_calls|type)"\s*:')
 ECHOES = re.compile(
     rf"\[(?:user|assistant|tool|system|call \S+|result \S+)\]|(?:human|user|assistant):\s|</?{FENCE}>", re.I
 )
@@ -105,13 +101,13 @@ def judge(
     source = _source(need, messages)
     missing = [title for title in headings(need) if title.casefold() not in _headings_in(text)]
     reasons = [
-        *_no_summary(text, source, complete=bool(headings(need)) and not missing),
+        *_no_summary(text, need, complete=bool(headings(need)) and not missing),
         *_of_size(text, source, need, max_tokens),
         *([f"sections are missing: {_some(missing)}"] if missing else []),
         *_invented(text, source),
         *_left_out(text, pins, files),
     ]
-    return Verdict(not reasons, tuple(reasons))
+    return Verdict(not reasons, tuple(dict.fromkeys(reasons)))
 
 
 def judge_answer(summary: str, need: Summarize, *, mend: bool = True) -> str | Refused:
@@ -177,13 +173,10 @@ def _headings_in(text: str) -> set[str]:
     return found
 
 
-def _no_summary(text: str, source: str, *, complete: bool) -> list[str]:
+def _no_summary(text: str, need: Summarize, *, complete: bool) -> list[str]:
     """Return why a text is something else than a summary. One with all its sections may open and end as it likes."""
     first = next((line for line in text.splitlines() if MARKS.sub("", line)), "").strip(" #*_>")
-    call = CALLS.search(text)
-    found: list[str] = []
-    if (call and call[0] not in source) or JSON_CALL.match(text):
-        found.append("it is a tool call")
+    found = list(certain_faults(text, need))
     if MARKUP_ERRORS.match(text) or (len(text) < ERROR_LENGTH and not complete and ERRORS.search(text)):
         found.append("it is an error text")
     if ECHOES.match(text):

@@ -175,7 +175,7 @@ def compacted(fixed: Setting, messages: Sequence[Any], state: State, cause: Caus
     try:
         result: Result = yield Compacting(messages, {**known, "outside": fixed.outside})
     except SummaryRefused:
-        without = Outside(None, fixed.outside.read_file, fixed.outside.archive, fixed.outside.count)
+        without = replace(fixed.outside, summarize=None)
         result = yield Compacting(messages, {**known, "outside": without})
     return _with(state, result, passes=state.passes + 1)
 

@@ -11,7 +11,26 @@ from refold.core.messages import Message
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Answer", "Archive", "CountExactly", "Given", "Need", "ReadFile", "Refused", "Summarize", "answer_with"]
+__all__ = [
+    "Answer",
+    "Archive",
+    "CountExactly",
+    "Given",
+    "Lengths",
+    "Need",
+    "ReadFile",
+    "Refused",
+    "Summarize",
+    "answer_with",
+]
+
+
+class Lengths(Struct, frozen=True):
+    """The most characters of each sort of part that a summarizer is shown; None for all of it."""
+
+    text: int | None = None
+    arguments: int | None = None
+    result: int | None = None
 
 
 class Summarize(Struct, frozen=True, omit_defaults=True, tag="summarize"):
@@ -19,8 +38,8 @@ class Summarize(Struct, frozen=True, omit_defaults=True, tag="summarize"):
 
     `text` is the transcript as fenced data, `prompt` the name of the prompt file, `instructions` the whole
     instruction text (the user's focus included), `previous` an earlier summary that is to be updated and is not in
-    `text`, `max_tokens` the most the answer may have, `language` the language of the conversation. With
-    `judged` an answer that the guard rejects is a refusal.
+    `text`, `max_tokens` the most the answer may have, `language` the language of the conversation, `lengths` to what
+    the parts of the messages are shortened in `text`. With `judged` an answer that the guard rejects is a refusal.
     """
 
     messages: tuple[Message, ...]
@@ -32,6 +51,7 @@ class Summarize(Struct, frozen=True, omit_defaults=True, tag="summarize"):
     language: str = ""
     label: str = "summary"
     judged: bool = False
+    lengths: Lengths | None = None
 
 
 class ReadFile(Struct, frozen=True, omit_defaults=True, tag="read_file"):

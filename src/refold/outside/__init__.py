@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from refold.core.halves import whole
 from refold.core.needs import Answer, Archive, CountExactly, Given, Need, ReadFile, Refused, Summarize
-from refold.outside.splitting import asking
+from refold.outside.summarizing import summarizing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -25,36 +25,42 @@ class Outside(Struct, frozen=True):
     `count` is the provider's own count. Each takes the need and returns a string (`count`: a number), or raises,
     which is a refusal; a coroutine function too. `summarize` may return `Refused` with a kind; a request that it
     refuses for its size is asked again in parts (W09).
+
+    Whoever summarizes is never sent the model's thinking nor, unless `redact` is off, a known shape of a secret; what
+    is certainly no summary (a call of a tool, an echo, a question back, a refusal) is refused, whoever wrote it.
     """
 
     summarize: Callable[[Summarize], str | Refused | Awaitable[str | Refused]] | None = None
     read_file: Callable[[ReadFile], str | Awaitable[str]] | None = None
     archive: Callable[[Archive], str | Awaitable[str]] | None = None
     count: Callable[[CountExactly], int | Awaitable[int]] | None = None
+    redact: bool = True
 
     def answer(self, need: Need) -> Answer:
         """Answer one need, waiting for an asynchronous function to end."""
-        if not isinstance(need, Summarize):
+        if not isinstance(need, Summarize) or self.summarize is None:
             return self._once(need)
-        rounds = asking(need)
+        rounds = summarizing(need, redact=self.redact)
         try:
             request = next(rounds)
             while True:
                 request = rounds.send(self._once(request))
         except StopIteration as done:
-            return _judged(need, done.value)
+            answered: Answer = done.value
+            return answered
 
     async def answer_async(self, need: Need) -> Answer:
         """Answer one need from within an event loop."""
-        if not isinstance(need, Summarize):
+        if not isinstance(need, Summarize) or self.summarize is None:
             return await self._once_async(need)
-        rounds = asking(need)
+        rounds = summarizing(need, redact=self.redact)
         try:
             request = next(rounds)
             while True:
                 request = rounds.send(await self._once_async(request))
         except StopIteration as done:
-            return _judged(need, done.value)
+            answered: Answer = done.value
+            return answered
 
     def _once(self, need: Need) -> Answer:
         given = self._ask(need)
@@ -86,16 +92,6 @@ class Outside(Struct, frozen=True):
             return function(need)
         except Exception as error:  # any failure of a caller's function is a refusal
             return _refusal(error)
-
-
-def _judged(need: Summarize, answer: Answer) -> Answer:
-    """Return the answer, or a refusal with the guard's reasons where it is to be judged and is rejected."""
-    if not need.judged or not isinstance(answer, Given):
-        return answer
-    from refold.guard import judge_answer  # its patterns are not needed before
-
-    judged = judge_answer(answer.text, need)
-    return judged if isinstance(judged, Refused) else answer
 
 
 def _refusal(error: Exception) -> Refused:

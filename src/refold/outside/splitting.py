@@ -51,8 +51,8 @@ def _halves(need: Summarize) -> tuple[Summarize, ...]:
     if len(need.text) < SMALLEST:
         return ()
     messages, middle = need.messages, len(need.messages) // 2
-    if middle and serialize(messages) == need.text:
-        first, second = serialize(messages[:middle]), serialize(messages[middle:])
+    if middle and serialize(messages, need.lengths) == need.text:
+        first, second = serialize(messages[:middle], need.lengths), serialize(messages[middle:], need.lengths)
     else:
         body = need.text.removeprefix(OPENING).removesuffix(CLOSING)
         cut = body.rfind("\n", 0, len(body) // 2 + 1)

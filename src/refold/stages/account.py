@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from refold.core.needs import Given, Summarize
+from refold.core.needs import Given, Lengths, Summarize
 from refold.stages.asking import ask
 from refold.stages.carried import carried, is_digest
 from refold.stages.outline import one_line
 from refold.stages.pin import said_in
 from refold.stages.replacing import is_pointer
-from refold.stages.serialize import Lengths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,13 +9,13 @@ from refold import prompts
 from refold.core import needs
 from refold.core.messages import text_of
 from refold.stages.places import SUMMARIES, said
-from refold.stages.serialize import Lengths, serialize
+from refold.stages.serialize import serialize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from refold.core.messages import Message
-    from refold.core.needs import Answer
+    from refold.core.needs import Answer, Lengths
     from refold.core.view import View
 
 __all__ = ["ask", "earlier", "summary_in"]
@@ -55,7 +55,9 @@ def ask(
     instructions = f"{prompts.text('summarizer')}\n\n{prompts.text(prompt)}"
     if view.instructions.strip():
         instructions += f"\n\nThe person asks for this in particular:\n{view.instructions.strip()}"
-    return needs.Summarize(record, serialize(record, lengths), prompt, instructions, previous, max_tokens, label=label)
+    return needs.Summarize(
+        record, serialize(record, lengths), prompt, instructions, previous, max_tokens, label=label, lengths=lengths
+    )
 
 
 def summary_in(answer: Answer) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from refold.core.messages import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from refold.core.needs import Lengths
 from refold.stages.edges import head_of, shortened
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
     from refold.core.messages import Content, Message, Part
 
-__all__ = ["FENCE", "PREVIOUS", "Lengths", "fenced", "serialize"]
+__all__ = ["FENCE", "PREVIOUS", "fenced", "serialize"]
 
 FENCE = "conversation"  # O08
 PREVIOUS = "previous-summary"
@@ -23,14 +22,6 @@ FENCES = re.compile(rf"<(?=\s*/?\s*(?:{FENCE}|{PREVIOUS})\b)", re.I)
 HEADINGS = re.compile(r"^\[(?=(?:system|user|assistant|tool|call|result)\b)", re.M | re.I)
 
 LONGEST_WORD = 200  # characters of a name or an id
-
-
-class Lengths(Struct, frozen=True):
-    """The most characters of each sort of part that a summarizer is shown; None for all of it."""
-
-    text: int | None = None
-    arguments: int | None = None
-    result: int | None = None
 
 
 EVERYTHING = Lengths()
