@@ -1,7 +1,7 @@
 """Writes src/refold/outside/secrets.json: the shapes of secrets from the rules of Gitleaks (MIT), as Python reads them.
 
-    git clone https://github.com/gitleaks/gitleaks
-    python tools/refresh_secrets.py gitleaks/config/gitleaks.toml "$(git -C gitleaks log -1 --format='%h, %cs')"
+git clone https://github.com/gitleaks/gitleaks
+python tools/refresh_secrets.py gitleaks/config/gitleaks.toml "$(git -C gitleaks log -1 --format='%h, %cs')"
 """
 
 from __future__ import annotations

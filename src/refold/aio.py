@@ -26,6 +26,7 @@ async def acompact(
     *,
     summarize: Any = None,
     outside: Outside | None = None,
+    redact: bool = True,
     meter: Meter | None = None,
     alternate: bool = False,
     observers: Sequence[Observer] = (),
@@ -37,7 +38,7 @@ async def acompact(
     """
     request = requested(messages, Options(**options), meter)
     with told(request, tuple(observers)) as applied:
-        made = await _drive(request, answering(outside, summarize))
+        made = await _drive(request, answering(outside, summarize, redact=redact))
         result = proven(request, made, messages, alternate=alternate)
         applied(made)
     return result
@@ -48,11 +49,12 @@ async def aplan(
     *,
     summarize: Any = None,
     outside: Outside | None = None,
+    redact: bool = True,
     meter: Meter | None = None,
     **options: Any,
 ) -> Plan:
     """Do what `refold.plan` does, awaiting the summarizer; takes the same arguments."""
-    return await _drive(requested(messages, Options(**options), meter), answering(outside, summarize))
+    return await _drive(requested(messages, Options(**options), meter), answering(outside, summarize, redact=redact))
 
 
 async def _drive(request: Request, outside: Outside) -> Plan:

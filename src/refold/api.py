@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from refold import formats
 from refold.core.budget import Budget, Limit, Usage
 from refold.core.counting import Counter, count_all
@@ -54,6 +56,7 @@ def compact(
     counter: Counter | str | None = None,
     plans: Sequence[Plan] = (),
     outside: Outside | None = None,
+    redact: bool = True,
     meter: Meter | None = None,
     alternate: bool = False,
     observers: Sequence[Observer] = (),
@@ -75,7 +78,7 @@ def compact(
         tools: tool definitions; counted.
         usage: the provider's last usage report, or a `Usage`; it calibrates the measure.
         summarize: any function, sync or async, from a request (`.text`, `.messages`, `.instructions`, `.previous`,
-            `.max_tokens`, `.language`) to a string; an exception is a refusal.
+            `.max_tokens`, `.language`) to a string; an exception is a refusal, and so is what is no summary.
         force: compact although it is not due.
         cause: "threshold", "overflow", "silent_overflow" or "manual" (which `force` means).
         instructions: what a summary should heed (L07).
@@ -84,6 +87,7 @@ def compact(
             budget in plain tokens is counted exactly and a window as the policy counts.
         plans: plans already in force on these messages, oldest first.
         outside: who answers the other needs (files, archive, the provider's count) and takes `summarize`'s place.
+        redact: remove known shapes of secrets from what a summarizer is sent; the conversation itself keeps them.
         meter: a `Meter` that has seen these messages; what it has read and counted is not read again.
         alternate: write neighbours of one role as one message, for servers whose chat template demands it.
         observers: functions that are told when it starts, ends or fails.
@@ -101,7 +105,7 @@ def compact(
     )  # fmt: skip
     request = requested(messages, options, meter)
     with told(request, tuple(observers)) as applied:
-        made = drive(request, answering(outside, summarize))
+        made = drive(request, answering(outside, summarize, redact=redact))
         result = proven(request, made, messages, alternate=alternate)
         applied(made)
     return result
@@ -127,6 +131,7 @@ def plan(
     counter: Counter | str | None = None,
     plans: Sequence[Plan] = (),
     outside: Outside | None = None,
+    redact: bool = True,
     meter: Meter | None = None,
 ) -> Plan:
     """Return what a compaction would do, without doing it; the arguments are those of `compact`."""
@@ -135,7 +140,7 @@ def plan(
         usage=usage, cause=cause, force=force, instructions=instructions, max_output=max_output, counter=counter,
         plans=plans,
     )  # fmt: skip
-    return drive(requested(messages, options, meter), answering(outside, summarize))
+    return drive(requested(messages, options, meter), answering(outside, summarize, redact=redact))
 
 
 def apply(
@@ -278,13 +283,13 @@ def requested(messages: Sequence[Any], options: Options, meter: Meter | None) ->
     return request_for(messages, options) if meter is None else meter.request(messages, options)
 
 
-def answering(outside: Outside | None, summarize: Any) -> Outside:
-    """Return who answers needs: the one given, or one that only summarizes."""
+def answering(outside: Outside | None, summarize: Any, *, redact: bool = True) -> Outside:
+    """Return who answers needs: the one given, or one that only summarizes; either may have secrets sent."""
     if outside is None:
-        return Outside(summarize=summarize)
+        return Outside(summarize=summarize, redact=redact)
     if not isinstance(outside, Outside):
         raise UsageError(f"outside is of type {type(outside).__name__}: give an Outside, or a function as summarize=")
-    return outside
+    return outside if redact else replace(outside, redact=False)
 
 
 def planned(request: Request) -> Planning:

@@ -68,6 +68,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     summarize_with: str | None = None
     summarize_base_url: str | None = None
     enable_summarization: bool = True
+    redact_secrets: bool = True
     keep_pins: bool = False
     enabled: bool = True  # N17, down to file_read_budget_percent
     threshold: float = 0.80

@@ -32,7 +32,9 @@ FIELDS = re.compile(
     r'"(?:tool_calls|function_call|functionCall|toolUse|tool_use)"\s*:\s*[\[{]|'
     r'"type"\s*:\s*"(?:tool_use|tool_call|function_call|function)"'
 )
-CODE = re.compile(r"(?:```\w*\s*)?\[?(?:print\()?(?:functions\.|default_api\.)?([A-Za-z_][\w.-]*)\(.*\)\]?\s*(?:```)?", re.S)
+CODE = re.compile(
+    r"(?:```\w*\s*)?\[?(?:print\()?(?:functions\.|default_api\.)?([A-Za-z_][\w.-]*)\(.*\)\]?\s*(?:```)?", re.S
+)
 ELEMENT = re.compile(r"<([A-Za-z_][\w-]*)>.*</\1>", re.S)
 HEADINGS = re.compile(rf"\[(?:user|assistant|tool|system|call \S+|result \S+)\]|</?(?:{FENCE}|{PREVIOUS})>", re.I)
 
@@ -87,7 +89,7 @@ def _is_call(text: str, need: Summarize) -> bool:
     if REACT.search(text) or (JSON.match(text) and FIELDS.search(text)):
         return True
     named = CODE.fullmatch(text) or ELEMENT.match(text)
-    return bool(named) and named[1] in _tools(need)
+    return named is not None and named[1] in _tools(need)
 
 
 def _tools(need: Summarize) -> set[str]:

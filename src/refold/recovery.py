@@ -16,7 +16,6 @@ from refold.core.view import Cause
 from refold.errors import ContextOverflow
 from refold.learned import LearnedWindows
 from refold.limits.overflow import ProviderError, classify_response
-from refold.outside import Outside
 from refold.outside.retrying import retrying
 from refold.refused import Calling, Compacting, Run, Setting, answered, begun, compacted
 from refold.request import Options
@@ -24,6 +23,7 @@ from refold.request import Options
 if TYPE_CHECKING:
     from refold.core.events import Observer
     from refold.core.plan import Plan
+    from refold.outside import Outside
 
 __all__ = ["LearnedWindows", "Recovered", "arecovering", "recovering"]
 
@@ -52,6 +52,7 @@ def recovering(
     *,
     summarize: Any = None,
     outside: Outside | None = None,
+    redact: bool = True,
     observers: Sequence[Observer] = (),
     windows: LearnedWindows | None = None,
     endpoint: str = "",
@@ -72,7 +73,7 @@ def recovering(
             number after a refusal of that number.
         messages: the conversation as it was said, never changed.
         summarize: as in `refold.compact`; where it fails, the compaction is made without.
-        outside: who answers the other needs, as in `refold.compact`.
+        outside, redact: who answers the other needs, and whether secrets are removed, as in `refold.compact`.
         observers: functions that are told when a compaction starts, ends or fails.
         windows: where the window that a refusal tells is kept, by model and endpoint.
         endpoint: where the model is asked, for `windows`.
@@ -91,8 +92,8 @@ def recovering(
         Exception: what the call raised, where it was not about size.
     """
     fixed = Setting(
-        Options(**options), outside or Outside(summarize=summarize), tuple(observers), endpoint, windows, max_passes,
-        _takes(call, "max_tokens"),
+        Options(**options), api.answering(outside, summarize, redact=redact), tuple(observers), endpoint, windows,
+        max_passes, _takes(call, "max_tokens"),
     )  # fmt: skip
     return _driven(_recovery(fixed, messages, passes, cause), retrying(call, waits, sleep) if waits else call)
 
@@ -103,6 +104,7 @@ async def arecovering(
     *,
     summarize: Any = None,
     outside: Outside | None = None,
+    redact: bool = True,
     observers: Sequence[Observer] = (),
     windows: LearnedWindows | None = None,
     endpoint: str = "",
@@ -115,8 +117,8 @@ async def arecovering(
 ) -> Recovered:
     """Do what `recovering` does, awaiting the call and the summarizer."""
     fixed = Setting(
-        Options(**options), outside or Outside(summarize=summarize), tuple(observers), endpoint, windows, max_passes,
-        _takes(call, "max_tokens"),
+        Options(**options), api.answering(outside, summarize, redact=redact), tuple(observers), endpoint, windows,
+        max_passes, _takes(call, "max_tokens"),
     )  # fmt: skip
     run = _recovery(fixed, messages, passes, cause)
     return await _driven_async(run, retrying(_awaiting(call), waits, sleep) if waits else call)

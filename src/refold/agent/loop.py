@@ -29,11 +29,11 @@ from refold.agent.runtime_block import runtime_block, with_block
 from refold.agent.setting_up import output_limit, resolved, session_for, sized, warnings_of
 from refold.agent.statistics import Statistics
 from refold.agent.tools import Outcome, Tool, by_name, definitions, perform
+from refold.api import answering
 from refold.core.view import Cause
 from refold.errors import UsageError
 from refold.limits.files import file_budget
 from refold.limits.usage import reported
-from refold.outside import Outside
 from refold.outside.retrying import WAITS, retrying
 from refold.recovery import recovering
 
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from refold.core.plan import Plan
     from refold.core.policy import Policy
     from refold.learned import LearnedWindows
+    from refold.outside import Outside
     from refold.outside.clients import Client, OnText, Reply
     from refold.sessions import Session
 
@@ -78,6 +79,7 @@ class Agent:
         observers: told of everything as values; see `refold.agent.events`. One that raises changes nothing.
         on_text: gets the answer piece by piece, as it is streamed.
         summarize, outside: who writes summaries, and who answers other needs, as in `refold.compact`.
+        redact: remove secrets from what a summarizer is sent; by default as the settings say, else they are removed.
         files: the workspace whose files are noticed when they change (L10) and come back after a compaction (L05).
         folder: where outputs go that are too large for the conversation (L08).
         heartbeat: answers health checks beside the conversation (V11).
@@ -108,6 +110,7 @@ class Agent:
         on_text: OnText | None = None,
         summarize: Any = None,
         outside: Outside | None = None,
+        redact: bool | None = None,
         files: Files | None = None,
         folder: Path | None = None,
         heartbeat: Heartbeat | None = None,
@@ -133,7 +136,8 @@ class Agent:
         asked = Asked(chosen, budget, client.model, self._with_runtime(0, 0), defined, max_output)
         self.session = session_for(session, client.format, in_flight=not self._habits.durable)
         self._lasting = len(self.session.plans)  # plans that do not end with the turn (W18)
-        self._compactor = Compactor(self.session, asked, self._outside(outside, summarize), self._tell, clock)
+        asking = self._outside(outside, summarize, settings, redact)
+        self._compactor = Compactor(self.session, asked, asking, self._tell, clock)
         self._pipeline = Pipeline((*middlewares, *warnings_of(settings, asked, self._tell)))
         self._file_budget = settings.file_budget if settings else file_budget
         self._limit = output_limit(self._habits.output, asked, folder, settings)
@@ -348,8 +352,12 @@ class Agent:
     def _with_runtime(self, step: int, called: int) -> Any:
         return with_block(self._system, runtime_block(step, called)) if self._habits.runtime else self._system
 
-    def _outside(self, outside: Outside | None, summarize: Any) -> Outside:
-        made = outside or Outside(summarize=summarize)
+    def _outside(
+        self, outside: Outside | None, summarize: Any, settings: Settings | None, redact: bool | None
+    ) -> Outside:
+        if redact is None:
+            redact = settings.redact_secrets if settings else True
+        made = answering(outside, summarize, redact=redact)
         if made.read_file is None and self._files is not None:
             made = replace(made, read_file=self._files.restore)
         return made

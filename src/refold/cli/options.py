@@ -171,9 +171,11 @@ def summarized(function: Callable[..., R]) -> Callable[..., R]:
         "--summarize-with", metavar="MODEL", help="Model that writes summaries, behind a guard; none by default."
     )
     @click.option("--base-url", metavar="URL", help="Where it is asked: any server that speaks as OpenAI does.")
+    @click.option("--keep-secrets", is_flag=True, help="Send that model keys and passwords too.")
     @functools.wraps(function)
-    def summarize(summarize_with: str | None, base_url: str | None, *args: Any, **rest: Any) -> R:
-        return function(*args, outside=_outside(summarize_with, base_url), **rest)
+    def summarize(summarize_with: str | None, base_url: str | None, keep_secrets: bool, *args: Any, **rest: Any) -> R:
+        redact = False if keep_secrets else None
+        return function(*args, outside=_outside(summarize_with, base_url, redact), **rest)
 
     return summarize
 
@@ -265,12 +267,12 @@ def _configured(settings: Settings, model: str | None) -> tuple[int | None, str 
     return None, settings.deployments.get(model or "", model)
 
 
-def _outside(model: str | None, base_url: str | None) -> Outside:
+def _outside(model: str | None, base_url: str | None, redact: bool | None) -> Outside:
     """Return who answers needs: a summarizer where a model is named or configured, else nobody."""
     from refold.config import Settings
     from refold.outside import Outside
 
-    settings = Settings.load({"summarize_with": model, "summarize_base_url": base_url})
+    settings = Settings.load({"summarize_with": model, "summarize_base_url": base_url, "redact_secrets": redact})
     if settings.summarizer_model is None:
         return Outside()
     from refold.outside.clients import client
@@ -281,7 +283,8 @@ def _outside(model: str | None, base_url: str | None) -> Outside:
         context.call_on_close(asked.close)
     size = settings.window_of(asked.model)
     window = size.window if size.source == "override" else None
-    return Outside(summarize=guarded(retrying(model_summarizer(asked, window=window, observers=[_told]))))
+    summarize = guarded(retrying(model_summarizer(asked, window=window, observers=[_told])))
+    return Outside(summarize=summarize, redact=settings.redact_secrets)
 
 
 def _told(cost: SummaryCost) -> None:

@@ -51,6 +51,7 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Days without use after which a conversation is forgotten; 0 keeps it."),
         click.option("--summarizer", metavar="MODEL", help="Model that writes summaries."),
         click.option("--summarizer-url", metavar="URL", help="Where that model is."),
+        click.option("--keep-secrets", is_flag=True, help="Send that model keys and passwords too."),
         click.option("--strict", is_flag=True, help="Refuse a request whose compaction fails, instead of sending it."),
         click.option("--shadow", is_flag=True, help="Plan and report, and change nothing."),
         click.option("--repair", is_flag=True, help="Mend invalid conversations before they are sent."),
@@ -73,7 +74,8 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
 _ACTING = (
     "openai", "anthropic", "gemini", "policy", "model_policies", "route_policies", "trigger", "model_triggers",
     "route_triggers", "window", "model_windows", "store", "retention",
-    "summarizer", "summarizer_url", "strict", "shadow", "repair", "recall_tool", "timeout", "connections",
+    "summarizer", "summarizer_url", "keep_secrets", "strict", "shadow", "repair", "recall_tool", "timeout",
+    "connections",
 )  # fmt: skip
 
 
@@ -121,6 +123,7 @@ def made(acts: dict[str, Any], **more: Any) -> Settings:
         windows=own.windows | windows,
         summarizer=own.summarizer_model or "",
         summarizer_url=own.summarize_base_url or own.base_url or "",
+        redact=own.redact_secrets,
         store=store,
         retention=days * 86_400,
         token=os.environ.get("REFOLD_GATEWAY_TOKEN", ""),
@@ -135,7 +138,8 @@ def _configured(acts: dict[str, Any]) -> Configured:
     from refold.config import Settings as Configured
 
     given = {"policy": acts.pop("policy"), "window": acts.pop("window"), "summarize_with": acts.pop("summarizer")}
-    return Configured.load({**given, "summarize_base_url": acts.pop("summarizer_url")})
+    redact = False if acts.pop("keep_secrets") else None
+    return Configured.load({**given, "summarize_base_url": acts.pop("summarizer_url"), "redact_secrets": redact})
 
 
 def serving(settings: Settings) -> Serving:

@@ -35,7 +35,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     `recall_tool` offers models a tool that brings originals back once a plan is in force: calls of it are answered
     here, in up to `recall_rounds` rounds of one answer with up to `recall_tokens` tokens each.
     `background` compacts below the hard limit beside the traffic instead of before a request. `summarizer` is the
-    model that writes summaries for policies that want one, asked at `summarizer_url`.
+    model that writes summaries for policies that want one, asked at `summarizer_url`, and sent
+    no secrets unless `redact` is off.
     `store` is a file or a database URL, None keeps everything in memory; `store_key` encrypts originals in the store,
     `retention` is after how many seconds without use a conversation is forgotten (0: never). `max_body` and `memory`
     are bytes; `timeout` is seconds without a byte from upstream (V12), `connect_timeout` and `body_timeout` seconds
@@ -68,6 +69,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     background: bool = True
     summarizer: str = ""
     summarizer_url: str = ""
+    redact: bool = True
     store: str | None = None
     store_key: str = ""
     retention: float = 0.0

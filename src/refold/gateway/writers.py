@@ -18,4 +18,4 @@ def outside(settings: Settings) -> Outside:
         return Outside()
     from refold.outside.summarizers import summarizer
 
-    return Outside(summarize=summarizer(settings.summarizer, settings.summarizer_url or None))
+    return Outside(summarize=summarizer(settings.summarizer, settings.summarizer_url or None), redact=settings.redact)

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,8 +29,8 @@ OWN: tuple[dict[str, Any], ...] = (
     {
         "id": "key with a known beginning",
         "words": ["sk-", "sk_", "rk_", "pk_live", "whsec_"],
-        "pattern": r"(?<![A-Za-z0-9_-])((?:sk-(?:ant|proj|svcacct|admin|or|live|test|lf)-|[sr]k_(?:live|test|prod)_|whsec_)"
-        r"[A-Za-z0-9_-]{8,})",
+        "pattern": r"(?<![A-Za-z0-9_-])("
+        r"(?:sk-(?:ant|proj|svcacct|admin|or|live|test|lf)-|[sr]k_(?:live|test|prod)_|whsec_)[A-Za-z0-9_-]{8,})",
         "digit": True,
     },
     {"id": "key", "words": ["sk-"], "pattern": r"(?<![A-Za-z0-9_-])(sk-[A-Za-z0-9]{20,})", "digit": True},
@@ -67,8 +67,8 @@ OWN: tuple[dict[str, Any], ...] = (
     {
         "id": "private key that was cut",
         "words": ["private key"],
-        "pattern": r"-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s]|\\+[nr])+"
-        r"(?:-----END[ A-Z0-9_-]{0,100}KEY(?: BLOCK)?-----)?",
+        "pattern": r"-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----(?:(?:\s|\\+[nr])*[A-Za-z0-9+/=]{20,})*"
+        r"(?:(?:\s|\\+[nr]|[A-Za-z0-9+/=])*-----END[ A-Z0-9_-]{0,100}KEY(?: BLOCK)?-----)?",
     },
     {
         "id": "password in an address",
@@ -79,7 +79,8 @@ OWN: tuple[dict[str, Any], ...] = (
     {
         "id": "header of a request",
         "words": ["bearer", "basic", "api-key", "apikey"],
-        "pattern": r"(?i)(?:\bauthorization\b[\s'\"\\]{0,5}[:=,][\s'\"\\]{0,5}(?:(?:bearer|basic|token)\s+)?|\bbearer\s+|"
+        "pattern": r"(?i)"
+        r"(?:\bauthorization\b[\s'\"\\]{0,5}[:=,][\s'\"\\]{0,5}(?:(?:bearer|basic|token)\s+)?|\bbearer\s+|"
         r"\bx-(?:[a-z]+-)?api-?key\b[\s'\"\\]{0,5}[:=,][\s'\"\\]{0,5})([A-Za-z0-9_.~+/-]{12,}=*)",
         "digit": True,
     },
@@ -90,8 +91,15 @@ OWN: tuple[dict[str, Any], ...] = (
         r"([^\s'\"\\,;(){}\[\]<>$&|]{6,80})(?=[\s'\"\\,;}\])&]|$)",
         "digit": True,
         "entropy": 2.5,
-        "not_secret": [r"(?:[A-Za-z_]\w*)?\.[A-Za-z_]", r"^[\d.:]+$", r"^[-/]", r"://", r"^[A-Z_0-9]+$", r"^[a-z_]+$",
-                       r"(?i)^u?(?:int|float|bytes?|base)\d+(?:array|\[\])?$"],
+        "not_secret": [
+            r"(?:[A-Za-z_]\w*)?\.[A-Za-z_]",
+            r"^[\d.:]+$",
+            r"^[-/]",
+            r"://",
+            r"^[A-Z_0-9]+$",
+            r"^[a-z_]+$",
+            r"(?i)^u?(?:int|float|bytes?|base)\d+(?:array|\[\])?$",
+        ],
     },
 )
 PLACEHOLDER = re.compile(
@@ -138,7 +146,7 @@ class Rule(Struct, frozen=True, dict=True):
 
 
 def without_secrets(text: str) -> str:
-    """Return a text with `[secret removed]` in place of each known shape of a secret; the same text where there is none.
+    """Return a text with `[secret removed]` in place of each known shape of a secret; the same text without any.
 
     Known are keys and tokens by their beginnings, private keys, JSON web tokens, passwords in addresses, credentials in
     headers, and values of enough disorder behind a name such as `api_key`. Placeholders, UUIDs, hashes and paths stay.
@@ -191,4 +199,4 @@ def _table() -> tuple[tuple[Rule, ...], tuple[str, ...]]:
 
 
 def _rule(row: dict[str, Any]) -> Rule:
-    return Rule(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items()})
+    return convert(row, Rule)

@@ -31,8 +31,9 @@ def compact_session(
     force: bool = True,
     keep_recent: int | None = None,
     summarize: Any = None,
+    redact: bool = True,
     **settings: Any,
 ) -> Compaction | None:
     """Compact a session now, and keep the plan; None where it is unknown or empty."""
     opened = Session(store, session, **settings)
-    return opened.compact(instructions, force=force, keep_recent=keep_recent, summarize=summarize)
+    return opened.compact(instructions, force=force, keep_recent=keep_recent, summarize=summarize, redact=redact)

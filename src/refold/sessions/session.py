@@ -174,6 +174,7 @@ class Session(Standing):
         keep_recent: int | None = None,
         summarize: Any = None,
         outside: Outside | None = None,
+        redact: bool = True,
     ) -> Compaction | None:
         """Compact what is due (or is forced), and keep the plan; None for a session without messages.
 
@@ -186,7 +187,7 @@ class Session(Standing):
             cause: as in `refold.compact`.
             keep_recent: tokens of newest messages to keep, instead of what the policy says (O17).
             summarize: writes summaries; see `refold.compact`.
-            outside: answers all needs, in `summarize`'s place.
+            outside, redact: as in `refold.compact`.
 
         Raises:
             WriteConflict: somebody else is compacting it, or changed its plans meanwhile.
@@ -200,7 +201,8 @@ class Session(Standing):
             expect = self._log.known.revision
             result = api.compact(
                 self._held.natives, **self._request(cause, force=force, keep_recent=keep_recent),
-                instructions=instructions, summarize=summarize, outside=outside, observers=(self._early,),
+                instructions=instructions, summarize=summarize, outside=outside, redact=redact,
+                observers=(self._early,),
             )  # fmt: skip
             return self._kept(result.plan, expect)
 
@@ -213,11 +215,12 @@ class Session(Standing):
         keep_recent: int | None = None,
         summarize: Any = None,
         outside: Outside | None = None,
+        redact: bool = True,
     ) -> Plan:
         """Return what `compact` would do, without doing it; the arguments are the same."""
         return api.plan(
             self._held.natives, **self._request(cause, force=force, keep_recent=keep_recent),
-            instructions=instructions, summarize=summarize, outside=outside,
+            instructions=instructions, summarize=summarize, outside=outside, redact=redact,
         )  # fmt: skip
 
     def adopt(self, plan: Plan) -> Compaction:
