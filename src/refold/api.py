@@ -247,16 +247,18 @@ def count(
 ) -> int:
     """Count the tokens of a text, or of messages with system prompt and tools, by the model's own tokenizer.
 
-    What the provider does not read, such as everything before a compaction block, is not counted.
+    What the provider does not read is not counted: everything before a compaction block, tools that are deferred and
+    were not loaded.
     """
     scale = counter_for(counter, model)
     if isinstance(content, str):
         return scale.text(content)
     shape = format_for(content, format)
-    apart = scale.text(formats.system_text(system)) if system else 0
-    schemas = scale.tools(formats.tools_text(tools)) if tools else 0
     said = formats.read(shape, content).messages
-    return apart + schemas + count_all(scale, said[shape.anchor(said) :])
+    said = said[shape.anchor(said) :]
+    apart = scale.text(formats.system_text(system)) if system else 0
+    schemas = scale.tools(formats.tools_text(tools, formats.loaded_in(said))) if tools else 0
+    return apart + schemas + count_all(scale, said)
 
 
 def window(model: str, provider: str | None = None, override: Any = None, *, allocated: int | None = None) -> Window:

@@ -44,6 +44,7 @@ class Meter:
         self._request: Request | None = None
         self._looked = 0
         self._anchor = 0  # the first message that the provider reads
+        self._loaded: frozenset[str] = frozenset()  # deferred tools that messages have brought into the context
 
     def check(self, messages: Sequence[Any], *, usage: Usage | Mapping[str, Any] | None = None) -> Check:
         """Measure the request with these messages: what `refold.check` returns, without kinds and roles."""
@@ -119,8 +120,8 @@ class Meter:
         self._transcript = Transcript(self._transcript.messages[:known])
         del self._natives[known:], self._sums[known + 1 :]
         self._looked = min(self._looked, known)
-        if self._anchor and self._request is not None:
-            self._anchor = self._request.format.anchor(self._transcript.messages)
+        if self._request is not None and (self._anchor or self._loaded):
+            self._place(self._request)
 
     def _learn(self, messages: Sequence[Any], request: Request) -> None:
         start = len(self._natives)
@@ -130,7 +131,18 @@ class Meter:
         for message in new:
             self._sums.append(self._sums[-1] + self._size(message, request))
         if any(message.opaques for message in new):
-            self._anchor = request.format.anchor(self._transcript.messages)
+            self._place(request)
+
+    def _place(self, request: Request) -> None:
+        """Find what the provider reads of the messages, and count the tools that they have loaded."""
+        said = self._transcript.messages
+        self._anchor = request.format.anchor(said)
+        tools, loaded = self._options.tools, formats.loaded_in(said[self._anchor :])
+        if loaded != self._loaded:
+            self._loaded = loaded
+            tokens = request.view.counter.tools(formats.tools_text(tools, loaded))
+            view = replace(request.view, fixed=replace(request.view.fixed, tools=tokens))
+            self._request = replace(request, view=view)
 
     def _size(self, message: Message, request: Request) -> int:
         size = self._estimates[message.id] = request.view.counter.message(message)

@@ -165,7 +165,7 @@ def measured(view: View, policy: Policy, options: Options) -> View:
     counter = view.counter
     fixed = Breakdown(
         system=counter.text(formats.system_text(options.system)) if options.system else 0,
-        tools=counter.tools(formats.tools_text(options.tools)) if options.tools else 0,
+        tools=counter.tools(formats.tools_text(options.tools, formats.loaded_in(view.start))) if options.tools else 0,
     )
     view = replace(view, fixed=fixed)
     since = sum(view.sizes[covered(view.start, view.usage) :]) if view.usage else 0

@@ -38,6 +38,12 @@ def test_a_system_message_in_the_list_is_found_where_there_may_be_none():
     assert at(Order(), messages) == []
 
 
+def test_a_system_message_may_stand_anywhere_but_first_where_its_words_belong_beside_the_list():
+    rule = Order(alternate=True, system_first=False)
+    assert at(rule, native(talk("u: one", "s: be brief", "u: two"))) == []
+    assert at(rule, native(talk("s: be brief", "u: one"))) == [0]
+
+
 def test_the_first_speaker_after_system_messages_is_the_user():
     assert at(Opening(), talk("s: rules", "a: hello", "u: hi").messages) == [1]
     assert at(Opening(), talk("s: rules", "u: hi").messages) == []

@@ -88,11 +88,11 @@ def test_a_result_first_of_all_gets_a_call_and_the_user_before_it():
     assert [message["role"] for message in out] == ["user", "assistant", "user"]
 
 
-def test_a_system_message_in_the_list_is_said_by_the_user_in_a_tag():
-    said = [{"role": "user", "content": [{"text": "go"}]}, {"role": "system", "content": [{"text": "Be brief."}]}]
+def test_a_system_message_that_opens_the_list_is_said_by_the_user_in_a_tag():
+    said = [{"role": "system", "content": [{"text": "Be brief."}]}, {"role": "user", "content": [{"text": "go"}]}]
     out, broken, _ = mended("bedrock", said)
     assert broken == ()
-    assert out[0]["content"][-1] == {"text": "<system>\nBe brief.\n</system>"}
+    assert out[0]["content"][0] == {"text": "<system>\nBe brief.\n</system>"}
 
 
 def test_two_messages_of_one_speaker_are_joined_where_speakers_alternate():

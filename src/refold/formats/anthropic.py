@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from refold.core.messages import File, Image, Part, Path, Reasoning, Text, ToolCall, ToolResult
+from refold.core.messages import File, Image, Message, Opaque, Part, Path, Reasoning, Text, ToolCall, ToolResult
 from refold.core.pixels import pixels_of_base64
 from refold.core.view import Traits
 from refold.formats.blocks import Blocks
@@ -21,6 +21,8 @@ from refold.rules.reasoning import SealedReasoning
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from refold.core.messages import MessageId
+
 __all__ = ["FORMAT", "Anthropic"]
 
 _OURS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"})
@@ -33,7 +35,7 @@ class Anthropic(Blocks):
     volatile = frozenset({"cache_control"})
     rules = (
         Pairing(together=True, server=True, first=True),
-        Order(system_in_list=False),
+        Order(system_first=False),
         Opening(),
         SealedReasoning(),
         Filled(),
@@ -52,6 +54,13 @@ class Anthropic(Blocks):
             if kind in ("image", "document") and "source" in block:
                 return True
         return False
+
+    def read(self, native: Any, id: MessageId) -> Message:
+        """Return the message that a native object holds; a system message may only set options for a turn."""
+        message = super().read(native, id)
+        if not message.parts and isinstance(native.get("output_config"), dict):
+            return replace(message, parts=(Opaque("output_config", 0, ("output_config",)),))
+        return message
 
     def block(self, block: Any, at: Path) -> Part:
         """Return the part that a block holds."""
@@ -113,9 +122,16 @@ def _read_call(block: dict[str, Any], at: Path) -> Part | None:
 def _server_result(block: dict[str, Any], at: Path) -> Part:
     """Read a result that the provider gave itself; what it found is mostly encrypted and must stay as it is."""
     content, kind = block.get("content"), block["type"]
-    held = () if content is None else (opaque(content, (*at, "content"), kind),)
+    held = () if content is None else (replace(opaque(content, (*at, "content"), kind), loads=_references(content)),)
     failed = block.get("is_error") is True or str(get(content, ("type",))).endswith("_error")
     return ToolResult(string(block, "tool_use_id"), held, "", failed, kind, True, at)
+
+
+def _references(content: Any) -> tuple[str, ...]:
+    """Return the names of the tools that a search of the provider's has loaded."""
+    found = get(content, ("tool_references",))
+    names = (get(each, ("tool_name",)) for each in found) if isinstance(found, list) else ()
+    return tuple(name for name in names if isinstance(name, str))
 
 
 def _read_thinking(block: dict[str, Any], at: Path) -> Part | None:
@@ -162,7 +178,9 @@ def _read_compaction(block: dict[str, Any], at: Path) -> Part | None:
 
 
 def _read_state(block: dict[str, Any], at: Path) -> Part | None:
-    return replace(opaque(block, at), state=True)
+    name = get(block, ("tool", "name"))  # of a tool that is added; it may be deferred
+    loads = (name,) if isinstance(name, str) and block["type"] == "tool_addition" else ()
+    return replace(opaque(block, at), state=True, loads=loads)
 
 
 def _read_reference(block: dict[str, Any], at: Path) -> Part | None:

@@ -36,7 +36,7 @@ class Bedrock(Blocks):
     idle = frozenset({"cachePoint"})
     rules = (
         Pairing(together=True, server=True),
-        Order(alternate=True, system_in_list=False),
+        Order(alternate=True, system_first=False),
         Opening(),
         SealedReasoning(),
         Filled(),

@@ -10,12 +10,12 @@ from refold.errors import BadMessages
 from refold.formats.lens import get, json_text, put
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Iterable, Sequence
 
-    from refold.core.messages import Path
+    from refold.core.messages import Message, Path
     from refold.formats import Format
 
-__all__ = ["Request", "close_body", "open_body", "system_text", "tools_text"]
+__all__ = ["Request", "close_body", "loaded_in", "open_body", "system_text", "tools_text"]
 
 _SAME: Any = object()
 
@@ -88,9 +88,25 @@ def system_text(system: Any) -> str:
             return json_text(system)
 
 
-def tools_text(tools: Any) -> str:
-    """Return tool definitions as JSON text, for counting; nothing where there are none."""
+def tools_text(tools: Any, loaded: Container[str] = ()) -> str:
+    """Return tool definitions as JSON text, for counting; nothing where there are none.
+
+    A deferred definition (`defer_loading`) is not in the model's context before a search has loaded it
+    (https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool), so of those only the ones named in
+    `loaded` are in the text.
+    """
+    if isinstance(tools, list) and any(map(_deferred, tools)):
+        tools = [tool for tool in tools if not _deferred(tool) or tool.get("name") in loaded]
     return json_text(tools) if tools else ""
+
+
+def loaded_in(messages: Iterable[Message]) -> frozenset[str]:
+    """Return the names of the tools that parts of messages have brought into the context."""
+    return frozenset(name for message in messages for part in message.opaques for name in part.loads)
+
+
+def _deferred(tool: Any) -> bool:
+    return isinstance(tool, dict) and bool(tool.get("defer_loading"))
 
 
 def _first(body: Any, paths: Sequence[Path]) -> Any:

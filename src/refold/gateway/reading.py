@@ -112,7 +112,10 @@ def read(track: Track, bound: Bound) -> None:
         if track.view and start:
             fresh = track.transcript.messages[start:]
             track.view += fresh
-            track.estimated += sum(_size(track, message, bound) for message in fresh)
+            if any(message.opaques for message in fresh):
+                _weigh(track, bound)
+            else:
+                track.estimated += sum(_size(track, message, bound) for message in fresh)
         else:
             refold(track, bound)
 
@@ -121,7 +124,15 @@ def refold(track: Track, bound: Bound) -> None:
     """Compute the view and its size anew, after plans changed or messages were read again."""
     messages = track.transcript.messages
     track.view = fold(messages, [plan.edits for plan in track.plans], [plan.base.tip for plan in track.plans])
-    track.estimated = sum(_size(track, message, bound) for message in track.view)
+    _weigh(track, bound)
+
+
+def _weigh(track: Track, bound: Bound) -> None:
+    """Find what of the view the provider reads, and its size."""
+    track.anchor = track.format.anchor(track.view)
+    read = track.view[track.anchor :]
+    track.loaded = formats.loaded_in(read)
+    track.estimated = sum(_size(track, message, bound) for message in read)
 
 
 def wanted(track: Track, dialect: Dialect) -> Wanted:
@@ -146,13 +157,14 @@ def fixed(track: Track, dialect: Dialect, bound: Bound) -> Fixed:
     system = next((raw for key in dialect.system if (raw := body.raw(key)) is not None), None)
     tools = body.raw("tools")
     known = track.beside
-    if known is not None and known[2] is bound.counter and _equal(known[0], system) and _equal(known[1], tools):
+    counted = bound.counter, track.loaded
+    if known is not None and known[2] == counted and _equal(known[0], system) and _equal(known[1], tools):
         return known[3]
     said, defined = None if system is None else native(system), None if tools is None else native(tools)
     tokens = bound.counter.text(formats.system_text(said)) if said else 0
-    tokens += bound.counter.tools(formats.tools_text(defined)) if defined else 0
+    tokens += bound.counter.tools(formats.tools_text(defined, track.loaded)) if defined else 0
     made = Fixed(said, defined, tokens)
-    track.beside = system, tools, bound.counter, made
+    track.beside = system, tools, counted, made
     return made
 
 
@@ -161,7 +173,7 @@ def measured(track: Track, bound: Bound, beside: Fixed) -> int:
     usage = usage_of(track)
     since = 0
     if usage is not None and usage.covers is not None:
-        since = sum(_size(track, message, bound) for message in track.view[usage.covers :])
+        since = sum(_size(track, message, bound) for message in track.view[max(usage.covers, track.anchor) :])
     estimated = beside.tokens + bound.counter.per_conversation + track.estimated
     return bound.policy.gauge.measure(estimated, since, usage)
 

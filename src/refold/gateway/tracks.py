@@ -106,13 +106,15 @@ class Track:
         self.body = body
         self.transcript = Transcript()
         self.view: tuple[Message, ...] = ()
-        self.estimated = 0
+        self.estimated = 0  # tokens of the view from the anchor on
+        self.anchor = 0  # the first message of the view that the provider reads
+        self.loaded: frozenset[str] = frozenset()  # deferred tools that messages have brought into the context
         self.estimates: dict[MessageId, int] = {}
         self.plans: tuple[Plan, ...] = ()
         self.written: Written | None = None
         self.reported: Reported | None = None
         self.counter: Counter | None = None  # who made the estimates
-        self.beside: tuple[Bytes | None, Bytes | None, Counter, Fixed] | None = None
+        self.beside: tuple[Bytes | None, Bytes | None, tuple[Counter, frozenset[str]], Fixed] | None = None
         self.wanted: Wanted | None = None
         self.resting = 0  # tokens below which no further compaction is tried
         self.shadow: Plan | None = None  # what a gateway that only reports would have done

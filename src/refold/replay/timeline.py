@@ -80,7 +80,8 @@ def timeline(found: Recorded, stamps: Sequence[Stamp] = (), *, model: str | None
     counter = counter_for(model or found.model)
     counted = [counter.message(message) for message in transcript.messages]
     told = counter.text(formats.system_text(found.system)) if found.system else 0
-    told += counter.tools(formats.tools_text(found.tools)) if found.tools else 0
+    tools = formats.tools_text(found.tools, formats.loaded_in(transcript.messages))
+    told += counter.tools(tools)
     ids = [message.id for message in transcript.messages]
     by_id = dict(zip(ids, counted, strict=True))
     reports = _growing(found, stamps)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold.core.messages import Message
+from refold.core.messages import Message, Text
 from refold.core.view import Violation
 from refold.rules.pairing import joined
 
@@ -20,11 +20,14 @@ class Order(Struct, frozen=True):
     """Speakers alternate where `alternate` says so (Bedrock), and a system message stands where it may.
 
     Neighbors of which one was edited are written as one message, so they break nothing. `system_in_list=False`: the
-    provider takes a system prompt beside the list only (Anthropic, Gemini, Bedrock).
+    provider takes a system prompt beside the list only (Gemini). `system_first=False`: a system message stands anywhere
+    but at the beginning, where its words belong beside the list (Anthropic and Bedrock, from Claude Opus 4.8 on:
+    https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages).
     """
 
     alternate: bool = False
     system_in_list: bool = True
+    system_first: bool = True
     name: str = "order"
 
     def cuts(self, messages: Sequence[Message]) -> set[int]:
@@ -35,16 +38,27 @@ class Order(Struct, frozen=True):
         """Return messages whose speaker spoke just before, and system messages in the list."""
         found: list[Violation] = []
         for place, message in enumerate(messages):
-            if not self.system_in_list and message.role == "system" and message.native is not None:
-                found.append(self._violation("a system message stands in the list", place, message))
+            if message.role == "system" and message.native is not None and not self._may_stand(message, place):
+                where = "opens" if self.system_in_list else "stands in"
+                found.append(self._violation(f"a system message {where} the list", place, message))
             elif self.alternate and place and _same_speaker(messages[place - 1], message):
                 who = "assistant" if message.role == "assistant" else "user"
                 found.append(self._violation(f"two {who} messages in a row", place, message))
         return tuple(found)
+
+    def _may_stand(self, message: Message, place: int) -> bool:
+        """Tell whether a system message may stand at a place; one that only sets options for a turn stands anywhere."""
+        words = any(isinstance(part, Text) for part in message.parts)
+        return self.system_in_list and (self.system_first or place > 0 or not words)
 
     def _violation(self, text: str, place: int, message: Message) -> Violation:
         return Violation(self.name, text, (place,), (message.id,))
 
 
 def _same_speaker(first: Message, second: Message) -> bool:
-    return (first.role == "assistant") == (second.role == "assistant") and not joined(first, second)
+    system = first.role == "system", second.role == "system"
+    return system[0] == system[1] and _by_model(first) == _by_model(second) and not joined(first, second)
+
+
+def _by_model(message: Message) -> bool:
+    return message.role == "assistant"

@@ -39,7 +39,7 @@ class SealedReasoning(Struct, frozen=True):
             if message.role in ("user", "system"):
                 opened = False
             elif message.role == "assistant":
-                thinks = _opens(message)
+                thinks = any(isinstance(part, Reasoning) for part in message.parts)
                 if opened and not thinks:
                     cuts.discard(place)
                 opened = opened or thinks
@@ -75,10 +75,6 @@ class ReasoningBeforeItem(Struct, frozen=True):
             if _only_reasoning(message) and (after is None or after.role != "assistant" or after.native is None):
                 found.append(Violation(self.name, "reasoning without the item it led to", (place,), (message.id,)))
         return tuple(found)
-
-
-def _opens(message: Message) -> bool:
-    return bool(message.parts) and isinstance(message.parts[0], Reasoning)
 
 
 def _only_reasoning(message: Message) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from refold.core.messages import Note, Text, ToolResult
+from refold.core.messages import Note, Text, ToolCall, ToolResult
 from refold.core.view import Cause
 
 if TYPE_CHECKING:
@@ -112,14 +112,18 @@ def _asks(message: Message) -> bool:
 
 
 def settled(view: View) -> int:
-    """Return the place up to which every call has its result, so that what awaits one stays together."""
+    """Return the place up to which every call has its result, so that what awaits one stays together.
+
+    A call that the provider answers itself awaits its result at the end of a paused turn.
+    """
     messages = view.messages
     answered: set[str] = set()
     for place in range(len(messages) - 1, -1, -1):
-        message = messages[place]
-        answered |= {part.call_id or part.name for part in message.parts if isinstance(part, ToolResult)}
-        if message.calls:
-            waiting = any((call.call_id or call.name) not in answered for call in message.calls)
+        parts = messages[place].parts
+        answered |= {part.call_id or part.name for part in parts if isinstance(part, ToolResult)}
+        calls = [part.call_id or part.name for part in parts if isinstance(part, ToolCall)]
+        if calls:
+            waiting = any(call not in answered for call in calls)
             return (cut_before(view, place) or 0) if waiting else len(messages)
     return len(messages)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from refold.core.messages import ToolCall, ToolResult
 from refold.rules.reasoning import SealedReasoning
 
 if TYPE_CHECKING:
@@ -100,4 +101,4 @@ def _fresh(messages: Sequence[Message], segments: Sequence[range], users: Sequen
 
 def _works(messages: Sequence[Message], places: range) -> bool:
     """Tell whether these are a batch: calls, with or without results yet."""
-    return any(messages[place].calls or messages[place].results for place in places)
+    return any(isinstance(part, ToolCall | ToolResult) for place in places for part in messages[place].parts)
