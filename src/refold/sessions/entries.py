@@ -35,10 +35,16 @@ class Opened(Struct, frozen=True, omit_defaults=True, tag="opened"):
     at: int = 0
 
 
-class Appended(Struct, frozen=True, tag="appended"):
-    """Messages joined the end, by their ids."""
+class Appended(Struct, frozen=True, omit_defaults=True, tag="appended"):
+    """Messages joined the end, by their ids.
+
+    `under` are the plans that the request was sent under which they answer, None for those in force; `settings` is a
+    digest of system prompt and tools then. Both tell later whether thinking may be sent again (`core.preserved`).
+    """
 
     ids: tuple[MessageId, ...]
+    under: tuple[PlanId, ...] | None = None
+    settings: str = ""
 
 
 class Planned(Struct, frozen=True, tag="planned"):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from refold.core.messages import MessageId
-    from refold.core.plan import Plan
+    from refold.core.plan import Plan, PlanId
     from refold.sessions.entries import Entry, Position, Reported
     from refold.sessions.store import Loaded, Received, Store
 
@@ -63,11 +63,19 @@ class Log:
             self.store.create(self.session, format)
             self.refresh()
 
-    def append(self, messages: Sequence[Received], natives: Sequence[Any], after: MessageId) -> None:
+    def append(
+        self,
+        messages: Sequence[Received],
+        natives: Sequence[Any],
+        after: MessageId,
+        *,
+        under: tuple[PlanId, ...] | None = None,
+        settings: str = "",
+    ) -> None:
         """Append messages that follow the one with the id `after`; `natives` are their native objects."""
-        head = self.store.append(self.session, messages, after)
+        head = self.store.append(self.session, messages, after, under=under, settings=settings)
         self.natives.update(zip((message.id for message in messages), natives, strict=True))
-        self._wrote(head, Appended(tuple(message.id for message in messages)))
+        self._wrote(head, Appended(tuple(message.id for message in messages), under, settings))
 
     def record(self, plan: Plan, expect: int, renew: str = "") -> Log:
         """Put a plan in force; return the log to go on with, which is another session's where `renew` names one."""

@@ -9,6 +9,7 @@ from msgspec.structs import asdict, replace
 from refold import api, formats, policies
 from refold.core.budget import Budget, Usage
 from refold.core.events import CompactionApplied, CompactionFailed, notify
+from refold.core.preserved import bound_parts
 from refold.errors import UsageError
 from refold.request import Options
 from refold.sessions.entries import Reported
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from refold.core.counting import Counter
     from refold.core.messages import MessageId
-    from refold.core.plan import Plan, Tag
+    from refold.core.plan import Plan, PlanId, Tag
     from refold.core.policy import Policy
     from refold.core.view import Cause, View
     from refold.outside import Outside
@@ -115,7 +116,10 @@ class Session(Standing):
         longer = formats.read(format, [*self._held.natives, *natives], self._held.transcript)
         fresh = longer.messages[len(self._held.natives) :]
         self._log.begin(format.name)
-        self._log.append(received(fresh, written), natives, self._held.transcript.tip)
+        self._log.append(
+            received(fresh, written), natives, self._held.transcript.tip,
+            under=self._answered_under(), settings=self._settings(format) if any(map(bound_parts, fresh)) else "",
+        )  # fmt: skip
         self._held.grow(self._log, longer, natives)
         return tuple(message.id for message in fresh)
 
@@ -123,6 +127,7 @@ class Session(Standing):
         """Return the native messages to send now (N08's effective history)."""
         natives = self._seen()
         self._sent = len(natives)
+        self._viewed = len(self._held.natives), tuple(plan.id for plan in self.plans)
         return list(natives)
 
     def check(self) -> Check:
@@ -297,6 +302,12 @@ class Session(Standing):
         """Return the originals of this conversation that hold all words of a query, newest first."""
         return search(self.store, query, self.lineage, limit)
 
+    def _answered_under(self) -> tuple[PlanId, ...] | None:
+        """Return the plans of the view that is answered now, None where they are those in force in the store."""
+        length, viewed = self._viewed
+        plans = viewed if length == len(self._held.natives) else tuple(plan.id for plan in self.plans)
+        return None if plans == self._log.state.live else plans
+
     def _view(self) -> View:
         options = replace(self._options, format=self.format, plans=self._plans_for_request())
         return view_to_tag(self._held.natives, self._held.transcript, options)
@@ -347,6 +358,7 @@ class Session(Standing):
     def _record(self, plan: Plan, expect: int, renew: str) -> None:
         if self.in_flight:
             self._flying = (*self._flying, plan)
+            self._flown = (*self._flown, plan)
             self._stale = self._log.state.usage
         else:
             self._log = self._log.record(plan, expect, renew)

@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Any
 from refold import formats
 from refold.core.budget import Usage
 from refold.errors import SessionNotFound
+from refold.limits.thinking import binds_thinking
 from refold.request import budget_for
 from refold.sessions.heads import new_id
 from refold.sessions.log import Log
 from refold.sessions.measures import Measures
 from refold.sessions.originals import Originals
+from refold.sessions.produced import Produced, digest_of_settings
 from refold.sessions.shown import Shown
 from refold.sessions.state import Billed, voided
 
 if TYPE_CHECKING:
     from refold.core.messages import Message, MessageId
-    from refold.core.plan import Plan
+    from refold.core.plan import Plan, PlanId
     from refold.core.policy import Policy
+    from refold.formats import Format
     from refold.request import Options
     from refold.sessions.entries import Reported
     from refold.sessions.store import Head, Store
@@ -40,6 +43,9 @@ class Standing:
         self._flying: tuple[Plan, ...] = ()
         self._stale: Reported | None = None
         self._sent: int | None = None
+        self._flown: tuple[Plan, ...] = ()  # all plans that were kept in this object only
+        self._viewed: tuple[int, tuple[PlanId, ...]] = (0, ())  # messages of the last view, and its plans
+        self._digest: tuple[Any, Any, str] | None = None
         self._measures = Measures(self._options, self.format)
         self._follow()
 
@@ -103,7 +109,20 @@ class Standing:
     def _seen(self) -> list[Any]:
         if not self._held.natives:
             return []
-        return self._shown.follow(formats.find(self.format or ""), self._held.transcript, self.plans)
+        format = formats.find(self.format or "")
+        binds = binds_thinking(format.name, self._options.model)
+        return self._shown.follow(format, self._held.transcript, self.plans, self._produced(format) if binds else None)
+
+    def _produced(self, format: Format) -> Produced:
+        plans = self._log.state.plans | {plan.id: plan for plan in self._flown}
+        return Produced(self._log.state.under, plans, self._settings(format))
+
+    def _settings(self, format: Format) -> str:
+        """Return a digest of system prompt and tools, worked out once for each pair of them."""
+        now = self._options.system, self._options.tools
+        if self._digest is None or self._digest[0] is not now[0] or self._digest[1] is not now[1]:
+            self._digest = (*now, digest_of_settings(format, *now))
+        return str(self._digest[2])
 
     def _usage(self) -> Usage | None:
         last = self._log.state.usage

@@ -33,13 +33,15 @@ class Billed(Struct, frozen=True, omit_defaults=True):
 class State:
     """Where a session stands, and what it ever held; `take` folds in one entry more.
 
-    `ids` are the messages that are not rewound, `live` the plans in force, `undone` the positions that can be gone
-    forward to, `usage` the last report on what is in the context now (none since a plan or a rewind, O03).
+    `ids` are the messages that are not rewound, `under` what each message was produced under (plans, and a digest of
+    system prompt and tools), `live` the plans in force, `undone` the positions that can be gone forward to, `usage` the
+    last report on what is in the context now (none since a plan or a rewind, O03).
     """
 
     def __init__(self) -> None:
         self.ids: list[MessageId] = []
         self.parents: dict[MessageId, MessageId] = {}
+        self.under: dict[MessageId, tuple[tuple[PlanId, ...], str]] = {}
         self.plans: dict[PlanId, Plan] = {}
         self.after: dict[PlanId, Position] = {}
         self.live: tuple[PlanId, ...] = ()
@@ -66,8 +68,10 @@ class State:
     def take(self, entry: Entry) -> None:
         """Fold in an entry."""
         match entry:
-            case Appended(ids=ids):
+            case Appended(ids=ids, under=under, settings=settings):
+                produced = (self.live if under is None else under, settings)
                 for id in ids:
+                    self.under[id] = produced
                     self.parents[id] = self.tip
                     self.ids.append(id)
                 self.undone = ()

@@ -13,7 +13,7 @@ from refold.sessions.entries import Appended, Entry, Planned, Position, Reported
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from refold.core.plan import Plan
+    from refold.core.plan import Plan, PlanId
 
 __all__ = ["Head", "Hit", "Loaded", "Received", "Recorded", "Store", "Write", "Writing"]
 
@@ -96,8 +96,16 @@ class Store(Protocol):
     def write(self, session: str, writes: Sequence[Write], renew: str = "") -> Head:
         """Write entries together; `renew` begins the session of that id, which continues this one."""
 
-    def append(self, session: str, messages: Sequence[Received], expect: MessageId) -> Head:
-        """Append messages after the message that is expected to be the newest."""
+    def append(
+        self,
+        session: str,
+        messages: Sequence[Received],
+        expect: MessageId,
+        *,
+        under: tuple[PlanId, ...] | None = None,
+        settings: str = "",
+    ) -> Head:
+        """Append messages after the message that is expected to be the newest; see `Appended` for the others."""
 
     def record(self, session: str, plan: Plan, expect: int, renew: str = "") -> Head:
         """Put a plan in force, unless plans have changed since the expected revision; newer messages do not matter."""
@@ -160,9 +168,17 @@ class Writing:
         """Write entries together."""
         raise NotImplementedError
 
-    def append(self, session: str, messages: Sequence[Received], expect: MessageId) -> Head:
+    def append(
+        self,
+        session: str,
+        messages: Sequence[Received],
+        expect: MessageId,
+        *,
+        under: tuple[PlanId, ...] | None = None,
+        settings: str = "",
+    ) -> Head:
         """Append messages after the message that is expected to be the newest."""
-        entry = Appended(tuple(message.id for message in messages))
+        entry = Appended(tuple(message.id for message in messages), under, settings)
         return self.write(session, (Write(entry, tuple(messages), tip=expect),))
 
     def record(self, session: str, plan: Plan, expect: int, renew: str = "") -> Head:
