@@ -61,10 +61,12 @@ def test_an_empty_output_says_so():
 
 def test_an_oversized_output_is_cut_before_it_is_sent_and_stays_the_same_in_later_calls():
     lines = "\n".join(f"src/part_{n}.py:{n}: value_{n}" for n in range(1_500))
-    run = Watched([calls(lines), calls("small"), "Done."], policy="refold", budget=Budget(100_000, 4_000))
+    others = [calls(lines[: len(lines) * 3 // 5])] * 6  # which fill the window up to the trigger, and stay
+    run = Watched([*others, calls(lines), calls("small"), "Done."], policy="refold", budget=Budget(100_000, 4_000))
     run.agent.run("go")
-    first, second = results(run.sent(1)), results(run.sent(2))
-    assert len(first[0]) < len(lines) // 2
-    assert "recall b2:" in first[0].split("\n")[0]
-    assert second[0] == first[0]
-    assert results(run.agent.said)[0] == lines
+    before, first, second = (results(run.sent(number)) for number in (6, 7, 8))
+    assert first[:6] == before
+    assert len(first[6]) < len(lines) // 2
+    assert "recall b2:" in first[6].split("\n")[0]
+    assert second[6] == first[6]
+    assert results(run.agent.said)[6] == lines

@@ -70,6 +70,14 @@ def test_a_step_for_every_call_runs_although_nothing_is_due():
     assert plan.stages_used == ("dropsecond",)
 
 
+def test_a_step_that_runs_first_runs_where_something_is_due_and_may_make_the_rest_unnecessary():
+    view = view_of(TALK, cause=Cause.THRESHOLD)
+    steps = (Step(DropSecond(), When.FIRST), Step(DropSecond(), When.DUE, "due"))
+    assert run(policy(*steps, trigger=Exactly(1_000)), view).empty
+    assert run(policy(*steps, trigger=Exactly(view.tokens - 5)), view).stages_used == ("dropsecond",)
+    assert run(policy(*steps, trigger=Exactly(10)), view).stages_used == ("dropsecond", "due")
+
+
 def test_a_step_for_every_call_may_make_the_rest_unnecessary():
     view = view_of(TALK, cause=Cause.THRESHOLD)
     steps = (Step(DropSecond(), When.EVERY_CALL), Step(DropSecond(), When.DUE, "due"))

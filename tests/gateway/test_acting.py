@@ -313,7 +313,7 @@ def test_a_count_is_of_what_another_process_has_planned(tmp_path):
 
 
 def test_what_was_only_counted_is_still_new(gateway):
-    serving, provider = gateway(window=100_000)
+    serving, provider = gateway(window=25_000)
     output = "\n".join(f"src/part_{n}.py:{n}: value_{n}" for n in range(2_000))
     called = {"type": "tool_use", "id": "t1", "name": "grep", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": output}
@@ -335,7 +335,7 @@ def searched(lines, *more):
 
 @pytest.mark.parametrize("background", [True, False])
 def test_an_oversized_new_output_is_cut_before_it_is_sent_and_stays_the_same_bytes(gateway, background):
-    serving, provider = gateway(window=100_000, background=background)
+    serving, provider = gateway(window=40_000, background=background)
     first, headers, _ = call(serving.url, body=searched(2_000))
     assert first == 200
     assert told(headers)["reason"] == "new-output"

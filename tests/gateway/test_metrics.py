@@ -24,7 +24,7 @@ def figures(serving):
 
 def test_new_output_that_is_cut_and_repairs_are_no_compactions(gateway):
     serving, _ = gateway(window=100_000, background=False, repair=True)
-    call(serving.url, body=searched(2_000))
+    call(serving.url, body=searched(5_000))
     broken = chat(4)
     del broken["messages"][3]
     call(serving.url, body=broken)

@@ -132,7 +132,7 @@ def test_new_output_that_is_cut_is_reported_as_that_and_not_as_a_compaction():
     path = os.pathsep.join(filter(None, sys.path)) + os.pathsep + os.getcwd()
     with ScriptedProvider(["ok"]) as provider:
         done = run(
-            "run", "--store", "memory", "--window", "100k", "--", sys.executable, "-c", OUTPUT,
+            "run", "--store", "memory", "--window", "40k", "--", sys.executable, "-c", OUTPUT,
             OPENAI_BASE_URL=provider.openai_url, PYTHONPATH=path,
         )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Planning", "due", "planning"]
 
+LEADING = (When.EVERY_CALL, When.FIRST)  # before it is decided whether the others run
+
 Planning: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], Plan]
 
 
@@ -38,16 +40,16 @@ def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[
     """Run a policy's steps over a view; yield what each needs, take the answers, return the plan.
 
     A step whose edits would make the view larger although it should shrink it is not done. Whether a compaction is
-    due is asked once, after the leading steps of every call, which may have made it unnecessary (L02, L03). Last, for a
-    model that binds thinking, what stands behind the first change loses it.
+    due is decided after the leading steps of every call and those that run first, which may have made it unnecessary
+    (L02, L03). Last, for a model that binds thinking, what stands behind the first change loses it.
     """
     start = view
     started: bool | None = None
     records: list[StepRecord] = []
     for step in policy.steps:
-        if started is None and step.when is not When.EVERY_CALL:
+        if started is None and step.when not in LEADING:
             started = due(policy, view)
-        if not _runs(step, bool(started), view):
+        if not _runs(step, due(policy, view) if started is None else started, view):
             continue
         needs = step.stage.needs(view)
         answers = (yield needs) if needs else ()
@@ -97,7 +99,7 @@ def _runs(step: Step, started: bool, view: View) -> bool:
     match step.when:
         case When.EVERY_CALL:
             return True
-        case When.DUE:
+        case When.FIRST | When.DUE:
             return started
         case When.OVER_GOAL:
             return started and view.excess > 0

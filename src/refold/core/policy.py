@@ -25,10 +25,13 @@ __all__ = ["Arriving", "Policy", "Pure", "Stage", "Step", "Waking", "When"]
 class When(StrEnum):
     """When a step runs: before every call, once the trigger fired, while the view is above the goal, or the budget.
 
-    Only a step for when the request could not be sent at all (`OVER_BUDGET`) may touch what a policy protects.
+    A step that runs `FIRST` runs once the trigger fired, and where it brings the view back under the trigger, the steps
+    after it do not run. Only a step for when the request could not be sent at all (`OVER_BUDGET`) may touch what a
+    policy protects.
     """
 
     EVERY_CALL = "every_call"
+    FIRST = "first"
     DUE = "due"
     OVER_GOAL = "over_goal"
     OVER_BUDGET = "over_budget"
@@ -105,12 +108,12 @@ class Policy(Struct, frozen=True):
     renews_session: bool = False
     summary: str = ""
 
-    def wakes(self, budget: Budget) -> int | None:
-        """Return how many new tokens it takes before a step of every call may have something to do.
+    def wakes(self, budget: Budget, when: When = When.EVERY_CALL) -> int | None:
+        """Return how many new tokens it takes before a step of every call (or another `when`) may act.
 
         None where the policy has no such step, 0 where one of them does not say.
         """
-        stages = [step.stage for step in self.steps if step.when is When.EVERY_CALL]
+        stages = [step.stage for step in self.steps if step.when is when]
         return min((stage.wakes(budget) if isinstance(stage, Waking) else 0 for stage in stages), default=None)
 
     def arrived(self, message: Message) -> None:

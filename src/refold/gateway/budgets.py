@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from refold import policies
 from refold.core.budget import Budget, Never
+from refold.core.policy import When
 from refold.counting import counter_for
 from refold.errors import BadBudget
 from refold.gateway.dialects import ROUTES
@@ -29,7 +30,8 @@ MOST = 4_096  # combinations of model and length of answer that are remembered
 class Bound(Struct, frozen=True):
     """A policy at work on one model: the budget, the size in tokens from which it acts, and who counts.
 
-    `wakes` is how many new tokens it takes before a step of every call may act, None where there is no such step.
+    `wakes` is how many new tokens it takes before a step of every call may act, and `first` before one that runs first;
+    None where there is no such step.
     `assumed` says that nobody knows the model's window.
     """
 
@@ -39,6 +41,7 @@ class Bound(Struct, frozen=True):
     counter: Counter
     assumed: bool = False
     wakes: int | None = None
+    first: int | None = None
 
     def due(self, tokens: int) -> bool:
         """Tell whether a request of this size is to be compacted."""
@@ -102,4 +105,4 @@ class Budgets:
             budget = Budget(size, policy.reserve(size, None))
         trigger = policy.trigger.tokens(budget)
         return Bound(policy, budget, min(trigger, budget.input), policy.counter or counter_for(model), assumed,
-                     policy.wakes(budget))  # fmt: skip
+                     policy.wakes(budget), policy.wakes(budget, When.FIRST))  # fmt: skip

@@ -178,7 +178,7 @@ class Exchanges:
             chat = exchange.route.kind == "chat"
             if self._settings.repair and chat:
                 await self._repaired(target, ready)
-            if top is None or top >= target.bound.trigger or track.full or (chat and grown(track, target.bound)):
+            if top is None or top >= target.bound.trigger or track.full or (chat and grown(track, target.bound.wakes)):
                 try:
                     ready.reason = (
                         await (self._planner.look if chat else self._planner.recognize)(target) or ready.reason

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NEW_OUTPUT", "Metrics"]
 
-NEW_OUTPUT = "new-output"  # the cause of a plan that was not due and cut new output alone
+NEW_OUTPUT = "new-output"  # what a plan is reported as that cut new output alone
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 KINDS = ("input", "output", "cached")  # tokens that a provider reports

@@ -27,6 +27,7 @@ from refold.result import proven
 from refold.stages.close_calls import CloseCalls
 from refold.stages.mend import Mend
 from refold.stages.strip_media import StripMedia
+from refold.stages.truncate_new import TruncateNew
 
 if TYPE_CHECKING:
     from refold.gateway.budgets import Bound
@@ -58,6 +59,12 @@ class Target(Struct, frozen=True):
     model: str
 
 
+def reason_of(made: Plan) -> str:
+    """Return what a plan is reported as: its cause, or that it cut new output alone."""
+    alone = made.steps and all(record.stage == TruncateNew.__name__ for record in made.steps)
+    return NEW_OUTPUT if alone else made.cause.value
+
+
 class Planner:
     """Compacts conversations, each by one plan at a time."""
 
@@ -81,17 +88,17 @@ class Planner:
         await self.recognize(target)
         tokens = measured(track, bound, fixed(track, target.dialect, bound))
         limit = bound.budget.input
-        large = oversized(track, bound) and not self._settings.shadow
         if not (track.full or bound.due(tokens)) or (tokens < track.resting and tokens <= limit):
-            return await self._early(target) if large else ""
+            early = oversized(track, bound, bound.wakes) and not self._settings.shadow
+            return await self._early(target) if early else ""
         if self._settings.shadow:
             await self.compact(target, _cause(track))
             return "shadow"
-        if self._settings.background and tokens <= limit and not track.full and not large:
-            return await self._beside_it(target)
-        cause = _cause(track)
-        await self.compact(target, cause)
-        return cause.value
+        if self._settings.background and tokens <= limit and not track.full:
+            large = oversized(track, bound, bound.first) or oversized(track, bound, bound.wakes)
+            if not large:  # which is cut before it is sent for the first time
+                return await self._beside_it(target)
+        return reason_of(await self.compact(target, _cause(track)))
 
     async def _beside_it(self, target: Target) -> str:
         """Begin a compaction beside the traffic; originals that are to be brought come first, or wait for the room."""
@@ -109,15 +116,14 @@ class Planner:
         return Cause.THRESHOLD.value
 
     async def _early(self, target: Target) -> str:
-        """Let the steps of every call act on new output before it is sent for the first time."""
+        """Let the steps of every call act on new output before it is sent for the first time; return what was done."""
         resting = target.track.resting
         try:
-            await self.compact(target, Cause.THRESHOLD, early=True)
+            return reason_of(await self.compact(target, Cause.THRESHOLD))
         except Failed:
             return ""
         finally:
             target.track.resting = resting
-        return NEW_OUTPUT
 
     async def recognize(self, target: Target) -> str:
         """Read a conversation and take over what other processes have planned for it; it is compacted for no reason."""
@@ -143,10 +149,8 @@ class Planner:
         adopting.add_done_callback(self._works.discard)
 
     async def compact(self, target: Target, cause: Cause, policy: Policy | None = None,
-                      usage: Usage | None = None, instructions: str = "", *, early: bool = False) -> Plan:  # fmt: skip
+                      usage: Usage | None = None, instructions: str = "") -> Plan:  # fmt: skip
         """Compact a conversation whose lock the caller holds, and put the plan in force.
-
-        `early` says that nothing is due but to cut new output.
 
         Raises:
             Failed: no plan could be made, or it would change nothing.
@@ -163,9 +167,7 @@ class Planner:
                 else:  # what a client waits for that then leaves is there when it asks again
                     track.work = asyncio.create_task(making)
                     made = await asyncio.shield(track.work)
-            await self._adopt(
-                target, made, NEW_OUTPUT if early else made.policy if policy is REPAIR else made.cause.value
-            )
+            await self._adopt(target, made, made.policy if policy is REPAIR else reason_of(made))
         return made
 
     async def force(self, target: Target, policy: Policy) -> None:
@@ -223,7 +225,7 @@ class Planner:
                 made = await work
                 async with track.lock:
                     if not await self.follow(target) and _fits(track, made):
-                        await self._adopt(target, made, made.cause.value)
+                        await self._adopt(target, made, reason_of(made))
         except Failed as failed:
             self._metrics.failed(str(failed))
         except StoreError:

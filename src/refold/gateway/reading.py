@@ -66,20 +66,20 @@ def most(track: Track, dialect: Dialect) -> int | None:
     return report.usage.prompt + report.usage.completion + size - report.size
 
 
-def grown(track: Track, bound: Bound) -> bool:
-    """Tell from bytes alone whether a new message may be large enough for a step of every call; 0 says nothing."""
-    if not bound.wakes:
+def grown(track: Track, least: int | None) -> bool:
+    """Tell from bytes alone whether a new message may have so many tokens; 0 and None say nothing."""
+    if not least:
         return False
     fresh = track.body.raws[track.sent :]
-    return max([len(memoryview(raw)) for raw in fresh], default=0) >= bound.wakes
+    return max([len(memoryview(raw)) for raw in fresh], default=0) >= least
 
 
-def oversized(track: Track, bound: Bound) -> bool:
-    """Tell of a conversation that is read whether new output is that large."""
-    if not grown(track, bound):
+def oversized(track: Track, bound: Bound, least: int | None) -> bool:
+    """Tell of a conversation that is read whether new output has more than so many tokens."""
+    if not grown(track, least):
         return False
     fresh = reversed(track.view[len(track.view) - len(track.body.raws) + track.sent :])
-    return any(message.results and _size(track, message, bound) > (bound.wakes or 0) for message in fresh)
+    return any(message.results and _size(track, message, bound) > (least or 0) for message in fresh)
 
 
 def answers_unseen(track: Track) -> int:

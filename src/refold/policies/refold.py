@@ -18,7 +18,7 @@ POLICY = Policy(
     goal=Share(0.4, free=0.35),  # at equal prices, deeper is cheaper; 60,000 tokens of tools leave room all the same
     gauge=ReportedPlusTail(doubt=0.6),
     steps=(
-        Step(TruncateNew(), When.EVERY_CALL, "new output"),  # before it is sent and cached, so this is free
+        Step(TruncateNew(), When.FIRST, "new output"),  # before it is sent and cached, so this is free
         Step(CloseCalls(), When.DUE, "repair"),  # before the fit, which then leaves no room unused and breaks nothing
         Step(Mend(), When.DUE, "mend"),
         Step(Supersede(), When.OVER_GOAL),
