@@ -257,7 +257,8 @@ class Agent:
         self._compacted()
         start = self._clock()
         try:
-            reply = self._again(self.session.view())
+            system = self._with_runtime(self._step, self._called)
+            reply = self._again(self.session.view(system=system if self._habits.runtime else None))
         except Exception as error:
             reply = self._recovered(error)
         natives, calls = kept(self._client.format, reply)

@@ -123,8 +123,13 @@ class Session(Standing):
         self._held.grow(self._log, longer, natives)
         return tuple(message.id for message in fresh)
 
-    def view(self) -> list[Any]:
-        """Return the native messages to send now (N08's effective history)."""
+    def view(self, *, system: Any = None, tools: Any = None) -> list[Any]:
+        """Return the native messages to send now (N08's effective history).
+
+        `system` and `tools` are those of this one request where they are others than the session's; thinking that is
+        bound to what it was produced behind is left out then.
+        """
+        self._sending = (system, tools) if system is not None or tools is not None else None
         natives = self._seen()
         self._sent = len(natives)
         self._viewed = len(self._held.natives), tuple(plan.id for plan in self.plans)

@@ -45,6 +45,7 @@ class Standing:
         self._sent: int | None = None
         self._flown: tuple[Plan, ...] = ()  # all plans that were kept in this object only
         self._viewed: tuple[int, tuple[PlanId, ...]] = (0, ())  # messages of the last view, and its plans
+        self._sending: tuple[Any, Any] | None = None  # system prompt and tools of the last view alone
         self._digest: tuple[Any, Any, str] | None = None
         self._measures = Measures(self._options, self.format)
         self._follow()
@@ -119,7 +120,11 @@ class Standing:
 
     def _settings(self, format: Format) -> str:
         """Return a digest of system prompt and tools, worked out once for each pair of them."""
-        now = self._options.system, self._options.tools
+        system, tools = self._sending or (None, None)
+        now = (
+            self._options.system if system is None else system,
+            self._options.tools if tools is None else tools,
+        )
         if self._digest is None or self._digest[0] is not now[0] or self._digest[1] is not now[1]:
             self._digest = (*now, digest_of_settings(format, *now))
         return str(self._digest[2])

@@ -75,7 +75,7 @@ def missing(body: dict[str, Any]) -> int | None:
         kinds = [block.get("type") for block in _content(messages[place])]
         if messages[place].get("role") == "assistant":
             opening = place
-        elif "tool_result" not in kinds:
+        elif set(kinds) != {"tool_result"}:  # words of the user begin a turn, also beside results
             break
     if opening is None or messages[-1].get("role") == "assistant":
         return None
