@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from refold.stages.edges import head_of, shortened, tail_of
+from refold.core.graphemes import head_of, tail_of
+from refold.stages.edges import shortened
 
 FAMILY = "👩‍👩‍👧"
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
+from refold.core.graphemes import whole_before
 from refold.core.messages import Note, text_of
 from refold.core.policy import Pure, Step, When
-from refold.limits.graphemes import whole_before
 from refold.stages.pin import CONSTRAINTS, lost, said_in
 from refold.stages.places import leading
 

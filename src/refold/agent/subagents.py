@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from refold import formats
 from refold.agent.tools import Tool
-from refold.limits.graphemes import whole_after, whole_before
+from refold.core.graphemes import whole_after, whole_before
 from refold.stages.facts import files_of
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from refold.agent.events import ToolFinished
 from refold.agent.writing import append_owned, owned_folder
+from refold.core.graphemes import whole_before
 from refold.errors import UsageError
-from refold.limits.graphemes import whole_before
 
 if TYPE_CHECKING:
     from pathlib import Path

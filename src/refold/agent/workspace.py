@@ -13,6 +13,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from refold.agent.tools import Tool, tool
+from refold.core.graphemes import head_of
 from refold.errors import UsageError
 from refold.limits.tool_output import MAX_BYTES, MAX_LINES, truncate_output
 
@@ -208,7 +209,7 @@ def _replace(place: Path, content: str) -> None:
 
 def _short(line: str) -> str:
     line = line.rstrip("\r")
-    return line if len(line) <= WIDEST else f"{line[:WIDEST]} [… {len(line) - WIDEST:,} characters more]"
+    return line if len(line) <= WIDEST else f"{head_of(line, WIDEST)} [… {len(line) - WIDEST:,} characters more]"
 
 
 def _entry(entry: os.DirEntry[str]) -> str:

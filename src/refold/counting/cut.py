@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from refold.limits.graphemes import whole_before
+from refold.core.graphemes import whole_before
 
 if TYPE_CHECKING:
     from refold.core.counting import Counter

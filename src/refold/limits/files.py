@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold.core.counting import CharCounter
-from refold.limits.graphemes import whole_before
+from refold.core.graphemes import whole_before
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

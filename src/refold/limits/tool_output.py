@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
+from refold.core.graphemes import whole_after, whole_before
 from refold.errors import BadBudget
-from refold.limits.graphemes import whole_after, whole_before
 
 if TYPE_CHECKING:
     from collections.abc import Callable

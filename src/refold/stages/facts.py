@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
+from refold.core.graphemes import head_of
 from refold.core.messages import ToolCall, once
 from refold.stages.commands import argv_of, patched_files, read_by, written_by
 
@@ -169,8 +170,9 @@ def _subject(arguments: dict[str, Any]) -> tuple[str, bool]:
         if isinstance(value, list):
             value = " ".join(word for word in value if isinstance(word, str))
         if isinstance(value, str) and value:
-            return value[:SUBJECT], True
-    return next((value for value in arguments.values() if isinstance(value, str) and value), "")[:SUBJECT], False
+            return head_of(value, SUBJECT), True
+    first = next((value for value in arguments.values() if isinstance(value, str) and value), "")
+    return head_of(first, SUBJECT), False
 
 
 def files_of(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
+from refold.core.graphemes import head_of
 from refold.core.messages import Message, Text, ToolCall, ToolResult
 from refold.salience.atoms import spoken
 from refold.stages.facts import reads, writes
@@ -170,15 +171,15 @@ def _pieces(left: Sequence[Message]) -> list[Piece]:
         for part in message.parts:
             match part:
                 case Text(text=text) if said < OWN_CHARS:
-                    text = text[:EACH_OWN]
+                    text = head_of(text, EACH_OWN)
                     said += len(text)
                     pieces.append(Piece(text, place, message))
                 case ToolCall() if said < OWN_CHARS:
-                    text = spoken(part)[:EACH_OWN]
+                    text = head_of(spoken(part), EACH_OWN)
                     said += len(text)
                     pieces.append(Piece(text, place, message, part))
                 case ToolResult() if spent < OUTPUT_CHARS:
-                    text = part.text[:EACH_OUTPUT]
+                    text = head_of(part.text, EACH_OUTPUT)
                     spent += len(text)
                     pieces.append(Piece(text, place, message, part, own=False))
                 case _:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from refold.core.graphemes import head_of, tail_of
 from refold.core.messages import ToolCall, once
 from refold.stages.facts import reads, subject, writes
 
@@ -57,14 +58,14 @@ def one_line(text: str, limit: int = 160) -> str:
 
     Words that came from tools pass through here, so that they can be quoted without gaining authority.
     """
-    line = text[: 8 * limit]
+    line = head_of(text, 8 * limit)
     if any(sign in line for sign in "`~<["):
         line = MARKS.sub(" ", line)
     line = SPEAKERS.sub("", " ".join(line.split())).strip()
     if len(line) <= limit:
         return line
     end = line.rfind(" ", limit // 2, limit)
-    return f"{line[: end if end > 0 else limit]} …"
+    return f"{head_of(line, end if end > 0 else limit)} …"
 
 
 def pointer(call: ToolCall | None, result: ToolResult) -> str:
@@ -103,9 +104,9 @@ def _line(call: ToolCall) -> str:
 def content_line(text: str, *, error: bool = False) -> str:
     """Return in a few words what an output holds: how it ended, its first error, or what sort of content it is."""
     code = exit_code(text)
-    head = text[:LOOKED_AT]
+    head = head_of(text, LOOKED_AT)
     ended = f"exit code {code}" if code is not None else ""
-    end = text[-AT_END:]
+    end = tail_of(text, AT_END)
     counted = ", ".join(TESTS.findall(end)[:4]) if _any(COUNTED, end) else ""
     wrong = first_error(text) if error or code or "failed" in counted else ""
     if wrong or counted:
@@ -133,7 +134,7 @@ def exit_code(text: str) -> int | None:
 
 def first_error(text: str) -> str:
     """Return the line of an output that says what went wrong, or nothing."""
-    for piece in (text[-AT_END:], text[:LOOKED_AT]):
+    for piece in (tail_of(text, AT_END), head_of(text, LOOKED_AT)):
         if _any(RAISING, piece) and (raised := RAISED.search(piece)):
             return one_line(raised[0], 140)
         if may_be_wrong(piece) and (found := ERROR.search(piece)):

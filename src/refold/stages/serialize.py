@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from refold.core.graphemes import head_of
 from refold.core.messages import File, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from refold.core.needs import Lengths
-from refold.stages.edges import head_of, shortened
+from refold.stages.edges import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from refold.core.graphemes import head_of, tail_of
 from refold.stages.outline import ERROR, may_be_wrong
 
 if TYPE_CHECKING:
@@ -134,15 +135,24 @@ def _taken_last(lines: Sequence[str], first: int, chars: int) -> tuple[list[str]
         chars -= len(lines[place]) + 1
     tail = list(lines[place:])
     if place > first and len(line := lines[place - 1]) > LONG_LINE and chars > 20:
-        tail.insert(0, _words(line[::-1], chars)[::-1])
+        tail.insert(0, _last_words(line, chars))
     return tail, len(lines) - place
 
 
 def _words(line: str, chars: int) -> str:
+    """Return the beginning of a line, at most so many characters, up to the end of a word where there is one."""
     end = min(chars, len(line) - 1)
     while end > chars // 2 and not WORD_END.match(line[end]):
         end -= 1
-    return line[: end if end > chars // 2 else chars]
+    return head_of(line, end if end > chars // 2 else chars)
+
+
+def _last_words(line: str, chars: int) -> str:
+    """Return the end of a line, at most so many characters, from the beginning of a word where there is one."""
+    length = min(chars, len(line) - 1)
+    while length > chars // 2 and not WORD_END.match(line[-length - 1]):
+        length -= 1
+    return tail_of(line, length if length > chars // 2 else chars)
 
 
 def _errors(lines: Iterable[str], chars: int) -> list[str]:
