@@ -30,11 +30,6 @@ ARGUED = {
 
 LATE = "a late answer to a call that was compacted is an orphan"
 SYSTEM = "a system message in the middle goes into the summary"
-NATIVE = "a provider's compaction item is dropped"
-SCREEN = "a screenshot becomes text that the field does not allow"
-HEALTHY = "repair changes healthy content"
-APPROVAL = "an approval's request is dropped"
-LAST = "the compaction trigger does not stay last"
 DENSE_TEXT = "base64 within words is counted as words"
 
 ALL = ("claude-code", "neurolink", "opal", "refold", "vibe", "wolffish")
@@ -49,13 +44,7 @@ OPEN = {
     **_rows("014", ALL, LATE),
     **_rows("023", ("vibe",), "a call that waits for its result is dropped"),
     **_rows("044", ("claude-code", "opal", "vibe"), SYSTEM),
-    **_rows("200", ("claude-code", "neurolink", "opal", "vibe"), NATIVE),
-    **_rows("205", ("-",), HEALTHY),
-    **_rows("207", ("refold", "wolffish"), SCREEN),
-    **_rows("221", ("claude-code", "opal", "vibe"), APPROVAL),
-    **_rows("223", ("claude-code", "vibe", "wolffish"), LAST),
     **_rows("224", ("-",), "the wording is not known"),
-    **_rows("228", ("-",), "a generated picture is counted as text"),
     **_rows("230", ("claude-code", "neurolink", "opal"), DENSE_TEXT),
 }
 

@@ -281,8 +281,10 @@ def test_a_lost_result_and_a_lost_call_are_found(name, data):
     if not asking:
         return
     hidden = data.draw(st.sampled_from(asking))
-    assert pairing.broken(fold(transcript.messages, [[Hide((hidden.id,))]]))
     place = transcript.index[hidden.id]
+    before = {message.role for message in transcript.messages[:place]}
+    if name != "openai-responses" or not before <= {"tool", "system"}:  # else the call may be one the provider stores
+        assert pairing.broken(fold(transcript.messages, [[Hide((hidden.id,))]]))
     answers = next(m for m in transcript.messages[place + 1 :] if m.role == "tool")
     after = (*transcript.messages, *format_user(format))
     assert pairing.broken(fold(after, [[Hide((answers.id,))]]))

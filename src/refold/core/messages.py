@@ -91,7 +91,9 @@ class ToolCall(Struct, frozen=True, omit_defaults=True, tag="call", dict=True):
 
     `kind` is "function", or the provider's own word for another sort of call ("custom", "local_shell", …).
     A call with `server=True` is answered by the provider inside the same message.
-    `call_id` is empty where the provider gives none (some Gemini calls): then name and order pair it.
+    `call_id` is empty where the provider gives none (some Gemini calls): then name and order pair it. `item` is the id
+    of the call's item where a result may name that instead, `caller` the call id of the program that made the call.
+    A `deferred` call may await its result while the conversation goes on.
     """
 
     call_id: str
@@ -100,6 +102,9 @@ class ToolCall(Struct, frozen=True, omit_defaults=True, tag="call", dict=True):
     kind: str = "function"
     server: bool = False
     at: Path = ()
+    item: str = ""
+    caller: str = ""
+    deferred: bool = False
 
 
 class Opaque(Struct, frozen=True, omit_defaults=True, tag="opaque"):
@@ -108,7 +113,9 @@ class Opaque(Struct, frozen=True, omit_defaults=True, tag="opaque"):
     `state`: the provider keeps something in it that nothing else holds (a compaction block, an upload into a container,
     a tool added in the middle of the list); no edit removes, hides, moves or rewrites it. `anchor`: the provider reads
     nothing that stands before it. `text` is what of it can be read, counted in place of `size`. `loads` names the tools
-    whose definitions it brings into the context; it stays while one of them is called later.
+    whose definitions it brings into the context; it stays while one of them is called later. `holds` names what the
+    state is of (a container): a later part of the same takes its place, and this one may leave. `last`: nothing may
+    stand behind it.
     """
 
     kind: str = ""
@@ -118,6 +125,8 @@ class Opaque(Struct, frozen=True, omit_defaults=True, tag="opaque"):
     anchor: bool = False
     text: str = ""
     loads: tuple[str, ...] = ()
+    holds: str = ""
+    last: bool = False
 
 
 Content: TypeAlias = Text | Image | File | Opaque

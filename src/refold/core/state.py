@@ -10,9 +10,14 @@ Theory of operation. A stage shortens a view without knowledge of such parts. `V
 - A part that loads tools is treated alike while a message that stays calls one of them, unless a later part loads it
   too.
 - A message of ours that would stand before the anchor goes behind it.
+- Of several parts that hold the same thing only the newest stays.
+- Messages that leave only together (`Binding`) leave together or stay: reasoning and the item it led to, a call and
+  an answer that came much later. Those that do not leave at all stay.
+- A message of ours for the end of the list goes before what must remain its end.
 
 What stands before the anchor is no part of a view at all: `request_for` leaves it out, and a plan that changes anything
-hides it.
+hides it. Where messages stand before an anchor in a view, the provider reads them as the rest of what it has replaced:
+they stay as they are, with the anchor.
 """
 
 from __future__ import annotations
@@ -25,9 +30,10 @@ from refold.core.edits import Edit, Hide, Insert, Rewrite, fold
 from refold.core.messages import Message, ToolCall, ToolResult, once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from refold.core.messages import MessageId, Opaque, Part, Path
+    from refold.core.view import View
 
 __all__ = ["anchor_in", "guarded", "remains"]
 
@@ -45,24 +51,30 @@ def remains(message: Message) -> Message | None:
     return replace(message, parts=tuple(parts)) if parts else None
 
 
-def guarded(
-    messages: Sequence[Message], edits: Sequence[Edit], border: Callable[[], MessageId | None]
-) -> tuple[Edit, ...]:
-    """Return the edits as they may be done: none takes state away, or puts a message of ours before the anchor.
-
-    `border` finds the message before which the first message of ours may stand, where the list begins with an anchor.
-    """
+def guarded(view: View, edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    """Return the edits as they may be done: none takes state away, parts what belongs together, or changes an end."""
+    messages, bound = view.messages, view.bound
     carriers = {message.id: message for message in messages if message.opaques}
-    if not carriers:
+    if not (carriers or bound.pairs or bound.held or bound.tail is not None):
         return tuple(edits)
-    hidden = {id for edit in edits if isinstance(edit, Hide) for id in edit.messages}
+    hidden = {id for edit in edits if isinstance(edit, Hide) for id in edit.messages} - view.stuck
     stays = _kept(messages, carriers, edits, hidden)
-    first = messages[0].id if messages[0].anchor else None
+    while parted := _parted(messages, bound.pairs, hidden, stays):
+        hidden -= parted
+        stays = _kept(messages, carriers, tuple(_hiding(edits, hidden)), hidden)
+    head = {message.id for message in messages[: view.head]}
+    left = {message.id for message in messages[: view.retained]}
+    end, order = _ends(view)
     found: list[Edit] = []
-    for edit in edits:
+    for edit in _hiding(edits, hidden):
         match edit:
-            case Insert(before=before) if before is not None and before == first:
-                found.append(replace(edit, before=border()))
+            case Insert(before=before) if before in head:
+                found.append(replace(edit, before=view.border))
+            case Insert(before=None, message=message):
+                place = order if message.results else end  # an answer to a call that awaits one is that call's end
+                found.append(replace(edit, before=place) if place else edit)
+            case Rewrite(message=id) if id in left:
+                pass  # as the provider left it
             case Rewrite(message=id) if id in stays and id not in hidden:
                 found += stays[id].rewritten(edit)
             case Rewrite(message=id) if id in stays:
@@ -76,6 +88,40 @@ def guarded(
         if message.id in hidden and message.id in stays:
             found += stays[message.id].alone(message)
     return tuple(found)
+
+
+def _ends(view: View) -> tuple[MessageId | None, MessageId | None]:
+    """Return the first message of what must remain the end, and the last one where nothing may stand behind it."""
+    messages, tail = view.messages, view.bound.tail
+    if tail is None:
+        return None, None
+    ordered = any(part.last for part in messages[-1].opaques)
+    return messages[tail].id, messages[-1].id if ordered else None
+
+
+def _hiding(edits: Sequence[Edit], hidden: set[MessageId]) -> Iterator[Edit]:
+    """Yield the edits, those that hide messages as far as these may be hidden."""
+    for edit in edits:
+        if not isinstance(edit, Hide) or hidden.issuperset(edit.messages):
+            yield edit
+        elif gone := tuple(id for id in edit.messages if id in hidden):
+            yield Hide(gone)
+
+
+def _parted(
+    messages: Sequence[Message],
+    pairs: Sequence[tuple[int, int]],
+    hidden: set[MessageId],
+    stays: Container[MessageId],
+) -> set[MessageId]:
+    """Return the hidden messages of which another stays that they may not leave alone."""
+    found: set[MessageId] = set()
+    for pair in pairs if hidden else ():
+        first, second = (messages[place].id for place in pair)
+        gone = [id for id in (first, second) if id in hidden and id not in stays]
+        if len(gone) == 1:
+            found.update(gone)
+    return found
 
 
 class _Stays:
@@ -127,8 +173,14 @@ def _kept(
     """Return what must stay of each message that carries state, or holds the call of a result that does."""
     needed = _loaded(messages, edits) if any(part.loads for one in carriers.values() for part in one.opaques) else set()
     stays: dict[MessageId, _Stays] = {}
-    for message in carriers.values():
-        parts = [part for part in message.opaques if part.state or (message.id, part.at) in needed]
+    held: set[tuple[str, str]] = set()  # what newer parts hold
+    for message in reversed(carriers.values()):
+        parts = [
+            part
+            for part in message.opaques
+            if (part.state and (part.kind, part.holds) not in held) or (message.id, part.at) in needed
+        ]
+        held |= {(part.kind, part.holds) for part in message.opaques if part.holds}
         if parts:
             stays[message.id] = _Stays(parts)
     calls: dict[str, Message] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from refold.core.transcript import Transcript, canonical
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Cause", "Listing", "Rule", "Traits", "View", "Violation"]
+__all__ = ["Binding", "Bound", "Cause", "Listing", "Rule", "Traits", "View", "Violation"]
 
 
 class Cause(StrEnum):
@@ -56,18 +56,41 @@ class Rule(Protocol):
         """Return every breach, in order."""
 
 
+class Bound(NamedTuple):
+    """Messages that leave only together, as pairs of positions, and those that do not leave at all.
+
+    `head` counts the messages that must remain the beginning, such as answers to calls that the provider stores; `tail`
+    is the position from which on the list must remain the end, such as calls that await their results.
+    """
+
+    pairs: tuple[tuple[int, int], ...] = ()
+    held: frozenset[int] = frozenset()
+    head: int = 0
+    tail: int | None = None
+
+
+@runtime_checkable
+class Binding(Protocol):
+    """A rule that also says which messages leave only together, where cuts cannot say it."""
+
+    def bound(self, messages: Sequence[Message]) -> Bound:
+        """Return what leaves only together, what does not leave, and where the end begins."""
+
+
 class Traits(Struct, frozen=True, omit_defaults=True):
     """What a stage must know of a format to make messages for it.
 
     `results_together`: results of one batch share one message (else each is its own).
     `system_in_list`: a system message may stand in the list. `assistant_last`: an assistant's message may be last.
-    `alternates`: neighbours of one role are written as one message.
+    `alternates`: neighbours of one role are written as one message. `picture_results` are the kinds of results that
+    hold a picture and nothing else.
     """
 
     results_together: bool = False
     system_in_list: bool = True
     assistant_last: bool = True
     alternates: bool = False
+    picture_results: frozenset[str] = frozenset()
 
 
 class Listing(tuple[Message, ...]):
@@ -185,9 +208,41 @@ class View(Struct, frozen=True, dict=True):
         return known
 
     def leaves(self, message: Message) -> int:
-        """Return how many tokens hiding a message saves: all but those of parts that carry state."""
+        """Return how many tokens hiding a message saves: none where it must stay, else all but parts with state."""
+        if message.id in self.stuck:
+            return 0
         stays = remains(message) if message.opaques else None
         return self.size(message) - (self.counter.message(stays) if stays else 0)
+
+    @cached_property
+    def bound(self) -> Bound:
+        """Which messages leave only together, which do not leave, and where the end begins that must remain it."""
+        messages = self.messages
+        found = [rule.bound(messages) for rule in self.rules if isinstance(rule, Binding)]
+        tails = [each.tail for each in found if each.tail is not None]
+        if messages and any(part.last for part in messages[-1].opaques):
+            tails.append(len(messages) - 1)
+        pairs = tuple(pair for each in found for pair in each.pairs)
+        held = frozenset().union(*(each.held for each in found))
+        return Bound(pairs, held, max((each.head for each in found), default=0), min(tails, default=None))
+
+    @cached_property
+    def retained(self) -> int:
+        """How many messages stand before an anchor: the provider has left them there, and reads them as they are."""
+        messages = self.messages
+        return next((place for place in range(len(messages) - 1, -1, -1) if messages[place].anchor), 0)
+
+    @cached_property
+    def head(self) -> int:
+        """How many messages must remain the beginning, in front of all of ours."""
+        anchored = bool(self.messages) and self.messages[self.retained].anchor is not None
+        return max(self.retained + 1 if anchored else 0, self.bound.head)
+
+    @cached_property
+    def stuck(self) -> frozenset[MessageId]:
+        """The messages that no edit may hide."""
+        places = self.bound.held.union(range(self.retained))
+        return frozenset(self.messages[place].id for place in places)
 
     @property
     def anchored(self) -> bool:
@@ -215,16 +270,19 @@ class View(Struct, frozen=True, dict=True):
 
     def after(self, edits: Sequence[Edit]) -> View:
         """Return the view with more edits done, but for those that would take state away (see `core.state`)."""
-        edits = guarded(self.messages, edits, self._border)
+        edits = guarded(self, edits)
         if not edits:
             return self
         before = self.estimated if self.before is None else self.before
         return replace(self, done=(*self.done, *edits), before=before)
 
-    def _border(self) -> MessageId | None:
-        """Return the message that the first cut after an anchor stands before."""
+    @cached_property
+    def border(self) -> MessageId | None:
+        """The message that the first cut after an anchor stands before."""
         messages = self.messages
-        return next((messages[place].id for place in range(1, len(messages)) if place in self.cuts), None)
+        return next(
+            (messages[place].id for place in range(max(self.head, 1), len(messages)) if place in self.cuts), None
+        )
 
 
 def _answered(messages: Sequence[Message]) -> dict[MessageId, dict[str, ToolCall]]:

@@ -24,19 +24,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Format", "broken", "detect", "find", "names", "read"]
 
-_HELPERS = frozenset({"assembly", "blocks", "bodies", "finding", "lens"})
+_HELPERS = frozenset({"assembly", "blocks", "bodies", "finding", "lens", "openai_items"})
 
 
 class Format(Protocol):
     """A lens on one provider's messages, with what the provider demands of a list of them.
 
-    `read` is total: it takes any dict. `write` returns `message.native` itself where nothing was edited. `volatile` are
-    keys that move between calls without changing what was said; they are no part of a message's identity.
+    `read` is total: it takes any dict. `write` returns `message.native` itself where nothing was edited. `marks` are
+    keys of which every native object has one. `volatile` are keys that move between calls without changing what was
+    said; they are no part of a message's identity.
     """
 
     name: str
     rules: tuple[Rule, ...]
     traits: Traits
+    marks: tuple[str, ...]
     volatile: frozenset[str]
     body: Body
 
@@ -122,7 +124,7 @@ def read(format: Format, natives: Sequence[Any], known: Transcript = Transcript(
     parent, read_one = known.tip, format.read
     for place in range(len(messages), len(natives)):
         native = natives[place]
-        if not isinstance(native, dict) or not ("role" in native or "type" in native or "parts" in native):
+        if not isinstance(native, dict) or not any(mark in native for mark in format.marks):
             raise BadMessages(
                 f"message {place} is {_seen(native)}, which {format.name} does not have: pass messages as they are sent"
             )

@@ -65,13 +65,14 @@ class Lens:
     """Base of the formats: `write` gives back the native object itself, or a copy along the paths of the patches.
 
     A format supplies `read`, `render` (one part in place of an old native value), `invent` (a message of ours),
-    and where it differs `finish` (what must hold after edits), `spread` and `join` (one message as several, several
-    as one).
+    and where it differs `marks` (keys of which every object has one), `finish` (what must hold after edits), `spread`
+    and `join` (one message as several, several as one).
     """
 
     name: str
     rules: tuple[Rule, ...]
     traits: Traits
+    marks: tuple[str, ...] = ("role", "type", "parts")
     volatile: frozenset[str] = frozenset()
     body: Body = Body()
 

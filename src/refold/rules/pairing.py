@@ -3,61 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from refold.core.ledger import Asked, Batch, Found, Ledger, by_id
 from refold.core.messages import Message, ToolCall, ToolResult, once
-from refold.core.view import Listing, Violation
+from refold.core.view import Bound, Listing, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["Asked", "Batch", "Found", "Ledger", "Pairing", "joined", "server_pairs"]
-
-
-class Asked(NamedTuple):
-    """A call and the position of its message."""
-
-    place: int
-    call: ToolCall
-
-
-class Found(NamedTuple):
-    """A result and the position of its message."""
-
-    place: int
-    result: ToolResult
-
-
-class Batch(Struct):
-    """The calls of one answer of the model, and the messages from `start` up to `stop` that may hold their results."""
-
-    first: int
-    start: int
-    stop: int
-    calls: list[Asked] = []
-    pairs: list[tuple[Asked, Found]] = []
-    open: list[Asked] = []
-
-
-class Ledger(Struct):
-    """Who answers whom: batches in order, and the results that stand in the wrong place.
-
-    `late` are results of a call that was still open but whose place was earlier; `twice` are further results of a call
-    that has one (beside the one that counts); `orphans` have no call at all.
-    """
-
-    batches: list[Batch] = []
-    late: list[tuple[Asked, Found]] = []
-    twice: list[tuple[Found, Found]] = []
-    orphans: list[Found] = []
-    pending: list[Asked] = []
-
-    @property
-    def whole(self) -> bool:
-        """Tell whether every call has its one result in its place, and every result its call."""
-        return not (self.late or self.twice or self.orphans or any(batch.open for batch in self.batches))
 
 
 def joined(first: Message, second: Message) -> bool:
@@ -85,7 +42,7 @@ class Pairing(Struct, frozen=True):
     def ledger(self, messages: Sequence[Message]) -> Ledger:
         """Return who answers whom; of the messages of a view it is found out once, and is not to be changed."""
         if not isinstance(messages, Listing):
-            return _by_id(messages) if self.anywhere else _by_batch(messages, self.together)
+            return by_id(messages) if self.anywhere else _by_batch(messages, self.together)
         question = "ledger", self.anywhere, self.together
         if question not in messages.found:
             messages.found[question] = self.ledger(tuple(messages))
@@ -99,7 +56,9 @@ class Pairing(Struct, frozen=True):
     def cuts(self, messages: Sequence[Message]) -> set[int]:
         """Return the positions that no pair of call and result spans."""
         ledger = self.ledger(messages)
-        spans = [(asked.place, found.place) for batch in ledger.batches for asked, found in batch.pairs]
+        apart = {id(asked.call) for asked, _ in ledger.apart}
+        pairs = [pair for batch in ledger.batches for pair in batch.pairs if id(pair[0].call) not in apart]
+        spans = [(asked.place, found.place) for asked, found in pairs] + ledger.links
         spans += [(asked.place, found.place) for asked, found in ledger.late]
         spans += [(kept.place, found.place) for kept, found in ledger.twice if self._near(ledger, kept, found)]
         if self.server:
@@ -115,6 +74,20 @@ class Pairing(Struct, frozen=True):
             if not level:
                 cuts.add(place)
         return cuts
+
+    def bound(self, messages: Sequence[Message]) -> Bound:
+        """Return what cuts do not say: pairs whose halves stand far apart, and halves whose other one is not here."""
+        ledger = self.ledger(messages)
+        held = {asked.place for asked in ledger.deferred} | {found.place for found in ledger.stored}
+        waiting = {id(asked.call) for asked in ledger.pending} if self.pending else set()
+        tail: int | None = None
+        for batch in ledger.batches if waiting else ():
+            if any(id(asked.call) in waiting for asked in batch.open):
+                held |= {place for asked, found in batch.pairs for place in (asked.place, found.place)}
+                held |= {asked.place for asked in batch.open}
+                tail = batch.first if tail is None else min(tail, batch.first)
+        apart = tuple((asked.place, found.place) for asked, found in ledger.apart)
+        return Bound(apart, frozenset(held), ledger.head, tail)
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return calls without result, results without call, results twice or too late."""
@@ -283,40 +256,6 @@ def _settle(ledger: Ledger, strays: list[Found]) -> None:
             ledger.twice.append((paired[key][1], found))
         else:
             ledger.orphans.append(found)
-
-
-def _by_id(messages: Sequence[Message]) -> Ledger:
-    ledger = Ledger()
-    open_: dict[tuple[str, str], deque[tuple[Batch, Asked]]] = {}
-    paired: dict[tuple[str, str], Found] = {}
-    batch: Batch | None = None
-    quiet = 0  # position after the last message that ends all waiting: a user's, or words of the assistant
-    for place, message in enumerate(messages):
-        for call in message.calls:
-            if batch is None or batch.stop != place:
-                batch = Batch(place, place + 1, place + 1)
-                ledger.batches.append(batch)
-            batch.start = batch.stop = place + 1
-            asked = Asked(place, call)
-            batch.calls.append(asked)
-            open_.setdefault((_key(call), call.kind), deque()).append((batch, asked))
-        for result in message.results:
-            key, found = (_key(result), result.kind), Found(place, result)
-            if waiting := open_.get(key):
-                of, asked = waiting.popleft()
-                of.pairs.append((asked, found))
-                paired[key] = found
-            elif key in paired:
-                ledger.twice.append((paired[key], found))
-            else:
-                ledger.orphans.append(found)
-        if message.role in ("user", "system"):
-            quiet = place + 1
-    for waiting in open_.values():
-        for of, asked in waiting:
-            of.open.append(asked)
-    ledger.pending = [asked for of in ledger.batches for asked in of.open if asked.place >= quiet]
-    return ledger
 
 
 def server_pairs(messages: Sequence[Message]) -> tuple[list[tuple[int, int]], list[Asked | Found]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold.core.messages import Message, Reasoning
-from refold.core.view import Violation
+from refold.core.view import Bound, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,6 +66,17 @@ class ReasoningBeforeItem(Struct, frozen=True):
     def cuts(self, messages: Sequence[Message]) -> set[int]:
         """Return the positions that do not part reasoning from what follows it."""
         return {place for place in range(len(messages) + 1) if not place or not _only_reasoning(messages[place - 1])}
+
+    def bound(self, messages: Sequence[Message]) -> Bound:
+        """Return each reasoning item with the item that it led to."""
+        lone = {breach.at[0] for breach in self.broken(messages)}
+        return Bound(
+            tuple(
+                (place, place + 1)
+                for place, message in enumerate(messages)
+                if _only_reasoning(message) and place not in lone
+            )
+        )
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return reasoning that no item of the assistant follows."""

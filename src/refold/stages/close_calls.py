@@ -114,7 +114,7 @@ class _Work:
     def adopt(self, found: Found) -> None:
         """Give a result without call a marked call before it, or take it away."""
         message = self.view.messages[found.place]
-        if self.stage.hide or _marked(message, self.stage.result):
+        if self.stage.hide or found.result.server or _marked(message, self.stage.result):
             self._drop(found)
             return
         call = self._call_for(found.result)

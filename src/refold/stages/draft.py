@@ -114,7 +114,8 @@ class Draft:
     def _leaves(self, place: int) -> int:
         """Return the tokens that hiding a message saves: all but those of parts that carry state."""
         message = self.messages[place]
-        return self.view.leaves(message) if message.opaques else self.sizes[place]
+        stays = message.opaques or message.id in self.view.stuck
+        return self.view.leaves(message) if stays else self.sizes[place]
 
     def _recounted(self, place: int) -> int:
         changes = self.changes.get(place)

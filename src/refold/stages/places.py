@@ -39,11 +39,11 @@ SUMMARIES = frozenset({"summary", "outline", "digest"})
 def leading(view: View) -> int:
     """Return the number of messages at the head that are never touched.
 
-    These are system messages that were said, not made by us, or an anchor with the results of its calls.
+    These are system messages that were said, not made by us, or all up to an anchor with the results of its calls.
     """
     messages = view.messages
-    if view.anchored:
-        return next(place for place in range(1, len(messages) + 1) if place in view.cuts)
+    if view.head:
+        return next(place for place in range(view.head, len(messages) + 1) if place in view.cuts)
     heads = (place for place, message in enumerate(messages) if message.role != "system" or message.note is not None)
     return next(heads, len(messages))
 

@@ -70,7 +70,7 @@ class Slide(Pure, frozen=True):
     def _further(self, view: View, start: int, stop: int, cuts: list[int]) -> int:
         request = last_request(view)
         sizes = [
-            0 if request and m.id == request.id else view.leaves(m) if m.opaques else size
+            0 if request and m.id == request.id else view.leaves(m) if m.opaques or m.id in view.stuck else size
             for m, size in zip(view.messages, view.sizes, strict=True)
         ]
         marker = view.insert("user", self.marker, Note("marker")).message

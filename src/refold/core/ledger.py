@@ -1,0 +1,173 @@
+"""Who answers whom: the ledger of calls and results, and how it is found where a result may stand anywhere."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+from refold.core.messages import Message, Opaque, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Asked", "Batch", "Found", "Ledger", "by_id"]
+
+Key: TypeAlias = "tuple[str, str]"
+
+
+class Asked(NamedTuple):
+    """A call and the position of its message."""
+
+    place: int
+    call: ToolCall
+
+
+class Found(NamedTuple):
+    """A result and the position of its message."""
+
+    place: int
+    result: ToolResult
+
+
+class Batch(Struct):
+    """The calls of one answer of the model, and the messages from `start` up to `stop` that may hold their results."""
+
+    first: int
+    start: int
+    stop: int
+    calls: list[Asked] = []
+    pairs: list[tuple[Asked, Found]] = []
+    open: list[Asked] = []
+
+
+class Ledger(Struct):
+    """Who answers whom: batches in order, and the results that stand in the wrong place.
+
+    `late` are results of a call that was still open but whose place was earlier; `twice` are further results of a call
+    that has one (beside the one that counts); `orphans` have no call at all. `apart` are pairs between whose halves the
+    conversation went on, `deferred` calls that may stay open for long, `stored` results of calls that the provider
+    keeps, of which those up to `head` begin the list; `links` are positions of other items that belong together.
+    """
+
+    batches: list[Batch] = []
+    late: list[tuple[Asked, Found]] = []
+    twice: list[tuple[Found, Found]] = []
+    orphans: list[Found] = []
+    pending: list[Asked] = []
+    apart: list[tuple[Asked, Found]] = []
+    deferred: list[Asked] = []
+    stored: list[Found] = []
+    links: list[tuple[int, int]] = []
+    head: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether every call has its one result in its place, and every result its call."""
+        return not (self.late or self.twice or self.orphans or any(batch.open for batch in self.batches))
+
+
+def by_id(messages: Sequence[Message]) -> Ledger:
+    """Return who answers whom, by id and kind, in order where an id comes again or there is none."""
+    work = _Pairs()
+    for place, message in enumerate(messages):
+        work.take(place, message)
+    return work.finished()
+
+
+class _Pairs:
+    """The ledger in the making."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self.open: dict[Key, deque[tuple[Batch, Asked, int]]] = {}
+        self.paired: dict[Key, Found] = {}
+        self.served: dict[Key, deque[int]] = {}  # calls that the provider answers in an item of its own
+        self.programs: dict[str, int] = {}
+        self.batch: Batch | None = None
+        self.round = 0  # grows where the conversation goes on: with a user's message, and with calls after results
+        self.answered = False
+        self.quiet = 0  # position after the last message that ends all waiting
+        self.begun = False  # something of the model's stands before; a list without that continues a stored one
+        self.unread = False  # a reference stands before, to an item that may be any call
+
+    def take(self, place: int, message: Message) -> None:
+        for part in message.parts:
+            match part:
+                case ToolCall(server=True, kind="program" | "tool_search"):
+                    self.served.setdefault(_key(part), deque()).append(place)
+                    self.programs[part.call_id] = place
+                case ToolCall(server=False):
+                    self._call(place, part)
+                case ToolResult(server=True, kind="program" | "tool_search"):
+                    self._served(place, part)
+                case ToolResult(server=False):
+                    self._result(place, part)
+                case Opaque(kind="item_reference"):
+                    self.unread = True
+        if message.role in ("user", "system"):
+            self.quiet = place + 1
+            self.round += 1
+        self.begun = self.begun or message.role in ("user", "assistant")
+
+    def finished(self) -> Ledger:
+        ledger = self.ledger
+        for waiting in self.open.values():
+            for of, asked, _ in waiting:
+                (ledger.deferred if asked.call.deferred else of.open).append(asked)
+        ledger.pending = [asked for of in ledger.batches for asked in of.open if asked.place >= self.quiet]
+        return ledger
+
+    def _stored(self, found: Found) -> bool:
+        """Tell whether the call of a result may be one that the provider stores, and take it for that."""
+        if not self.begun:
+            self.ledger.head = found.place + 1
+        elif not self.unread:
+            return False
+        self.ledger.stored.append(found)
+        return True
+
+    def _call(self, place: int, call: ToolCall) -> None:
+        if self.answered:
+            self.round, self.answered = self.round + 1, False
+        batch = self.batch
+        if batch is None or batch.stop != place:
+            batch = self.batch = Batch(place, place + 1, place + 1)
+            self.ledger.batches.append(batch)
+        batch.start = batch.stop = place + 1
+        asked = Asked(place, call)
+        batch.calls.append(asked)
+        waiting = batch, asked, self.round
+        self.open.setdefault(_key(call), deque()).append(waiting)
+        if call.caller in self.programs:
+            self.ledger.links.append((self.programs[call.caller], place))
+
+    def _result(self, place: int, result: ToolResult) -> None:
+        self.answered = True
+        key, found = _key(result), Found(place, result)
+        waiting = self.open.get(key) or self._by_item(key)
+        if waiting:
+            of, asked, began = waiting.popleft()
+            of.pairs.append((asked, found))
+            self.paired[key] = found
+            if began != self.round:
+                self.ledger.apart.append((asked, found))
+        elif key in self.paired:
+            self.ledger.twice.append((self.paired[key], found))
+        elif not self._stored(found):
+            self.ledger.orphans.append(found)
+
+    def _by_item(self, key: Key) -> deque[tuple[Batch, Asked, int]] | None:
+        """Return the waiting calls that a result names by the id of their item, as local shell output does."""
+        return next((held for held in self.open.values() if held and (held[0][1].call.item, key[1]) == key), None)
+
+    def _served(self, place: int, result: ToolResult) -> None:
+        if waiting := self.served.get(_key(result)):
+            self.ledger.links.append((waiting.popleft(), place))
+        elif not self._stored(found := Found(place, result)):
+            self.ledger.orphans.append(found)
+
+
+def _key(part: ToolCall | ToolResult) -> Key:
+    return part.call_id or part.name, part.kind
