@@ -149,12 +149,12 @@ def _lost(format: str, before: Sequence[Any], after: Sequence[Any]) -> list[str]
     """Return what carried state before and is not there any more, of what the provider reads."""
     shape = formats.find(format)
     said = formats.read(shape, before).messages
-    carried = [
-        json.dumps(get(message.native, part.at), sort_keys=True, default=repr)
-        for message in said[shape.anchor(said) :]
-        for part in message.opaques
-        if part.state
-    ]
+    carried: list[str] = []
+    held: set[tuple[str, str]] = set()  # what newer parts hold; an older one may leave
+    for message in reversed(said[shape.anchor(said) :]):
+        kept = [part for part in message.opaques if part.state and (part.kind, part.holds) not in held]
+        carried += [json.dumps(get(message.native, part.at), sort_keys=True, default=repr) for part in kept]
+        held |= {(part.kind, part.holds) for part in message.opaques if part.holds}
     if not carried:
         return []
     text = json.dumps(after, sort_keys=True, default=repr)

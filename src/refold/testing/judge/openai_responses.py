@@ -156,11 +156,14 @@ def _pairs(entries: list[dict[str, Any]]) -> Iterator[Problem]:
     Calls that the server runs itself (tool search, programs) need no output of the client.
     """
     waiting: dict[tuple[str, str], list[int]] = {}
+    shells = {entry.get("id"): entry.get("call_id") for entry in entries if entry.get("type") == "local_shell_call"}
     requests = {str(entry.get("id")) for entry in entries if entry.get("type") == "mcp_approval_request"}
     references = any(entry.get("type") == "item_reference" for entry in entries)
     start = max((n for n, entry in enumerate(entries) if entry.get("type") == "compaction"), default=0)
     for place, entry in enumerate(entries):
         kind, id = str(entry.get("type")), entry.get("call_id")
+        if kind == "local_shell_call_output":  # the guide names the call, the types its item
+            id = id or shells.get(entry.get("id"), entry.get("id"))
         if kind == "mcp_approval_response" and entry.get("approval_request_id") not in requests and not references:
             text = f"No approval request found with id '{entry.get('approval_request_id')}'."
             yield Problem("pairing", text, ("input", place), _APPROVALS)
