@@ -17,10 +17,5 @@ UNJUDGED: dict[str, str] = {
     "openai-responses-async-call-still-open": WAITING,
 }
 
-SYSTEM = "a system message in the middle is found wrong"
-
-UNHARMED: dict[str, str] = {
-    "anthropic": SYSTEM,
-    "anthropic-system-message-in-the-middle": SYSTEM,
-}
+UNHARMED: dict[str, str] = {}
 COMPACTED: dict[str, str] = {}
