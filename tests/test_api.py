@@ -4,6 +4,7 @@ import copy
 import pytest
 
 import refold
+from refold import policies
 from refold.core.messages import MessageId
 from refold.core.view import Cause
 from refold.errors import (
@@ -138,6 +139,25 @@ def test_the_check_says_what_the_request_is_made_of():
     assert parts.system > 0
     assert sum(parts.roles.values()) == parts.messages
     assert {"text", "call", "result"} <= set(parts.kinds)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"window": 1_000, "system": "word " * 5_000},
+        {"window": 1_000, "tools": [{"name": "read", "description": "word " * 5_000}]},
+        {"window": 1_000, "max_output": 1_000},
+        {"window": 1_000, "max_output": 64_000},
+        {"budget": 10},
+        {"budget": refold.Budget(100, 99)},
+    ],
+)
+@pytest.mark.parametrize("policy", policies.names())
+def test_a_request_that_cannot_fit_is_measured_all_the_same(policy, limits):
+    check = refold.check(MESSAGES, policy=policy, **limits)
+    assert check.ratio > 1
+    assert check.due
+    assert refold.Meter(policy=policy, **limits).check(MESSAGES).tokens == check.tokens
 
 
 def test_a_usage_report_calibrates_the_check():

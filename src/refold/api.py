@@ -198,13 +198,14 @@ def check(
 ) -> Check:
     """Measure a request against its budget: size, limit, whether compaction is due, and what it is made of (N01).
 
+    A request that cannot fit is measured like any other: its ratio is above 1.
     One call reads and counts everything; `Meter.check` does the same for a growing list at the price of what is new.
     """
     options = Options(
         format=format, policy=policy, budget=budget, model=model, window=window, system=system, tools=tools,
         usage=usage, max_output=max_output, counter=counter, plans=plans,
     )  # fmt: skip
-    request = request_for(messages, options)
+    request = request_for(messages, options, measuring=True)
     view = request.view
     return Check(view.tokens, view.budget.input, due(request.policy, view), view_breakdown(view))
 

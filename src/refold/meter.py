@@ -97,9 +97,8 @@ class Meter:
         if known < len(self._natives):
             self._forget(known)
         if self._request is None:
-            self._request = request_for(
-                (), replace(self._options, format=format_for(messages, self._options.format).name)
-            )
+            options = replace(self._options, format=format_for(messages, self._options.format).name)
+            self._request = request_for((), options, measuring=True)
         if known < len(messages):
             self._learn(messages, self._request)
         return self._request

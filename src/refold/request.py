@@ -87,10 +87,12 @@ def request_for(
     transcript: Transcript | None = None,
     estimates: dict[MessageId, int] | None = None,
     start: tuple[Message, ...] | None = None,
+    measuring: bool = False,
 ) -> Request:
     """Resolve a caller's arguments; `transcript` and `estimates` are what is already read and counted.
 
-    `start` is what the plans in force, which were checked before, fold to.
+    `start` is what the plans in force, which were checked before, fold to. `measuring`: the request is only measured,
+    so one that no compaction could make fit is taken as it is.
 
     Raises:
         UsageError: an argument that cannot be, named with its remedy.
@@ -105,7 +107,7 @@ def request_for(
     heard = _heard(said, start, ignored)
     cause = _cause(options)
     policy = _policy(options, cause)
-    budget = budget_for(policy, options)
+    budget = budget_for(policy, options, measuring=measuring)
     exact = counter_for("exact", options.model)
     binds = binds_thinking(shape.name, options.model)
     view = View(
@@ -125,7 +127,7 @@ def request_for(
         ignored=tuple(message.id for message in start[:ignored]),
     )
     view = measured(view, policy, options)
-    if view.fixed.overhead >= budget.input:
+    if view.fixed.overhead >= budget.input and not measuring:
         raise BadBudget(
             f"system prompt and tools alone take {view.fixed.overhead:,} of {budget.input:,} tokens of input: "
             "name a larger window or send fewer tools"
@@ -179,8 +181,10 @@ def format_for(messages: Sequence[Any], format: str | None) -> Format:
     return formats.find(format) if format is not None else formats.detect(messages)
 
 
-def budget_for(policy: Policy, options: Options) -> Budget:
+def budget_for(policy: Policy, options: Options, *, measuring: bool = False) -> Budget:
     """Return the budget of a request: given, or from a window, or from what is known of the model.
+
+    `measuring`: an answer that leaves nothing of the window leaves one token, of which any request is too many.
 
     Raises:
         BadBudget: none of the three was given, or a figure cannot hold.
@@ -191,7 +195,7 @@ def budget_for(policy: Policy, options: Options) -> Budget:
         return Budget(_whole("budget", options.budget))
     if options.window is not None:
         size = _whole("window", options.window)
-        return _left(size, policy.reserve(size, options.max_output), options)
+        return _left(size, policy.reserve(size, options.max_output), options, measuring)
     if options.model is None:
         raise BadBudget("how much may the request hold? Give budget=, window= or model=")
     from refold.limits import models
@@ -199,12 +203,12 @@ def budget_for(policy: Policy, options: Options) -> Budget:
     known = models.window(options.model)
     given = options.max_output if options.max_output is not None else known.output_cap or None
     beyond_input = known.window - known.input_cap if known.input_cap else 0
-    return _left(known.window, max(policy.reserve(known.window, given), beyond_input), options)
+    return _left(known.window, max(policy.reserve(known.window, given), beyond_input), options, measuring)
 
 
-def _left(window: int, reserve: int, options: Options) -> Budget:
+def _left(window: int, reserve: int, options: Options, measuring: bool) -> Budget:
     """Return the budget of a window, of which the answer must leave something."""
-    if options.max_output and window - reserve <= 1:  # a reserve always leaves one
+    if options.max_output and window - reserve <= 1 and not measuring:  # a reserve always leaves one
         raise BadBudget(
             f"max_output={options.max_output:,} leaves nothing of a window of {window:,} tokens: "
             "ask for a shorter answer, or name a larger window"

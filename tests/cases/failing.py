@@ -30,7 +30,6 @@ ARGUED = {
 
 LATE = "a late answer to a call that was compacted is an orphan"
 SYSTEM = "a system message in the middle goes into the summary"
-DENSE_TEXT = "base64 within words is counted as words"
 
 ALL = ("claude-code", "neurolink", "opal", "refold", "vibe", "wolffish")
 
@@ -45,7 +44,6 @@ OPEN = {
     **_rows("023", ("vibe",), "a call that waits for its result is dropped"),
     **_rows("044", ("claude-code", "opal", "vibe"), SYSTEM),
     **_rows("224", ("-",), "the wording is not known"),
-    **_rows("230", ("claude-code", "neurolink", "opal"), DENSE_TEXT),
 }
 
 FAILING = ARGUED | OPEN

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from refold.core.dense import CHARS_A_TOKEN, dense_chars
 from refold.core.messages import File, Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class CharCounter(Struct, frozen=True):
 
     Each text costs `ceil(characters / per_token) * factor * margin` (N09); rounding down instead of up is
     `floor` (L11, O02). Tokens per picture are flat (`image`), other files cost their bytes over `file_bytes_per_token`.
+    Base64, hex and other bytes in words count a token for 1.4 characters, whatever `per_token` is, where that is more.
     """
 
     per_token: float = 4.0
@@ -54,7 +56,7 @@ class CharCounter(Struct, frozen=True):
 
     def text(self, text: str) -> int:
         """Count one text."""
-        return self._chars(len(text))
+        return self._chars(len(text), dense_chars(text))
 
     def tools(self, schema: str) -> int:
         """Count tool definitions, given as JSON text."""
@@ -64,26 +66,28 @@ class CharCounter(Struct, frozen=True):
         """Count one message with everything in it."""
         return self.per_message + sum(map(self._part, message.parts))
 
-    def _chars(self, chars: int) -> int:
+    def _chars(self, chars: int, dense: int = 0) -> int:
+        if dense and self.per_token > CHARS_A_TOKEN:
+            chars += int(dense * (self.per_token / CHARS_A_TOKEN - 1))  # as many as words of that size have
         base = chars // self.per_token if self.floor else math.ceil(chars / self.per_token)
         return math.ceil(base * self.factor * self.margin)
 
     def _part(self, part: Part) -> int:
         match part:
             case Text(text=text):
-                return self._chars(len(text))
+                return self.text(text)
             case ToolResult(content=content):
                 return sum(map(self._part, content))
             case ToolCall(name=name, arguments=arguments):
-                return self.per_call + self._chars(len(name) + len(arguments))
+                return self.per_call + self._chars(len(name) + len(arguments), dense_chars(arguments))
             case Reasoning(text=text, size=size):
                 return self._chars(len(text) + size)
             case Image():
                 return self.image
             case File(text=text, bytes=size):
-                return self._chars(len(text)) if text else math.ceil(size / self.file_bytes_per_token)
+                return self.text(text) if text else math.ceil(size / self.file_bytes_per_token)
             case Opaque(text=text, size=size):
-                return self._chars(len(text) or size)
+                return self.text(text) if text else self._chars(size)
 
 
 def count_all(counter: Counter, messages: Iterable[Message]) -> int:
