@@ -14,14 +14,13 @@ from refold.core.counting import Counter, count_all
 from refold.core.engine import Planning, due, planning
 from refold.core.events import CompactionApplied, CompactionFailed, CompactionStarted, Observer, notify
 from refold.core.plan import Plan
-from refold.core.policy import Policy, Step
+from refold.core.policy import Policy
 from refold.core.view import Cause, Violation
 from refold.errors import BrokenConversation, UsageError
 from refold.outside import Outside
+from refold.policies._internal import REPAIR
 from refold.request import Options, all_checked, counter_for, format_for, request_for
 from refold.result import Check, Result, checked_result, must_recount, named, proven, rewound, view_breakdown
-from refold.stages.close_calls import CloseCalls
-from refold.stages.mend import Mend
 
 if TYPE_CHECKING:
     from refold.limits.models import Window
@@ -29,11 +28,6 @@ if TYPE_CHECKING:
     from refold.request import Request
 
 __all__ = ["apply", "check", "compact", "count", "plan", "repair", "rewind", "violations", "window"]
-
-
-_PAIRS = CloseCalls(result="[No result was recorded]", call="[Call of {tool} was not recorded]")
-_MEND = Step(Mend(), label="mend")  # twice: a call may have two faults, each mended alone
-_REPAIR = Policy("repair", (Step(_PAIRS, label="repair"), _MEND, _MEND, Step(_PAIRS, label="repair")))
 
 
 def compact(
@@ -228,7 +222,7 @@ def repair(
         BrokenConversation: a breach that no repair mends, with its positions.
     """
     options = Options(
-        format=format, policy=_REPAIR, budget=Budget(10**12), counter="policy", force=True, model=model, system=system
+        format=format, policy=REPAIR, budget=Budget(10**12), counter="policy", force=True, model=model, system=system
     )
     request = request_for(messages, options)
     result = proven(request, drive(request, Outside()), messages)

@@ -25,6 +25,7 @@ from refold.stages.deduplicate import DeduplicateReads
 from refold.stages.keep_pins import keeping_pins
 from refold.stages.slide import Slide
 from refold.stages.supersede import Supersede
+from refold.token_numbers import parse_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +42,6 @@ BELOW = 0.75  # of a trigger that was lowered: where compaction stops, if the po
 WARNED_AT = 0.5  # of the threshold, V13
 DEFAULT, ARGUMENT = "default", "argument"
 TRUE, FALSE = frozenset({"true", "1", "yes", "on"}), frozenset({"false", "0", "no", "off"})
-UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 # Variables of NeuroLink, read after our own.
 ALIASES = {
@@ -329,10 +329,10 @@ def _truth(value: Any) -> bool:
 
 
 def _tokens(text: str) -> int:
-    found = re.fullmatch(r"(-?\d[\d_,]*)([km]?)", text.strip().lower())
+    found = parse_tokens(text)
     if found is None:
         raise ValueError(text)
-    return int(re.sub(r"[_,]", "", found[1])) * UNITS[found[2]]
+    return found
 
 
 REMEDIES: dict[str, str] = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from threading import Lock
 from urllib.parse import urlsplit
@@ -11,6 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
+from refold.atomic import write_atomically
 from refold.errors import UsageError
 
 __all__ = ["LearnedWindows"]
@@ -81,12 +80,8 @@ class LearnedWindows:
         """Write what is known, with what another process wrote meanwhile, in one step."""
         try:
             self._known = self._read() | self._known | {key: window}
-            path.parent.mkdir(parents=True, exist_ok=True)
             body = _File(tuple(_Entry(*known, size) for known, size in sorted(self._known.items())))
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # mode 0600
-            with os.fdopen(handle, "wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(body), indent=2) + b"\n")
-            os.replace(name, path)
+            write_atomically(path, msgspec.json.format(msgspec.json.encode(body), indent=2) + b"\n", mode=0o600)
         except (OSError, UsageError):  # a call that was saved is worth more than the file
             return
 

@@ -12,15 +12,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import api
-from refold.core.policy import Policy, Step
 from refold.core.view import Cause
 from refold.errors import BadBudget, ContextOverflow, SummaryRefused
 from refold.limits import models
 from refold.limits.overflow import ProviderError, classify_error
 from refold.outside import Outside
+from refold.policies._internal import STRIP_MEDIA
 from refold.request import Options, request_for
 from refold.stages.fit import unshrinkable
-from refold.stages.strip_media import StripMedia
 
 if TYPE_CHECKING:
     from refold.core.events import Observer
@@ -33,7 +32,6 @@ __all__ = ["Calling", "Compacting", "Run", "Setting", "State", "answered", "begu
 LEAST_ANSWER = 256  # tokens: below, an answer is not reduced further and the conversation is compacted instead
 PLAUSIBLE = 2  # a likely overflow is one where the request, as counted, fills at least one part in two of the window
 SPARE = 16  # tokens left free when an answer is reduced to what the window has left
-STRIP = Policy("strip-media", (Step(StripMedia(), label="strip media"),))
 OF_A_REFUSAL = frozenset({Cause.OVERFLOW, Cause.SILENT_OVERFLOW})
 
 
@@ -182,7 +180,9 @@ def compacted(fixed: Setting, messages: Sequence[Any], state: State, cause: Caus
 
 def _stripped(fixed: Setting, messages: Sequence[Any], state: State) -> Run:
     """Return the state without pictures and files, None where there are none."""
-    arguments = _arguments(fixed, state, policy=STRIP, budget=10**10, window=None, cause=Cause.OVERFLOW, usage=None)
+    arguments = _arguments(
+        fixed, state, policy=STRIP_MEDIA, budget=10**10, window=None, cause=Cause.OVERFLOW, usage=None
+    )
     result: Result = yield Compacting(messages, {**arguments, "counter": "exact", "goal": None})
     return None if result.plan.empty else _with(state, result, stripped=True)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from refold.agent.tools import Tool, tool
+from refold.atomic import write_atomically
 from refold.core.graphemes import head_of
 from refold.errors import UsageError
 from refold.limits.tool_output import MAX_BYTES, MAX_LINES, truncate_output
@@ -83,7 +83,7 @@ class Workspace:
             raise UsageError(f"{path} is a folder")
         new = not place.exists()
         place.parent.mkdir(parents=True, exist_ok=True)
-        _replace(place, content)
+        write_atomically(place, content.encode("utf-8", "surrogatepass"), mode=0o644)
         lines = len(content.splitlines())
         return f"{'Made' if new else 'Replaced'} {self._name(place)}: {lines:,} line{'' if lines == 1 else 's'}"
 
@@ -98,7 +98,7 @@ class Workspace:
             raise UsageError(f"the old text stands {found:,} times in {path}: give more around it, or every=true")
         if old == new:
             raise UsageError("old and new text are the same")
-        _replace(place, text.replace(old, new))
+        write_atomically(place, text.replace(old, new).encode("utf-8", "surrogatepass"), mode=0o644)
         return f"Changed {self._name(place)}: {found:,} place{'s' if found > 1 else ''}"
 
     def listing(self, path: Folder = ".") -> str:
@@ -191,20 +191,6 @@ class Workspace:
 
     def _cut(self, text: str) -> str:
         return truncate_output(text, self._bytes, self._lines, keep="head").text
-
-
-def _replace(place: Path, content: str) -> None:
-    """Write a file whole or not at all, with the mode it had."""
-    mode = place.stat().st_mode & 0o777 if place.exists() else None
-    handle, beside = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content.encode("utf-8", "surrogatepass"))
-        Path(beside).chmod(mode if mode is not None else 0o644)
-        os.replace(beside, place)
-    except BaseException:
-        Path(beside).unlink()
-        raise
 
 
 def _short(line: str) -> str:

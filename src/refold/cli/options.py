@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import rich_click as click
+
+from refold.token_numbers import parse_tokens
 
 if TYPE_CHECKING:
     from refold.config import Settings
@@ -36,7 +37,6 @@ __all__ = [
 P = ParamSpec("P")
 R = TypeVar("R")
 MOST = 100_000_000  # the largest window that refold.limits takes
-UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 class Asked(NamedTuple):
@@ -103,7 +103,7 @@ class Tokens(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number."""
-        number = _tokens(str(value))
+        number = parse_tokens(str(value))
         if number is None or not 0 < number <= MOST:
             self.fail(f"{value} is no number of tokens: give 1 to {MOST:,}, as in 200000 or 200k", param, ctx)
         return number
@@ -123,7 +123,7 @@ class Goal(click.ParamType[int | float]):
             share = None
         if share is not None and 0 < share <= 1:
             return share
-        number = None if share is not None else _tokens(text)
+        number = None if share is not None else parse_tokens(text)
         if number is None or not 0 < number <= MOST:
             self.fail(f"{value} is no goal: give tokens as in 60k, or a share as in 0.5 or 50%", param, ctx)
         return number
@@ -238,13 +238,6 @@ def policy_of(name: str) -> Policy:
         raise
     except Exception as error:  # whatever the user's own file raises
         raise UnknownPolicy(f"{name} cannot be run ({type(error).__name__}: {error}): mend that file") from None
-
-
-def _tokens(text: str) -> int | None:
-    match = re.fullmatch(r"(-?\d+(?:[_,]\d{3})*|-?\d+\.\d+)\s*([km]?)", text.strip().lower())
-    if not match or ("." in match[1] and not match[2]):
-        return None
-    return int(float(re.sub(r"[_,]", "", match[1])) * UNITS[match[2]])
 
 
 def _fitting(asked: Asked, window: int | None) -> None:

@@ -6,13 +6,13 @@ import codecs
 import json
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from refold import formats
+from refold.atomic import write_atomically
 from refold.cli.files import STDIN, SUFFIXES
 from refold.errors import BadMessages, UsageError
 from refold.formats.lens import put
@@ -110,26 +110,9 @@ def write(out: str, content: bytes) -> None:
         stream.flush()
         return
     try:
-        _replace(os.path.realpath(out), content)
+        write_atomically(Path(os.path.realpath(out)), content)
     except OSError as error:  # told by the name that the user gave, not by that of the file beside
         raise OSError(error.errno, error.strerror, out) from None
-
-
-def _replace(target: str, content: bytes) -> None:
-    if os.path.exists(target) and not os.path.isfile(target):  # a pipe or a device has no half of a file
-        Path(target).write_bytes(content)
-        return
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    mode = os.stat(target).st_mode & 0o777 if os.path.exists(target) else 0o666 & ~_umask()
-    handle, beside = tempfile.mkstemp(prefix=f".{os.path.basename(target)}.", dir=os.path.dirname(target))
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        os.chmod(beside, mode)
-        os.replace(beside, target)
-    except BaseException:
-        os.unlink(beside)
-        raise
 
 
 def _is_object(source: str | bytes) -> bool:
@@ -145,9 +128,3 @@ def _json(value: Any) -> bytes:
         return msgspec.json.encode(value)
     except (UnicodeEncodeError, TypeError, ValueError, OverflowError):  # lone surrogates; numbers beyond 64 bits
         return json.dumps(value, separators=(",", ":")).encode()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

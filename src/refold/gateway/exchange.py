@@ -14,7 +14,7 @@ from refold.errors import RefoldError, StoreError
 from refold.gateway.answers import Reading, beginning, refused
 from refold.gateway.body import spliced
 from refold.gateway.http import Refusal
-from refold.gateway.planning import REPAIR, Failed, Target, faulty
+from refold.gateway.planning import Failed, Target, faulty
 from refold.gateway.reading import grown, most, reported, wanted, write
 from refold.gateway.recall.carrying import Carrying, Overflowed, Recalls, recalls
 from refold.gateway.relay import relay
@@ -23,6 +23,7 @@ from refold.gateway.telling import told, traced
 from refold.gateway.tracks import Busy, Reported
 from refold.gateway.upstream import from_upstream, to_upstream
 from refold.limits.overflow import classify_error
+from refold.policies._internal import REPAIR_REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -204,7 +205,7 @@ class Exchanges:
         if not faulty(target.track):
             return
         try:
-            await self._planner.compact(target, Cause.MANUAL, REPAIR)
+            await self._planner.compact(target, Cause.MANUAL, REPAIR_REQUEST)
             ready.reason = "repair"
         except (Failed, StoreError) as failed:
             ready.failed = str(failed) if isinstance(failed, Failed) else "store"

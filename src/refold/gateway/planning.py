@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from refold import api, formats
 from refold.core.budget import Usage
 from refold.core.plan import Plan
-from refold.core.policy import Policy, Step
+from refold.core.policy import Policy
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError, WriteConflict
@@ -22,11 +22,9 @@ from refold.gateway.keeping import finished
 from refold.gateway.metrics import NEW_OUTPUT
 from refold.gateway.reading import fixed, measured, oversized, read, refold, unread, usage_of
 from refold.gateway.recall.bringing import Bringing
+from refold.policies._internal import REPAIR_REQUEST, STRIP_MEDIA
 from refold.request import Options, request_for
 from refold.result import proven
-from refold.stages.close_calls import CloseCalls
-from refold.stages.mend import Mend
-from refold.stages.strip_media import StripMedia
 from refold.stages.truncate_new import TruncateNew
 
 if TYPE_CHECKING:
@@ -39,13 +37,9 @@ if TYPE_CHECKING:
     from refold.limits.overflow import ProviderError
     from refold.outside import Outside
 
-__all__ = ["REPAIR", "Failed", "Planner", "Target", "faulty"]
+__all__ = ["Failed", "Planner", "Target", "faulty"]
 
 AT_ONCE = 256 * 1024  # bytes that are read without leaving the event loop
-# calls at the end await no results in a request; should they come with the next one, these words give way to them
-PAIRS = CloseCalls("[Result unavailable: none was recorded]", "[Call of {tool} was not recorded]", pending=False)
-REPAIR = Policy("repair", (Step(PAIRS), Step(Mend()), Step(Mend()), Step(PAIRS)))  # a call may have two faults
-STRIP = Policy("strip-media", (Step(StripMedia(), label="strip media"),))
 PLAUSIBLE = 2  # a likely overflow is one where the request, as counted, fills at least one part in two of the window
 REST = 0.05  # share of the window by which a request must grow before it is compacted again
 
@@ -167,7 +161,7 @@ class Planner:
                 else:  # what a client waits for that then leaves is there when it asks again
                     track.work = asyncio.create_task(making)
                     made = await asyncio.shield(track.work)
-            await self._adopt(target, made, made.policy if policy is REPAIR else reason_of(made))
+            await self._adopt(target, made, made.policy if policy is REPAIR_REQUEST else reason_of(made))
         return made
 
     async def force(self, target: Target, policy: Policy) -> None:
@@ -202,7 +196,7 @@ class Planner:
         """
         await self.read(target)
         if error.kind == "request_too_large":
-            return await self.compact(target, Cause.MANUAL, STRIP)
+            return await self.compact(target, Cause.MANUAL, STRIP_MEDIA)
         if error.kind == "context_overflow" and error.confidence == "likely" and not _plausible(target):
             raise Failed("unlikely overflow")
         full = target.bound.budget.input

@@ -9,11 +9,11 @@ from refold.config import Settings as Configured
 from refold.core.budget import Exactly, Limit, Never, Share
 from refold.core.policy import Policy
 from refold.errors import UsageError
+from refold.token_numbers import parse_tokens
 
 __all__ = ["trigger", "triggered"]
 
-NUMBER = re.compile(r"(\d+(?:[_,]\d{3})*|\d*\.\d+)([km%]?)", re.ASCII)
-UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
+SHARE = re.compile(r"(\d+|\d*\.\d+)(%?)", re.ASCII)
 TOKENS = {"auto_compact_threshold": "argument"}
 MOST = 100_000_000  # the largest window that refold.limits takes
 
@@ -27,14 +27,11 @@ def trigger(text: str) -> Limit:
     said = text.strip().lower()
     if said == "never":
         return Never()
-    found = NUMBER.fullmatch(said)
-    if found is not None:
-        number, unit = float(found[1].replace("_", "").replace(",", "")), found[2]
-        share = number / 100 if unit == "%" else number if "." in said and not unit else None
-        if share is not None and 0 < share <= 1:
-            return Share(share, inclusive=True)
-        if share is None and number * UNITS[unit] <= MOST:
-            return policies.threshold(int(number * UNITS[unit]))
+    tokens = parse_tokens(said)
+    if tokens is not None and 0 <= tokens <= MOST:
+        return policies.threshold(tokens)
+    if (found := SHARE.fullmatch(said)) and 0 < (share := float(found[1]) / (100 if found[2] else 1)) <= 1:
+        return Share(share, inclusive=True)
     raise UsageError(f"{text!r} is no trigger: give a share as in 0.7 or 70%, tokens as in 60k, or never")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from refold.errors import UsageError
+from refold.limits.usage import reported as usage_report
 from refold.transcripts.recorded import Reported
 
 __all__ = ["body_of", "format_of", "is_message", "reported"]
@@ -117,34 +119,13 @@ def _is_anthropic(body: dict[str, Any]) -> bool:
 
 
 def reported(covers: int, usage: Any) -> tuple[Reported, ...]:
-    """Return a provider's usage object as a report, whichever provider's it is; nothing where it is empty."""
+    """Return a provider's usage object as a report, whichever provider's it is; nothing where it holds no figures."""
     if not isinstance(usage, dict):
         return ()
-    prompt = (
-        usage.get("prompt_tokens")
-        or usage.get("input_tokens")
-        or usage.get("promptTokenCount")
-        or usage.get("inputTokens")
-        or 0
-    )
-    completion = (
-        usage.get("completion_tokens")
-        or usage.get("output_tokens")
-        or usage.get("candidatesTokenCount")
-        or usage.get("outputTokens")
-        or 0
-    )
-    details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
-    cached = (
-        usage.get("cache_read_input_tokens")
-        or details.get("cached_tokens")
-        or usage.get("cachedContentTokenCount")
-        or usage.get("cacheReadInputTokens")
-        or 0
-    )
-    written = usage.get("cache_creation_input_tokens") or usage.get("cacheWriteInputTokens") or 0
-    if (
-        "input_tokens" in usage and "total_tokens" not in usage
-    ):  # Anthropic's input excludes what the cache gave or took
-        prompt += cached + written
-    return (Reported(covers, prompt, completion, cached, written),) if prompt + completion else ()
+    try:
+        found = usage_report(usage)
+    except UsageError:  # a log may hold a report of another kind, or half of one
+        return ()
+    if not found.prompt + found.completion:
+        return ()
+    return (Reported(covers, found.prompt, found.completion, found.cached_read, found.cache_write),)
