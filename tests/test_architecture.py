@@ -85,6 +85,7 @@ MAY_IMPORT = {
         "result",
         "meter",
         "api",
+        "aio",
         "sessions",
     },
     "testing": {"core", "rules", "formats", "limits", "counting", "demo", "outside", "testing"},

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -87,7 +89,8 @@ def compact(
         observers: functions that are told when it starts, ends or fails.
 
     Raises:
-        UsageError: arguments that cannot be, or messages that are not of the format.
+        UsageError: arguments that cannot be, messages that are not of the format, or a coroutine function as summarizer
+            inside a running event loop, which this would block: await `acompact` there.
         CannotFit: every step ran and the whole is still above the input budget; `plan` and `sizes` say what is left.
         BrokenConversation: provider rules that would not hold in the result.
         SummaryRefused: the policy needs a summary and none could be had.
@@ -97,6 +100,7 @@ def compact(
         usage=usage, cause=cause, force=force, instructions=instructions, max_output=max_output, counter=counter,
         plans=plans,
     )  # fmt: skip
+    refuse_blocking(summarize, outside, "await refold.acompact(…)")
     request = requested(messages, options, meter)
     with told(request, tuple(observers)) as applied:
         made = drive(request, answering(outside, summarize, redact=redact))
@@ -134,6 +138,7 @@ def plan(
         usage=usage, cause=cause, force=force, instructions=instructions, max_output=max_output, counter=counter,
         plans=plans,
     )  # fmt: skip
+    refuse_blocking(summarize, outside, "await refold.aplan(…)")
     return drive(requested(messages, options, meter), answering(outside, summarize, redact=redact))
 
 
@@ -287,6 +292,31 @@ def answering(outside: Outside | None, summarize: Any, *, redact: bool = True) -
     if not isinstance(outside, Outside):
         raise UsageError(f"outside is of type {type(outside).__name__}: give an Outside, or a function as summarize=")
     return outside if redact else replace(outside, redact=False)
+
+
+def refuse_blocking(summarize: Any, outside: Outside | None, remedy: str) -> None:
+    """Refuse a coroutine function as summarizer where waiting for it would block the event loop that runs here.
+
+    Raises:
+        UsageError: it would; the remedy is named.
+    """
+    function = summarize if outside is None else getattr(outside, "summarize", None)
+    waits = iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+    if waits and _in_event_loop():
+        raise UsageError(
+            f"an asynchronous summarizer inside a running event loop, which this call would block: use {remedy}"
+        )
+
+
+def _in_event_loop() -> bool:
+    asyncio = sys.modules.get("asyncio")  # kept out of `import refold`; where nobody imported it, no loop runs
+    if asyncio is None:
+        return False
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def planned(request: Request) -> Planning:

@@ -37,8 +37,9 @@ def test_an_exported_session_goes_on_where_it_was_in_any_store(opened):
 
 
 def test_an_exported_line_holds_the_native_message(opened):
-    header, first, *_ = export_session(opened.store, opened.id)
+    header, settings, first, *_ = export_session(opened.store, opened.id)
     assert json.loads(header)["format"] == "openai-chat"
+    assert json.loads(settings)["entry"]["settings"]["window"] == opened.context_window
     assert json.loads(first) == {"id": opened.ids[0], "message": talk(1)[0]}
 
 
@@ -69,13 +70,13 @@ def test_an_id_that_is_taken_is_not_written_over(opened):
     ("place", "change", "number"),
     [
         (0, lambda line: "", 2),
-        (0, lambda line: line.replace('"refold_session": 1', '"refold_session": 2'), 1),
+        (0, lambda line: line.replace('"refold_session": 2', '"refold_session": 3'), 1),
         (0, lambda line: "[]", 1),
-        (3, lambda line: line[:-5], 4),
-        (3, lambda line: line.replace("Step", "Stop").replace("word0", "word1"), 4),
-        (-1, lambda line: line.replace("rewound", "rewinded"), 125),
-        (-1, lambda line: '{"entry":{"type":"appended","ids":["x"]}}', 125),
-        (-1, lambda line: "7", 125),
+        (4, lambda line: line[:-5], 5),
+        (4, lambda line: line.replace("Step", "Stop").replace("word0", "word1"), 5),
+        (-1, lambda line: line.replace("rewound", "rewinded"), 126),
+        (-1, lambda line: '{"entry":{"type":"appended","ids":["x"]}}', 126),
+        (-1, lambda line: "7", 126),
     ],
 )
 def test_a_damaged_line_is_named_with_its_number_and_nothing_is_written(opened, place, change, number):

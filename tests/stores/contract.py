@@ -4,12 +4,15 @@ import json
 
 import pytest
 
+from refold.core.budget import Budget
 from refold.core.messages import MessageId
 from refold.core.transcript import ROOT
 from refold.errors import SessionNotFound, WriteConflict
+from refold.sessions import MemoryStore, Session, export_session, get_context_stats, import_session
 from refold.sessions.entries import Appended, Opened, Planned, Position, Renewed, Reported, Rewound
 from refold.sessions.store import Received, Write
 from tests.stores.messages import chained, plan_for
+from tests.stores.reports import reports
 
 
 class Clock:
@@ -272,3 +275,53 @@ class Contract:
     def test_a_store_can_be_used_in_a_with_block(self, store):
         with store as opened:
             assert opened is store
+
+    @pytest.mark.parametrize(
+        "report", reports(), ids=lambda report: f"{type(report).__module__}.{type(report).__name__}"
+    )
+    def test_a_usage_report_is_kept_as_the_sdk_gave_it(self, store, report):
+        session = Session(store, "s", format="openai-chat", window=8_000)
+        session.append([{"role": "user", "content": "Hello."}])
+        session.view()
+        billed = session.report(report)
+        assert (billed.prompt, billed.completion, billed.cached) == (120, 30, 20)
+        kept = [each.entry for each in store.load("s").entries if isinstance(each.entry, Reported)]
+        assert (kept[0].prompt, kept[0].completion, kept[0].cached) == (120, 30, 20)
+        assert "said" not in json.dumps(kept[0].native)
+        again = Session(store, "s")
+        assert again.billed == billed
+        other = MemoryStore()
+        import_session(other, export_session(store, "s"))
+        assert Session(other, "s").billed == billed
+
+    def test_settings_are_remembered_for_whoever_opens_the_session_next(self, store):
+        tools = [{"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}]
+        given = {"policy": "opal", "model": "gpt-4o", "budget": Budget(9_000, 1_000), "goal": 0.4, "system": "Be brief.",
+                 "tools": tools, "max_output": 700, "counter": "exact"}  # fmt: skip
+        first = Session(store, "s", format="openai-chat", **given)
+        first.append([{"role": "user", "content": "Hello. " * 400}])
+        second = Session(store, "s")
+        assert second.policy.name == "opal"
+        assert second.context_window == 9_000
+        assert second.get_context_stats() == first.get_context_stats()
+        assert get_context_stats(store, "s") == first.get_context_stats()
+        assert second.plan(force=True) == first.plan(force=True)
+        third = Session(store, "s", window=20_000)
+        assert third.context_window == Session(store, "s").context_window == 20_000
+        assert Session(store, "s").policy.name == "opal"
+        first.refresh()
+        assert first.context_window == 9_000  # what it was given itself wins
+        second.refresh()
+        assert second.context_window == 20_000
+        other = MemoryStore()
+        import_session(other, export_session(store, "s"))
+        assert Session(other, "s").get_context_stats() == second.get_context_stats()
+
+    def test_settings_go_on_with_a_session_that_is_renewed(self, store):
+        session = Session(store, "s", format="openai-chat", policy="vibe", window=3_000)
+        session.append([{"role": role, "content": "words " * 300} for role in ("user", "assistant") * 4])
+        done = session.compact(force=True)
+        assert done.previous == "s"
+        assert Session(store, done.session).policy.name == "vibe"
+        assert Session(store, done.session).context_window == 3_000
+        assert Session(store, "s", window=5_000).context_window == 5_000  # an ended session is only read

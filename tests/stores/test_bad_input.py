@@ -63,7 +63,7 @@ def test_a_page_that_was_overwritten_is_noticed(written):
         ("UPDATE entries SET body = '{}' WHERE seq = 2", ()),
         ("UPDATE entries SET body = 'x' WHERE kind = 'planned'", ()),
         ("UPDATE entries SET body = replace(body, 'were done', 'were not') WHERE kind = 'planned'", ()),
-        ("DELETE FROM entries WHERE seq = 2", ()),
+        ("DELETE FROM entries WHERE kind = 'appended'", ()),
         ("DELETE FROM held WHERE message = (SELECT id FROM messages WHERE number = 5)", ()),
         ("UPDATE sessions SET tip = ?", (ROOT,)),
     ],

@@ -68,12 +68,12 @@ class Compactor:
         self._tried_with = 0  # and how many tokens it left
         self._looked_with = 0  # how many tokens there were when the policy was last run
         self.last_known: int | None = None
-        self.set(asked)
+        self.set(asked, remember=True)
 
-    def set(self, asked: Asked) -> None:
-        """Measure and compact by these from now on."""
+    def set(self, asked: Asked, *, remember: bool = False) -> None:
+        """Measure and compact by these from now on; they are remembered where they hold for more than this call."""
         self.asked = asked
-        self.session.configure(**asked.named(), window=None)
+        self.session.configure(**asked.named(), window=None, remember=remember)
         self._estimates = Meter(**asked.named(), format=self.session.format)
 
     def decide(self, *, force: bool = False) -> Decision:
@@ -176,16 +176,16 @@ class Compactor:
         window = recovered.window
         if window is not None and window < self.asked.budget.window:
             reserve = self.asked.policy.reserve(window, self.asked.max_output)
-            self.set(replace(self.asked, budget=Budget(window, reserve)))
+            self.set(replace(self.asked, budget=Budget(window, reserve)), remember=True)
         return card
 
     def _by_last_resort(self, cause: Cause) -> DoneCard | None:
         asked = self.asked
-        self.session.configure(policy=policies.find(LAST_RESORT))
+        self.session.configure(policy=policies.find(LAST_RESORT), remember=False)
         try:
             return self.compact(cause)
         finally:
-            self.session.configure(policy=asked.policy)
+            self.session.configure(policy=asked.policy, remember=False)
 
     def _renewed(self, done: Compaction) -> None:
         if done.previous:

@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from refold.core.budget import Usage
 from refold.errors import UsageError
 from refold.limits.names import provider_key
 
-__all__ = ["Reported", "reported"]
+__all__ = ["Reported", "as_json", "reported", "unwrapped"]
 
-PROMPT: Final = ("prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens", "input", "prompt")
-ANSWER: Final = ("completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens", "output", "completion")
+PROMPT: Final = (
+    *("prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens", "input", "prompt"),
+    "prompt_token_count",  # google-genai's objects
+)
+ANSWER: Final = (
+    *("completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens", "output", "completion"),
+    "candidates_token_count",
+)
 READ: Final = (
-    *("cache_read_input_tokens", "cachedContentTokenCount", "cacheReadInputTokens", "cacheReadInputTokenCount"),
-    *("cached_input_tokens", "prompt_cache_hit_tokens", "cacheRead", "cache_read", "cached_tokens", "cached"),
+    *("cache_read_input_tokens", "cachedContentTokenCount", "cached_content_token_count", "cacheReadInputTokens"),
+    *("cacheReadInputTokenCount", "cached_input_tokens", "prompt_cache_hit_tokens", "cacheRead", "cache_read"),
+    *("cached_tokens", "cached"),
 )
 WRITE: Final = (
     *("cache_creation_input_tokens", "cacheWriteInputTokens", "cacheWriteInputTokenCount", "cacheWrite"),
@@ -51,33 +59,73 @@ def reported(usage: object, provider: str | None = None) -> Reported:
     OpenAI and Gemini contain cached tokens in the prompt figure, Anthropic and Bedrock leave them out; that is told
     from the names of the fields. `usage`, `usageMetadata` and `token_usage` wrappers are opened. Where a client
     summed several calls and gives the size of one beside it (`aggregated_calls`, `total_tokens`), that one is meant.
-    `usage` is a mapping, or an SDK's value with a `model_dump`.
+    `usage` is a mapping, or a usage or response object of an SDK.
 
     Raises:
         UsageError: a figure that is negative or no number, or a report without any.
     """
-    if not isinstance(usage, MAPPING):
-        usage = usage.model_dump() if hasattr(usage, "model_dump") else usage
-        if not isinstance(usage, MAPPING):
-            raise UsageError(
-                f"a usage report of type {type(usage).__name__} cannot be read: pass the provider's mapping"
-            )
-    if not WRAPPED.isdisjoint(usage):
-        for wrapper in WRAPPERS:
-            if isinstance(inner := usage.get(wrapper), MAPPING):
-                return reported(inner, provider)
+    usage = unwrapped(usage)
     prompt, answer = _first(usage, PROMPT), _first(usage, ANSWER)
     total = _figure(usage, "total_tokens")
     if prompt is None and answer is None:
         raise UsageError(f"no token figure in the usage report with the fields {sorted(map(str, usage))[:8]}")
     read, write = _cached(usage)
-    completion = (answer or 0) + (_figure(usage, "thoughtsTokenCount") or 0)
-    size = (prompt or 0) + (_figure(usage, "toolUsePromptTokenCount") or 0)
+    completion = (answer or 0) + (_first(usage, ("thoughtsTokenCount", "thoughts_token_count")) or 0)
+    size = (prompt or 0) + (_first(usage, ("toolUsePromptTokenCount", "tool_use_prompt_token_count")) or 0)
     if total != size + completion and _cache_apart(usage, provider):
         size += read + write
     if _figure(usage, "aggregated_calls") not in {None, 0, 1} and total is not None:
         size = total
     return Reported(size, completion, read, write)
+
+
+def unwrapped(usage: object) -> Mapping[str, object]:
+    """Return the fields of a report: a mapping or an SDK's object, without the response that it may stand in.
+
+    Raises:
+        UsageError: neither.
+    """
+    fields = _fields(usage)
+    if not WRAPPED.isdisjoint(fields):
+        for wrapper in WRAPPERS:
+            inner = fields.get(wrapper)
+            if inner is not None and not isinstance(inner, (int, float, str, list)):
+                return unwrapped(inner)
+    return fields
+
+
+def as_json(usage: object) -> dict[str, object]:
+    """Return the fields of a report as plain JSON values, for a log.
+
+    Raises:
+        UsageError: it is no report.
+    """
+    fields = unwrapped(usage)
+    plain: dict[str, object] = msgspec.json.decode(msgspec.json.encode(dict(fields), enc_hook=_plain))
+    return plain
+
+
+def _fields(usage: object) -> Mapping[str, object]:
+    if isinstance(usage, MAPPING):
+        return usage
+    dump = getattr(usage, "model_dump", None) or getattr(usage, "to_dict", None) or getattr(usage, "dict", None)
+    fields = dump() if callable(dump) else getattr(usage, "__dict__", None)
+    if not isinstance(fields, MAPPING) or not fields:
+        raise UsageError(
+            f"a usage report of type {type(usage).__name__} cannot be read: pass the provider's mapping or its "
+            "SDK's usage or response object"
+        )
+    return fields
+
+
+def _plain(value: object) -> object:
+    """Return a value that JSON has none for as one that it has: objects within objects, enumerations, dates."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    try:
+        return dict(_fields(value))
+    except (UsageError, TypeError):
+        return str(value)
 
 
 def _cached(usage: Mapping[str, object]) -> tuple[int, int]:

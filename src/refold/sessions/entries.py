@@ -13,6 +13,7 @@ from refold.core.wire import dump_plan, load_plan
 
 __all__ = [
     "Appended",
+    "Configured",
     "Entry",
     "Noted",
     "Opened",
@@ -93,13 +94,19 @@ class Noted(Struct, frozen=True, tag="noted"):
     text: str
 
 
+class Configured(Struct, frozen=True, tag="configured"):
+    """Settings of the session from here on, by name, as JSON values; null is one that is not set any more."""
+
+    settings: dict[str, Any]
+
+
 class Renewed(Struct, frozen=True, tag="renewed"):
     """The conversation continues as another session (V09)."""
 
     session: str
 
 
-Entry: TypeAlias = Opened | Appended | Planned | Rewound | Reported | Noted | Renewed
+Entry: TypeAlias = Opened | Appended | Planned | Rewound | Reported | Noted | Configured | Renewed
 
 _decoder = msgspec.json.Decoder(Entry)
 

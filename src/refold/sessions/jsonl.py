@@ -10,7 +10,18 @@ import msgspec
 from refold import formats
 from refold.core.transcript import ROOT, chain
 from refold.errors import RefoldError, UnreadableTranscript, WriteConflict
-from refold.sessions.entries import Appended, Noted, Opened, Planned, Renewed, Reported, Rewound, body_of, entry_of
+from refold.sessions.entries import (
+    Appended,
+    Configured,
+    Noted,
+    Opened,
+    Planned,
+    Renewed,
+    Reported,
+    Rewound,
+    body_of,
+    entry_of,
+)
 from refold.sessions.heads import new_id
 from refold.sessions.receiving import received
 from refold.sessions.state import State
@@ -24,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["export_session", "import_session"]
 
-VERSION = 1
+VERSION = 2  # 2: settings
 
 
 def export_session(store: Store, session: str) -> Iterator[str]:
@@ -92,7 +103,7 @@ class _Reader:
             self._message(fields)
             return
         entry = entry_of(json.dumps(fields["entry"]))
-        if not isinstance(entry, Planned | Rewound | Reported):
+        if not isinstance(entry, Planned | Rewound | Reported | Configured):
             raise ValueError(f"an entry of kind {type(entry).__name__} is not exported")
         self.state.take(entry)
         self.state.chain(self.state.tip)

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from refold.errors import SessionNotFound, UnreadablePlan
-from refold.sessions.entries import Appended, Opened
+from refold.sessions.entries import Appended, Configured, Opened
 from refold.sessions.heads import damaged
 from refold.sessions.state import State
-from refold.sessions.store import Head
+from refold.sessions.store import Head, Write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,6 +93,11 @@ class Log:
     def report(self, report: Reported) -> None:
         """Keep a usage report."""
         self._wrote(self.store.report(self.session, report), report)
+
+    def configure(self, settings: dict[str, Any]) -> None:
+        """Remember settings, by name."""
+        entry = Configured(settings)
+        self._wrote(self.store.write(self.session, (Write(entry),)), entry)
 
     def _wrote(self, head: Head, entry: Entry) -> None:
         if head.seq != self._seq + 1:  # somebody else wrote in between what does not concern this entry

@@ -2,51 +2,51 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict, replace
 
-from refold import api, formats, policies
+from refold import api, formats
 from refold.core.budget import Budget, Usage
 from refold.core.events import CompactionApplied, CompactionFailed, notify
 from refold.core.preserved import bound_parts
 from refold.errors import UsageError
-from refold.request import Options
+from refold.sessions.awaiting import LEASE, Awaiting
 from refold.sessions.entries import Reported
-from refold.sessions.figures import Compacted, Compaction, ContextStats, UsageReported
+from refold.sessions.figures import Compacted, Compaction, UsageReported
 from refold.sessions.heads import leasing, new_id
 from refold.sessions.manual import MARKER, condensing, truncating, view_to_tag
-from refold.sessions.measures import Measures
 from refold.sessions.recalling import named, recall, search
 from refold.sessions.receiving import given, received
+from refold.sessions.remembering import SETTINGS, to_remember
 from refold.sessions.retaining import retaining
 from refold.sessions.standing import Standing
 from refold.sessions.state import Billed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from refold.core.counting import Counter
     from refold.core.messages import MessageId
-    from refold.core.plan import Plan, PlanId, Tag
+    from refold.core.plan import Plan, Tag
     from refold.core.policy import Policy
     from refold.core.view import Cause, View
     from refold.outside import Outside
-    from refold.result import Check
     from refold.sessions.figures import Recalled
     from refold.sessions.store import Store
 
 __all__ = ["Session"]
 
-LEASE = 900.0  # seconds a compaction may take; more than V12's time-out of one call
 
-
-class Session(Standing):
+class Session(Awaiting, Standing):
     """One conversation in a store: messages and plans are only ever added, and what the model sees is their fold.
 
     Native messages go in and come out; those that no plan touched are the very objects that were appended. Another
     process may work on the same session: `refresh` loads what it wrote, and a write that crosses another one raises
-    WriteConflict and keeps nothing. Not for use by several threads at once.
+    WriteConflict and keeps nothing. Not for use by several threads at once; inside an event loop, what waits for the
+    store or a summarizer has a coroutine beside it: `aopen`, `aappend`, `areport`, `arefresh`, `arewind`, `aplan` and
+    `acompact`.
 
     Args:
         store: where it is kept; see `open_store`.
@@ -56,7 +56,8 @@ class Session(Standing):
         in_flight: keep plans in this object only, so that a reload starts from the full content (W18).
         observers: functions that are told of compactions and usage reports; one that raises breaks nothing.
 
-    The others are those of `refold.compact`.
+    The others are those of `refold.compact`. They are remembered in the session's log: whoever opens it next needs to
+    give none, and what is given wins and is remembered instead.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Session(Standing):
         id: str | None = None,
         *,
         format: str | None = None,
-        policy: str | Policy = "refold",
+        policy: str | Policy | None = None,
         model: str | None = None,
         window: int | None = None,
         budget: Budget | int | None = None,
@@ -80,20 +81,32 @@ class Session(Standing):
     ) -> None:
         self.in_flight = in_flight
         self._observers = tuple(observers)
-        options = Options(
-            format=format, policy=policies.find(policy) if isinstance(policy, str) else policy, model=model,
-            window=window, budget=budget, goal=goal, system=system, tools=tools, max_output=max_output, counter=counter,
-        )  # fmt: skip
-        super().__init__(store, id, options, must_exist=must_exist)
+        given = {
+            "policy": policy, "model": model, "window": window, "budget": budget, "goal": goal, "system": system,
+            "tools": tools, "max_output": max_output, "counter": counter,
+        }  # fmt: skip
+        Awaiting.__init__(self)
+        Standing.__init__(self, store, id, given, format=format, must_exist=must_exist)
 
-    def configure(self, **settings: Any) -> None:
-        """Change settings from now on: policy, model, window, budget, goal, system, tools, max_output, counter."""
-        if isinstance(settings.get("policy"), str):
-            settings["policy"] = policies.find(settings["policy"])
-        if settings.get("format") not in (None, self.format):
+    def configure(self, *, remember: bool = True, **settings: Any) -> None:
+        """Change settings from now on: policy, model, window, budget, goal, system, tools, max_output, counter.
+
+        None takes a setting away. With `remember` they are written into the log, for whoever opens the session next.
+
+        Raises:
+            UsageError: there is no such setting, or another format.
+        """
+        if settings.pop("format", None) not in (None, self.format):
             raise UsageError(f"the format of a session stays: this one has {self.format}")
-        self._options = replace(self._options, **settings)
-        self._measures = Measures(self._options, self.format)
+        if unknown := settings.keys() - set(SETTINGS):
+            raise UsageError(f"a session has no setting {min(unknown)!r}: it has {', '.join(SETTINGS)}")
+        if settings.get("window") is not None:
+            settings = {"budget": None, **settings}
+        self._given |= settings
+        if remember:
+            self._to_remember |= to_remember(settings, self._log.state.settings)
+            self._remember()
+        self._settle()
 
     def refresh(self) -> None:
         """Load what others wrote since."""
@@ -116,6 +129,7 @@ class Session(Standing):
         longer = formats.read(format, [*self._held.natives, *natives], self._held.transcript)
         fresh = longer.messages[len(self._held.natives) :]
         self._log.begin(format.name)
+        self._remember()
         self._log.append(
             received(fresh, written), natives, self._held.transcript.tip,
             under=self._answered_under(), settings=self._settings(format) if any(map(bound_parts, fresh)) else "",
@@ -135,23 +149,17 @@ class Session(Standing):
         self._viewed = len(self._held.natives), tuple(plan.id for plan in self.plans)
         return list(natives)
 
-    def check(self) -> Check:
-        """Measure the request that `view` would be, at a cost that grows with what is new."""
-        return self._measures.shown.check(self._seen(), usage=self._usage())
+    def report(self, usage: Usage | Mapping[str, Any] | Any) -> Billed:
+        """Keep a provider's usage report on the view that was sent last; return what all calls were billed.
 
-    def needs_compaction(self) -> bool:
-        """Tell whether compaction is due, or new output too large for the policy; False for an empty session (N19)."""
-        if not self._held.natives:
-            return False
-        check = self.check()
-        wakes = self.policy.wakes(Budget(check.limit))
-        return check.due or bool(wakes and self._measures.shown.largest_new(wakes))
+        `usage` is a mapping, or a usage or response object of the openai, anthropic or google-genai SDK, or botocore's.
 
-    def report(self, usage: Usage | Mapping[str, Any]) -> Billed:
-        """Keep a provider's usage report on the view that was sent last; return what all calls were billed."""
-        from refold.counting.usage import reported
+        Raises:
+            UsageError: no report.
+        """
+        from refold.limits.usage import as_json, reported
 
-        raw = None if isinstance(usage, Usage) else usage
+        raw = None if isinstance(usage, Usage) else as_json(usage)
         value = usage if isinstance(usage, Usage) else reported(usage).usage(self._sent)
         entry = Reported(value.prompt, value.completion, value.cached, value.covers, raw)
         self._log.known  # noqa: B018 # raises for a session that is not there
@@ -161,17 +169,6 @@ class Session(Standing):
         window = self.context_window
         notify(self._observers, UsageReported(self.id, value.prompt, value.completion, billed, window))  # type: ignore[arg-type]
         return billed
-
-    def get_context_stats(self) -> ContextStats | None:
-        """Return how full the context is; None for a session without messages (N19)."""
-        if not self._held.natives:
-            return None
-        check = self.check()
-        return ContextStats(
-            estimated_input_tokens=check.tokens, available_input_tokens=check.limit, usage_ratio=check.ratio,
-            should_compact=check.due, message_count=len(self._seen()), context_window=self.context_window,
-            context_tokens=check.tokens, billed=self.billed,
-        )  # fmt: skip
 
     # Compaction
 
@@ -201,8 +198,10 @@ class Session(Standing):
 
         Raises:
             WriteConflict: somebody else is compacting it, or changed its plans meanwhile.
+            UsageError: a coroutine function as summarizer, inside an event loop that this would block: use `acompact`.
             Also what `refold.compact` raises.
         """
+        api.refuse_blocking(summarize, outside, "await session.acompact(…)")
         self.refresh()
         if not self._held.natives:
             return None
@@ -228,6 +227,7 @@ class Session(Standing):
         redact: bool = True,
     ) -> Plan:
         """Return what `compact` would do, without doing it; the arguments are the same."""
+        api.refuse_blocking(summarize, outside, "await session.aplan(…)")
         return api.plan(
             self._held.natives, **self._request(cause, force=force, keep_recent=keep_recent),
             instructions=instructions, summarize=summarize, outside=outside, redact=redact,
@@ -307,12 +307,6 @@ class Session(Standing):
         """Return the originals of this conversation that hold all words of a query, newest first."""
         return search(self.store, query, self.lineage, limit)
 
-    def _answered_under(self) -> tuple[PlanId, ...] | None:
-        """Return the plans of the view that is answered now, None where they are those in force in the store."""
-        length, viewed = self._viewed
-        plans = viewed if length == len(self._held.natives) else tuple(plan.id for plan in self.plans)
-        return None if plans == self._log.state.live else plans
-
     def _view(self) -> View:
         options = replace(self._options, format=self.format, plans=self._plans_for_request())
         return view_to_tag(self._held.natives, self._held.transcript, options)
@@ -342,14 +336,24 @@ class Session(Standing):
 
     def _kept(self, plan: Plan, expect: int) -> Compaction:
         previous, before = self.id, len(self._seen())
-        if not plan.empty:
-            renew = new_id() if self.policy.renews_session and not self.in_flight else ""
-            try:
-                self._record(plan, expect, renew)
-            except Exception as error:
-                notify(self._observers, CompactionFailed(f"{type(error).__name__}: {error}"))
-                raise
-            notify(self._observers, CompactionApplied(plan))
+        with self._telling_failure():
+            self._record(plan, expect, self._renewal(plan))
+        return self._done(plan, previous, before)
+
+    def _renewal(self, plan: Plan) -> str:
+        """Return the id under which the conversation goes on after a plan; nothing where it keeps its own."""
+        return new_id() if self.policy.renews_session and not self.in_flight and not plan.empty else ""
+
+    @contextmanager
+    def _telling_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            notify(self._observers, CompactionFailed(f"{type(error).__name__}: {error}"))
+            raise
+
+    def _done(self, plan: Plan, previous: str, before: int) -> Compaction:
+        """Return what a plan did that was kept, and tell it."""
         done = Compaction(
             compacted=not plan.empty, stages_used=plan.stages_used, tokens_before=plan.sizes.before,
             tokens_after=plan.sizes.after, messages_before=before, messages_after=len(self._seen()),
@@ -357,10 +361,13 @@ class Session(Standing):
             previous=previous if previous != self.id else "",
         )  # fmt: skip
         if not plan.empty:
+            notify(self._observers, CompactionApplied(plan))
             notify(self._observers, Compacted(done))  # type: ignore[arg-type]
         return done
 
     def _record(self, plan: Plan, expect: int, renew: str) -> None:
+        if plan.empty:
+            return
         if self.in_flight:
             self._flying = (*self._flying, plan)
             self._flown = (*self._flown, plan)

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from refold import formats
-from refold.core.budget import Usage
-from refold.errors import SessionNotFound
+from refold.core.budget import Budget, Usage
+from refold.errors import SessionNotFound, StoreError
 from refold.limits.thinking import binds_thinking
 from refold.request import budget_for
+from refold.sessions.figures import ContextStats
 from refold.sessions.heads import new_id
 from refold.sessions.log import Log
 from refold.sessions.measures import Measures
 from refold.sessions.originals import Originals
 from refold.sessions.produced import Produced, digest_of_settings
+from refold.sessions.remembering import settled, to_remember
 from refold.sessions.shown import Shown
 from refold.sessions.state import Billed, voided
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from refold.core.messages import Message, MessageId
     from refold.core.plan import Plan, PlanId
     from refold.core.policy import Policy
     from refold.formats import Format
-    from refold.request import Options
+    from refold.result import Check
     from refold.sessions.entries import Reported
     from refold.sessions.store import Head, Store
 
@@ -32,12 +37,18 @@ __all__ = ["Standing"]
 class Standing:
     """The part of a `Session` that is read."""
 
-    def __init__(self, store: Store, id: str | None, options: Options, *, must_exist: bool) -> None:
+    def __init__(
+        self, store: Store, id: str | None, given: Mapping[str, Any], *, format: str | None, must_exist: bool
+    ) -> None:
         self.store = store
-        self._options = options
+        self._given = {name: value for name, value in given.items() if value is not None}
+        self._format = format
         self._log = Log(store, id or new_id())
         if must_exist and self._log.head is None:
             raise SessionNotFound(f"there is no session {id!r} in {store.name}: name one of those that it lists")
+        self._remembered = self._log.state.settings
+        self._options = settled(self._remembered, self._given, format)
+        self._to_remember = to_remember(self._given, self._remembered)
         self._held = Originals()
         self._shown = Shown()
         self._flying: tuple[Plan, ...] = ()
@@ -48,6 +59,8 @@ class Standing:
         self._sending: tuple[Any, Any] | None = None  # system prompt and tools of the last view alone
         self._digest: tuple[Any, Any, str] | None = None
         self._measures = Measures(self._options, self.format)
+        with suppress(StoreError):  # else they are with the next message
+            self._remember()
         self._follow()
 
     @property
@@ -68,7 +81,7 @@ class Standing:
     @property
     def format(self) -> str | None:
         """The format of its messages, once that is known."""
-        return self._log.head.format if self._log.head else self._options.format
+        return self._log.head.format if self._log.head else self._format
 
     @property
     def messages(self) -> list[Any]:
@@ -107,6 +120,29 @@ class Standing:
         """What all calls were billed together (O01)."""
         return self._log.state.billed
 
+    def check(self) -> Check:
+        """Measure the request that `view` would be, at a cost that grows with what is new."""
+        return self._measures.shown.check(self._seen(), usage=self._usage())
+
+    def needs_compaction(self) -> bool:
+        """Tell whether compaction is due, or new output too large for the policy; False for an empty session (N19)."""
+        if not self._held.natives:
+            return False
+        check = self.check()
+        wakes = self.policy.wakes(Budget(check.limit))
+        return check.due or bool(wakes and self._measures.shown.largest_new(wakes))
+
+    def get_context_stats(self) -> ContextStats | None:
+        """Return how full the context is; None for a session without messages (N19)."""
+        if not self._held.natives:
+            return None
+        check = self.check()
+        return ContextStats(
+            estimated_input_tokens=check.tokens, available_input_tokens=check.limit, usage_ratio=check.ratio,
+            should_compact=check.due, message_count=len(self._seen()), context_window=self.context_window,
+            context_tokens=check.tokens, billed=self.billed,
+        )  # fmt: skip
+
     def _seen(self) -> list[Any]:
         if not self._held.natives:
             return []
@@ -129,13 +165,40 @@ class Standing:
             self._digest = (*now, digest_of_settings(format, *now))
         return str(self._digest[2])
 
+    def _answered_under(self) -> tuple[PlanId, ...] | None:
+        """Return the plans of the view that is answered now, None where they are those in force in the store."""
+        length, viewed = self._viewed
+        plans = viewed if length == len(self._held.natives) else tuple(plan.id for plan in self.plans)
+        return None if plans == self._log.state.live else plans
+
     def _usage(self) -> Usage | None:
         last = self._log.state.usage
         if last is None or last is self._stale:
             return None
         return Usage(last.prompt, last.completion, last.cached, last.covers)
 
+    def _remember(self) -> None:
+        """Write down the settings that were given and are not what the log has; a session that is not begun waits."""
+        head = self._log.head
+        if head is None or head.next:
+            return
+        known = self._log.state.settings
+        fresh = {name: value for name, value in self._to_remember.items() if value != known.get(name)}
+        if fresh:
+            self._log.configure(fresh)
+        self._to_remember = {}
+
+    def _settle(self) -> None:
+        """Work by the settings that hold now; what was measured by others is measured anew."""
+        self._remembered = self._log.state.settings
+        options = settled(self._remembered, self._given, self._format)
+        if options != self._options:
+            self._options = options
+            self._measures = Measures(options, self.format)
+
     def _follow(self) -> None:
+        if self._log.state.settings is not self._remembered:
+            self._settle()
         self._held.follow(self._log)
         self._flying = tuple(plan for plan in self._flying if plan.base.length <= len(self._held.natives))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.plan import tags
 from refold.core.transcript import ROOT
-from refold.sessions.entries import Appended, Entry, Planned, Position, Renewed, Reported, Rewound
+from refold.sessions.entries import Appended, Configured, Entry, Planned, Position, Renewed, Reported, Rewound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,7 +35,7 @@ class State:
 
     `ids` are the messages that are not rewound, `under` what each message was produced under (plans, and a digest of
     system prompt and tools), `live` the plans in force, `undone` the positions that can be gone forward to, `usage` the
-    last report on what is in the context now (none since a plan or a rewind, O03).
+    last report on what is in the context now (none since a plan or a rewind, O03), `settings` what is remembered.
     """
 
     def __init__(self) -> None:
@@ -49,6 +49,7 @@ class State:
         self.usage: Reported | None = None
         self.billed = Billed()
         self.next = ""
+        self.settings: dict[str, Any] = {}
 
     @property
     def position(self) -> Position:
@@ -86,6 +87,8 @@ class State:
                 self.billed = Billed(
                     so_far.calls + 1, so_far.prompt + prompt, so_far.completion + completion, so_far.cached + cached
                 )
+            case Configured(settings=settings):
+                self.settings = {name: value for name, value in (self.settings | settings).items() if value is not None}
             case Renewed(session=session):
                 self.next = session
             case _:
