@@ -98,3 +98,56 @@ def test_a_loaded_tool_stays_loaded_while_a_call_of_it_stays(policy):
     held = any(block.get("content") == [reference] for block in left)
     assert held or not called
     assert not refold.violations(result.messages, format="anthropic")
+
+
+@pytest.mark.parametrize("policy", refold.policies.names())
+def test_a_tool_that_the_provider_searched_for_stays_loaded_while_a_call_of_it_stays(policy):
+    found = {
+        "type": "tool_search_tool_search_result",
+        "tool_references": [{"type": "tool_reference", "tool_name": "crm_get"}],
+    }
+    search = [
+        {"type": "text", "text": LOG * 3},
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "tool_search_tool_regex", "input": {"query": "crm"}},
+        {"type": "tool_search_tool_result", "tool_use_id": "srvtoolu_1", "content": found},
+    ]
+    messages = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": search}]
+    messages += [
+        {"role": "user", "content": "Now."},
+        *calls(0, 8),
+        *calls(8, 10, "crm_get"),
+        {"role": "user", "content": "?"},
+    ]
+    result = refold.compact(messages, format="anthropic", policy=policy, budget=3_500, force=True)
+    left = everywhere(result.messages)
+    called = any(block.get("name") == "crm_get" for block in left)
+    assert not called or any(block.get("content") is found for block in left)
+    assert not refold.violations(result.messages, format="anthropic")
+
+
+@pytest.mark.parametrize("policy", refold.policies.names())
+def test_a_paused_call_of_the_provider_stays_last(policy):
+    paused = {"type": "server_tool_use", "id": "srvtoolu_9", "name": "web_search", "input": {"query": "x"}}
+    messages = [{"role": "user", "content": "Go."}, *calls(0, 9), {"role": "user", "content": "Look it up."}]
+    messages.append({"role": "assistant", "content": [{"type": "text", "text": "I look."}, paused]})
+    result = refold.compact(messages, format="anthropic", policy=policy, budget=2_000, force=True)
+    assert result.messages[-1]["content"][-1] is paused
+
+
+def test_deferred_tools_count_once_a_search_has_loaded_them():
+    tools = [{"name": "search", "input_schema": {}}]
+    tools += [{"name": f"t{n}", "description": LOG * 9, "input_schema": {}, "defer_loading": True} for n in range(9)]
+    talk = [{"role": "user", "content": "Go."}]
+    without = refold.count(talk, format="anthropic", tools=tools)
+    assert without == refold.count(talk, format="anthropic", tools=tools[:1])
+    loaded = {"type": "tool_result", "tool_use_id": "s", "content": [{"type": "tool_reference", "tool_name": "t3"}]}
+    talk += [{"role": "assistant", "content": [{"type": "tool_use", "id": "s", "name": "search", "input": {}}]}]
+    talk += [{"role": "user", "content": [loaded]}]
+    grown = refold.count(talk, format="anthropic", tools=tools) - refold.count(
+        talk, format="anthropic", tools=tools[:1]
+    )
+    assert 60 < grown < 150
+    meter = refold.Meter(format="anthropic", window=100_000, tools=tools)
+    for stop in range(1, len(talk) + 1):
+        check = refold.check(talk[:stop], format="anthropic", window=100_000, tools=tools)
+        assert meter.check(talk[:stop]).tokens == check.tokens

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+import refold
 from refold import formats
 from refold.core.edits import Rewrite, fold
 from refold.core.messages import File, Image, Message, MessageId, Note, Opaque, Reasoning, Text, ToolCall, ToolResult
@@ -298,3 +299,33 @@ def test_a_responses_message_of_ours_becomes_one_item_a_part():
         "function_call",
         "custom_tool_call",
     ]
+
+
+def test_a_search_result_is_a_document_with_its_words():
+    blocks = [{"type": "text", "text": "At most 40."}]
+    found = {"type": "search_result", "source": "https://example.com", "title": "Limits", "content": blocks}
+    (part,) = formats.find("anthropic").read({"role": "user", "content": [found]}, ROOT).parts
+    assert (part.name, part.text) == ("Limits", "At most 40.")
+    same = {"searchResult": {"source": "https://example.com", "title": "Limits", "content": [{"text": "At most 40."}]}}
+    (part,) = formats.find("bedrock").read({"role": "user", "content": [same]}, ROOT).parts
+    assert (part.name, part.text) == ("Limits", "At most 40.")
+
+
+def test_what_is_cited_is_not_counted_again():
+    said = {"content": [{"text": "the grass is green"}], "citations": [{"title": "Colors", "source": "x" * 4_000}]}
+    message = {"role": "assistant", "content": [{"citationsContent": said}]}
+    assert refold.count([message], format="bedrock") < 40
+
+
+def test_a_document_of_unknown_size_counts_as_a_page():
+    source = {"type": "url", "url": "https://example.com/manual.pdf"}
+    messages = [{"role": "user", "content": [{"type": "document", "source": source}]}]
+    assert refold.count(messages, format="anthropic", model="claude-opus-4-8") > 1_000
+
+
+@pytest.mark.parametrize("kind", ["compaction", "container_upload", "tool_addition", "mcp_tool_listing"])
+def test_blocks_that_only_anthropic_has_tell_its_format(kind):
+    assert (
+        formats.detect([{"role": "user", "content": "Go on."}, {"role": "assistant", "content": [{"type": kind}]}]).name
+        == "anthropic"
+    )

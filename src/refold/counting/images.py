@@ -50,7 +50,10 @@ def image_tokens(image: Image, rule: str) -> int:
 
 
 def file_tokens(file: File, rule: str) -> int:
-    """Return the tokens of a document, recording or film from its size in bytes; its text is counted elsewhere."""
+    """Return the tokens of a document, recording or film from its size in bytes; its text is counted elsewhere.
+
+    A document whose size is not known, by its address or the id of an upload, has one page.
+    """
     size = max(0, file.bytes)
     match file.kind:
         case "audio":
@@ -59,7 +62,7 @@ def file_tokens(file: File, rule: str) -> int:
         case "video":
             return ceil(size / FILM_BYTES * FILM_TOKENS)
         case _:
-            return ceil(size / PAGE_BYTES) * PAGE_TOKENS.get(rule, 1_000)
+            return max(ceil(size / PAGE_BYTES), 1) * PAGE_TOKENS.get(rule, 1_000)
 
 
 def _tiles(width: int, height: int, detail: str, base: int, tile: int) -> int:

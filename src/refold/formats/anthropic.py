@@ -10,7 +10,7 @@ from refold.core.messages import File, Image, Message, Opaque, Part, Path, Reaso
 from refold.core.pixels import pixels_of_base64
 from refold.core.view import Traits
 from refold.formats.blocks import Blocks
-from refold.formats.lens import Body, arguments_of, arguments_text, get, opaque, string, text_block, words
+from refold.formats.lens import Body, all_words, arguments_of, arguments_text, get, opaque, string, text_block, words
 from refold.rules.content import Filled
 from refold.rules.ids import UniqueIds
 from refold.rules.opening import Opening
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "Anthropic"]
 
-_OURS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"})
+_OURS = frozenset(
+    {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_listing",
+     "compaction", "container_upload", "search_result", "tool_addition", "tool_removal", "fallback"}
+)  # fmt: skip
 
 
 class Anthropic(Blocks):
@@ -166,21 +169,32 @@ def _read_document(block: dict[str, Any], at: Path) -> Part | None:
         case "base64" if isinstance(data, str):
             return File("document", media_type, len(data) * 3 // 4, name, "", at)
         case "content":
-            return File("document", media_type, opaque(data, at).size, name, "", at)
+            text = all_words(data)
+            return File("document", media_type, len(text) or opaque(data, at).size, name, text, at)
         case _:
             return File("document", media_type, 0, name, "", at)
 
 
+def _read_search_result(block: dict[str, Any], at: Path) -> Part | None:
+    text = all_words(block.get("content"))
+    return File("document", "text/plain", len(text), string(block, "title"), text, at) if text else None
+
+
 def _read_compaction(block: dict[str, Any], at: Path) -> Part | None:
     """Read a compaction block; one without content is a compaction that failed, and nothing was dropped for it."""
-    text = string(block, "content")
-    return replace(opaque(block, at), state=True, anchor=bool(text), text=text)
+    text, changes = string(block, "content"), block.get("tool_changes")
+    loads = tuple(name for change in changes for name in _added(change)) if isinstance(changes, list) else ()
+    return replace(opaque(block, at), state=True, anchor=bool(text), text=text, loads=loads)
 
 
 def _read_state(block: dict[str, Any], at: Path) -> Part | None:
-    name = get(block, ("tool", "name"))  # of a tool that is added; it may be deferred
-    loads = (name,) if isinstance(name, str) and block["type"] == "tool_addition" else ()
-    return replace(opaque(block, at), state=True, loads=loads)
+    return replace(opaque(block, at), state=True, loads=_added(block))
+
+
+def _added(block: Any) -> tuple[str, ...]:
+    """Return the name of the tool that a block adds in the middle of the list; it may be deferred."""
+    name = get(block, ("tool", "name"))
+    return (name,) if isinstance(name, str) and get(block, ("type",)) == "tool_addition" else ()
 
 
 def _read_reference(block: dict[str, Any], at: Path) -> Part | None:
@@ -197,6 +211,7 @@ _READERS: dict[str, Callable[[dict[str, Any], Path], Part | None]] = {
     "redacted_thinking": _read_redacted,
     "image": _read_image,
     "document": _read_document,
+    "search_result": _read_search_result,
     "compaction": _read_compaction,
     "container_upload": _read_state,
     "tool_addition": _read_state,

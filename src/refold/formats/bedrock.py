@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from refold.core.messages import Content, File, Image, Part, Path, Reasoning, Text, ToolCall, ToolResult
 from refold.core.pixels import pixels, pixels_of_base64
 from refold.core.transcript import canonical
 from refold.core.view import Traits
 from refold.formats.blocks import Blocks
-from refold.formats.lens import Body, arguments_of, arguments_text, get, json_text, opaque, string
+from refold.formats.lens import Body, all_words, arguments_of, arguments_text, get, json_text, opaque, string
 from refold.rules.content import Filled
 from refold.rules.ids import UniqueIds
 from refold.rules.opening import Opening
@@ -24,7 +26,7 @@ __all__ = ["FORMAT", "Bedrock"]
 
 _KEYS = frozenset(
     {"toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent", "image", "document", "video", "audio",
-     "citationsContent", "searchResult", "json"}
+     "citationsContent", "searchResult", "json", "toolAddition", "toolRemoval"}
 )  # fmt: skip
 
 
@@ -90,6 +92,14 @@ class Bedrock(Blocks):
                 return _file("video", file, at)
             case {"audio": dict(file)}:
                 return _file("audio", file, at)
+            case {"searchResult": {"content": list(content)} as found} if text := all_words(content):
+                return File("document", "txt", len(text), string(found, "title"), text, at)
+            case {"citationsContent": {"content": list(content)}}:  # what is cited is not read again
+                return replace(opaque(block, at, "citationsContent"), text=all_words(content))
+            case {"guardContent": {"text": {"text": str(text)}}}:
+                return replace(opaque(block, at, "guardContent"), text=text)
+            case {"toolAddition": _} | {"toolRemoval": _}:
+                return replace(opaque(block, at, next(iter(block))), state=True)
             case dict() if len(block) == 1:
                 return opaque(block, at, str(next(iter(block))))
             case _:
@@ -146,9 +156,8 @@ def _image(image: dict[str, Any], at: Path) -> Part:
 
 
 def _file(kind: Literal["document", "audio", "video"], file: dict[str, Any], at: Path) -> Part:
-    text = get(file, ("source", "text"))
-    data = get(file, ("source", "bytes"))
-    said = text if isinstance(text, str) else ""
+    text, data = get(file, ("source", "text")), get(file, ("source", "bytes"))
+    said = text if isinstance(text, str) else all_words(get(file, ("source", "content")))
     return File(kind, string(file, "format"), _length(data) or len(said), string(file, "name"), said, at)
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "EMPTY",
     "Body",
     "Lens",
+    "all_words",
     "arguments_of",
     "arguments_text",
     "edited",
@@ -226,6 +227,12 @@ def words(content: Sequence[Part]) -> str:
     said = [part.text if isinstance(part, Text) else label(part) for part in content]
     text = "\n".join(text for text in said if text)
     return text if text and not text.isspace() else EMPTY
+
+
+def all_words(blocks: Native) -> str:
+    """Return the words of a list of blocks that hold nothing else; empty where one of them holds none."""
+    texts = [get(block, ("text",)) for block in blocks] if isinstance(blocks, list) else []
+    return "\n".join(texts) if all(isinstance(text, str) for text in texts) else ""
 
 
 def label(part: Part) -> str:

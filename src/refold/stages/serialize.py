@@ -67,6 +67,8 @@ def _content(part: Content, length: int | None) -> str:
             return f"(a picture{', ' + _word(kind) if kind else ''})"
         case File(kind=kind, name=name, text=text):
             return _data(text, length) if text else f"(a {kind}{' named ' + _word(name) if name else ''})"
+        case Opaque(text=text) if text:
+            return _data(text, length)
         case Opaque(kind=kind):
             return f"(something else: {_word(kind)})" if kind else ""
 
