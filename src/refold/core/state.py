@@ -55,7 +55,7 @@ def guarded(view: View, edits: Sequence[Edit]) -> tuple[Edit, ...]:
     """Return the edits as they may be done: none takes state away, parts what belongs together, or changes an end."""
     messages, bound = view.messages, view.bound
     carriers = {message.id: message for message in messages if message.opaques}
-    if not (carriers or bound.pairs or bound.held or bound.tail is not None):
+    if not (carriers or bound.pairs or view.stuck or bound.tail is not None):
         return tuple(edits)
     hidden = {id for edit in edits if isinstance(edit, Hide) for id in edit.messages} - view.stuck
     stays = _kept(messages, carriers, edits, hidden)

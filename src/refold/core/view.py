@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from refold.core.budget import Breakdown, Budget, Limit, Usage
 from refold.core.counting import Counter
-from refold.core.edits import Edit, Insert, fold
+from refold.core.edits import Edit, Insert, Rewrite, fold
 from refold.core.messages import Message, MessageId, Note, Part, Role, Text, ToolCall, ToolResult
+from refold.core.shapes import shaped
 from refold.core.state import guarded, remains
 from refold.core.transcript import Transcript, canonical
 
@@ -240,8 +241,10 @@ class View(Struct, frozen=True, dict=True):
 
     @cached_property
     def stuck(self) -> frozenset[MessageId]:
-        """The messages that no edit may hide."""
-        places = self.bound.held.union(range(self.retained))
+        """The messages that no edit may hide: also what the system said in the middle, where the format has that."""
+        places = set(self.bound.held.union(range(self.retained)))
+        if self.traits.system_in_list:
+            places |= {at for at, each in enumerate(self.messages) if each.role == "system" and each.note is None}
         return frozenset(self.messages[place].id for place in places)
 
     @property
@@ -270,11 +273,23 @@ class View(Struct, frozen=True, dict=True):
 
     def after(self, edits: Sequence[Edit]) -> View:
         """Return the view with more edits done, but for those that would take state away (see `core.state`)."""
-        edits = guarded(self, edits)
+        edits = guarded(self, self._shaped(edits))
         if not edits:
             return self
         before = self.estimated if self.before is None else self.before
         return replace(self, done=(*self.done, *edits), before=before)
+
+    def _shaped(self, edits: Sequence[Edit]) -> Sequence[Edit]:
+        """Return the edits with replacements of the shape that their fields allow."""
+        kinds, index = self.traits.picture_results, self.index
+        if not kinds:
+            return edits
+        return [
+            replace(edit, to=shaped(self.messages[index[edit.message]], edit.at, edit.to, kinds))
+            if isinstance(edit, Rewrite) and edit.message in index
+            else edit
+            for edit in edits
+        ]
 
     @cached_property
     def border(self) -> MessageId | None:

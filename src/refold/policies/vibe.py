@@ -22,7 +22,7 @@ POLICY = Policy(
     goal=Share(0.50),
     renews_session=True,  # V09
     steps=(
-        Step(CloseCalls("Tool no response", pending=False, acknowledge="Understood."), When.DUE, "clean"),  # V07
+        Step(CloseCalls("Tool no response", acknowledge="Understood."), When.DUE, "clean"),  # V07
         Step(REPLACE, When.DUE, "compact"),
         Step(TruncateToGoal(), When.OVER_GOAL, "truncate to goal"),
         Step(Mend(), When.DUE, "mend"),

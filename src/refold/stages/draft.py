@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from refold.core.edits import Edit, Hide, Rewrite, patched
 from refold.core.messages import MessageId, Patch
+from refold.core.shapes import shaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,7 +44,8 @@ class Draft:
     def change(self, place: int, patches: Iterable[Patch]) -> int:
         """Change parts of a message, in place of earlier changes to the same parts; return the tokens saved."""
         changes = self.changes.setdefault(place, {})
-        changes.update((patch.at, patch.to) for patch in patches)
+        kinds = self.view.traits.picture_results
+        changes.update((patch.at, shaped(self.base[place], patch.at, patch.to, kinds)) for patch in patches)
         return self._recounted(place)
 
     def undo(self, place: int, paths: Iterable[Path]) -> int:
