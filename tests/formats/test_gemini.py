@@ -119,3 +119,22 @@ def test_the_resolution_of_a_picture_is_its_detail():
     (image,) = GEMINI.read({"role": "user", "parts": [part]}, ROOT).parts
     assert isinstance(image, Image)
     assert (image.width, image.height, image.detail) == (3, 2, "low")
+
+
+def turn(number, seal):
+    call = {"functionCall": {"id": f"c{number}", "name": "write", "args": {"text": f"{number} words " * 600}}}
+    result = {"id": f"c{number}", "name": "write", "response": {"output": "written"}}
+    return [
+        {"role": "user", "parts": [{"text": f"Write {number}."}]},
+        {"role": "model", "parts": [{**call, "thoughtSignature": seal}]},
+        {"role": "user", "parts": [{"functionResponse": result}]},
+    ]
+
+
+def test_a_call_keeps_its_signature_in_the_current_turn_and_loses_it_with_a_change_in_an_older_one():
+    messages = [*turn(1, "b25l"), {"role": "model", "parts": [{"text": "Written."}]}, *turn(2, "dHdv")]
+    result = refold.compact(messages, model="gemini-3-pro-preview", budget=2_600, force=True)
+    calls = [part for content in result.messages for part in content["parts"] if "functionCall" in part]
+    assert calls[-1] is messages[5]["parts"][0]
+    assert all("thoughtSignature" not in part for part in calls[:-1])
+    assert len(calls) == 1 or len(str(calls[0])) < 2_000

@@ -88,8 +88,16 @@ class Gemini(Blocks):
         )
 
     def speaker(self, native: Any) -> str:
-        """Return for whom a native object speaks."""
-        return "model" if native.get("role") == "model" else "user"
+        """Return for whom a native object speaks.
+
+        Responses alone are "function": words of the user that were joined with them would begin no turn of their own,
+        and the calls of the turn before would need their signatures.
+        """
+        parts = native.get("parts")
+        if native.get("role") == "model":
+            return "model"
+        alone = isinstance(parts, list) and all(isinstance(part, dict) and self.holds_result(part) for part in parts)
+        return "function" if parts and alone else "user"
 
     def block(self, block: Any, at: Path) -> Part:
         """Return the part that a block holds."""

@@ -12,9 +12,9 @@ from refold.core.view import Bound, Violation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold.core.messages import Path
+    from refold.core.messages import Part, Path
 
-__all__ = ["ReasoningBeforeItem", "SealedReasoning"]
+__all__ = ["ReasoningBeforeItem", "SealedReasoning", "seal_of"]
 
 
 class SealedReasoning(Struct, frozen=True):
@@ -57,6 +57,15 @@ class SealedReasoning(Struct, frozen=True):
                 found.append(Violation(self.name, text, (place,), (message.id,)))
         return tuple(found)
 
+    def spoiled(self, message: Message) -> tuple[Path, ...]:
+        """Return the paths of reasoning that may not stay in a message whose reasoning was changed or halved.
+
+        A signature that stands inside the part it vouches for leaves alone with it; reasoning blocks leave together.
+        """
+        thoughts = [part.at for part in message.parts if isinstance(part, Reasoning)]
+        inside = [at for at in thoughts if _inside(at)]
+        return tuple(at for at in thoughts if at not in inside or _touched(message, [at]))
+
 
 class ReasoningBeforeItem(Struct, frozen=True):
     """A reasoning item stands directly before the item it led to, and neither goes alone (OpenAI Responses)."""
@@ -86,6 +95,19 @@ class ReasoningBeforeItem(Struct, frozen=True):
             if _only_reasoning(message) and (after is None or after.role != "assistant" or after.native is None):
                 found.append(Violation(self.name, "reasoning without the item it led to", (place,), (message.id,)))
         return tuple(found)
+
+
+def seal_of(message: Message, part: Part) -> Reasoning | None:
+    """Return the signature inside a part that vouches for it (Gemini), or None."""
+    for other in message.parts:
+        if isinstance(other, Reasoning) and other.sealed and _inside(other.at) and other.at[:-1] == part.at:
+            return other
+    return None
+
+
+def _inside(at: Path) -> bool:
+    """Tell whether reasoning stands at a key of another part."""
+    return len(at) > 1 and isinstance(at[-1], str) and isinstance(at[-2], int)
 
 
 def _only_reasoning(message: Message) -> bool:

@@ -81,7 +81,7 @@ class Mend(Pure, frozen=True):
                 yield from _without_last(rule, view)
             case SealedReasoning():
                 for message in _at(view, rule.broken(view.messages)):
-                    yield from (Rewrite(message.id, part.at, None) for part in _thoughts(message))
+                    yield from (Rewrite(message.id, at, None) for at in rule.spoiled(message))
             case ReasoningBeforeItem():
                 yield from (Hide((view.messages[place].id,)) for place in _stranded(rule, view))
             case _:
@@ -120,10 +120,6 @@ def _stranded(rule: ReasoningBeforeItem, view: View) -> list[int]:
             found.append(place)
             place -= 1
     return sorted(set(found))
-
-
-def _thoughts(message: Message) -> Iterator[Part]:
-    return (part for part in message.parts if isinstance(part, Reasoning))
 
 
 def _user_first(rule: Rule) -> bool:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold.core.messages import File, Image, Patch, Reasoning, Text, ToolResult
+from refold.rules.reasoning import seal_of
 from refold.stages.outline import pointer
 from refold.stages.pin import pins_of
 from refold.stages.replacing import is_pointer, original_parts, picture_marker, pictures_in, replaced_by, with_words
@@ -79,16 +80,22 @@ def clear_results(
     return done
 
 
-def shorten_calls(draft: Draft, places: Iterable[int], target: int, chars: int = ARGUMENT) -> list[Move]:
-    """Cut long texts inside the arguments of calls, oldest first."""
+def shorten_calls(draft: Draft, places: Iterable[int], target: int, loop: int, chars: int = ARGUMENT) -> list[Move]:
+    """Cut long texts inside the arguments of calls, oldest first.
+
+    A call that bears a signature of its own loses it with the change; at or after `loop`, where the provider demands
+    that signature (Gemini's current turn), it stays as it is.
+    """
     done: list[Move] = []
     for place in _visible(draft, places, target):
         patches: list[Patch] = []
         for part in draft.messages[place].calls:
             if len(part.arguments) > 2 * chars:
                 shorter = shorten_arguments(part.arguments, chars, free_text=part.kind == "custom")
-                if len(shorter) < len(part.arguments):
+                seal = seal_of(draft.messages[place], part)
+                if len(shorter) < len(part.arguments) and not (seal and place >= loop):
                     patches.append(Patch(part.at, replace(part, arguments=shorter)))
+                    patches += [Patch(seal.at, None)] if seal else []
         done += tried(draft, place, patches)
     return done
 
