@@ -12,6 +12,7 @@ from refold import formats
 from refold.core.messages import MessageId, text_of
 from refold.errors import UsageError
 from refold.outside.clients import Reply
+from refold.testing import judge
 from refold.testing.provider.answering import Answering, Rules
 from refold.testing.provider.script import Fault, FaultKind, Received, Script
 from refold.testing.provider.wire_anthropic import AnthropicWire
@@ -41,8 +42,9 @@ class ScriptedRefusal(Exception):
 class ScriptedClient:
     """A `refold.outside.clients.Client` that answers by a script or a rule, counts, checks and refuses.
 
-    The arguments are those of `ScriptedProvider`; `format` is "openai-chat" or "anthropic". Faults that only a
-    network has (timeout, cut stream, malformed) are raised as `ConnectionError`.
+    The arguments are those of `ScriptedProvider`; `format` is "openai-chat" or "anthropic". `strict=None` is strict
+    where the provider's SDK is installed. Faults that only a network has (timeout, cut stream, malformed) are raised
+    as `ConnectionError`.
     """
 
     base_url = ""
@@ -59,12 +61,14 @@ class ScriptedClient:
         counter: Counter | None = None,
         output_apart: bool = False,
         silent_truncation: bool = False,
+        strict: bool | None = None,
     ) -> None:
         if answers is not None and behave is not None:
             raise UsageError("give answers or behave, not both")
         self.model, self.format = model, format
         self._wire = AnthropicWire() if format == "anthropic" else OpenAIChatWire()
-        rules = Rules(window, output_apart=output_apart, silent_truncation=silent_truncation)
+        strict = judge.installed(format) if strict is None else strict
+        rules = Rules(window, output_apart=output_apart, silent_truncation=silent_truncation, strict=strict)
         script = Script(answers if answers is not None else ["OK."])
         numbered = {number: Fault(kind) for number, kind in (faults or {}).items()}
         self._answering = Answering(behave or script, rules, numbered, counter)

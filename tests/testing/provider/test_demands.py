@@ -41,7 +41,9 @@ def responses(provider, items, **more):
 
 
 def claude(provider, messages, **more):
-    return refused(provider, "/v1/messages", {"model": "claude", "max_tokens": 9, "messages": messages, **more})
+    return refused(
+        provider, "/v1/messages", {"model": "claude-opus-4-8", "max_tokens": 9, "messages": messages, **more}
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,10 +55,10 @@ def claude(provider, messages, **more):
             [TASK, {"role": "tool", "tool_call_id": "c9", "content": "x"}],
             "messages with role 'tool' must be a response",
         ),
-        ([{"role": "robot", "content": "x"}], "Invalid value: 'robot'. Supported values are: 'system'"),
+        ([{"role": "robot", "content": "x"}], "Invalid value: 'robot'. Supported values are: 'developer'"),
         ([], "empty array"),
         ("x", "Missing required parameter: 'messages'"),
-        ([{"role": "user", "content": ""}], "no content"),
+        ([{"role": "user", "content": None}], "expected one of a string or an array, but got null instead"),
     ],
 )
 def test_openai_chat_refuses_what_breaks_its_rules(provider, messages, words):
@@ -71,7 +73,7 @@ def test_openai_chat_refuses_what_breaks_its_rules(provider, messages, words):
     [
         ([TASK, {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}], "No tool output found for function call c1"),
         ([{"type": "function_call_output", "call_id": "c1", "output": "x"}], "No tool call found for function call output with call_id c1"),
-        ([{"type": "reasoning", "id": "r1", "summary": [], "encrypted_content": "x"}, TASK], "without its required following item"),
+        ([{"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}, TASK], "without its required following item"),
         ([{"role": "robot", "content": "x"}], "Invalid value: 'robot'"),
         ([], "Missing required parameter: 'input'"),
     ],
@@ -108,14 +110,16 @@ def test_anthropic_refuses_what_breaks_its_rules(provider, messages, words):
 
 
 def test_anthropic_demands_the_length_of_the_answer(provider):
-    assert claude(provider, [TASK], max_tokens=None)[2] == "max_tokens: Field required"
+    body = {"model": "claude", "messages": [TASK]}
+    assert refused(provider, "/v1/messages", body)[2] == "max_tokens: Field required"
+    assert claude(provider, [TASK], max_tokens=None)[2] == "max_tokens: Input should be a valid integer"
     assert "greater than or equal to 1" in claude(provider, [TASK], max_tokens=0)[2]
 
 
-def test_a_refused_request_is_kept_with_its_violations(provider):
+def test_a_refused_request_is_kept_with_its_violations_and_problems(provider):
     chat(provider, [TASK, ASKED])
     kept = provider.received[-1]
-    assert [each.rule for each in kept.violations] == ["pairing"]
+    assert [each.rule for each in kept.violations] == [each.rule for each in kept.problems] == ["pairing"]
     assert (kept.status, kept.wire, kept.body["messages"][0]) == (400, "openai-chat", TASK)
 
 

@@ -6,6 +6,7 @@ It shares no code with `refold.rules`, so that one can be held against the other
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from refold.errors import UnknownFormat, UsageError
@@ -14,15 +15,24 @@ from refold.testing.judge.finding import Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Problem", "problems"]
+__all__ = ["Problem", "installed", "problems"]
 
+# The module of a format, and the package that its types come from.
 _MODULES = {
-    "anthropic": "anthropic",
-    "bedrock": "bedrock",
-    "gemini": "gemini",
-    "openai-chat": "openai_chat",
-    "openai-responses": "openai_responses",
+    "anthropic": ("anthropic", "anthropic"),
+    "bedrock": ("bedrock", "botocore"),
+    "gemini": ("gemini", "google.genai"),
+    "openai-chat": ("openai_chat", "openai"),
+    "openai-responses": ("openai_responses", "openai"),
 }
+
+
+def installed(format: str) -> bool:
+    """Tell whether the SDK that the judge of a format needs is installed."""
+    try:
+        return find_spec(_MODULES[format][1]) is not None
+    except ModuleNotFoundError:  # the parent of a namespace package
+        return False
 
 
 def problems(
@@ -41,7 +51,7 @@ def problems(
         raise UnknownFormat(f"there is no format {format!r}: use one of {', '.join(_MODULES)}")
     named = model or body.get("model") or body.get("modelId") or ""
     try:
-        judge = import_module(f"refold.testing.judge.{_MODULES[format]}").problems
+        judge = import_module(f"refold.testing.judge.{_MODULES[format][0]}").problems
         return tuple(judge(body, named if isinstance(named, str) else "", headers or {}))
     except ImportError as error:
         raise UsageError(

@@ -32,6 +32,7 @@ TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")  # define-tools page, `name`
 MOST_MARKS = 4  # prompt-caching page, "you can define up to 4 cache breakpoints"
 LEAST_BUDGET = 1_024  # extended-thinking page, `budget_tokens`
 PREFILL_UNTIL = (4, 6)  # errors page, "Prefill not supported": Claude 4.6 and later
+SYSTEMS_FROM = (4, 8)  # mid-conversation system messages: Opus 4.8 and later models
 ADAPTIVE_FROM = (4, 6)  # adaptive-thinking page: from here on an answer may begin with words
 ASSISTANT_ONLY = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "thinking", "redacted_thinking"})
 
@@ -77,6 +78,7 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
     turns = _turns(messages)
     yield from _marks(body)
     yield from _tools(body)
+    yield from _systems(messages, model)
     yield from _blocks(turns)
     thread = body.get("thread")
     if not (isinstance(thread, dict) and thread.get("type") == "continue"):  # the server holds what came before
@@ -198,6 +200,19 @@ def _tools(body: Mapping[str, Any]) -> Iterator[Problem]:
     if isinstance(budget, int) and budget < LEAST_BUDGET:
         text = f"thinking.enabled.budget_tokens: Input should be greater than or equal to {LEAST_BUDGET}"
         yield Problem("thinking", text, ("thinking", "budget_tokens"), _THINKING)
+
+
+def _systems(messages: list[Any], model: str) -> Iterator[Problem]:
+    """Yield system messages that open the list, and those in a list for a model that takes none."""
+    version = claude(model)
+    for place, entry in enumerate(messages):
+        system = isinstance(entry, dict) and entry.get("role") == "system"
+        if system and (not place or (version is not None and version < SYSTEMS_FROM)):
+            text = (
+                f'messages.{place}: Unexpected role "system". The Messages API accepts a top-level `system` parameter, '
+                'not "system" as an input message role.'
+            )
+            yield Problem("roles", text, ("messages", place, "role"), f"{_DOCS}/build-with-claude/system-messages")
 
 
 def _blocks(turns: list[_Turn]) -> Iterator[Problem]:

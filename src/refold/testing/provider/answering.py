@@ -13,6 +13,8 @@ from refold import formats
 from refold.core.messages import Message, MessageId, Reasoning, Text, ToolCall
 from refold.counting.cut import cut_to_tokens
 from refold.errors import BadMessages
+from refold.testing.judge import problems
+from refold.testing.judge.finding import indexed
 from refold.testing.provider.cache import PromptCache
 from refold.testing.provider.script import Answer, Fault, Received
 from refold.testing.provider.tally import Tally, broken
@@ -44,6 +46,7 @@ class Rules(Struct, frozen=True):
     max_bytes: int = 32 * 1024 * 1024
     output_apart: bool = False
     silent_truncation: bool = False
+    strict: bool = True
 
 
 class Outcome(Struct, frozen=True):
@@ -78,11 +81,17 @@ class Answering:
         fault = self._faults.get(received.number)
         if fault is not None and (early := self._early(wire, received, fault)):
             return early
+        if self._rules.strict:
+            received = replace(received, problems=problems(wire.format, body, headers=headers))
         prompt = self._prompt(wire, body)
+        if not isinstance(prompt, Refusal):
+            received = _read(received, prompt)
+        if received.problems:
+            first = received.problems[0]
+            return self._refused(wire, received, Refusal("invalid", first.message, indexed(first.at)))
         if isinstance(prompt, Refusal):
             return self._refused(wire, received, prompt)
-        received = _read(received, prompt)
-        if received.violations:
+        if received.violations and not self._rules.strict:
             return self._refused(wire, received, wire.breach(received.violations[0]))
         dropped = wire.thinking(body, received.headers)
         if isinstance(dropped, Refusal):

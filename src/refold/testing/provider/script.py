@@ -11,6 +11,7 @@ from refold.core.budget import Usage
 from refold.core.messages import Message
 from refold.core.view import Violation
 from refold.errors import UsageError
+from refold.testing.judge.finding import Problem
 
 __all__ = ["Answer", "Behave", "Fault", "FaultKind", "Received", "Script", "Step", "Stop"]
 
@@ -50,8 +51,9 @@ class Received(Struct, frozen=True):
 
     `tokens` is the whole prompt; `messages` are what the model sees, without the `dropped` oldest ones that a silent
     truncation left out; `system` is the system prompt where it stands beside the messages. `violations` are the rules
-    of the provider that it breaks, `cached` are tokens from the prompt cache, `status` is
-    what it was answered with. `headers` hold no key.
+    of this library that it breaks; `problems` are the reasons of `refold.testing.judge` to refuse it, where the
+    provider is strict. `cached` are tokens from the prompt cache, `status` is what it was answered with. `headers`
+    hold no key.
     """
 
     number: int
@@ -65,6 +67,7 @@ class Received(Struct, frozen=True):
     tools: tuple[str, ...] = ()
     max_output: int | None = None
     violations: tuple[Violation, ...] = ()
+    problems: tuple[Problem, ...] = ()
     streaming: bool = False
     dropped: int = 0
     cached: int = 0

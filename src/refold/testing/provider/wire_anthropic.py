@@ -66,15 +66,6 @@ class AnthropicWire:
             return Refusal("invalid", "messages: Field required")
         if not messages:
             return Refusal("invalid", "messages: at least one message is required")
-        for place, entry in enumerate(messages):
-            role = entry.get("role") if isinstance(entry, dict) else None
-            if role not in ("user", "assistant"):
-                return Refusal("invalid", _role(place, role))
-        if messages[-1]["role"] == "assistant":
-            return Refusal(
-                "invalid",
-                "This model does not support assistant message prefill. The conversation must end with a user message.",
-            )
         return None
 
     def breach(self, violation: Violation) -> Refusal:
@@ -194,15 +185,6 @@ def _thinking(place: int, block: dict[str, Any]) -> Iterator[Event]:
     sealing = {"type": "signature_delta", "signature": block["signature"]}
     yield _event("content_block_delta", index=place, delta=sealing)
     yield _event("content_block_stop", index=place)
-
-
-def _role(place: int, role: object) -> str:
-    if role == "system":
-        return (
-            f'messages.{place}: Unexpected role "system". The Messages API accepts a top-level `system` parameter, '
-            'not "system" as an input message role.'
-        )
-    return f'messages.{place}: Unexpected role "{role}". Allowed roles are "user" or "assistant".'
 
 
 def _event(name: str, **data: Any) -> Event:

@@ -43,11 +43,6 @@ class GeminiWire:
         contents = body.get("contents")
         if not isinstance(contents, list) or not contents:
             return Refusal("invalid", "* GenerateContentRequest.contents: contents is not specified")
-        for content in contents:
-            if not isinstance(content, dict) or content.get("role", "user") not in ("user", "model", "function"):
-                return Refusal("invalid", "Please use a valid role: user, model.")
-            if not content.get("parts"):
-                return Refusal("invalid", "* GenerateContentRequest.contents: contents.parts must not be empty.")
         return None
 
     def breach(self, violation: Violation) -> Refusal:

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from refold.testing.provider.tally import Prompt
     from refold.testing.provider.wire import Event, RefusalKind, Turn
 
-__all__ = ["OpenAIChatWire", "OpenAIWire", "misplaced_role"]
+__all__ = ["OpenAIChatWire", "OpenAIWire"]
 
-_ROLES = ("system", "assistant", "user", "function", "tool", "developer")
 _STATUS: dict[RefusalKind, int] = {
     "overflow": 400, "invalid": 400, "auth": 401, "model": 404, "path": 404, "too_large": 413, "rate_limit": 429,
     "server_error": 500, "overloaded": 503,
@@ -46,15 +45,6 @@ _STOPS: dict[Stop, str] = {
     "refusal": "content_filter",
     "window": "length",
 }
-
-
-def misplaced_role(entry: Any, at: str) -> Refusal | None:
-    """Return what is wrong with the role of an entry."""
-    role = entry.get("role") if isinstance(entry, dict) else None
-    if role in _ROLES:
-        return None
-    known = ", ".join(f"'{name}'" for name in _ROLES[:-1])
-    return Refusal("invalid", f"Invalid value: '{role}'. Supported values are: {known}, and '{_ROLES[-1]}'.", at)
 
 
 class OpenAIWire:
@@ -92,8 +82,7 @@ class OpenAIChatWire(OpenAIWire):
             return Refusal(
                 "invalid", "Invalid 'messages': empty array. Expected an array with minimum length 1.", "messages"
             )
-        found = (misplaced_role(entry, f"messages[{place}].role") for place, entry in enumerate(messages))
-        return next(filter(None, found), None)
+        return None
 
     def breach(self, violation: Violation) -> Refusal:
         """Return a broken rule in the provider's words."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from refold.testing.provider.wire import CREATED, Refusal, arguments, pieces
-from refold.testing.provider.wire_openai import OpenAIWire, misplaced_role
+from refold.testing.provider.wire_openai import OpenAIWire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,10 +41,6 @@ class OpenAIResponsesWire(OpenAIWire):
             return None
         if not isinstance(items, list) or not items:
             return Refusal("invalid", "Missing required parameter: 'input'.", "input")
-        for place, item in enumerate(items):
-            said = isinstance(item, dict) and item.get("type", "message") == "message"
-            if said and (refusal := misplaced_role(item, f"input[{place}].role")):
-                return refusal
         return None
 
     def breach(self, violation: Violation) -> Refusal:
