@@ -207,7 +207,8 @@ def _systems(messages: list[Any], model: str) -> Iterator[Problem]:
     version = claude(model)
     for place, entry in enumerate(messages):
         system = isinstance(entry, dict) and entry.get("role") == "system"
-        if system and (not place or (version is not None and version < SYSTEMS_FROM)):
+        opens = not place and system and bool(entry.get("content"))  # one that only sets options may open the list
+        if opens or (system and version is not None and version < SYSTEMS_FROM):
             text = (
                 f'messages.{place}: Unexpected role "system". The Messages API accepts a top-level `system` parameter, '
                 'not "system" as an input message role.'

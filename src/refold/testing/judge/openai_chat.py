@@ -6,6 +6,7 @@ Chat completions are spoken by many vendors. What a vendor documents for its own
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ MOST_ID = 40  # "Expected a string with maximum length 40", tool_calls[].id and 
 # and `annotations`, which OpenAI's own answers bear.
 _ANSWER = frozenset(
     {"reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields", "prefix"}
-    | {"annotations", "partial", "cache_control", "extra_content"}
+    | {"annotations", "partial", "cache_control", "extra_content", "images"}
 )
 _EXTRA = {
     "ChatCompletionAssistantMessageParam": _ANSWER,
@@ -55,10 +56,12 @@ def _checks() -> tuple[Check, Check]:
     Raises:
         ImportError: the `openai` SDK is not installed.
     """
-    from openai.types.chat import ChatCompletionMessageParam
+    from openai.types.chat import ChatCompletionContentPartParam, ChatCompletionMessageParam
     from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 
-    compiler = Compiler(extra=_EXTRA)
+    # pictures in results: LiteLLM, OpenRouter and vLLM document them
+    content = str | Iterable[ChatCompletionContentPartParam]
+    compiler = Compiler(extra=_EXTRA, wider={("ChatCompletionToolMessageParam", "content"): content})
     return compiler.check_of(ChatCompletionMessageParam), compiler.check_of(CompletionCreateParamsBase)
 
 

@@ -156,20 +156,25 @@ def _pairs(entries: list[dict[str, Any]]) -> Iterator[Problem]:
     Calls that the server runs itself (tool search, programs) need no output of the client.
     """
     waiting: dict[tuple[str, str], list[int]] = {}
-    shells = {entry.get("id"): entry.get("call_id") for entry in entries if entry.get("type") == "local_shell_call"}
+    background: set[tuple[str, str]] = set()
     requests = {str(entry.get("id")) for entry in entries if entry.get("type") == "mcp_approval_request"}
+    shells = {
+        str(entry.get("id")): entry.get("call_id") for entry in entries if entry.get("type") == "local_shell_call"
+    }
     references = any(entry.get("type") == "item_reference" for entry in entries)
     start = max((n for n, entry in enumerate(entries) if entry.get("type") == "compaction"), default=0)
     for place, entry in enumerate(entries):
         kind, id = str(entry.get("type")), entry.get("call_id")
-        if kind == "local_shell_call_output":  # the guide names the call, the types its item
-            id = id or shells.get(entry.get("id"), entry.get("id"))
+        if kind == "local_shell_call_output":  # the types name the call by `id`, the guide by `call_id`
+            id = id or shells.get(str(entry.get("id")), entry.get("id"))
         if kind == "mcp_approval_response" and entry.get("approval_request_id") not in requests and not references:
             text = f"No approval request found with id '{entry.get('approval_request_id')}'."
             yield Problem("pairing", text, ("input", place), _APPROVALS)
         if not isinstance(id, str) or entry.get("execution") == "server" or kind.startswith("program"):
             continue
         if kind.endswith("_call"):
+            if entry.get("async") is True:  # its output may come at any later time
+                background.add((id, kind))
             waiting.setdefault((id, kind), []).append(place)
         elif kind.endswith("_output"):
             of = "tool_search_call" if kind == "tool_search_output" else kind.removesuffix("_output")
@@ -182,7 +187,7 @@ def _pairs(entries: list[dict[str, Any]]) -> Iterator[Problem]:
     trigger = bool(entries) and entries[-1].get("type") == "compaction_trigger"
     for (id, kind), places in waiting.items():
         for place in places:
-            if place >= start and not trigger:
+            if place >= start and not trigger and (id, kind) not in background:
                 name = kind.removesuffix("_call").replace("_", " ")
                 yield Problem("pairing", f"No tool output found for {name} call {id}.", ("input", place), _CALLING)
 

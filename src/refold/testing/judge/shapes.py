@@ -34,12 +34,19 @@ class Compiler:
 
     `snake`: a pydantic field is also accepted under its Python name (protocol buffers' JSON form accepts both).
     `extra` names keys per type name that are required by the type and absent in documented requests, or absent in
-    the type and present in documented requests.
+    the type and present in documented requests. `wider` gives a key of a type another type.
     """
 
-    def __init__(self, *, snake: bool = False, extra: Mapping[str, frozenset[str]] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        snake: bool = False,
+        extra: Mapping[str, frozenset[str]] | None = None,
+        wider: Mapping[tuple[str, str], Any] | None = None,
+    ) -> None:
         self._snake = snake
         self._extra = extra or {}
+        self._wider = wider or {}
         self._known: dict[Any, Check] = {}
 
     def check_of(self, kind: Any) -> Check:
@@ -104,7 +111,11 @@ class Compiler:
 
     def _object(self, kind: Any) -> Check:
         fields = _fields(kind) or {}
-        checks = {name: self.check_of(annotation) for name, (annotation, _) in fields.items()}
+        wider = self._wider
+        checks = {
+            name: self.check_of(wider.get((kind.__name__, name), annotation))
+            for name, (annotation, _) in fields.items()
+        }
         if self._snake:
             checks |= {snake: checks[name] for name in fields if (snake := _snaked(name)) != name}
         checks |= {name: _anything for name in self._extra.get(kind.__name__, ()) if name not in checks}
