@@ -145,9 +145,10 @@ class Compiler:
         choose = self._choice(objects) if objects else None
         names = tuple(dict.fromkeys(name for member, _ in others if (name := _name(member))))
         expected = (*names, "object") if objects else names
+        free = "object" in names  # a mapping beside the named keys takes every key (a JSON schema)
 
         def check(value: Any, at: Path, found: list[Fault]) -> None:
-            if isinstance(value, dict) and choose is not None:
+            if isinstance(value, dict) and choose is not None and not free:
                 choose(value, at, found)
                 return
             best: list[Fault] | None = None

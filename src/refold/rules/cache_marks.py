@@ -1,0 +1,49 @@
+"""No more cache marks in the messages than the provider takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold.core.messages import Message, Path
+from refold.core.view import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["CacheMarks"]
+
+
+class CacheMarks(Struct, frozen=True):
+    """A request bears at most four cache marks; those beside the messages (system, tools) count against the same four.
+
+    `marks` finds the paths of a message's marks, without those that an edit removed. The messages alone are seen here.
+    Source: https://platform.claude.com/docs/en/build-with-claude/prompt-caching; Bedrock has the same limit.
+    """
+
+    marks: Callable[[Message], tuple[Path, ...]]
+    most: int = 4
+    name: str = "cache_marks"
+
+    def cuts(self, messages: Sequence[Message]) -> set[int]:
+        """Return every position."""
+        return set(range(len(messages) + 1))
+
+    def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
+        """Return the messages whose marks are too many."""
+        text = f"more than {self.most} cache marks"
+        places = sorted({place for place, _ in self.surplus(messages)})
+        return tuple(Violation(self.name, text, (place,), (messages[place].id,)) for place in places)
+
+    def surplus(self, messages: Sequence[Message]) -> list[tuple[int, Path]]:
+        """Return the oldest marks, which are too many: position of the message and path."""
+        found = [(place, at) for place, message in enumerate(messages) for at in self._left(message)]
+        return found[: max(0, len(found) - self.most)]
+
+    def _left(self, message: Message) -> tuple[Path, ...]:
+        if message.native is None or not (found := self.marks(message)):
+            return ()
+        removed = [patch.at for patch in message.patches if patch.to is None]
+        return tuple(at for at in found if not any(at[: len(path)] == path for path in removed))

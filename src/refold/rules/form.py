@@ -1,0 +1,57 @@
+"""Single messages have the form that the provider's own request types demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+
+from refold.core.messages import Message, Part, Path
+from refold.core.view import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Flaw", "WellFormed"]
+
+
+class Flaw(NamedTuple):
+    """A value inside a message that the provider refuses, its path, and the part that it is rewritten as.
+
+    Without a part the value is removed.
+    """
+
+    text: str
+    at: Path
+    to: Part | None = None
+
+
+class WellFormed(Struct, frozen=True):
+    """No message holds a value that the provider's types exclude and that a repair can put right.
+
+    `flaws` finds them in a message as it was received. What is unknown is no flaw: a format that does not know a kind
+    of block carries it.
+    """
+
+    flaws: Callable[[Message], tuple[Flaw, ...]]
+    name: str = "form"
+
+    def cuts(self, messages: Sequence[Message]) -> set[int]:
+        """Return every position."""
+        return set(range(len(messages) + 1))
+
+    def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
+        """Return every flaw that no edit has put right."""
+        return tuple(
+            Violation(self.name, flaw.text, (place,), (message.id,))
+            for place, message in enumerate(messages)
+            for flaw in self.left(message)
+        )
+
+    def left(self, message: Message) -> tuple[Flaw, ...]:
+        """Return the flaws of a message that no edit has put right."""
+        if message.native is None or not (found := self.flaws(message)):
+            return ()
+        edited = [patch.at for patch in message.patches]
+        return tuple(flaw for flaw in found if not any(flaw.at[: len(at)] == at for at in edited))

@@ -1,0 +1,95 @@
+"""Ids of calls and names of tools are spelled as the provider demands."""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold.core.messages import Message, once
+from refold.core.view import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Spelled"]
+
+OTHERS = re.compile(r"[^a-zA-Z0-9_-]")
+DIGITS = 8  # of the digest that stands for the rest of a text that is too long
+
+
+class Spelled(Struct, frozen=True):
+    """The ids of calls and results, and the names of called tools, match a pattern and are not too long.
+
+    An empty pattern accepts every text, and a length of 0 any length. Calls that the provider answers itself bear the
+    ids that it gave them. A missing id is not a matter of spelling.
+    """
+
+    id: str = ""
+    longest_id: int = 0
+    called: str = r"[a-zA-Z0-9_-]+"
+    longest_name: int = 64
+    name: str = "spelling"
+
+    def cuts(self, messages: Sequence[Message]) -> set[int]:
+        """Return every position."""
+        return set(range(len(messages) + 1))
+
+    def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
+        """Return ids and names that the provider refuses."""
+        return tuple(
+            Violation(self.name, text, (place,), (message.id,), calls)
+            for place, message in enumerate(messages)
+            for text, calls in self._misspelled(message)
+        )
+
+    def valid_id(self, id: str) -> bool:
+        """Tell whether the provider accepts an id."""
+        return _matches(self.id, self.longest_id, id)
+
+    def valid_name(self, name: str) -> bool:
+        """Tell whether the provider accepts the name of a tool."""
+        return _matches(self.called, self.longest_name, name)
+
+    def id_for(self, id: str) -> str:
+        """Return an accepted id in place of another, the same for the same."""
+        return _spelled(id, self.longest_id)
+
+    def name_for(self, name: str) -> str:
+        """Return an accepted name in place of another, the same for the same."""
+        return _spelled(name, self.longest_name)
+
+    def _misspelled(self, message: Message) -> Iterator[tuple[str, tuple[str, ...]]]:
+        for id, name in _labels(message):
+            if not self.valid_id(id):
+                yield f"the provider does not accept the id {id!r}", (id,)
+            if name is not None and not self.valid_name(name):
+                yield f"the provider does not accept the name {name!r}", (id,) if id else ()
+
+
+@once
+def _labels(message: Message) -> tuple[tuple[str, str | None], ...]:
+    """Return id and name of every call, and the id of every result."""
+    calls: list[tuple[str, str | None]] = [(call.call_id, call.name) for call in message.calls]
+    return (*calls, *((result.call_id, None) for result in message.results))
+
+
+@cache
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+@lru_cache(4_096)
+def _matches(pattern: str, longest: int, text: str) -> bool:
+    return not text or ((not longest or len(text) <= longest) and (not pattern or bool(_pattern(pattern).fullmatch(text))))
+
+
+def _spelled(text: str, longest: int) -> str:
+    made = OTHERS.sub("_", text)
+    if longest and len(made) > longest:
+        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGITS // 2).hexdigest()
+        made = f"{made[: longest - DIGITS - 1]}-{digest}"
+    return made
