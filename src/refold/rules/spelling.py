@@ -84,7 +84,9 @@ def _pattern(pattern: str) -> re.Pattern[str]:
 
 @lru_cache(4_096)
 def _matches(pattern: str, longest: int, text: str) -> bool:
-    return not text or ((not longest or len(text) <= longest) and (not pattern or bool(_pattern(pattern).fullmatch(text))))
+    return not text or (
+        (not longest or len(text) <= longest) and (not pattern or bool(_pattern(pattern).fullmatch(text)))
+    )
 
 
 def _spelled(text: str, longest: int) -> str:

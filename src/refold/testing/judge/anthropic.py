@@ -207,7 +207,8 @@ def _systems(messages: list[Any], model: str) -> Iterator[Problem]:
     version = claude(model)
     for place, entry in enumerate(messages):
         system = isinstance(entry, dict) and entry.get("role") == "system"
-        opens = not place and system and bool(entry.get("content"))  # one that only sets options may open the list
+        # one that only sets options or changes tools may open the list
+        opens = not place and system and any(block.get("type") == "text" for _, block in _turns([entry])[0].blocks)
         if opens or (system and version is not None and version < SYSTEMS_FROM):
             text = (
                 f'messages.{place}: Unexpected role "system". The Messages API accepts a top-level `system` parameter, '
