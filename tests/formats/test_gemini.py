@@ -138,3 +138,13 @@ def test_a_call_keeps_its_signature_in_the_current_turn_and_loses_it_with_a_chan
     assert calls[-1] is messages[5]["parts"][0]
     assert all("thoughtSignature" not in part for part in calls[:-1])
     assert len(calls) == 1 or len(str(calls[0])) < 2_000
+
+
+def test_words_behind_responses_begin_a_turn_of_their_own_after_a_compaction_too():
+    messages = [*turn(1, "b25l"), {"role": "user", "parts": [{"text": "And now?"}]}]
+    (edited,) = (m for m in formats.read(GEMINI, messages).messages if m.results)
+    (result,) = edited.results
+    edit = Rewrite(edited.id, result.at, ToolResult("c1", (Text("[short]"),), "write"))
+    out = formats.assemble(GEMINI, fold(formats.read(GEMINI, messages).messages, [[edit]]))
+    assert [content["role"] for content in out] == ["user", "model", "user", "user"]
+    assert out[3] is messages[3]

@@ -64,7 +64,9 @@ def _in_turns(messages: Iterator[Message]) -> Iterator[Message]:
 
 
 def _neighbors(format: Format, last: Message, message: Message) -> bool:
-    """Tell whether two untouched messages stood side by side from the start, which their chained ids show."""
-    if last.native is None or message.native is None or last.patches or message.patches:
+    """Tell whether two messages stood side by side from the start, which their chained ids show, and still may."""
+    if last.native is None or message.native is None:
+        return False
+    if (last.patches or message.patches) and not format.apart(last.native, message.native):
         return False
     return message.id == chain(last.id, format.identity(message.native))

@@ -66,6 +66,9 @@ class Format(Protocol):
     def speaker(self, native: Any) -> str:
         """Return for whom a native object speaks; nothing where it is never joined with a neighbor."""
 
+    def apart(self, first: Any, second: Any) -> bool:
+        """Tell whether neighbors of one speaker, of which one was edited, stay two objects as they were."""
+
     def join(self, first: Any, second: Any) -> Any:
         """Return two native objects of one speaker as one."""
 

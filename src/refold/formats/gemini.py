@@ -88,16 +88,15 @@ class Gemini(Blocks):
         )
 
     def speaker(self, native: Any) -> str:
-        """Return for whom a native object speaks.
+        """Return for whom a native object speaks."""
+        return "model" if native.get("role") == "model" else "user"
 
-        Responses alone are "function": words of the user that were joined with them would begin no turn of their own,
-        and the calls of the turn before would need their signatures.
+    def apart(self, first: Any, second: Any) -> bool:
+        """Tell whether neighbors of one speaker stay apart: responses, and words of the user that begin a turn.
+
+        Joined they would begin none, and the calls before them would need their signatures, as the current turn's do.
         """
-        parts = native.get("parts")
-        if native.get("role") == "model":
-            return "model"
-        alone = isinstance(parts, list) and all(isinstance(part, dict) and self.holds_result(part) for part in parts)
-        return "function" if parts and alone else "user"
+        return _responses(first) > 0 and _responses(second) == 0
 
     def block(self, block: Any, at: Path) -> Part:
         """Return the part that a block holds."""
@@ -220,6 +219,14 @@ def _said(held: dict[str, Any], root: Path) -> tuple[Content, ...]:
         if isinstance(value, str):
             return (Text(value, (*root, "response", key)),) if value else ()
     return (Text(json_text(response), (*root, "response")),)
+
+
+def _responses(native: Any) -> int:
+    parts = native.get("parts")
+    return sum(
+        get(part, (_spelled(part, "functionResponse", "function_response"),)) is not None
+        for part in (parts if isinstance(parts, list) else ())
+    )
 
 
 def _signatures(block: dict[str, Any]) -> list[str]:

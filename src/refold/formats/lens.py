@@ -133,6 +133,10 @@ class Lens:
         """Return for whom a native object speaks; nothing where it is never joined with a neighbor."""
         raise NotImplementedError
 
+    def apart(self, first: Native, second: Native) -> bool:
+        """Tell whether neighbors of one speaker, of which one was edited, stay two objects as they were."""
+        return False
+
     def join(self, first: Native, second: Native) -> Native:
         """Return two native objects of one speaker as one."""
         raise NotImplementedError
