@@ -9,6 +9,7 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "refold"
 PURE = {
+    "difflib",
     "__future__",
     "typing",
     "enum",
@@ -67,7 +68,7 @@ MAY_IMPORT = {
     "recovery": {"core", "limits", "outside", "refused", "request", "api", "aio", "learned"},
     "guard": {"core", "prompts", "stages", "inventions", "no_summary"},
     "no_summary": {"core", "stages"},
-    "transcripts": {"limits", "transcripts"},
+    "transcripts": {"core", "limits", "transcripts"},
     "request": {"core", "formats", "rules", "policies", "limits", "counting"},
     "result": {"core", "formats", "request"},
     "meter": {"core", "formats", "request", "result"},

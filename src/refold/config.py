@@ -6,7 +6,6 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from refold import policies
 from refold.core.budget import Exactly, Never, Share
 from refold.core.policy import Policy, When
+from refold.core.suggestions import meant
 from refold.errors import UsageError
 from refold.limits import models
 from refold.limits.tool_output import MAX_BYTES, MAX_LINES, Output, truncate_output
@@ -283,8 +283,7 @@ def _known(key: str, place: str) -> str:
     """Return the name of a setting, written in any of three ways: max_lines, max-lines, maxLines."""
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).replace("-", "_").lower()
     if name not in names():
-        near = get_close_matches(name, names(), n=1)
-        raise UsageError(f"{place}: there is no setting {key!r}{f'; did you mean {near[0]}?' if near else ''}")
+        raise UsageError(f"{place}: there is no setting {key!r}{meant(name, names())}")
     return name
 
 

@@ -15,6 +15,7 @@ from refold.core.edits import Insert, fold
 from refold.core.gauge import covered
 from refold.core.plan import Plan, checked
 from refold.core.policy import Policy
+from refold.core.suggestions import meant
 from refold.core.transcript import Transcript
 from refold.core.view import Cause, View
 from refold.errors import BadBudget, UsageError
@@ -223,7 +224,8 @@ def counter_for(counter: Counter | str, model: str | None) -> Counter:
             raise UsageError(f'a counter of type {type(counter).__name__} cannot count: say "exact" or "policy"')
         return counter
     if counter != "exact":
-        raise UsageError(f'no counter is called "{counter}"; say "exact" or "policy", or pass a counter')
+        near = meant(counter, ("exact", "policy"))
+        raise UsageError(f'no counter is called "{counter}"{near}; say "exact" or "policy", or pass a counter')
     from refold.counting import counter_for as exact
 
     return exact(model)
@@ -250,7 +252,9 @@ def _cause(options: Options) -> Cause:
         if options.cause is not None:
             return Cause(options.cause)
     except ValueError:
-        raise UsageError(f'no cause is called "{options.cause}"; causes are {", ".join(Cause)}') from None
+        raise UsageError(
+            f'no cause is called "{options.cause}"{meant(options.cause, Cause)}; causes are {", ".join(Cause)}'
+        ) from None
     return Cause.MANUAL if options.force else Cause.THRESHOLD
 
 

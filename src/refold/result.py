@@ -149,14 +149,24 @@ def cannot_fit(made: Plan, view: View) -> CannotFit:
     for message, size in zip(view.messages, view.sizes, strict=True):
         sizes[f"{message.role} messages"] = sizes.get(f"{message.role} messages", 0) + size
     largest, place = max(zip(view.sizes, range(len(view.sizes)), strict=True), default=(0, 0))
+    which = _original(view, place)
     named = ", ".join(f"{name} {size:,}" for name, size in sizes.items() if size)
     return CannotFit(
         f"policy {made.policy} cannot bring the request under {made.sizes.limit:,} tokens; {made.sizes.after:,} are "
-        f"left ({named}; message {place} of the view alone has {largest:,}): "
+        f"left ({named}; {which} alone has {largest:,}): "
         "allow a larger budget, or shorten what is named",
         made,
         sizes | {"largest message": largest},
     )
+
+
+def _original(view: View, place: int) -> str:
+    """Return which of the caller's messages stands at a place of a view."""
+    if not view.messages:
+        return "no message"
+    message = view.messages[place]
+    given = view.transcript.index.get(message.id)
+    return f"the {message.note.kind if message.note else 'message'} of a plan" if given is None else f"message {given}"
 
 
 def view_breakdown(view: View) -> Breakdown:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
 import rich_click as click
+
+from refold.core.suggestions import meant
 
 __all__ = ["cli", "main"]
 
@@ -38,9 +39,7 @@ class Refold(click.RichGroup):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the command that the first word names; a word that names none is told with one that is near."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            near = get_close_matches(args[0].lower(), COMMANDS, n=1)
-            meant = f"; did you mean {near[0]}?" if near else ""
-            raise click.UsageError(f"there is no command {args[0]!r}{meant}", ctx)
+            raise click.UsageError(f"there is no command {args[0]!r}{meant(args[0], COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **options: Any) -> NoReturn:

@@ -27,6 +27,7 @@ def command(model: str | None, provider: str | None, limit: int, as_json: bool) 
     ID may be a part of an id: then all that hold it are shown.
     """
     from refold.cli import show
+    from refold.core.suggestions import meant
     from refold.errors import UnknownModel
     from refold.limits import models
 
@@ -37,7 +38,10 @@ def command(model: str | None, provider: str | None, limit: int, as_json: bool) 
     found = models.find(model, ALL)
     guess = window.source == "default"
     if guess and not found:
-        raise UnknownModel(f"no table knows model {model}: look for a part of its name, as in `refold models claude`")
+        near = meant(model, models.known())
+        raise UnknownModel(
+            f"no table knows model {model}{near}: look for a part of its name, as in `refold models claude`"
+        )
     if as_json:
         show.emit({"model": model, "window": window, "prices": prices, "matching": found[:limit]})
         return

@@ -290,6 +290,7 @@ def _told(cost: SummaryCost) -> None:
 
 def _known(model: str | None, *, in_file: bool) -> None:
     from refold.cli import show
+    from refold.core.suggestions import meant
     from refold.errors import BadBudget, UnknownModel
     from refold.limits import models
 
@@ -297,10 +298,11 @@ def _known(model: str | None, *, in_file: bool) -> None:
         raise BadBudget("how much may a request hold? Give --window, --model or --budget")
     known = models.window(model)
     if known.source == "default":
+        near = meant(model, models.known())
         named = (
             f"the file names the model {model}, which no table knows" if in_file else f"no table knows model {model}"
         )
-        raise UnknownModel(f"{named}: give --window, or look for its name with `refold models {model}`")
+        raise UnknownModel(f"{named}{near}: give --window, or look for its name with `refold models {model}`")
     if known.assumed:
         show.note(f"model {model} is in no table: its window is taken to be {known.window:,} tokens, as a near name's")
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from refold.cli import kept, show
+from refold.core.suggestions import meant
 from refold.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def run(chat: Chat, line: str) -> None:
     """
     name, _, rest = line[1:].strip().partition(" ")
     if name not in COMMANDS:
-        raise UsageError(f"there is no command /{name}: /help lists them")
+        raise UsageError(f"there is no command /{name}{meant(name, COMMANDS)}: /help lists them")
     COMMANDS[name].function(chat, rest.strip())
 
 

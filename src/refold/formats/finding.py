@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from refold.core.halves import whole_message
 from refold.core.messages import Message
 from refold.core.notes import recovered
+from refold.core.suggestions import meant
 from refold.core.transcript import Transcript, chain
 from refold.core.view import Violation
 from refold.errors import BadMessages, UnknownFormat
@@ -88,7 +89,7 @@ def find(name: str) -> Format:
         UnknownFormat: there is none; the message lists those there are.
     """
     if name not in names():
-        raise UnknownFormat(f"there is no format {name!r}: use one of {', '.join(names())}")
+        raise UnknownFormat(f"there is no format {name!r}{meant(name, names())}: use one of {', '.join(names())}")
     format: Format = import_module(f"refold.formats.{name.replace('-', '_')}").FORMAT
     return format
 

@@ -27,6 +27,7 @@ __all__ = [
     "Table",
     "Window",
     "find",
+    "known",
     "neurolink_window",
     "output_reserve",
     "prices",
@@ -158,6 +159,11 @@ def prices(model: str | None, provider: str | None = None) -> Prices | None:
         return None
     cost = [*row[3:], None, None, None, None][:4]
     return Prices(cost[0] or 0.0, cost[1] or 0.0, cost[2], cost[3], table().dated, source)
+
+
+def known() -> tuple[str, ...]:
+    """Return the id of every model in the table, sorted."""
+    return tuple(sorted(table().models))
 
 
 def find(query: str, limit: int = 50) -> list[Found]:

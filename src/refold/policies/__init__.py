@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from refold.core.budget import Exactly, Never
 from refold.core.policy import Policy
+from refold.core.suggestions import meant
 from refold.errors import UnknownPolicy
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def find(name: str) -> Policy:
         return _checked(import_module(f"{__name__}.{name.replace('-', '_')}").__dict__, name)
     entry = _entry_points().get(name)
     if entry is None:
-        raise UnknownPolicy(f"there is no policy {name!r}{_close(name)}; there are {', '.join(_all())}")
+        raise UnknownPolicy(f"there is no policy {name!r}{meant(name, _all())}; there are {', '.join(_all())}")
     found = entry.load()
     return found if isinstance(found, Policy) else _checked(getattr(found, "__dict__", {}), name)
 
@@ -76,10 +77,3 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 def _all() -> tuple[str, ...]:
     return tuple(sorted({*names(), *_entry_points()}))
-
-
-def _close(name: str) -> str:
-    from difflib import get_close_matches
-
-    found = get_close_matches(name.lower(), _all(), n=1)
-    return f"; did you mean {found[0]}?" if found else ""

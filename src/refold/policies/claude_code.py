@@ -1,6 +1,7 @@
 """learn-claude-code v5: old tool results are cleared on every call; near the limit everything becomes a summary.
 
-The last step is our addition: it fits an unfinished request that is larger than the goal.
+The steps "truncate to goal" and "fit" are our additions: they fit an unfinished request that is larger than the goal,
+and what could not be sent at all.
 """
 
 from refold.core.budget import Reserve, Share
@@ -9,6 +10,7 @@ from refold.core.policy import Policy, Step, When
 from refold.stages.archive import Archive
 from refold.stages.clear import Clear
 from refold.stages.close_calls import CloseCalls
+from refold.stages.fit import Fit
 from refold.stages.mend import Mend
 from refold.stages.replace_all import ReplaceAll
 from refold.stages.restore import Restore
@@ -36,6 +38,7 @@ POLICY = Policy(
         Step(REPLACE, When.DUE, "auto-compact"),
         Step(Restore(files=5, each=5_000, total=50_000), When.DUE, "restore"),  # L05
         Step(TruncateToGoal(), When.OVER_GOAL, "truncate to goal"),
+        Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
         Step(CloseCalls(), When.DUE, "repair"),
         Step(Mend(), When.DUE, "mend"),
     ),

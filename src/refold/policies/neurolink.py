@@ -1,8 +1,8 @@
 """NeuroLink: prune, deduplicate, summarize, truncate; each only if those before did not suffice.
 
 It stops at 60 % of the input budget, well under its trigger, so that one run is not followed by the next at once. The
-last three steps before the repair are our additions: they fit what the four leave in place, such as four enormous
-messages.
+last four steps before the repair are our additions: they fit what the four leave in place, such as four enormous
+messages, and the last of them what could not be sent at all.
 After an overflow the goal is 70 % (N13), and a run that the estimate finds nothing to do for slides all the same.
 """
 
@@ -15,6 +15,7 @@ from refold.stages.choose import KeepRatio
 from refold.stages.clear import Clear
 from refold.stages.close_calls import CloseCalls
 from refold.stages.deduplicate import DeduplicateReads
+from refold.stages.fit import Fit
 from refold.stages.mend import Mend
 from refold.stages.slide import Slide
 from refold.stages.summarize import Summarize
@@ -45,6 +46,7 @@ POLICY = Policy(
         Step(TruncateToGoal(), When.OVER_GOAL, "truncate to goal"),
         Step(Slide(MARKER, share=0, skip_at=2, to_goal=True), When.OVER_GOAL, "truncate further"),
         Step(Slide(MARKER, share=0, first=0, skip_at=2, to_goal=True), When.OVER_GOAL, "truncate the first pair"),
+        Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
         Step(CloseCalls(), When.DUE, "repair"),  # N16
         Step(Mend(), When.DUE, "mend"),
     ),

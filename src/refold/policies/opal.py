@@ -1,6 +1,7 @@
 """Opal: everything before the last quarter of a window becomes one summary, whole turns where that is possible.
 
-The last two steps are our additions: they fit a kept part that is larger than the quarter it may have.
+The steps to the goal, the slide and "fit" are our additions: they fit a kept part that is larger than the quarter it
+may have, and what could not be sent at all.
 """
 
 from msgspec.structs import replace
@@ -11,6 +12,7 @@ from refold.core.gauge import ReportedPlusTail
 from refold.core.policy import Policy, Step, When
 from refold.stages.choose import KeepTokens
 from refold.stages.close_calls import CloseCalls
+from refold.stages.fit import Fit
 from refold.stages.mend import Mend
 from refold.stages.slide import Slide
 from refold.stages.summarize import Summarize
@@ -32,6 +34,7 @@ FIT = (
         When.OVER_GOAL,
         "slide",
     ),
+    Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
     Step(CloseCalls(), When.DUE, "repair"),
     Step(Mend(), When.DUE, "mend"),
 )

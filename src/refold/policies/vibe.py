@@ -1,12 +1,14 @@
 """Vibe, also called OpenClaw: everything but the system message becomes a summary with the last request in it.
 
-The fourth step is our addition: it fits a last request that is larger than the goal.
+The third and the fourth step are our additions: they fit a last request that is larger than the goal, and what could
+not be sent at all.
 """
 
 from refold.core.budget import Exactly, Share
 from refold.core.gauge import LastTotal
 from refold.core.policy import Policy, Step, When
 from refold.stages.close_calls import CloseCalls
+from refold.stages.fit import Fit
 from refold.stages.mend import Mend
 from refold.stages.recount import Recount
 from refold.stages.replace_all import ReplaceAll
@@ -25,6 +27,7 @@ POLICY = Policy(
         Step(CloseCalls("Tool no response", acknowledge="Understood."), When.DUE, "clean"),  # V07
         Step(REPLACE, When.DUE, "compact"),
         Step(TruncateToGoal(), When.OVER_GOAL, "truncate to goal"),
+        Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
         Step(Mend(), When.DUE, "mend"),
         Step(Recount(max_tokens=16), When.DUE, "recount"),  # V08
     ),

@@ -1,6 +1,6 @@
 """Wolffish: pictures out, the largest results to head and tail, one summary of the originals at the end.
 
-Its protections hold in every step but the two "to fit", which run only when the request could not be sent at all.
+Its protections hold in every step but the three that fit, which run only when the request could not be sent at all.
 These and the second and third truncation are our additions, for what is protected or shrinks less than expected.
 After an overflow at least half of the present size must go, whatever the estimate says.
 """
@@ -14,6 +14,7 @@ from refold.core.policy import Policy, Step, When
 from refold.stages.append_summary import AppendSummary
 from refold.stages.choose import LargestThenOldest
 from refold.stages.close_calls import CloseCalls
+from refold.stages.fit import Fit
 from refold.stages.mend import Mend
 from refold.stages.slide import Slide
 from refold.stages.strip_images import StripImages
@@ -38,6 +39,7 @@ POLICY = Policy(
         Step(Truncate(), When.OVER_GOAL, "truncate for the summary"),
         Step(TruncateToGoal(enough=0.75), When.OVER_BUDGET, "truncate to fit"),
         Step(Slide(LEFT_OUT, share=0, first=1, skip_at=2, to_goal=True), When.OVER_BUDGET, "leave out to fit"),
+        Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
         Step(CloseCalls(), When.DUE, "repair"),
         Step(Mend(), When.DUE, "mend"),
     ),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from refold.core.budget import Exactly
 from refold.core.messages import Message, Note, Patch, Text
 from refold.salience import features
 from refold.stages import findings
@@ -38,9 +39,10 @@ class Fit(Struct, frozen=True):
 
     `newest` is the share of the goal that the newest text has verbatim while it can; `users` the share that users'
     turns may have as messages of their own; beyond it they keep the sentences that tell most. A plan that would lose a
-    pinned sentence is not made. Where somebody can be asked, a model's account of what left stands in the digest, in
-    3 % of the goal, at most 1,200 tokens beside the digest's own. With `keep_until`, from 0 to 1, the rest of the
-    room stays empty where that share of what will be needed is predicted to be there.
+    pinned sentence is not made; it is made for half the way from the goal to the input budget then, or for that budget.
+    Where somebody can be asked, and with `asks`, a model's account of what left stands in the digest, in 3 % of the
+    goal, at most 1,200 tokens beside the digest's own. With `keep_until`, from 0 to 1, the rest of the room stays empty
+    where that share of what will be needed is predicted to be there.
     """
 
     grows: ClassVar[bool] = False
@@ -48,6 +50,7 @@ class Fit(Struct, frozen=True):
     newest: float = 0.2
     users: float = 0.5
     keep_until: float | None = None
+    asks: bool = True
 
     def arrived(self, message: Message) -> None:
         """Read a message's identifiers, which is most of the work of a choice, and what a digest would tell of it."""
@@ -56,7 +59,7 @@ class Fit(Struct, frozen=True):
 
     def needs(self, view: View) -> tuple[Need, ...]:
         """Ask for an account of the older part, where there is somebody to ask."""
-        if not view.summarizer or view.excess <= 0 or not view.messages:
+        if not (self.asks and view.summarizer and view.messages) or view.excess <= 0:
             return ()
         need = need_of(view, regions(view, int(view.room * self.newest)).tail)
         return (need,) if need else ()
@@ -65,6 +68,14 @@ class Fit(Struct, frozen=True):
         """Return the edits that bring the view to its goal, or as near to it as it can be brought."""
         if view.excess <= 0 or not view.messages:
             return ()
+        most = view.budget.input
+        for goal in dict.fromkeys((view.room, (view.room + most) // 2, most)):
+            if view.tokens > goal and (edits := self._made(replace(view, goal=Exactly(goal)), answers)):
+                return edits
+        return ()
+
+    def _made(self, view: View, answers: tuple[object, ...]) -> tuple[Edit, ...]:
+        """Return the edits for the view's own goal; none where they would lose a pinned sentence."""
         draft = Draft(view)
         areas = regions(view, int(view.room * self.newest))
         draft.drop(place for place, message in enumerate(view.messages) if is_digest(message))

@@ -83,6 +83,8 @@ def said_request(view: View) -> Message | None:
 
 def open_request(view: View) -> Message | None:
     """Return the last request if no assistant message has finished it with words and no calls."""
+    if not view.messages:
+        return None
     request = last_request(view)
     newest = view.messages[-1]
     done = newest.role == "assistant" and not newest.calls and newest.note is None
