@@ -266,7 +266,7 @@ def _settled(block: Any, known: frozenset[str]) -> Any:
     key = _spelled(block, "functionResponse", "function_response")
     held = get(block, (key,))
     files, response = get(held, ("parts",)), get(held, ("response",))
-    if held is None or (files is not None and not isinstance(files, list)):
+    if not isinstance(held, dict) or (files is not None and not isinstance(files, list)):
         return block
     files = files or []
     words_of = {file.name: file.text for file in files if isinstance(file, _Words)}
