@@ -22,7 +22,7 @@ LINE = 60  # characters of a line of the instructions that no summary has by cha
 TAGS = re.compile(
     r"<\|?/?(?:[a-z]+:)?(?:tool_calls?|function_calls?|tool_use|tool_code|invoke|parameter(?= name=)|function(?==))"
     r"(?:_(?:section_)?(?:begin|end))?\b[^>\n]*>|<\|(?:python_tag|action_start|channel)\|>|\[TOOL_CALLS\]|"
-    r"<｜tool▁[^｜]*｜>|\bto=functions\.\w+|\bfunctions\.\w+:\d+\b"
+    r"<｜tool▁[^｜]*｜>|\bto=functions\.\w+|\bfunctions\.\w+:\d+\b|\bdefault_api\.\w+\("
 )
 REACT = re.compile(r"^Action:[ \t]*\S+[ \t]*\n+Action Input:", re.M)
 JSON = re.compile(r"(?:```(?:json|tool_code|tool_call)?\s*)?[\[{]")
@@ -32,6 +32,7 @@ FIELDS = re.compile(
     r'"(?:tool_calls|function_call|functionCall|toolUse|tool_use)"\s*:\s*[\[{]|'
     r'"type"\s*:\s*"(?:tool_use|tool_call|function_call|function)"'
 )
+NAMED = re.compile(r'"(?:name|tool|tool_name|function|action)"\s*:\s*"([\w.:/-]+)"')
 CODE = re.compile(
     r"(?:```\w*\s*)?\[?(?:print\()?(?:functions\.|default_api\.)?([A-Za-z_][\w.-]*)\(.*\)\]?\s*(?:```)?", re.S
 )
@@ -84,12 +85,15 @@ def certain_faults(text: str, need: Summarize) -> tuple[str, ...]:
 
 
 def _is_call(text: str, need: Summarize) -> bool:
-    if any(tag[0] not in need.text and tag[0] not in (need.previous or "") for tag in TAGS.finditer(text)):
-        return True
+    known = f"{need.text}\n{need.previous or ''}"
+    if TAGS.match(text) or any(tag[0] not in known for tag in TAGS.finditer(text)):
+        return True  # one that the record has may be quoted, but not in the first place
     if REACT.search(text) or (JSON.match(text) and FIELDS.search(text)):
         return True
+    tools = _tools(need)
     named = CODE.fullmatch(text) or ELEMENT.match(text)
-    return named is not None and named[1] in _tools(need)
+    of_json = NAMED.findall(text) if JSON.match(text) else []
+    return (named is not None and named[1] in tools) or any(name in tools for name in of_json)
 
 
 def _tools(need: Summarize) -> set[str]:

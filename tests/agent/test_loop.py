@@ -11,6 +11,7 @@ from refold.agent.decisions import Decision
 from refold.agent.events import ToolFinished, ToolStarted, TurnEnded, UsageReported
 from refold.agent.loop import INTERRUPTED, SKIPPED, UNANSWERED
 from refold.agent.middleware import Action, Verdict
+from refold.config import Settings
 from refold.core.budget import Budget, Usage
 from refold.errors import ContextOverflow, SummaryRefused, UsageError
 from refold.testing.client import ScriptedClient, ScriptedRefusal
@@ -298,3 +299,17 @@ def test_a_manual_compaction_that_gets_no_summary_says_so_and_changes_nothing():
     with pytest.raises(SummaryRefused):
         run.agent.compact()
     assert run.agent.messages == before
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [({}, False), ({"redact": False}, True), ({"settings": Settings(redact_secrets=False)}, True)],
+)
+def test_an_agents_summarizer_is_sent_secrets_only_where_that_is_said(options, shown):
+    key, needs = "sk-" + "proj-AbCd1234EfGh5678IjKl9012", []
+    run = Watched([*(calls(f"{key} " + "word " * 1_000) for _ in range(12)), "Done."], window=16_000, policy="vibe",
+                  budget=Budget(16_000, 2_000), summarize=lambda need: needs.append(need) or "They echoed.", **options)  # fmt: skip
+    run.agent.run("go")
+    assert needs
+    assert (key in needs[0].text) == shown
+    assert key in str(run.agent.said)

@@ -82,3 +82,19 @@ def test_policy_windows_and_switches_are_those_that_are_configured(run, talk, mo
     assert "opal" in run("plan", talk, "-m", "mine", "-p", "opal").output
     monkeypatch.setenv("REFOLD_ENABLED", "false")
     assert "nothing to do" in run("plan", talk, "-m", "mine").output
+
+
+def test_a_model_is_sent_secrets_only_where_that_is_said(run, talk, monkeypatch):
+    key = "sk-" + "proj-AbCd1234EfGh5678IjKl9012"
+    lines = json.loads(talk.read_text())
+    lines[0]["content"] += f"The key is {key}."
+    talk.write_text(json.dumps(lines))
+    with ScriptedProvider([SUMMARY]) as provider:
+        given = ("compact", talk, "-p", "opal", "-w", "20k", "--summarize-with", "m", "--base-url", provider.openai_url)
+        run(*given)
+        run(*given, "--keep-secrets")
+        monkeypatch.setenv("REFOLD_REDACT_SECRETS", "false")
+        run(*given)
+        sent = [json.dumps(received.body) for received in provider.received]
+    assert [key in body for body in sent] == [False, True, True]
+    assert "[secret removed]" in sent[0]

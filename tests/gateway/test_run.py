@@ -8,6 +8,7 @@ import click
 import pytest
 
 from refold.core.budget import Exactly, Never, Share
+from refold.gateway import writers
 from refold.testing.provider import ScriptedProvider
 
 MAIN = [sys.executable, "-c", "from refold.cli.main import main; main()"]
@@ -171,11 +172,20 @@ def settings(monkeypatch, tmp_path, *options, **environment):
 def test_what_is_configured_holds_for_the_gateway_unless_an_option_says_otherwise(monkeypatch, tmp_path):
     (tmp_path / "refold.toml").write_text('policy = "opal"\nthreshold = 0.6\n[windows]\nmine = 32000\n')
     made = settings(
-        monkeypatch, tmp_path, "--model-window", "yours=64k", REFOLD_WINDOW="50k", REFOLD_SUMMARIZE_WITH="small"
+        monkeypatch,
+        tmp_path,
+        "--model-window",
+        "yours=64k",
+        REFOLD_WINDOW="50k",
+        REFOLD_SUMMARIZE_WITH="small",
+        OPENAI_API_KEY="none",
     )
     assert (made.policy, made.window, made.summarizer) == ("opal", 50_000, "small")
     assert made.windows == {"mine": 32_000, "yours": 64_000}
     assert made.trigger == Share(0.6, inclusive=True)
+    assert writers.outside(made).redact
+    made = settings(monkeypatch, tmp_path, "--summarizer", "small", "--keep-secrets", OPENAI_API_KEY="none")
+    assert not writers.outside(made).redact
     made = settings(
         monkeypatch, tmp_path, "--policy", "vibe", "--window", "9k", "--trigger", "never", "--summarizer", "big"
     )

@@ -129,6 +129,8 @@ NO_SUMMARIES = [
     ("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function", "a tool call"),
     ("<|tool_calls_section_begin|><|tool_call_begin|>functions.read_file:0", "a tool call"),
     ('<|python_tag|>read_file.call(path="a.py")', "a tool call"),
+    ('{"tool": "read_file", "path": "a.py"}', "a tool call"),
+    ('```tool_code\nprint(default_api.list_files(path="."))\n```', "a tool call"),
     ("<|channel|>commentary to=functions.read_file", "a tool call"),
     ('[read_file(path="a.py")]', "a tool call"),
     ("<read_file>\n<path>a.py</path>\n</read_file>", "a tool call"),

@@ -3,7 +3,7 @@
 import pytest
 
 from refold import policies
-from refold.sessions import Session, open_store
+from refold.sessions import Session, export_session, import_session, open_store
 from refold.testing.provider.thinking import misplaced, missing, signature
 
 MODELS = ["claude-sonnet-4-5-20250929", "claude-opus-4-8", "claude-opus-5-5"]
@@ -182,3 +182,37 @@ def test_an_older_model_keeps_its_thinking_through_a_rewind():
 def test_what_is_not_compacted_is_shown_as_the_very_objects():
     agent = begun(steps=3)
     assert all(shown is given for shown, given in zip(agent.session.view(), agent.session.messages, strict=True))
+
+
+@everywhere
+def test_who_opens_it_elsewhere_without_settings_sends_the_same_thinking(policy, tmp_path):
+    with open_store(tmp_path / "sessions.db") as store:
+        agent = begun(policy=policy, store=store)
+        answer = agent.ask()
+        agent.compact()
+        agent.take(answer)
+        agent.work(3)
+        shown = agent.session.view()
+        assert len(agent.checked()) >= 3
+        with open_store(tmp_path / "sessions.db") as elsewhere:
+            assert Session(elsewhere, agent.session.id).view() == shown
+        other = open_store("memory")
+        agent.session = Session(other, import_session(other, export_session(store, agent.session.id)))
+        assert agent.session.view() == shown
+        agent.work(1)
+        agent.compact()
+        agent.checked()
+        agent.session.rewind(0)
+        agent.checked()
+
+
+def test_other_settings_that_are_remembered_take_the_thinking_of_before_away():
+    agent = begun()
+    assert agent.checked()
+    agent.settings["system"] = "Be quick."
+    agent.session.configure(system="Be quick.")
+    assert agent.checked() == []
+    again = Session(agent.session.store, agent.session.id)
+    assert again.view() == agent.session.view()
+    agent.work(2)
+    assert len(agent.checked()) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import msgspec
+from msgspec.structs import replace
 
 from refold import formats
 from refold.core.transcript import ROOT, chain
@@ -84,7 +84,7 @@ def import_session(store: Store, lines: Iterable[str], id: str | None = None) ->
     head = store.create(chosen, reader.format.name)
     if reader.writes:
         first, *rest = reader.writes
-        store.write(chosen, (msgspec.structs.replace(first, tip=ROOT, revision=head.revision), *rest))
+        store.write(chosen, (replace(first, tip=ROOT, revision=head.revision), *rest))
     return chosen
 
 
@@ -115,18 +115,22 @@ class _Reader:
         id = chain(self.state.tip, self.format.identity(native))
         if id != fields["id"]:
             raise ValueError(f"message {fields['id']} is not what it was, or not at its place")
-        self._together(Write(Appended((id,)), tuple(received([self.format.read(native, id)], [text]))))
-        self.state.take(Appended((id,)))
+        under = fields.get("under")
+        entry = Appended((id,), None if under is None else tuple(under), fields.get("settings", ""))
+        self._together(Write(entry, tuple(received([self.format.read(native, id)], [text]))))
+        self.state.take(entry)
 
     def _together(self, write: Write) -> None:
-        """Append to the last entry where that appends too: one entry for messages in a row."""
+        """Append to the last entry where that appends too: one entry for messages in a row, produced under the same."""
+        entry = write.entry
+        assert isinstance(entry, Appended)
         last = self.writes[-1] if self.writes else None
-        if last is None or not isinstance(last.entry, Appended):
+        before = last.entry if last is not None else None
+        if last is None or not isinstance(before, Appended) or replace(before, ids=entry.ids) != entry:
             self.writes.append(write)
             return
-        assert isinstance(write.entry, Appended)
-        ids = (*last.entry.ids, *write.entry.ids)
-        self.writes[-1] = Write(Appended(ids), (*last.messages, *write.messages))
+        joined = replace(entry, ids=(*before.ids, *entry.ids))
+        self.writes[-1] = Write(joined, (*last.messages, *write.messages))
 
 
 def _begun(header: Mapping[str, Any]) -> tuple[str, _Reader]:
@@ -137,16 +141,22 @@ def _begun(header: Mapping[str, Any]) -> tuple[str, _Reader]:
 
 def _lines(recorded: Recorded, natives: Mapping[MessageId, str]) -> Iterator[str]:
     match recorded.entry:
-        case Appended(ids=ids):
+        case Appended(ids=ids, under=under, settings=settings):
+            produced = ("" if under is None else f',"under":{json.dumps(under)}') + (
+                f',"settings":{json.dumps(settings)}' if settings else ""
+            )
             for id in ids:
-                yield _line(id, natives[id])
+                yield _line(id, natives[id], produced)
         case Opened() | Noted() | Renewed():
             pass
         case entry:
             yield f'{{"entry":{body_of(entry)},"at":{recorded.at!r}}}'
 
 
-def _line(id: MessageId, native: str) -> str:
-    """Return a message's line with its JSON text as received, or as a string where it runs over several lines."""
+def _line(id: MessageId, native: str, produced: str) -> str:
+    """Return a message's line with its JSON text as received, or as a string where it runs over several lines.
+
+    `produced` are the fields that say under what it was produced.
+    """
     field = f'"text":{json.dumps(native)}' if len(native.splitlines()) > 1 else f'"message":{native}'
-    return f'{{"id":{json.dumps(id)},{field}}}'
+    return f'{{"id":{json.dumps(id)},{field}{produced}}}'
