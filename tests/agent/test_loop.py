@@ -1,5 +1,7 @@
 """The loop: tools in order, one place to compact, refusals answered, and a valid conversation whatever happens."""
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 
@@ -313,3 +315,17 @@ def test_an_agents_summarizer_is_sent_secrets_only_where_that_is_said(options, s
     assert needs
     assert (key in needs[0].text) == shown
     assert key in str(run.agent.said)
+
+
+def test_an_agent_inside_an_event_loop_waits_for_an_asynchronous_summarizer():
+    async def later(need):
+        return "They echoed."
+
+    async def run():
+        made = Watched([*(calls("word " * 1_000) for _ in range(12)), "Done."], window=16_000, policy="vibe",
+                      budget=Budget(16_000, 2_000), summarize=later)  # fmt: skip
+        return made, made.agent.run("go")
+
+    done, answer = asyncio.run(run())
+    assert answer == "Done."
+    assert "They echoed." in str(done.agent.messages)

@@ -1,5 +1,11 @@
+import json
+import logging
+
 import pytest
 
+from refold.outside import summarizers
+from refold.testing.provider import ScriptedProvider
+from tests.gateway.talking import OPENED
 from tests.gateway.test_faults import sent
 from tests.gateway.wire import call, chat, raw
 
@@ -62,3 +68,44 @@ def test_a_span_is_named_by_what_was_asked(gateway, exporter):
     assert [span.name for span in found] == ["count_tokens claude-opus-4-6", "generate_content gemini-2.5-pro"]
     assert [span.attributes["gen_ai.operation.name"] for span in found] == ["count_tokens", "generate_content"]
     assert "secret" not in "".join(span.to_json() for span in found)
+
+
+def test_no_thinking_and_no_secret_reaches_spans_figures_logs_or_the_summarizer(gateway, exporter, monkeypatch, caplog):
+    caplog.set_level(logging.DEBUG)
+    key = "sk-" + "proj-AbCd1234EfGh5678IjKl9012"
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    made = summarizers.client_of
+    monkeypatch.setattr(summarizers, "client_of", lambda *given: OPENED.append(made(*given)) or OPENED[-1])
+    with ScriptedProvider(["The parts were counted, one after the other. " * 40] * 9) as writes:
+        serving, _ = gateway(
+            ["fine"],
+            policy="opal",
+            window=12_000,
+            background=False,
+            summarizer="small",
+            summarizer_url=writes.openai_url,
+        )
+        steps = []
+        for step in range(12):
+            use = {"type": "tool_use", "id": f"toolu_{step}", "name": "read", "input": {"path": f"{step}.py"}}
+            thinking = {"type": "thinking", "thinking": "pondering quietly", "signature": "c2ln"}
+            result = {"type": "tool_result", "tool_use_id": f"toolu_{step}", "content": f"KEY={key} " + "words " * 900}
+            steps += [{"role": "assistant", "content": [thinking, use]}, {"role": "user", "content": [result]}]
+        body = {
+            "model": "claude-opus-4-6",
+            "max_tokens": 500,
+            "messages": [{"role": "user", "content": "Count."}, *steps],
+        }
+        status, headers, _ = call(serving.url, path="/v1/messages", body=body)
+        assert status == 200
+        _, _, figures = call(serving.url, method="GET", path="/metrics")
+        serving.stop()
+        asked = [json.dumps(received.body) for received in writes.received]
+    assert asked
+    assert "[secret removed]" in "".join(asked)
+    told = [span.to_json() for span in exporter.get_finished_spans()] + [
+        record.getMessage() for record in caplog.records
+    ]
+    for text in (*asked, *told, str(figures), str(headers)):
+        assert "pondering" not in text
+        assert key not in text

@@ -1,6 +1,7 @@
 """Never run, only type-checked: what a user of the library writes."""
 
 import refold
+from refold.sessions import Store
 
 
 def library(messages: list[dict[str, object]]) -> list[object]:
@@ -24,3 +25,10 @@ async def waiting(messages: list[dict[str, object]]) -> refold.Result:
         return "a summary"
 
     return await refold.acompact(messages, budget=1_000, summarize=summarize)
+
+
+async def keeping(store: Store, messages: list[dict[str, object]]) -> int:
+    session: refold.Session = await refold.Session.aopen(store, "my-talk", window=100_000)
+    await session.aappend(messages)
+    done = await session.acompact()
+    return done.tokens_saved if done is not None else 0

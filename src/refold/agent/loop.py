@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -359,6 +360,8 @@ class Agent:
         if redact is None:
             redact = settings.redact_secrets if settings else True
         made = answering(outside, summarize, redact=redact)
+        if iscoroutinefunction(write := made.summarize):  # a turn blocks in any case: it is waited for in a thread
+            made = replace(made, summarize=lambda need: write(need))  # noqa: PLW0108 - no coroutine function any more
         if made.read_file is None and self._files is not None:
             made = replace(made, read_file=self._files.restore)
         return made

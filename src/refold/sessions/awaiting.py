@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from refold import aio
 from refold.errors import StoreError
@@ -37,10 +37,11 @@ class Awaiting:
         self._turn = Lock()  # one store access of this object at a time, in whichever thread
 
     @classmethod
-    async def aopen(cls, store: Store, id: str | None = None, **settings: Any) -> Any:
+    async def aopen(cls, store: Store, id: str | None = None, **settings: Any) -> Self:
         """Return `Session(store, id, …)`, which loads from the store, without blocking the event loop."""
         make: Any = cls  # the class that is made of it and of `Standing`
-        return await _threaded(partial(make, store, id, **settings))
+        opened: Self = await _threaded(partial(make, store, id, **settings))
+        return opened
 
     async def aappend(self: Any, messages: Sequence[Any]) -> tuple[MessageId, ...]:
         """Do what `append` does."""
