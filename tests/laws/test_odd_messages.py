@@ -9,19 +9,98 @@ import refold
 from refold import formats, policies
 from refold.errors import BrokenConversation, RefoldError
 
-KEYS = (
-    "role type content parts text tool_calls tool_call_id id call_id function name arguments input output tool_use_id "
-    "is_error thinking signature summary encrypted_content source media_type data image_url url functionCall response "
-    "functionResponse args toolUse toolUseId toolResult status inlineData mimeType refusal cache_control action bytes "
-    "thoughtSignature file edits tools queries results $ref reasoningContent reasoningText cachePoint title"
-).split()
-TYPES = (
-    "text input_text output_text tool_use tool_result thinking redacted_thinking image document image_url input_image "
-    "function_call function_call_output custom_tool_call custom_tool_call_output reasoning message compaction function "
-    "compaction_trigger computer_call computer_call_output mcp_call mcp_approval_request mcp_approval_response "
-    "tool_search_call tool_search_output image_generation_call code_interpreter_call server_tool_use mcp_tool_use "
-    "web_search_tool_result mcp_tool_result refusal item_reference input_audio tool_reference summary_text"
-).split()
+KEYS = [
+    "role",
+    "type",
+    "content",
+    "parts",
+    "text",
+    "tool_calls",
+    "tool_call_id",
+    "id",
+    "call_id",
+    "function",
+    "name",
+    "arguments",
+    "input",
+    "output",
+    "tool_use_id",
+    "is_error",
+    "thinking",
+    "signature",
+    "summary",
+    "encrypted_content",
+    "source",
+    "media_type",
+    "data",
+    "image_url",
+    "url",
+    "functionCall",
+    "response",
+    "functionResponse",
+    "args",
+    "toolUse",
+    "toolUseId",
+    "toolResult",
+    "status",
+    "inlineData",
+    "mimeType",
+    "refusal",
+    "cache_control",
+    "action",
+    "bytes",
+    "thoughtSignature",
+    "file",
+    "edits",
+    "tools",
+    "queries",
+    "results",
+    "$ref",
+    "reasoningContent",
+    "reasoningText",
+    "cachePoint",
+    "title",
+]
+TYPES = [
+    "text",
+    "input_text",
+    "output_text",
+    "tool_use",
+    "tool_result",
+    "thinking",
+    "redacted_thinking",
+    "image",
+    "document",
+    "image_url",
+    "input_image",
+    "function_call",
+    "function_call_output",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "reasoning",
+    "message",
+    "compaction",
+    "function",
+    "compaction_trigger",
+    "computer_call",
+    "computer_call_output",
+    "mcp_call",
+    "mcp_approval_request",
+    "mcp_approval_response",
+    "tool_search_call",
+    "tool_search_output",
+    "image_generation_call",
+    "code_interpreter_call",
+    "server_tool_use",
+    "mcp_tool_use",
+    "web_search_tool_result",
+    "mcp_tool_result",
+    "refusal",
+    "item_reference",
+    "input_audio",
+    "tool_reference",
+    "summary_text",
+]
 ROLES = ("user", "assistant", "system", "tool", "developer", "model", "function", "", "other", None, 5)
 TEXTS = ("", "a", " ", "\n", "\ud83d", "e\u0301", "x" * 300, "\0", "{}", "[1]", '{"a":', "c1", "base64", "image/png")
 OTHERS = (None, True, False, 0, 1, -1, 1.5, 10**20)

@@ -50,7 +50,7 @@ def test_a_wrong_kind_is_refused_with_the_likely_one():
 
 
 def test_an_unknown_kind_is_refused_before_the_file_is_opened():
-    with pytest.raises(UnreadableTranscript, match="no kind 'codec'; known are amp"):
+    with pytest.raises(UnreadableTranscript, match=r"no kind 'codec'; did you mean codex\?; known are amp"):
         read("/nowhere", kind="codec")
 
 

@@ -22,6 +22,7 @@ from refold.transcripts.aside import Aside
 
 __all__ = ["Document", "load"]
 
+TASK = "api_conversation_history.json"  # in the folder of a task of Cline's
 _decode = msgspec.json.Decoder().decode
 _scan = json.JSONDecoder().raw_decode
 _REMEDY = "mend or remove the line, or read leniently to skip it"
@@ -83,6 +84,9 @@ def load(source: str | os.PathLike[str] | bytes, *, lenient: bool = False) -> Do
 
 
 def _bytes(path: str) -> bytes:
+    task = Path(path) / TASK
+    if task.is_file():  # a task's folder of Cline's
+        path = str(task)
     try:
         return Path(path).read_bytes()
     except FileNotFoundError:

@@ -82,3 +82,32 @@ def test_an_old_rollout_of_bare_items_is_read():
     header = {"id": "s", "timestamp": "t", "instructions": "old", "git": {}}
     (found,) = read(lines(header, {"record_type": "state"}, USER, CALL))
     assert (found.kind, found.system, found.messages) == ("codex", "old", [USER, CALL])
+
+
+def said(role, text):
+    kind = "output_text" if role == "assistant" else "input_text"
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+
+
+ROLLED_BACK = event("thread_rolled_back", num_turns=1)
+
+
+def test_turns_that_were_rolled_back_are_no_part_of_the_conversation():
+    first, again = [said("user", "one"), said("assistant", "1")], said("user", "three")
+    update, second = said("user", "<environment_context>\n"), [said("user", "two"), CALL, OUTPUT, ANSWER]
+    rows = [META, *map(item_of, [*first, update, *second]), tokens(50, 60), ROLLED_BACK, item_of(again)]
+    (found,) = read(lines(*rows))
+    assert found.messages == [*first, again]
+    assert found.usage == ()
+    assert any("1 turns were rolled back, 5 items left out" in note for note in found.notes)
+
+
+def test_a_rollback_of_more_turns_than_there_are_keeps_what_stood_before_the_first():
+    before, rest = said("developer", "rules"), [said("user", "one"), ANSWER, said("user", "two"), ANSWER]
+    rows = [META, *map(item_of, [before, *rest]), event("thread_rolled_back", num_turns=9), item_of(USER)]
+    (found,) = read(lines(*rows))
+    assert found.messages == [before, USER]
+
+
+def item_of(payload):
+    return item(**payload)

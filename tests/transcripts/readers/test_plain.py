@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+import refold
 from refold.errors import UnreadableTranscript
 from refold.transcripts import read
 from refold.transcripts.bodies import body_of, format_of, reported
@@ -117,3 +118,20 @@ def test_usage_of_each_provider_is_brought_to_one_measure():
     assert (gemini.prompt, gemini.cache_read) == (9, 4)
     assert reported(0, {"prompt_tokens": 0}) == ()
     assert reported(0, None) == ()
+
+
+def test_tool_messages_without_an_id_answer_the_calls_in_their_place():
+    calls = [
+        {"id": f"c{number}", "type": "function", "function": {"name": name, "arguments": "{}"}}
+        for number, name in enumerate(("read", "grep"))
+    ]
+    messages = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "name": "grep", "content": "found"},
+        {"role": "tool", "content": "text"},
+    ]
+    (found,) = read(json.dumps(messages).encode())
+    assert [message.get("tool_call_id") for message in found.messages] == [None, None, "c1", "c0"]
+    assert any("2 tool messages without an id" in note for note in found.notes)
+    assert refold.violations(found.messages) == ()

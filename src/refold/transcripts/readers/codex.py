@@ -35,6 +35,9 @@ _ITEMS = frozenset(
 _OWN = frozenset(
     {"internal_chat_message_metadata_passthrough", "timestamp"}
 )  # the client's own fields; the API refuses them
+# Beginnings of users' messages that the client writes itself; they begin no turn of a person.
+_CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<turn_aborted>", "<skill>",
+            "<user_shell_command>", "<subagent_notification>")  # fmt: skip
 _LINES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 
 
@@ -123,7 +126,24 @@ class _Session:
             elif payload.get("type") == "token_count":
                 self._count(payload.get("info"))
             inner = payload.get("type") if kind == "event_msg" else None
+            if inner == "thread_rolled_back":
+                self._roll_back(number, payload.get("num_turns"))
+                return
             self.aside.add(f"line of type {kind}/{inner}" if inner else f"line of type {kind}", number)
+
+    def _roll_back(self, number: int, turns: Any) -> None:
+        """Take back the last turns of users, as the client does; what stands before the first one stays."""
+        begun = [at for at, item in enumerate(self.items) if _begins_turn(item)]
+        if not isinstance(turns, int) or turns <= 0 or not begun:
+            return
+        cut = begun[max(len(begun) - turns, 0)]
+        while cut > begun[0] and _is_context(self.items[cut - 1]):
+            cut -= 1
+        self.notes.append(f"line {number}: {turns} turns were rolled back, {len(self.items) - cut} items left out")
+        del self.items[cut:]
+        self.usage = [report for report in self.usage if report.covers <= cut]
+        self.boundaries = [at for at in self.boundaries if at <= cut]
+        self._reply = -1
 
     def _header(self, payload: dict[str, Any]) -> None:
         base = payload.get("base_instructions")
@@ -160,3 +180,16 @@ class _Session:
         prompt, completion = last.get("input_tokens") or 0, last.get("output_tokens") or 0
         if prompt + completion:
             self.usage.append(Reported(covers, prompt, completion, last.get("cached_input_tokens") or 0))
+
+
+def _begins_turn(item: dict[str, Any]) -> bool:
+    return item.get("type") == "message" and item.get("role") == "user" and not _is_context(item)
+
+
+def _is_context(item: dict[str, Any]) -> bool:
+    """Tell whether the client wrote a message before a turn: settings, instructions, the environment."""
+    if item.get("type") != "message" or item.get("role") not in ("user", "developer"):
+        return False
+    content = item.get("content")
+    texts = [block.get("text") for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return item["role"] == "developer" or any(isinstance(text, str) and text.startswith(_CONTEXT) for text in texts[:1])

@@ -37,8 +37,45 @@ def read(document: Document) -> Iterator[Recorded]:
             aside.add(f"object with the keys {', '.join(list(row)[:5]) or '(none)'}, no message", number)
     if messages:
         found.insert(0, Recorded("plain", format_of(messages) or "openai-chat", messages, name="main"))
+    found = [_with_ids(item) for item in found]
     for at, item in enumerate(found):
         yield item if at else replace(item, notes=item.notes + aside.notes())
+
+
+def _with_ids(item: Recorded) -> Recorded:
+    """Return a chat conversation in which a tool's message without an id has that of the call it answers.
+
+    Servers that pair by order leave the ids out: a message answers the first open call of its name, else the first.
+    """
+    if item.format != "openai-chat":
+        return item
+    open_: list[tuple[str, str]] = []
+    messages: list[Any] = []
+    given = 0
+    for message in item.messages:
+        if message.get("role") == "assistant":
+            open_ = list(_calls(message))
+        elif message.get("role") == "tool" and (id := message.get("tool_call_id")):
+            open_ = [call for call in open_ if call[0] != id]
+        elif message.get("role") == "tool" and open_:
+            call = next((call for call in open_ if call[1] == message.get("name")), open_[0])
+            open_.remove(call)
+            message = {**message, "tool_call_id": call[0]}
+            given += 1
+        messages.append(message)
+    if not given:
+        return item
+    note = f"{given} tool messages without an id: each answers the call that stands in its place"
+    return replace(item, messages=messages, notes=(*item.notes, note))
+
+
+def _calls(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield id and name of each call of an answer."""
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(call, dict) and isinstance(call.get("id"), str) and call["id"]:
+            yield call["id"], str(function.get("name") if isinstance(function, dict) else "")
 
 
 def _damaged(document: Document, place: str, row: Any, aside: Aside) -> None:
