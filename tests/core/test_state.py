@@ -151,3 +151,26 @@ def test_deferred_tools_count_once_a_search_has_loaded_them():
     for stop in range(1, len(talk) + 1):
         check = refold.check(talk[:stop], format="anthropic", window=100_000, tools=tools)
         assert meter.check(talk[:stop]).tokens == check.tokens
+
+
+@pytest.mark.parametrize("policy", refold.policies.names())
+def test_what_the_system_said_in_the_middle_stays_once(policy):
+    def system(text, **rest):
+        return {"role": "system", "content": text, **rest}
+
+    rule, reminder = "Refunds above 100 need a supervisor.", "The tests were not run for a while."
+    messages = [
+        {"role": "user", "content": "Go."},
+        *calls(0, 2),
+        system(rule),
+        *calls(2, 4),
+        system(reminder),
+        *calls(4, 6),
+    ]
+    messages += [system(reminder), system("Shown once.", clear_at="next_user_message"), *calls(6, 9)]
+    messages += [{"role": "user", "content": "?"}]
+    result = refold.compact(messages, format="anthropic", policy=policy, budget=2_000, force=True)
+    said = str([message["content"] for message in result.messages if message["role"] == "system"])
+    assert said.count(rule) == 1
+    assert said.count(reminder) >= 1
+    assert not refold.violations(result.messages, format="anthropic")

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from refold.core.budget import Breakdown, Budget, Limit, Usage
 from refold.core.counting import Counter
 from refold.core.edits import Edit, Insert, Rewrite, fold
-from refold.core.messages import Message, MessageId, Note, Part, Role, Text, ToolCall, ToolResult
+from refold.core.messages import Message, MessageId, Note, Part, Role, Text, ToolCall, ToolResult, text_of
 from refold.core.shapes import shaped
 from refold.core.state import guarded, remains
 from refold.core.transcript import Transcript, canonical
@@ -82,13 +82,15 @@ class Traits(Struct, frozen=True, omit_defaults=True):
     """What a stage must know of a format to make messages for it.
 
     `results_together`: results of one batch share one message (else each is its own).
-    `system_in_list`: a system message may stand in the list. `assistant_last`: an assistant's message may be last.
+    `system_in_list`: a system message may stand in the list. `system_later`: one that was said may stand behind its
+    beginning, but none of ours. `assistant_last`: an assistant's message may be last.
     `alternates`: neighbours of one role are written as one message. `picture_results` are the kinds of results that
     hold a picture and nothing else.
     """
 
     results_together: bool = False
     system_in_list: bool = True
+    system_later: bool = False
     assistant_last: bool = True
     alternates: bool = False
     picture_results: frozenset[str] = frozenset()
@@ -241,10 +243,14 @@ class View(Struct, frozen=True, dict=True):
 
     @cached_property
     def stuck(self) -> frozenset[MessageId]:
-        """The messages that no edit may hide: also what the system said in the middle, where the format has that."""
+        """The messages that no edit may hide: also what the system said in the middle, where the format has that.
+
+        Of equal words only the newest stay: some clients repeat a reminder at every call.
+        """
         places = set(self.bound.held.union(range(self.retained)))
-        if self.traits.system_in_list:
-            places |= {at for at, each in enumerate(self.messages) if each.role == "system" and each.note is None}
+        if self.traits.system_in_list or self.traits.system_later:
+            said = ((at, text_of(each)) for at, each in enumerate(self.messages) if _instructs(each))
+            places.update({text: at for at, text in said}.values())
         return frozenset(self.messages[place].id for place in places)
 
     @property
@@ -298,6 +304,10 @@ class View(Struct, frozen=True, dict=True):
         return next(
             (messages[place].id for place in range(max(self.head, 1), len(messages)) if place in self.cuts), None
         )
+
+
+def _instructs(message: Message) -> bool:
+    return message.role == "system" and message.note is None and any(isinstance(part, Text) for part in message.parts)
 
 
 def _answered(messages: Sequence[Message]) -> dict[MessageId, dict[str, ToolCall]]:

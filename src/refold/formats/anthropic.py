@@ -44,7 +44,9 @@ class Anthropic(Blocks):
         Filled(),
         UniqueIds(together=True),
     )
-    traits = Traits(results_together=True, system_in_list=False, assistant_last=False, alternates=True)
+    traits = Traits(
+        results_together=True, system_in_list=False, system_later=True, assistant_last=False, alternates=True
+    )
     body = Body(system=(("system",),), max_output=(("max_tokens",),))
 
     def recognizes(self, native: Any) -> bool:
@@ -59,8 +61,14 @@ class Anthropic(Blocks):
         return False
 
     def read(self, native: Any, id: MessageId) -> Message:
-        """Return the message that a native object holds; a system message may only set options for a turn."""
+        """Return the message that a native object holds.
+
+        A system message may only set options for a turn. One that the provider shows for a single turn (`clear_at`)
+        holds no instruction that lasts: its words are Opaque.
+        """
         message = super().read(native, id)
+        if message.role == "system" and native.get("clear_at") == "next_user_message":
+            return replace(message, parts=tuple(_passing(part) for part in message.parts))
         if not message.parts and isinstance(native.get("output_config"), dict):
             return replace(message, parts=(Opaque("output_config", 0, ("output_config",)),))
         return message
@@ -106,6 +114,10 @@ class Anthropic(Blocks):
     def thinks(self, block: Any) -> bool:
         """Tell whether a block is reasoning that must open its message."""
         return get(block, ("type",)) in ("thinking", "redacted_thinking")
+
+
+def _passing(part: Part) -> Part:
+    return Opaque("reminder", len(part.text), part.at, text=part.text) if isinstance(part, Text) else part
 
 
 def _read_text(block: dict[str, Any], at: Path) -> Part | None:

@@ -44,7 +44,9 @@ class Bedrock(Blocks):
         Filled(),
         UniqueIds(together=True),
     )
-    traits = Traits(results_together=True, system_in_list=False, assistant_last=False, alternates=True)
+    traits = Traits(
+        results_together=True, system_in_list=False, system_later=True, assistant_last=False, alternates=True
+    )
     body = Body(
         system=(("system",),),
         tools=(("toolConfig",),),
