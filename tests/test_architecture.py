@@ -68,7 +68,7 @@ MAY_IMPORT = {
     "recovery": {"core", "limits", "outside", "refused", "request", "api", "aio", "learned"},
     "guard": {"core", "prompts", "stages", "inventions", "no_summary"},
     "no_summary": {"core", "stages"},
-    "transcripts": {"core", "limits", "transcripts"},
+    "transcripts": {"core", "formats", "limits", "transcripts"},
     "request": {"core", "formats", "rules", "policies", "limits", "counting"},
     "result": {"core", "formats", "request"},
     "meter": {"core", "formats", "request", "result"},

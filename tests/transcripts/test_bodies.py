@@ -2,8 +2,9 @@
 
 import pytest
 
+from refold import formats
 from refold.limits.usage import reported as read
-from refold.transcripts.bodies import reported
+from refold.transcripts.bodies import format_of, reported
 
 REPORTS = {
     "bedrock": {"inputTokens": 10, "outputTokens": 5, "cacheReadInputTokens": 80, "cacheWriteInputTokens": 10},
@@ -35,3 +36,35 @@ def test_the_cache_of_bedrock_thoughts_of_gemini_and_the_cache_of_deepseek_are_c
 )
 def test_what_holds_no_figures_is_no_report(usage):
     assert reported(0, usage) == ()
+
+
+def block(role, kind, **fields):
+    return [{"role": "user", "content": "go"}, {"role": role, "content": [{"type": kind, **fields}]}]
+
+
+def entry(kind, **fields):
+    return [{"role": "user", "content": "go"}, {"type": kind, **fields}]
+
+
+LISTS = {
+    "mcp use": block("assistant", "mcp_tool_use", id="m", name="a", server_name="s", input={}),
+    "server use": block("assistant", "server_tool_use", id="m", name="web_search", input={}),
+    "compaction block": block("assistant", "compaction", content="summary"),
+    "search result": block("user", "search_result", source="s", title="t", content=[]),
+    "container upload": block("user", "container_upload", file_id="f"),
+    "tools in a system message": block("system", "tool_addition", tools=[]),
+    "cache mark": block("user", "text", text="x", cache_control={"type": "ephemeral"})[1:],
+    "words": block("user", "text", text="x"),
+    "picture": block("user", "image_url", image_url={"url": "x"}),
+    "function call": entry("function_call", call_id="c", name="a", arguments="{}"),
+    "compaction trigger": entry("compaction_trigger"),
+    "approval": [*entry("mcp_approval_request", id="a"), {"type": "mcp_approval_response", "approve": True}],
+    "program": [*entry("program", id="p"), {"type": "program_output", "id": "p"}],
+    "tool use": [{"role": "assistant", "content": [{"toolUse": {"toolUseId": "a", "name": "n", "input": {}}}]}],
+    "parts": [{"role": "user", "parts": [{"text": "x"}]}],
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_in_a_file_is_of_the_format_that_it_has_everywhere(name):
+    assert format_of(LISTS[name]) == formats.detect(LISTS[name]).name

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from refold.errors import UsageError
+from refold import formats
+from refold.errors import UnknownFormat, UsageError
 from refold.limits.usage import reported as usage_report
 from refold.transcripts.recorded import Reported
 
@@ -20,24 +21,24 @@ _CHAT_BLOCKS = frozenset({"image_url", "input_audio", "file", "refusal"})
 _BEDROCK = frozenset(
     {"text", "toolUse", "toolResult", "reasoningContent", "image", "document", "cachePoint", "guardContent", "video"}
 )
-_ITEM_ENDS = ("_call", "_output", "reasoning", "item_reference", "compaction", "mcp_list_tools")
+_ITEM_ENDS = ("_call", "_output", "reasoning", "item_reference", "compaction", "mcp_list_tools", "compaction_trigger",
+              "mcp_approval_request", "mcp_approval_response")  # fmt: skip
+_ITEMS = frozenset({"program"})
 
 
 def format_of(messages: Iterable[Any]) -> str | None:
-    """Return the format of messages, or None where one of them is no message of any.
+    """Return the format of messages, as `refold.formats.detect` has it, or None where one of them is no message of any.
 
-    Every message must be possible in the format; the first telling one decides. Messages that could
-    be of several formats (texts only) are openai-chat.
+    Messages that could be of several formats (texts only) are openai-chat.
     """
-    told: str | None = None
-    some = False
-    for message in messages:
-        hint = _hint(message)
-        if hint is None:
-            return None
-        some = True
-        told = told or (hint or None)
-    return (told or "openai-chat") if some else None
+    every = list(messages)
+    hints = [_hint(message) for message in every]
+    if not every or None in hints:
+        return None
+    try:
+        return formats.detect(every).name
+    except UnknownFormat:  # a list that cannot be sent, such as one of answers without content
+        return next(filter(None, hints), "openai-chat")
 
 
 def is_message(value: Any) -> bool:
@@ -55,7 +56,7 @@ def _hint(message: Any) -> str | None:
     if isinstance(message.get("parts"), list) and role in ("user", "model", "system", "function", None):
         return "gemini" if role or message.keys() == {"parts"} else None
     if isinstance(kind, str) and kind != "message" and role is None:
-        return "openai-responses" if kind.endswith(_ITEM_ENDS) else None
+        return "openai-responses" if kind.endswith(_ITEM_ENDS) or kind in _ITEMS else None
     if role not in _CHAT_ROLES or ("content" not in message and not _CHAT_ONLY & message.keys()):
         return None
     if _CHAT_ONLY & message.keys() or role in ("tool", "function"):
