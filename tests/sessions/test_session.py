@@ -398,3 +398,22 @@ def test_new_ids_differ_and_sort_by_time():
     ids = [new_id() for _ in range(50)]
     assert len(set(ids)) == 50
     assert sorted(id[:15] for id in ids) == [id[:15] for id in ids]
+
+
+def test_a_session_counts_from_the_providers_own_compaction_on_and_rewinds_to_all_originals(store):
+    log = "a line of the log of a build that took a while\n"
+    block = {"type": "compaction", "content": "Earlier the parser was ported to port 8443."}
+    opened = session(store, format="anthropic", window=10_000)
+    said = [{"role": "user", "content": log * 2_000}, {"role": "assistant", "content": [block]}, user("Go on.")]
+    opened.append(said)
+    assert opened.check().tokens < 1_000
+    for number in range(12):
+        use = {"type": "tool_use", "id": f"t{number}", "name": "read", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": log * 60}
+        said += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+    opened.append(said[3:])
+    assert opened.compact(force=True).compacted
+    assert opened.view()[0]["content"] == [block]
+    assert opened.check().tokens < 10_000
+    opened.rewind(to=0)
+    assert opened.view() == said

@@ -89,12 +89,10 @@ class Tally:
         request = formats.open_body(format, body)
         transcript = self._transcript(format, request.messages)
         counter = self._counter or counter_for(request.model or None)
-        sizes = [self._size(counter, request.model, message) for message in transcript.messages]
-        tools = (
-            counter.tools(formats.tools_text(request.tools, formats.loaded_in(transcript.messages)))
-            if request.tools
-            else 0
-        )
+        anchor = format.anchor(transcript.messages)  # nothing before it reaches the model
+        read = transcript.messages[anchor:]
+        sizes = [0] * anchor + [self._size(counter, request.model, message) for message in read]
+        tools = counter.tools(formats.tools_text(request.tools, formats.loaded_in(read)))
         system = counter.text(formats.system_text(request.system)) if request.system else 0
         return Prompt(
             format, request, transcript.messages, tuple(sizes), tools, system, counter.per_conversation, counter
