@@ -12,6 +12,7 @@ from refold.core import counting, events, gauge, messages, needs, view
 from refold.counting import exact
 from refold.limits import models, overflow
 from refold.transcripts import readers
+from tests.counting.documented import ROWS
 from tools.parts.words import cut, joined, options, prose, sentence, table
 
 __all__ = ["PARTS"]
@@ -51,6 +52,21 @@ def _families(path: Path) -> str:
         how = "the model's own" if family.exact else "a near one, calibrated" if family.factors else "a near one"
         rows.append((family.name, f"`{family.encoding}`", how, f"`{family.images}`"))
     return table(("family", "vocabulary", "it is", "rule for pictures"), rows)
+
+
+def _documented(path: Path) -> str:
+    rows = [
+        (
+            row.what,
+            f"`{row.model}`",
+            f"{row.tokens:,}",
+            f"{row.counted:,}",
+            f"{row.error:+.1%}" if row.tokens else f"{row.counted:+d}",
+            f"[{row.source.partition('://')[2].partition('/')[0]}]({row.source})",
+        )
+        for row in sorted(ROWS, key=lambda row: row.kind)
+    ]
+    return table(("what", "model", "documented", "counted", "error", "source"), rows)
 
 
 def _models(path: Path) -> str:
@@ -106,6 +122,7 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "errors": _errors,
     "events": _events,
     "families": _families,
+    "documented": _documented,
     "gauges": _gauges,
     "kinds": _kinds,
     "models": _models,

@@ -1,14 +1,15 @@
 """Tokens of a picture, a document or a recording by the rule its provider publishes; base64 is never counted as text.
 
-Sources: OpenAI's guide on images and vision (tiles of 512 pixels, patches of 32); Anthropic's vision page (width x
-height / 750 after scaling to 1,568 pixels and about 1,600 tokens; 2,576 and 4,784 from Opus 4.7 on); Google's page on
-tokens (258 a tile of 768, 1,120 a picture from Gemini 3 on, 32 tokens a second of sound, 263 of film); xAI's page on
-image understanding (tiles of 448, 256 tokens each and once more); Qwen-VL's and Pixtral's cards (patches of 28, 16).
+Sources: OpenAI's guide on images and vision (tiles of 512 pixels, patches of 32; from GPT-5.5 on 1.2 tokens a patch, as
+huggingface.co/datasets/JOHNISKING/image-token-cost measured); Anthropic's vision page (patches of 28 pixels after
+scaling to an edge of 1,568 and 1,568 tokens; 2,576 and 4,784 from Opus 4.7 on); Google's page on tokens (258 a tile of
+768, 1,120 a picture from Gemini 3 on, 32 tokens a second of sound, 263 of film); xAI's page on image understanding
+(tiles of 448, 256 tokens each and once more); Qwen-VL's and Pixtral's cards (patches of 28, 16).
 """
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, floor, sqrt
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -40,11 +41,11 @@ def image_tokens(image: Image, rule: str) -> int:
         case "tile":
             return _tiles(width, height, detail, int(numbers[0]), int(numbers[1]))
         case "patch":
-            return _patches(width, height, numbers[0])
+            return _patches(width, height, detail, *numbers)
         case "flat" if numbers:
             return int(numbers[0])
         case "gemini" if numbers:
-            return {"low": 280, "medium": 560}.get(detail, 1_120)
+            return {"low": 280, "medium": 560, "ultra_high": 2_240}.get(detail, 1_120)
         case _:
             return _BY_AREA.get(rule, _flat)(width, height)
 
@@ -73,16 +74,32 @@ def _tiles(width: int, height: int, detail: str, base: int, tile: int) -> int:
     return base + tile * ceil(round(width * scale) / 512) * ceil(round(height * scale) / 512)
 
 
-def _patches(width: int, height: int, factor: float) -> int:
-    """Return patches of 32 pixels, the picture scaled down until there are 1,536 of them at most."""
-    count = ceil(width / 32) * ceil(height / 32)
-    return ceil(min(count, 1_536) * factor)
+def _patches(
+    width: int, height: int, detail: str, factor: float, most: float = 1_536, most_high: float | None = None
+) -> int:
+    """Return the tokens of patches of 32 pixels, the picture scaled down until there are `most` of them.
+
+    Where `high` is no longer the finest detail, `most_high` is the limit under it.
+    """
+    limit = most_high if most_high is not None and detail == "high" else most
+    across, down = width / 32, height / 32
+    if ceil(across) * ceil(down) > limit:
+        scale = sqrt(limit / (across * down))
+        across, down = across * scale, down * scale
+        fit = min(max(1, floor(across)) / across, max(1, floor(down)) / down)  # whole patches on the tighter side
+        across, down = across * fit, down * fit
+    return ceil(round(ceil(round(across, 6)) * ceil(round(down, 6)) * factor, 6))
 
 
-def _area(edge: int, most: int) -> Callable[[int, int], int]:
+def _squares_within(pixels: int, edge: int, most: int) -> Callable[[int, int], int]:
+    """Return a rule that counts squares, the picture scaled down to an edge and to `most` of them."""
+
     def tokens(width: int, height: int) -> int:
         scale = min(1.0, edge / max(width, height))
-        return min(most, max(1, ceil(width * scale * height * scale / 750)))
+        across, down = width * scale / pixels, height * scale / pixels
+        if ceil(across) * ceil(down) <= most:
+            return max(1, ceil(across) * ceil(down))
+        return min(most, ceil(across * sqrt(most / (across * down))) * ceil(down * sqrt(most / (across * down))))
 
     return tokens
 
@@ -102,10 +119,10 @@ def _squares(pixels: int, most: int) -> Callable[[int, int], int]:
     return lambda width, height: min(most, ceil(width / pixels) * ceil(height / pixels))
 
 
-_flat = _area(1_568, 1_600)
+_flat = _squares_within(28, 1_568, 1_568)
 _BY_AREA: dict[str, Callable[[int, int], int]] = {
     "anthropic": _flat,
-    "anthropic-large": _area(2_576, 4_784),
+    "anthropic-large": _squares_within(28, 2_576, 4_784),
     "gemini": _gemini,
     "grok": _grok,
     "qwen": _squares(28, 16_384),

@@ -92,12 +92,12 @@ def tools_text(tools: Any, loaded: Container[str] = ()) -> str:
     """Return tool definitions as JSON text, for counting; nothing where there are none.
 
     A deferred definition (`defer_loading`) is not in the model's context before a search has loaded it
-    (https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool), so of those only the ones named in
-    `loaded` are in the text.
+    (https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool,
+    https://developers.openai.com/api/docs/guides/tools-tool-search), so of those only the ones named in `loaded` are in
+    the text; a namespace of OpenAI's keeps its name and description.
     """
-    if isinstance(tools, list) and any(map(_deferred, tools)):
-        tools = [tool for tool in tools if not _deferred(tool) or tool.get("name") in loaded]
-    return json_text(tools) if tools else ""
+    shown = _shown(tools, loaded) if isinstance(tools, list) else tools
+    return json_text(shown) if shown else ""
 
 
 def loaded_in(messages: Iterable[Message]) -> frozenset[str]:
@@ -105,8 +105,17 @@ def loaded_in(messages: Iterable[Message]) -> frozenset[str]:
     return frozenset(name for message in messages for part in message.opaques for name in part.loads)
 
 
-def _deferred(tool: Any) -> bool:
-    return isinstance(tool, dict) and bool(tool.get("defer_loading"))
+def _shown(tools: list[Any], loaded: Container[str]) -> list[Any]:
+    """Return the definitions that are in the model's context."""
+    shown: list[Any] = []
+    for tool in tools:
+        if not isinstance(tool, dict):
+            shown.append(tool)
+        elif isinstance(inner := tool.get("tools"), list):
+            shown.append({**tool, "tools": _shown(inner, loaded)})
+        elif not tool.get("defer_loading") or tool.get("name") in loaded:
+            shown.append(tool)
+    return shown
 
 
 def _first(body: Any, paths: Sequence[Path]) -> Any:
