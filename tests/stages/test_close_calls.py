@@ -1,6 +1,7 @@
 import pytest
 from msgspec.structs import replace
 
+import refold
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.messages import Message, MessageId, Reasoning, Text, ToolCall, ToolResult, texts
 from refold.core.transcript import Transcript
@@ -168,3 +169,35 @@ def test_many_lone_halves_are_closed_in_linear_time():
     lines = [line for n in range(3000) for line in (f"a:  | read(x) as c{n}", "u: so", f"t: d{n} = lost")]
     _, edits = closed(CloseCalls(), talk("u: go", *lines))
     assert len(edits) == 6000
+
+
+def asked(*ids):
+    function = {"name": "a", "arguments": "{}"}
+    calls = [{"id": id, "type": "function", "function": function} for id in ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+GO = {"role": "user", "content": "go"}
+UNNAMED = [{"role": "tool", "content": "one"}, {"role": "tool", "tool_call_id": "", "content": "two"}]
+
+
+@pytest.mark.parametrize("ids", [("c1", "c2"), ("", "")], ids=["calls with ids", "calls with empty ids"])
+@pytest.mark.parametrize("after", [[GO], []], ids=["in the middle", "at the end"])
+def test_results_without_an_id_answer_the_calls_before_them_in_order(ids, after):
+    messages = [GO, asked(*ids), *UNNAMED, *after]
+    repaired = refold.repair(messages).messages
+    assert refold.violations(repaired) == ()
+    called = [call["id"] for call in repaired[1]["tool_calls"]]
+    assert [(each["tool_call_id"], each["content"]) for each in repaired[2:4]] == [
+        (called[0], "one"),
+        (called[1], "two"),
+    ]
+    assert len(set(called)) == 2
+    assert repaired[4:] == after
+
+
+@pytest.mark.parametrize("result", [UNNAMED[0], {"role": "tool", "name": "f", "content": "one"}])
+def test_a_result_without_an_id_and_without_a_call_gets_both(result):
+    repaired = refold.repair([GO, result, GO], format="openai-chat").messages
+    assert refold.violations(repaired) == ()
+    assert [message.get("content") for message in repaired][2:] == ["one", "go"]

@@ -102,12 +102,16 @@ class _Work:
             if late is not None:
                 self._drop(late)
                 results.append(_detached(late.result))
+            elif (unnamed := self._without_id(batch, call := self._with_id(asked))) is not None:
+                self._drop(unnamed)
+                self.orphans.remove(unnamed)
+                results.append(replace(_detached(unnamed.result), call_id=call.call_id))
             elif id(asked.call) in waiting:
                 continue
             elif self.stage.hide and not _sealed(self.view.messages[asked.place]):
                 self._drop(asked)
             else:
-                results.append(self._synthetic(asked.call))
+                results.append(self._synthetic(call))
         if results:
             self._answer(batch, results)
 
@@ -118,6 +122,13 @@ class _Work:
             self._drop(found)
             return
         call = self._call_for(found.result)
+        if not found.result.call_id and not (self.pairing.together and found.result.name):
+            call = replace(call, call_id=f"call_{message.id.rpartition(':')[2]}")  # pairs are made by id here
+            self._drop(found)
+            result = replace(_detached(found.result), call_id=call.call_id)
+            self._insert("assistant", [Text(self.stage.call.replace("{tool}", call.name)), call], message.id)
+            self._insert("tool", [result], message.id)
+            return
         batch = self._batch_around(found.place)
         home = batch.start if batch is not None and self.pairing.together else found.place
         before = self.view.messages[home - 1] if home else None
@@ -157,6 +168,29 @@ class _Work:
         else:
             for result in results:
                 self._insert("tool", [result], self._id(self._end(batch)))
+
+    def _with_id(self, asked: Asked) -> ToolCall:
+        """Return a call, with an id of ours where its id is empty (some servers send that in place of none)."""
+        call, message = asked.call, self.view.messages[asked.place]
+        if call.call_id or call.at[:1] != ("tool_calls",):
+            return call
+        number = "_".join(map(str, call.at[1:2]))
+        call = replace(call, call_id=f"call_{message.id.rpartition(':')[2]}_{number}")
+        self.added.append(Rewrite(message.id, call.at, call))
+        return call
+
+    def _without_id(self, batch: Batch, call: ToolCall) -> Found | None:
+        """Return the first result of a batch that has no id, for a call that has one: servers that pair by order."""
+        if not call.call_id:
+            return None
+        fitting = (
+            found
+            for found in self.orphans
+            if not found.result.call_id
+            and found.result.name in ("", call.name)
+            and batch.start <= found.place < batch.stop
+        )
+        return next(fitting, None)
 
     def _end(self, batch: Batch) -> int:
         """Return the position after the last result that a batch has in place."""
