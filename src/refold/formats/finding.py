@@ -101,21 +101,28 @@ def detect(messages: Sequence[Any]) -> Format:
         UnknownFormat: they look like none; the message says what was seen.
     """
     formats = [find(name) for name in names()]
-    strange: list[Any] = []
-    for native in messages:
+    strange: list[int] = []
+    for place, native in enumerate(messages):
         for format in formats if isinstance(native, dict) else ():
             if format.recognizes(native):
                 return format
         if not (isinstance(native, dict) and isinstance(native.get("role"), str) and "content" in native):
-            strange.append(native)
+            strange.append(place)
     if messages and not strange:
         return find("anthropic" if _cached(messages) else "openai-chat")
-    seen = _seen(strange[0]) if strange else "an empty list"
+    seen = f"message {strange[0]}, {_seen(messages[strange[0]])}" if strange else "an empty list"
     raise UnknownFormat(f"the format cannot be told from {seen}: name one of {', '.join(names())}")
 
 
-def read(format: Format, natives: Sequence[Any], known: Transcript = Transcript()) -> Transcript:  # noqa: B008 # a value
+def read(
+    format: Format,
+    natives: Sequence[Any],
+    known: Transcript = Transcript(),  # noqa: B008 # a value
+    first: int = 0,
+) -> Transcript:
     """Return the transcript of a whole list; `known` is what its first messages were read into before.
+
+    Errors count positions from `first`, where the caller's own list begins.
 
     A message that an earlier compaction made and the client sends back is known again by its opening. Half a surrogate
     pair, which no request can carry in UTF-8, is read as U+FFFD; the native object keeps it.
@@ -130,9 +137,10 @@ def read(format: Format, natives: Sequence[Any], known: Transcript = Transcript(
         native = natives[place]
         if not isinstance(native, dict) or not any(mark in native for mark in format.marks):
             raise BadMessages(
-                f"message {place} is {_seen(native)}, which {format.name} does not have: pass messages as they are sent"
+                f"message {place - first} is {_seen(native)}, which {format.name} does not have: "
+                "pass messages as they are sent"
             )
-        said = _identity(format, native, place)
+        said = _identity(format, native, place - first)
         parent = chain(parent, said)
         message = read_one(native, parent)
         messages.append(recovered(whole_message(message) if b"\\ud" in said or b"\\uD" in said else message))

@@ -126,8 +126,9 @@ class Session(Awaiting, Standing):
         if not natives:
             return ()
         format = formats.find(self.format) if self.format else formats.detect(natives)
-        longer = formats.read(format, [*self._held.natives, *natives], self._held.transcript)
-        fresh = longer.messages[len(self._held.natives) :]
+        known = len(self._held.natives)
+        longer = formats.read(format, [*self._held.natives, *natives], self._held.transcript, known)
+        fresh = longer.messages[known:]
         self._log.begin(format.name)
         self._remember()
         self._log.append(
