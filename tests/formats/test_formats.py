@@ -329,3 +329,11 @@ def test_blocks_that_only_anthropic_has_tell_its_format(kind):
         formats.detect([{"role": "user", "content": "Go on."}, {"role": "assistant", "content": [{"type": kind}]}]).name
         == "anthropic"
     )
+
+
+def test_what_stands_before_a_compaction_block_in_its_own_message_is_not_counted():
+    block = {"type": "compaction", "content": "The logs were read."}
+    words = [{"type": "text", "text": "a word " * 400}]
+    before = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": [*words, block]}]
+    short = refold.count([before[0], {"role": "assistant", "content": [block]}], format="anthropic")
+    assert refold.count(before, format="anthropic") == short

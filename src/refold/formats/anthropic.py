@@ -64,9 +64,14 @@ class Anthropic(Blocks):
         """Return the message that a native object holds.
 
         A system message may only set options for a turn. One that the provider shows for a single turn (`clear_at`)
-        holds no instruction that lasts: its words are Opaque.
+        holds no instruction that lasts: its words are Opaque. So is what stands before a compaction block, and of no
+        size, for the provider does not read it.
         """
         message = super().read(native, id)
+        newest = max((place for place, part in enumerate(message.parts) if _anchors(part)), default=0)
+        if newest:
+            ignored = tuple(Opaque("", 0, part.at) for part in message.parts[:newest])
+            return replace(message, parts=(*ignored, *message.parts[newest:]))
         if message.role == "system" and native.get("clear_at") == "next_user_message":
             return replace(message, parts=tuple(_passing(part) for part in message.parts))
         if not message.parts and isinstance(native.get("output_config"), dict):
@@ -114,6 +119,10 @@ class Anthropic(Blocks):
     def thinks(self, block: Any) -> bool:
         """Tell whether a block is reasoning that must open its message."""
         return get(block, ("type",)) in ("thinking", "redacted_thinking")
+
+
+def _anchors(part: Part) -> bool:
+    return isinstance(part, Opaque) and part.anchor
 
 
 def _passing(part: Part) -> Part:
@@ -196,7 +205,7 @@ def _read_compaction(block: dict[str, Any], at: Path) -> Part | None:
     """Read a compaction block; one without content is a compaction that failed, and nothing was dropped for it."""
     text, changes = string(block, "content"), block.get("tool_changes")
     loads = tuple(name for change in changes for name in _added(change)) if isinstance(changes, list) else ()
-    return replace(opaque(block, at), state=True, anchor=bool(text), text=text, loads=loads)
+    return replace(opaque(block, at), state=bool(text), anchor=bool(text), text=text, loads=loads)
 
 
 def _read_state(block: dict[str, Any], at: Path) -> Part | None:
