@@ -76,12 +76,12 @@ def test_a_message_that_is_no_object_is_refused_and_left_out_leniently_with_usag
             "usage": {"prompt_tokens": 9, "completion_tokens": 1},
         },
     }
-    with pytest.raises(UnreadableTranscript, match="message 3 of main is a int"):
+    with pytest.raises(UnreadableTranscript, match="message 2 of main is a int"):
         read(raw(call))
     (item,) = read(raw(call), lenient=True)
     assert [message["content"] for message in item.messages] == ["hi", "hello", "more", "ok"]
     assert item.usage[0].covers == 3
-    assert item.notes == ("message 3 of main is a int, not an object, skipped (1 in all)",)
+    assert item.notes == ("message 2 of main is a int, not an object, skipped (1 in all)",)
 
 
 def test_notes_on_skipped_lines_stand_with_the_first_conversation():

@@ -110,7 +110,7 @@ def _sound(item: Recorded, document: Document) -> Recorded:
     wrong = [at for at, message in enumerate(item.messages) if not isinstance(message, dict)]
     if not wrong:
         return item
-    what = f"message {wrong[0] + 1} of {item.name} is a {type(item.messages[wrong[0]]).__name__}, not an object"
+    what = f"message {wrong[0]} of {item.name} is a {type(item.messages[wrong[0]]).__name__}, not an object"
     if not document.lenient:
         raise UnreadableTranscript(f"{document.path}: {what}; mend or remove it, or read leniently to skip it")
     messages = [message for message in item.messages if isinstance(message, dict)]

@@ -78,7 +78,7 @@ def test_one_message_alone_is_a_conversation():
 
 
 def test_a_damaged_message_is_named_and_skipped_only_leniently():
-    with pytest.raises(UnreadableTranscript, match="entry 2 is no message of any format but a str"):
+    with pytest.raises(UnreadableTranscript, match="entry 1 is no message of any format but a str"):
         read(raw([USER, "oops", USER]))
     with pytest.raises(
         UnreadableTranscript, match="line 2 is no message of any format but an object with the keys role"
@@ -135,3 +135,10 @@ def test_tool_messages_without_an_id_answer_the_calls_in_their_place():
     assert [message.get("tool_call_id") for message in found.messages] == [None, None, "c1", "c0"]
     assert any("2 tool messages without an id" in note for note in found.notes)
     assert refold.violations(found.messages) == ()
+
+
+@pytest.mark.parametrize("key", ["messages", "input", "contents"])
+def test_what_is_no_message_in_a_body_is_named_by_its_place_counted_from_0(key):
+    message = {"role": "user", "parts": [{"text": "x"}]} if key == "contents" else USER
+    with pytest.raises(UnreadableTranscript, match="message 1 of main is a int, not an object"):
+        read(json.dumps({"model": "gpt-4o", key: [message, 7]}).encode())

@@ -32,7 +32,7 @@ def read(document: Document) -> Iterator[Recorded]:
         elif is_message(row):
             messages.append(row)
         elif not isinstance(row, dict) or "role" in row:
-            _damaged(document, f"line {number}" if number else f"entry {count}", row, aside)
+            _damaged(document, f"line {number}" if number else f"entry {count - 1}", row, aside)
         else:
             aside.add(f"object with the keys {', '.join(list(row)[:5]) or '(none)'}, no message", number)
     if messages:
@@ -53,7 +53,9 @@ def _with_ids(item: Recorded) -> Recorded:
     messages: list[Any] = []
     given = 0
     for message in item.messages:
-        if message.get("role") == "assistant":
+        if not isinstance(message, dict):
+            pass  # which is refused, or left out, by its place
+        elif message.get("role") == "assistant":
             open_ = list(_calls(message))
         elif message.get("role") == "tool" and (id := message.get("tool_call_id")):
             open_ = [call for call in open_ if call[0] != id]
