@@ -11,6 +11,7 @@ removed is accepted. Three facts give the whole law:
 - A plan that is taken off, or that came into force after a message was produced without it, breaks this. Then
   `without_stale` compares, for each message with thinking, a chained digest of what it was produced behind with one of
   what it would be sent behind. Both depend on which thinking was sent in between, so they are worked out in order.
+  `stale_edits` gives the same as edits, for a view that grows: what is produced under it needs no further look.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from refold.core.view import View
 
-__all__ = ["Sent", "bound_parts", "first_change", "removals", "without_stale"]
+__all__ = ["Sent", "bound_parts", "first_change", "removals", "stale_edits", "without_stale"]
 
 EMPTY = "(no content)"  # in place of a message that held nothing but thinking; providers refuse a blank one
 
@@ -73,11 +74,13 @@ class Sent(Struct, frozen=True):
     """What a request was made of: the view of the conversation under the plans in force, and what stands before it.
 
     `settings` is a digest of system prompt and tools. `view` may be of a longer conversation: of a message that was
-    produced under it only what stands before the message matters.
+    produced under it only what stands before the message matters. `whole`: a model that binds nothing was sent it,
+    stale thinking included.
     """
 
     view: Sequence[Message]
     settings: bytes = b""
+    whole: bool = False
 
 
 def without_stale(transcript: Iterable[Message], produced: Callable[[int], Sent], now: Sent) -> tuple[Message, ...]:
@@ -87,57 +90,96 @@ def without_stale(transcript: Iterable[Message], produced: Callable[[int], Sent]
     messages that were produced under the same plans and settings. What is not stale comes back as the very same
     messages.
     """
+    return _chain(transcript, produced, now, {}).out
+
+
+def stale_edits(
+    transcript: Iterable[Message],
+    produced: Callable[[int], Sent],
+    now: Sent,
+    behind: dict[MessageId, bytes] | None = None,
+) -> tuple[Edit, ...]:
+    """Return the edits that remove from the view to send now the thinking that was produced behind anything else.
+
+    `behind` remembers from call to call, for each message with thinking, the digest of what it was produced behind,
+    which never changes.
+    """
+    return tuple(_chain(transcript, produced, now, {} if behind is None else behind).edits)
+
+
+def _chain(
+    transcript: Iterable[Message], produced: Callable[[int], Sent], now: Sent, behind: dict[MessageId, bytes]
+) -> _Chain:
+    """Return the chain of the view to send now, followed to its end."""
     chains: dict[int, _Chain] = {}
-    behind: dict[MessageId, bytes] = {}
+    originals: dict[MessageId, Message] = {}
 
     def chain_of(sent: Sent) -> _Chain:
-        return chains.setdefault(id(sent), _Chain(sent, behind))
+        return chains.setdefault(id(sent), _Chain(sent, behind, originals))
 
     for place, message in enumerate(transcript):
         if bound_parts(message):
-            behind[message.id] = chain_of(produced(place)).before(message.id)
-    return chain_of(now).whole()
+            originals[message.id] = message
+            if message.id not in behind:
+                behind[message.id] = chain_of(produced(place)).before(message.id)
+    chain = chain_of(now)
+    chain.follow(len(now.view))
+    return chain
 
 
 class _Chain:
     """A digest of a view as it is sent, followed message by message, with stale thinking removed on the way."""
 
-    def __init__(self, sent: Sent, behind: dict[MessageId, bytes]) -> None:
-        self._view = sent.view
+    def __init__(self, sent: Sent, behind: dict[MessageId, bytes], originals: dict[MessageId, Message]) -> None:
+        self._view, self._whole = sent.view, sent.whole
         self._behind = behind
+        self._originals = originals
         self._digest = sent.settings
         self._place = 0
         self._out: list[Message] = []
         self._index = {message.id: place for place, message in enumerate(sent.view)}
+        self.edits: list[Edit] = []
+
+    @property
+    def out(self) -> tuple[Message, ...]:
+        """The view as far as it was followed, without stale thinking."""
+        return tuple(self._out)
 
     def before(self, id: MessageId) -> bytes:
         """Return the digest of what stands before a message; nothing equals it where the message is not shown."""
         stop = self._index.get(id)
         if stop is None:
             return b""
-        while self._place < stop:
-            self._step()
+        self.follow(stop)
         return self._digest
 
-    def whole(self) -> tuple[Message, ...]:
-        """Return the whole view without stale thinking."""
-        while self._place < len(self._view):
+    def follow(self, stop: int) -> None:
+        """Follow the view to a position."""
+        while self._place < stop:
             self._step()
-        return tuple(self._out)
 
     def _step(self) -> None:
-        message = self._view[self._place]
-        stale = bound_parts(message)
-        if stale and self._behind.get(message.id) != self._digest:
+        message = sent = self._view[self._place]
+        if stale := self._stale(message):
             edits = _removed(message, stale, _between_users(self._view, self._place))
             changes = [Patch(edit.at, edit.to) for edit in edits if isinstance(edit, Rewrite)]
-            sent = patched(message, changes) if changes else None
+            self.edits.extend(edits)
+            self._place += 1
+            if not changes:
+                return
+            sent = patched(message, changes)
         else:
-            sent = message
-        self._place += 1
-        if sent is not None:
-            self._out.append(sent)
-            self._digest = _chained(self._digest, sent)
+            self._place += 1
+        self._out.append(sent)
+        self._digest = _chained(self._digest, sent)
+
+    def _stale(self, message: Message) -> tuple[Reasoning, ...]:
+        """Return the thinking of a message that cannot be sent: all, or what stands behind a part that was edited."""
+        bound = bound_parts(message) if not self._whole else ()
+        if not bound or self._behind.get(message.id) != self._digest:
+            return bound
+        original = self._originals.get(message.id)
+        return _behind(bound, original, message) if original is not None and message.patches else ()
 
 
 def _chained(parent: bytes, message: Message) -> bytes:

@@ -13,11 +13,13 @@ from refold.gateway.budgets import Budgets
 from refold.gateway.control import Control, is_ours
 from refold.gateway.dialects import route
 from refold.gateway.door import Door, once
-from refold.gateway.exchange import Exchange, Exchanges
+from refold.gateway.exchange import Exchanges
 from refold.gateway.http import CLIENT, Gone, Refusal, in_time, read_body, refuse
 from refold.gateway.keeping import Keeper
 from refold.gateway.metrics import Metrics
 from refold.gateway.planning import Planner
+from refold.gateway.production import Lost
+from refold.gateway.ready import Exchange
 from refold.gateway.relay import Cut, WhileThere, relay
 from refold.gateway.tracks import Tracks
 from refold.gateway.upstream import Upstream, from_upstream, to_upstream
@@ -80,15 +82,15 @@ class Gateway:
         writers = outside(settings)
         store = open_store(settings.store or "memory")
         self._keeper = keeper = Keeper(store, settings.store_key)
+        lost = Lost()
         try:
             await keeper.check()
         except BaseException:
             await keeper.close()
             raise
         self._upstream = Upstream(settings)
-        if keeper.local:  # then originals live as long as their conversation
-            self.tracks.on_forget = lambda track: _dropped(store, track)
-        self._planner = Planner(settings, writers, keeper, self.metrics)
+        self.tracks.on_forget = lambda track: _forgotten(track, lost, store if keeper.local else None)
+        self._planner = Planner(settings, writers, keeper, self.metrics, lost)
         self._exchanges = Exchanges(settings, self._upstream, self.tracks, self._budgets, self._planner, self.metrics)
         self._control = Control(settings, self.tracks, keeper, self._planner, self._exchanges, self.metrics)
         if settings.retention:
@@ -196,9 +198,13 @@ class Gateway:
             return None
 
 
-def _dropped(store: Store, track: Track) -> None:
-    with suppress(SessionNotFound, WriteConflict):
-        store.delete(track.stored or track.id)
+def _forgotten(track: Track, lost: Lost, local: Store | None) -> None:
+    """Let originals go with their conversation where they are in this process alone."""
+    if local is not None or track.deleted:
+        lost.add(track.id, track.production, track.sent)
+    if local is not None:
+        with suppress(SessionNotFound, WriteConflict):
+            local.delete(track.stored or track.id)
 
 
 async def _parts(receive: Receive, timeout: float) -> AsyncIterator[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from refold import policies
 from refold.core.budget import Budget, Never
@@ -15,6 +16,7 @@ from refold.gateway.dialects import ROUTES
 from refold.gateway.triggers import triggered
 from refold.learned import LearnedWindows
 from refold.limits import models
+from refold.limits.thinking import binds_thinking
 
 if TYPE_CHECKING:
     from refold.core.budget import Limit
@@ -31,8 +33,8 @@ class Bound(Struct, frozen=True):
     """A policy at work on one model: the budget, the size in tokens from which it acts, and who counts.
 
     `wakes` is how many new tokens it takes before a step of every call may act, and `first` before one that runs first;
-    None where there is no such step.
-    `assumed` says that nobody knows the model's window.
+    None where there is no such step. `assumed` says that nobody knows the model's window; `binds_thinking`, that the
+    model takes thinking only behind what it was produced behind.
     """
 
     policy: Policy
@@ -42,6 +44,7 @@ class Bound(Struct, frozen=True):
     assumed: bool = False
     wakes: int | None = None
     first: int | None = None
+    binds_thinking: bool = False
 
     def due(self, tokens: int) -> bool:
         """Tell whether a request of this size is to be compacted."""
@@ -56,7 +59,7 @@ class Budgets:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._learned = LearnedWindows()
-        self._known: dict[tuple[str, int | None, str, Limit | None, bool], Bound] = {}
+        self._known: dict[tuple[str, int | None, str, str, Limit | None, bool], Bound] = {}
         self._policies = {ROUTES[route]: name for route, name in settings.route_policies.items()}
         self._triggers = {ROUTES[route]: limit for route, limit in settings.route_triggers.items()}
 
@@ -73,12 +76,13 @@ class Budgets:
         name = policy or settings.policies.get(model) or self._policies.get(format) or settings.policy
         if trigger is None:
             trigger = settings.triggers.get(model) or self._triggers.get(format) or settings.trigger
-        key = model, max_output, name, trigger, long
+        key = model, max_output, name, format, trigger, long
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= MOST:
                 self._known.clear()
-            found = self._known[key] = self._bound(model, max_output, policies.find(name), trigger, long)
+            made = self._bound(model, max_output, policies.find(name), trigger, long)
+            found = self._known[key] = replace(made, binds_thinking=binds_thinking(format, model))
         return found
 
     def learn(self, model: str, window: int) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import formats
@@ -15,26 +15,26 @@ from refold.gateway.answers import Reading, beginning, refused
 from refold.gateway.body import spliced
 from refold.gateway.http import Refusal
 from refold.gateway.planning import Failed, Target, faulty
-from refold.gateway.reading import grown, most, reported, wanted, write
-from refold.gateway.recall.carrying import Carrying, Overflowed, Recalls, recalls
+from refold.gateway.reading import grown, most, reported, unchanged, wanted, write
+from refold.gateway.ready import Exchange, Ready
+from refold.gateway.recall.carrying import Carrying, Overflowed, recalls
+from refold.gateway.recall.tool import offered
 from refold.gateway.relay import relay
 from refold.gateway.spans import span, watched
 from refold.gateway.telling import told, traced
 from refold.gateway.tracks import Busy, Reported
 from refold.gateway.upstream import from_upstream, to_upstream
 from refold.limits.overflow import classify_error
+from refold.limits.thinking import SIGNED_BLOCKS
 from refold.policies._internal import REPAIR_REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from yarl import URL
-
-    from refold.core.budget import Usage
     from refold.gateway.asked import Asked
     from refold.gateway.budgets import Budgets
     from refold.gateway.dialects import Route
-    from refold.gateway.http import Headers, Send
+    from refold.gateway.http import Send
     from refold.gateway.metrics import Metrics
     from refold.gateway.planning import Planner
     from refold.gateway.pool import Answer
@@ -43,32 +43,7 @@ if TYPE_CHECKING:
     from refold.gateway.tracks import Tracks
     from refold.gateway.upstream import Upstream
 
-__all__ = ["Exchange", "Exchanges", "Ready"]
-
-
-class Ready(Struct):
-    """A request as it goes upstream: its body, the conversation it belongs to, and what is said of it in headers."""
-
-    body: bytes
-    plain: bool = True
-    target: Target | None = None
-    reported: Reported | None = None
-    usage: Usage | None = None
-    recalls: Recalls | None = None
-    done: str = "forwarded"
-    reason: str = ""
-    failed: str = ""
-
-
-class Exchange(Struct, frozen=True):
-    """One request of a client: where it goes, what it asks, and its body unpacked (None where nobody can read it)."""
-
-    route: Route
-    url: URL
-    headers: Headers
-    asked: Asked
-    raw: bytes
-    plain: bytes | None
+__all__ = ["Exchanges"]
 
 
 class Exchanges:
@@ -133,6 +108,8 @@ class Exchanges:
         untouched = Ready(exchange.raw, plain=False)
         if exchange.asked.bypass or exchange.plain is None:
             untouched.done = "bypassed" if exchange.asked.bypass else "forwarded"
+            if exchange.asked.bypass:
+                await self._bypassed(exchange)
             return untouched
         try:
             target = await self.target(exchange.route, exchange.asked, exchange.plain)
@@ -175,8 +152,10 @@ class Exchanges:
         track = target.track
         ready = Ready(exchange.raw, plain=False, target=target)
         async with track.lock:
-            top = most(track, target.dialect)
             chat = exchange.route.kind == "chat"
+            if chat:
+                await self._begun(exchange, target, ready)
+            top = most(track, target.dialect)
             if self._settings.repair and chat:
                 await self._repaired(target, ready)
             if top is None or top >= target.bound.trigger or track.full or (chat and grown(track, target.bound.wakes)):
@@ -192,12 +171,56 @@ class Exchanges:
                     ready.failed = reason
             if chat and exchange.asked.recall and await self._planner.bringing.bring(target):
                 ready.reason = ready.reason or "recall"
-            if track.plans:
-                ready.plain, ready.done = True, "compacted"
-                _write(exchange, ready, target)
+            if track.plans or (track.production.tool and chat) or not unchanged(track, target.bound):
+                ready.plain, ready.done = True, "compacted" if track.plans else "forwarded"
+                await self._write(exchange, ready, target)
+            elif chat:
+                await self._planner.sent(target, tool=False)
             ready.reported = reported(track)
             track.sent = len(track.body.raws) if chat else track.sent
         return ready
+
+    async def _begun(self, exchange: Exchange, target: Target, ready: Ready) -> None:
+        """Learn what was sent of a conversation from elsewhere; decide whether the recall tool is among its tools."""
+        track, url = target.track, exchange.url
+        if not target.bound.binds_thinking or self._settings.shadow:
+            return
+        try:
+            await self._planner.acquaint(target)
+        except StoreError:
+            self._metrics.failed("store")
+            ready.failed = "store"
+        if track.production.tool is None:
+            offer = exchange.asked.recall and offered(
+                track.body, target.dialect, b"", url.raw_path, url.raw_query_string
+            )
+            track.production.offer(bool(offer), first=not track.sent)
+
+    async def _bypassed(self, exchange: Exchange) -> None:
+        """Note of a request that goes past all plans that its answer is produced under none."""
+        if exchange.route.kind != "chat" or exchange.route.dialect.format not in SIGNED_BLOCKS:
+            return
+        with suppress(ValueError, RefoldError, RecursionError):
+            target = await self.target(exchange.route, exchange.asked, exchange.plain or b"")
+            if target is not None and target.track.production.ranges:
+                async with target.track.lock:
+                    await self._planner.sent(target, tool=False, plain=True)
+                    target.track.sent = len(target.track.body.raws)
+
+    async def _write(self, exchange: Exchange, ready: Ready, target: Target) -> None:
+        """Put the messages that stand for the client's into its body, and the recall tool beside them where it is on.
+
+        Where models bind thinking it is there from the first request on, since they bind tools too.
+        """
+        track, url = target.track, exchange.url
+        chat = exchange.route.kind == "chat"
+        messages = write(track, target.bound)
+        wanted = track.production.tool if target.bound.binds_thinking else exchange.asked.recall and bool(track.plans)
+        if wanted and chat:
+            ready.recalls = recalls(target, messages, url.raw_path, url.raw_query_string)
+        ready.body = ready.recalls.offer.body if ready.recalls is not None else spliced(track.body, messages)
+        if chat:
+            await self._planner.sent(target, tool=ready.recalls is not None)
 
     async def _repaired(self, target: Target, ready: Ready) -> None:
         """Mend a conversation that breaks its provider's rules."""
@@ -227,7 +250,7 @@ class Exchanges:
             async with target.track.lock:
                 await self._planner.rescue(target, error)
                 made = Ready(b"", True, target, reported(target.track), done="rescued", reason="overflow")
-                _write(exchange, made, target)
+                await self._write(exchange, made, target)
         except (Failed, RefoldError, ValueError) as failed:
             reason = str(failed) if isinstance(failed, Failed) else type(failed).__name__
             self._metrics.failed(reason)
@@ -315,16 +338,6 @@ class Exchanges:
         self._metrics.exchanged(name, ready.done, answer.status)
         if ready.target is not None and ready.plain and exchange.route.kind == "chat":
             self._metrics.spared(sum(plan.sizes.saved for plan in ready.target.track.plans))
-
-
-def _write(exchange: Exchange, ready: Ready, target: Target) -> None:
-    """Put the messages that stand for the client's into its body, and the recall tool beside them where it is on."""
-    track = target.track
-    messages = write(track, target.bound)
-    if exchange.asked.recall and exchange.route.kind == "chat":
-        url = exchange.url
-        ready.recalls = recalls(target, messages, url.raw_path, url.raw_query_string)
-    ready.body = ready.recalls.offer.body if ready.recalls is not None else spliced(track.body, messages)
 
 
 def _error(status: int, reading: Reading) -> Any:

@@ -14,12 +14,14 @@ from time import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from refold.core.budget import Usage
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.transcript import ROOT
 from refold.core.wire import load_plan
 from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConflict
+from refold.gateway.production import Range
 from refold.gateway.recall.later import Later
 from refold.gateway.sealing import Seal
 from refold.gateway.tracks import within
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
     from refold.core.messages import MessageId
     from refold.core.plan import Plan
+    from refold.gateway.production import Produced
     from refold.gateway.tracks import Track
     from refold.sessions.store import Head, Store
 
@@ -101,12 +104,14 @@ class Keeper:
         """Take over what others have planned for a conversation that is read; tell whether there was something new."""
         if self.local and track.followed:
             return False
-        plans = await self._run(lambda: self._planned(track))
+        found = await self._run(lambda: self._planned(track))
         track.followed = True
-        if plans is None or plans == track.plans:
+        if found is None:
             return False
+        plans, fresh = found
+        fresh = fresh or plans != track.plans
         track.plans = plans
-        return True
+        return fresh
 
     async def check(self) -> None:
         """See that what others have kept can be read here.
@@ -125,6 +130,11 @@ class Keeper:
         track.pending = later
         if track.stored:
             await self._run(lambda: self._note(track, later))
+
+    async def produced(self, track: Track) -> None:
+        """Keep what answers are produced under from now on, before the request goes out that is the first of them."""
+        if track.stored and track.production.unsaved:
+            await self._run(lambda: self._produced(track))
 
     async def rewound(self, session: str, plans: tuple[Plan, ...]) -> None:
         """Keep that only these plans of a session are in force."""
@@ -170,7 +180,7 @@ class Keeper:
         Raises:
             SessionNotFound: there is none of that id.
         """
-        return await self._run(lambda: self._load(session)[1])
+        return await self._run(lambda: self._load(session).plans)
 
     async def expired(self, retention: float, tracks: list[Track]) -> frozenset[str]:
         """Remove the conversations that nobody has used for so many seconds, and return their ids.
@@ -211,20 +221,22 @@ class Keeper:
                 gone.append(head.id)
         return gone
 
-    def _planned(self, track: Track) -> tuple[Plan, ...] | None:
+    def _planned(self, track: Track) -> tuple[tuple[Plan, ...], bool] | None:
+        """Return the plans in force, and whether it is news what earlier answers were produced under."""
         index = track.transcript.index
-        session = track.stored or self._store.holder([message.id for message in track.transcript.messages])
+        known = track.stored
+        session = known or self._store.holder([message.id for message in track.transcript.messages])
         if session is None:
             return None
         try:
-            head, plans, (number, noted) = self._load(session)
+            loaded = self._load(session)
         except SessionNotFound:
             return None
-        if head.tip in index:
+        if loaded.head.tip in index:
             track.stored = session
-        if number > track.noted:
-            track.noted, track.pending = number, noted
-        fitting = within(plans, len(track.transcript))
+        if loaded.noted > track.noted:
+            track.noted, track.pending = loaded.noted, loaded.later
+        fitting = within(loaded.plans, len(track.transcript))
         messages, ids = track.transcript.messages, tuple(plan.id for plan in fitting)
         count = next(
             (
@@ -234,12 +246,18 @@ class Keeper:
             ),
             len(fitting),
         )
-        return fitting[:count] if fitting[:count] or track.stored == session else None
+        if not fitting[:count] and track.stored != session:
+            return None
+        production, fresh = track.production, False
+        if not (known and production.unsaved) and (track.stored == session or not production.ranges):
+            fresh = production.take(loaded.ranges, loaded.known, messages)
+        return fitting[:count], fresh
 
-    def _load(self, session: str) -> tuple[Head, tuple[Plan, ...], tuple[int, Later | None]]:
-        """Return the plans in force of a conversation kept, and what its next request is to bring with that entry."""
+    def _load(self, session: str) -> _Kept:
+        """Return what is known of a conversation kept."""
         loaded = self._store.load(session)
         noted: tuple[int, Later | None] = 0, None
+        ranges: list[Range] = []
         known: dict[str, Plan] = {}
         live: tuple[str, ...] = ()
         for each in loaded.entries:
@@ -251,10 +269,15 @@ class Keeper:
                 case Rewound(to=to):
                     live, noted = to.plans, (each.seq, None)
                 case Noted(text=text):
-                    noted = each.seq, _read(self._seal.opened_text(text))
+                    said = _read(self._seal.opened_text(text))
+                    if isinstance(said, Range):
+                        ranges = [*(one for one in ranges if one.base.length < said.base.length), said]
+                    else:
+                        noted = each.seq, said
                 case _:
                     pass
-        return loaded.head, tuple(known[id] for id in live if id in known), noted
+        plans = tuple(known[id] for id in live if id in known)
+        return _Kept(loaded.head, plans, known, tuple(ranges), *noted)
 
     def _keep(self, track: Track, plan: Plan) -> None:
         index, messages = track.transcript.index, track.transcript.messages[: plan.base.length]
@@ -276,11 +299,21 @@ class Keeper:
             head = self._store.append(session, fresh, head.tip)
         entries = [Planned(self._seal.closed_text(Planned.of(each).plan)) for each in made]
         first = Write(entries[0], revision=head.revision)
-        self._store.write(session, (first, *map(Write, entries[1:])))
+        ranges = track.production.ranges[track.production.saved if start else 0 :]
+        self._store.write(session, (first, *map(Write, entries[1:]), *map(self._entry, ranges)))
+        track.production.saved = len(track.production.ranges)
 
     def _note(self, track: Track, later: Later) -> None:
         entry = Noted(self._seal.closed_text(msgspec.json.encode(later).decode()))
         track.noted = self._store.write(track.stored, (Write(entry),)).seq
+
+    def _produced(self, track: Track) -> None:
+        production = track.production
+        self._store.write(track.stored, tuple(map(self._entry, production.unsaved)))
+        production.saved = len(production.ranges)
+
+    def _entry(self, produced: Produced) -> Write:
+        return Write(Noted(self._seal.closed_text(msgspec.json.encode(produced.written).decode())))
 
     def _rewind(self, session: str, plans: tuple[Plan, ...]) -> None:
         head = self._store.load(session).head
@@ -289,7 +322,7 @@ class Keeper:
 
     def _behind(self, plan: str) -> list[MessageId]:
         for head in self._store.sessions()[:SEARCHED]:
-            if head.id.startswith(OURS) and (ids := behind(self._load(head.id)[1], plan)):
+            if head.id.startswith(OURS) and (ids := behind(self._load(head.id).plans, plan)):
                 return ids
         return []
 
@@ -304,9 +337,23 @@ async def finished(work: Awaitable[T]) -> T:
         raise
 
 
-def _read(text: str) -> Later | None:
+class _Kept(Struct, frozen=True):
+    """A conversation in the store: the plans in force and all that ever were, what answers were produced under.
+
+    `later` is what its next request is to bring, `noted` the entry that said so last.
+    """
+
+    head: Head
+    plans: tuple[Plan, ...]
+    known: dict[str, Plan]
+    ranges: tuple[Range, ...]
+    noted: int
+    later: Later | None
+
+
+def _read(text: str) -> Later | Range | None:
     try:
-        return msgspec.json.decode(text, type=Later)
+        return msgspec.json.decode(text, type=Later | Range)
     except msgspec.DecodeError:  # of another release: what waits there is not brought
         return None
 

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from refold import api, formats
 from refold.core.budget import Usage
-from refold.core.plan import Plan
+from refold.core.edits import fold
+from refold.core.plan import Base, Plan
 from refold.core.policy import Policy
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
@@ -20,18 +21,21 @@ from refold.errors import RefoldError, StoreError, WriteConflict
 from refold.gateway.failed import Failed, Overtaken
 from refold.gateway.keeping import finished
 from refold.gateway.metrics import NEW_OUTPUT
-from refold.gateway.reading import fixed, measured, oversized, read, refold, unread, usage_of
+from refold.gateway.reading import fixed, foreign, measured, oversized, read, refold, stale, unread, usage_of
 from refold.gateway.recall.bringing import Bringing
+from refold.limits.thinking import SIGNED_BLOCKS
 from refold.policies._internal import REPAIR_REQUEST, STRIP_MEDIA
-from refold.request import Options, request_for
+from refold.request import Options, all_checked, request_for
 from refold.result import proven
 from refold.stages.truncate_new import TruncateNew
 
 if TYPE_CHECKING:
+    from refold.core.edits import Edit
     from refold.gateway.budgets import Bound
     from refold.gateway.dialects import Dialect
     from refold.gateway.keeping import Keeper
     from refold.gateway.metrics import Metrics
+    from refold.gateway.production import Lost
     from refold.gateway.settings import Settings
     from refold.gateway.tracks import Track
     from refold.limits.overflow import ProviderError
@@ -62,11 +66,12 @@ def reason_of(made: Plan) -> str:
 class Planner:
     """Compacts conversations, each by one plan at a time."""
 
-    def __init__(self, settings: Settings, outside: Outside, keeper: Keeper, metrics: Metrics) -> None:
+    def __init__(self, settings: Settings, outside: Outside, keeper: Keeper, metrics: Metrics, lost: Lost) -> None:
         self._settings = settings
         self._outside = outside
         self._keeper = keeper
         self._metrics = metrics
+        self._lost = lost
         self.bringing = Bringing(self, settings, keeper, metrics)
         self._works: set[asyncio.Task[None]] = set()
 
@@ -124,6 +129,19 @@ class Planner:
         await self.read(target)
         await self.follow(target)
         return ""
+
+    async def acquaint(self, target: Target) -> None:
+        """Take over what the store knows of a conversation where answers in it with thinking were not given here.
+
+        What they were produced under tells whether it can be sent. The caller holds the conversation's lock.
+        """
+        track = target.track
+        if not self._keeper.local and target.bound.binds_thinking and foreign(track):
+            await self.recognize(target)
+        if track.id in self._lost and not track.sent:
+            await self.read(target)
+            self._lost.restore(track.id, track.production, track.transcript.messages)
+            refold(track, target.bound)
 
     async def read(self, target: Target) -> None:
         """Read what is new of a conversation, in a thread where that is much."""
@@ -183,6 +201,26 @@ class Planner:
         refold(target.track, target.bound)
         return True
 
+    async def sent(self, target: Target, *, tool: bool, plain: bool = False) -> None:
+        """Note what the answer to a request is produced under that is about to be sent: plans, and the recall tool.
+
+        `plain` says that it goes out as the client made it. The caller holds the conversation's lock.
+        """
+        track, bound = target.track, target.bound
+        if not bound.binds_thinking and track.format.name not in SIGNED_BLOCKS:
+            return  # no later model of this conversation can ask
+        production, plans = track.production, () if plain else track.plans
+        binds, count = bound.binds_thinking and not plain, len(track.body.raws)
+        under = tuple([plan.id for plan in plans]), tool, binds
+        if production.covers(count, under):
+            return
+        await self.read(target)
+        production.sent(Base(count, track.transcript.tip), plans, tool, binds)
+        try:
+            await self._keeper.produced(track)
+        except StoreError:  # it is known here all the same
+            self._metrics.failed("store")
+
     async def close(self) -> None:
         """Wait for work under way, so that what was planned is kept."""
         if self._works:
@@ -240,10 +278,10 @@ class Planner:
             system=beside.system, tools=beside.tools, usage=usage or usage_of(track), cause=cause, plans=track.plans,
             instructions=instructions or None,
         )  # fmt: skip
-        natives = [message.native for message in messages]
+        natives, dropped = [message.native for message in messages], stale(track, bound)
         with self._metrics.compacting():
             try:
-                made = await asyncio.to_thread(self._planned, natives, options, track)
+                made = await asyncio.to_thread(self._planned, natives, options, track, dropped)
             except RefoldError as error:
                 track.resting = _rest(track, bound, measured(track, bound, beside))
                 raise Failed(type(error).__name__) from error
@@ -254,11 +292,16 @@ class Planner:
             raise Failed("nothing to compact")
         return made
 
-    def _planned(self, natives: list[object], options: Options, track: Track) -> Plan:
+    def _planned(self, natives: list[object], options: Options, track: Track, dropped: tuple[Edit, ...]) -> Plan:
         messages = track.transcript.messages[: len(natives)]
         # Stages remember on messages what they found in them, many times their size: that goes with these copies.
         copies = Transcript(tuple(map(copy, messages)))
-        request = request_for(natives, options, transcript=copies, estimates=track.estimates)
+        start = None
+        if dropped:
+            plans = all_checked(options.plans, copies)
+            runs, tips = [plan.edits for plan in plans], [plan.base.tip for plan in plans]
+            start = fold(copies.messages, [*runs, dropped], tips)
+        request = request_for(natives, options, transcript=copies, estimates=track.estimates, start=start)
         made = api.drive(request, self._outside)
         proven(request, made, natives)
         return made

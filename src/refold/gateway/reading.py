@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,15 +18,18 @@ from refold.gateway.tracks import Fixed, Reported, Wanted, Written
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from refold.core.edits import Edit
     from refold.core.messages import Message
     from refold.gateway.body import Bytes
     from refold.gateway.budgets import Bound
     from refold.gateway.dialects import Dialect
+    from refold.gateway.production import Under
     from refold.gateway.tracks import Track
 
 __all__ = [
     "answers_unseen",
     "fixed",
+    "foreign",
     "grown",
     "measured",
     "most",
@@ -33,6 +37,8 @@ __all__ = [
     "read",
     "refold",
     "reported",
+    "stale",
+    "unchanged",
     "unread",
     "usage_of",
     "wanted",
@@ -41,6 +47,8 @@ __all__ = [
 
 LONGEST_TOKEN = 12  # bytes a token, on the average of a request; more is not text
 NOTHING = Usage(0)
+SIGNED = re.compile(rb'"signature"|"redacted_thinking"')
+TURN = 2  # messages that are new in a request of one client alone: an answer, and what the client says to it
 LONGEST_MARK = 32  # bytes: a mark is searched for again where the last search ended in its middle
 
 
@@ -88,6 +96,22 @@ def answers_unseen(track: Track) -> int:
     return sum(now and not before for before, now in zip([False, *said], said, strict=False))
 
 
+def foreign(track: Track) -> bool:
+    """Tell of a conversation whether it holds answers with thinking that were not given here, by its newest messages.
+
+    All are new to a process that sees the conversation for the first time; later on, all behind the answer to its own
+    last request.
+    """
+    if not track.sent:
+        body = track.body
+        return not track.followed and bool(SIGNED.search(body.body, body.start, body.stop))
+    fresh = track.body.raws[track.sent :]
+    if len(fresh) <= TURN or not any(SIGNED.search(bytes(raw)) for raw in fresh):
+        return False
+    said = [value.get("role") for raw in fresh if isinstance(value := native(raw), dict)]
+    return said.count("assistant") > 1
+
+
 def reported(track: Track) -> Reported:
     """Return an empty report as of the newest request, to be filled when its answer comes."""
     body = track.body
@@ -105,11 +129,13 @@ def read(track: Track, bound: Bound) -> None:
     raws = track.body.raws
     if track.counter is not bound.counter:
         track.counter, track.estimates, track.view = bound.counter, {}, ()
+    if track.production.viewed != _under(track, bound):
+        track.view = ()
     if start < len(raws) or not track.view:
         natives = [message.native for message in track.transcript.messages]
         natives += [native(raw) for raw in raws[start:]]
         track.transcript = formats.read(track.format, natives, track.transcript)
-        if track.view and start:
+        if track.view and start and _valid_from(track, bound, start):
             fresh = track.transcript.messages[start:]
             track.view += fresh
             if any(message.opaques for message in fresh):
@@ -123,7 +149,9 @@ def read(track: Track, bound: Bound) -> None:
 def refold(track: Track, bound: Bound) -> None:
     """Compute the view and its size anew, after plans changed or messages were read again."""
     messages = track.transcript.messages
-    track.view = fold(messages, [plan.edits for plan in track.plans], [plan.base.tip for plan in track.plans])
+    runs, tips = [plan.edits for plan in track.plans], [plan.base.tip for plan in track.plans]
+    track.view = fold(messages, [*runs, stale(track, bound)], tips)
+    track.production.viewed = _under(track, bound)
     _weigh(track, bound)
 
 
@@ -133,6 +161,18 @@ def _weigh(track: Track, bound: Bound) -> None:
     read = track.view[track.anchor :]
     track.loaded = formats.loaded_in(read)
     track.estimated = sum(_size(track, message, bound) for message in read)
+
+
+def stale(track: Track, bound: Bound) -> tuple[Edit, ...]:
+    """Return the edits that remove thinking which a model that binds it would refuse under the plans in force."""
+    if not bound.binds_thinking:
+        return ()
+    return track.production.stale(track.transcript.messages, track.plans, bool(track.production.tool))
+
+
+def unchanged(track: Track, bound: Bound) -> bool:
+    """Tell from what was sent before, without reading, whether no thinking can be stale."""
+    return not bound.binds_thinking or track.production.constant(_under(track, bound))
 
 
 def wanted(track: Track, dialect: Dialect) -> Wanted:
@@ -189,28 +229,36 @@ def usage_of(track: Track) -> Usage | None:
 def write(track: Track, bound: Bound) -> bytes:
     """Return the messages that stand for the client's under the plans in force, as the JSON of a list.
 
-    What no plan touched is the client's own bytes. A longer history gives the same bytes at its beginning.
+    What no plan touched is the client's own bytes, without thinking that could not be sent any more. A longer history
+    gives the same bytes at its beginning.
     """
-    plans = track.applied
+    if not track.plans and unchanged(track, bound):
+        return track.body.body[track.body.start : track.body.stop]
+    under = _under(track, bound)
     written = track.written
     raws = track.body.raws
-    if written is None or written.plans != plans or (len(raws) > written.count and not written.open):
+    grown = written is not None and len(raws) > written.count
+    if (
+        written is None
+        or written.under != under
+        or (grown and not (written.open and _valid_from(track, bound, written.count)))
+    ):
         read(track, bound)
-        written = _written(track, plans)
-    elif len(raws) > written.count:
+        written = _written(track, under)
+    elif grown:
         body = b",".join((written.body, *map(bytes, raws[written.count :])))
-        written = Written(len(raws), body, True, plans)
+        written = Written(len(raws), body, True, under)
     track.written = written
     return written.body
 
 
-def _written(track: Track, plans: tuple[str, ...]) -> Written:
+def _written(track: Track, under: Under) -> Written:
     messages, raws = track.transcript.messages, track.body.raws
     own = {id(message.native): place for place, message in enumerate(messages)}
     natives = formats.assemble(track.format, track.view)
     pieces = [_bytes(native, own, raws) for native in natives]
     last = own.get(id(natives[-1])) if natives else None
-    return Written(len(raws), b",".join(pieces), last == len(messages) - 1, plans)
+    return Written(len(raws), b",".join(pieces), last == len(messages) - 1, under)
 
 
 def _bytes(value: object, own: dict[int, int], raws: Sequence[Bytes]) -> bytes:
@@ -221,6 +269,15 @@ def _bytes(value: object, own: dict[int, int], raws: Sequence[Bytes]) -> bytes:
         return msgspec.json.encode(value)
     except (UnicodeEncodeError, TypeError, ValueError):
         return json_text(value).encode()
+
+
+def _under(track: Track, bound: Bound) -> Under:
+    return track.applied, bool(track.production.tool), bound.binds_thinking
+
+
+def _valid_from(track: Track, bound: Bound, start: int) -> bool:
+    """Tell whether the messages from a position on are sent as they are: all was produced under what is sent now."""
+    return not bound.binds_thinking or track.production.covers(start, _under(track, bound))
 
 
 def _size(track: Track, message: Message, bound: Bound) -> int:

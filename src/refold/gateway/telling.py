@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from refold.gateway.exchange import Ready
     from refold.gateway.http import Headers
+    from refold.gateway.ready import Ready
     from refold.gateway.tracks import Track
 
 __all__ = ["told", "traced"]

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from refold.core.transcript import Transcript
 from refold.gateway.body import continued, native, opened, repeats
+from refold.gateway.production import Production, Under
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,14 +89,14 @@ class Written(Struct, frozen=True):
     count: int
     body: bytes
     open: bool
-    plans: tuple[str, ...]
+    under: Under
 
 
 class Track:
     """One conversation: the newest body, and what was read, counted and planned of it.
 
-    `transcript` and `estimates` are there for the first messages alone, until somebody needs to know; far below the
-    trigger nobody does.
+    `transcript` and `estimates` are of the first messages alone, until more is needed, which it is not far below the
+    trigger.
     """
 
     def __init__(self, id: str, format: Format, session: str, body: Opened, lead: int = 0) -> None:
@@ -111,6 +112,7 @@ class Track:
         self.loaded: frozenset[str] = frozenset()  # deferred tools that messages have brought into the context
         self.estimates: dict[MessageId, int] = {}
         self.plans: tuple[Plan, ...] = ()
+        self.production = Production()
         self.written: Written | None = None
         self.reported: Reported | None = None
         self.counter: Counter | None = None  # who made the estimates
@@ -139,8 +141,7 @@ class Track:
     @property
     def size(self) -> int:
         """Bytes that this conversation holds on to, about: bodies, what was read of them, plans, and what is kept."""
-        body = len(self.body.body)
-        size = 2_000 + 2 * body
+        size = 2_000 + 2 * (body := len(self.body.body))
         if read := len(self.transcript):
             size += 6 * body * read // max(len(self.body.raws), 1)
         if self.written is not None:
@@ -188,7 +189,7 @@ class Track:
         made = Track(id, self.format, self.session, body, self.lead)
         made.transcript = Transcript(self.transcript.messages[: min(same, len(self.transcript))])
         made.estimates, made.counter = dict(self.estimates), self.counter
-        made.plans = within(self.plans, shared)
+        made.plans, made.production = within(self.plans, shared), self.production.forked(shared)
         made.pending = self.pending  # it may go on from the same answer, by whose calls that is known
         made._instructed(self.body.raws)
         return made

@@ -13,7 +13,7 @@ import re
 
 from refold.limits import names
 
-__all__ = ["binds_thinking", "claude_version"]
+__all__ = ["SIGNED_BLOCKS", "binds_thinking", "claude_version"]
 
 FLOOR = (5, 1)
 SIGNED_BLOCKS = frozenset(

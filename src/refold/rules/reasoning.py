@@ -36,7 +36,7 @@ class SealedReasoning(Struct, frozen=True):
             return cuts
         opened = False
         for place, message in enumerate(messages):
-            if message.role in ("user", "system"):
+            if message.role in ("user", "system") and not message.results:  # words beside results end no loop
                 opened = False
             elif message.role == "assistant":
                 thinks = any(isinstance(part, Reasoning) for part in message.parts)

@@ -26,6 +26,7 @@ __all__ = [
     "forced",
     "last_request",
     "leading",
+    "loop_start",
     "open_request",
     "said",
     "said_request",
@@ -89,6 +90,12 @@ def open_request(view: View) -> Message | None:
     newest = view.messages[-1]
     done = newest.role == "assistant" and not newest.calls and newest.note is None
     return None if done else request
+
+
+def loop_start(messages: Sequence[Message]) -> int:
+    """Return where the newest tool loop began, -1 where nothing did; words beside results do not end a loop."""
+    turns = [place for place, message in enumerate(messages) if message.role == "user" and message.note is None]
+    return max([place for place in turns if not messages[place].results], default=-1)
 
 
 def carried(

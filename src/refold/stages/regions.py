@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from refold.core.messages import ToolCall, ToolResult
 from refold.rules.reasoning import SealedReasoning
+from refold.stages.places import loop_start
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -24,7 +25,8 @@ class Regions(Struct, frozen=True):
     `segments` are ranges that can leave whole, in order, covering the view. `inner` are ranges of a tool loop that can
     leave while the answer that opened the loop, with the reasoning that the loop stands on, stays. `tail` is where the
     protected newest part begins, `users` are the turns' own messages, `fresh` is the newest turn's message with the
-    results that no answer has followed yet, and their calls.
+    results that no answer has followed yet, and their calls. `loop` is where the newest tool loop began: words beside
+    results are a turn of the user's, but the loop goes on; -1 where nobody has begun one.
     """
 
     segments: tuple[range, ...]
@@ -32,11 +34,7 @@ class Regions(Struct, frozen=True):
     tail: int
     users: tuple[int, ...]
     fresh: frozenset[int]
-
-    @property
-    def newest_user(self) -> int:
-        """The position of the newest turn's message, or -1."""
-        return self.users[-1] if self.users else -1
+    loop: int
 
 
 def regions(view: View, protected: int) -> Regions:
@@ -47,7 +45,8 @@ def regions(view: View, protected: int) -> Regions:
     starts = {segment.start for segment in segments}
     inner = tuple(part for part in fine if part.start not in starts)
     users = tuple(place for place, message in enumerate(messages) if message.role == "user" and message.note is None)
-    return Regions(segments, inner, _tail(view, fine, protected), users, _fresh(messages, fine, users))
+    fresh = _fresh(messages, fine, users)
+    return Regions(segments, inner, _tail(view, fine, protected), users, fresh, loop_start(messages))
 
 
 def _fine(view: View, segments: tuple[range, ...]) -> tuple[range, ...]:

@@ -11,7 +11,7 @@ from refold.core.messages import Reasoning, Text
 from refold.core.policy import Pure
 from refold.stages.choose import LargestThenOldest, Target
 from refold.stages.edges import shortened
-from refold.stages.places import last_request, said_texts
+from refold.stages.places import loop_start, said_texts
 
 if TYPE_CHECKING:
     from refold.core.edits import Edit
@@ -43,13 +43,12 @@ class Truncate(Pure, frozen=True):
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the shortened texts of all targets."""
-        request = last_request(view)
-        turn = view.index[request.id] if request else len(view.messages)
+        loop = loop_start(view.messages)
         found: list[Edit] = []
         for target in self.targets(view):
             found.extend(self._shorter(view, target))
             if target.result is None and target.message.role == "assistant":
-                found.extend(_unthought(target, running=view.index[target.message.id] > turn))
+                found.extend(_unthought(target, running=-1 < loop < view.index[target.message.id]))
         return tuple(found)
 
     def _shorter(self, view: View, target: Target) -> list[Edit]:

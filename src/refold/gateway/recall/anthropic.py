@@ -15,12 +15,17 @@ JOINED = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta":
 
 
 class AnthropicWeaver(Weaver):
-    """Joins answers of `POST /v1/messages`."""
+    """Joins answers of `POST /v1/messages`.
+
+    Thinking behind a call of the tool, in the same round or a later one, stood behind what the client never sees. A
+    model that binds thinking would refuse it in the client's next request, so the client does not get it.
+    """
 
     named = True
 
-    def __init__(self) -> None:
+    def __init__(self, *, binds_thinking: bool = False) -> None:
         super().__init__()
+        self._binds = binds_thinking
         self._blocks: dict[tuple[int, int], int] = {}
         self._begun: Json = {}  # the usage that this round's beginning told
         self._worded = self._called = False
@@ -37,6 +42,8 @@ class AnthropicWeaver(Weaver):
                 self._begun = (data.get("message") or {}).get("usage") or {}
                 return [] if self.round else [data]
             case "content_block_start" | "content_block_delta" | "content_block_stop":
+                if data["type"] == "content_block_start" and self.round and self._bound(data.get("content_block")):
+                    self.dropped |= {data.get("index", 0)}
                 if data.get("index") in self.dropped:
                     return []
                 if data["type"] == "content_block_start":
@@ -102,10 +109,17 @@ class AnthropicWeaver(Weaver):
         )
         turn = {"role": "assistant", "content": content}
         cut = body.get("stop_reason") not in ("tool_use", "end_turn")
-        return Said([turn], recalls, others, cut, frozenset(ours), body.get("usage") or {})
+        first = 0 if self.round else ours[0] if ours else len(content)
+        bound = [place for place in range(first, len(content)) if self._bound(content[place])]
+        return Said([turn], recalls, others, cut, frozenset({*ours, *bound}), body.get("usage") or {})
 
     def joined(self, bodies: list[Json]) -> Json:
-        content = [block for body in bodies for block in body.get("content") or () if not _ours(block)]
+        content: list[Json] = []
+        called = False
+        for block in [block for body in bodies for block in body.get("content") or ()]:
+            called = called or _ours(block)
+            if not (_ours(block) or (called and self._bound(block))):
+                content.append(block)
         usage: Json = {}
         for body in bodies:
             usage = added(usage, body.get("usage") or {})
@@ -124,6 +138,10 @@ class AnthropicWeaver(Weaver):
 
     def error(self, body: Json) -> Json:
         return {"type": "error", **body}
+
+    def _bound(self, block: Any) -> bool:
+        """Tell whether a block is thinking that is bound to what stands before it."""
+        return self._binds and isinstance(block, dict) and block.get("type") in ("thinking", "redacted_thinking")
 
 
 def _ours(block: Any) -> bool:

@@ -98,7 +98,7 @@ class Carrying:
         self._told = told
         self._later = later
         self._provider = "openai" if dialect.startswith("openai") else dialect
-        self._weaver = _weaver(dialect, stored=held.stored)
+        self._weaver = _weaver(dialect, stored=held.stored, binds_thinking=held.bound.binds_thinking)
         self._offer = held.offer
         self._headers: Headers = []
         self._status = 200
@@ -355,14 +355,14 @@ class Carrying:
             self._metrics.reported(usage)
 
 
-def _weaver(dialect: str, *, stored: bool) -> Weaver:
+def _weaver(dialect: str, *, stored: bool, binds_thinking: bool) -> Weaver:
     match dialect:
         case "openai-chat":
             return ChatWeaver()
         case "openai-responses":
             return ResponsesWeaver(stored=stored)
         case "anthropic":
-            return AnthropicWeaver()
+            return AnthropicWeaver(binds_thinking=binds_thinking)
         case _:
             return GeminiWeaver()
 

@@ -42,7 +42,7 @@ WORDS: dict[str, Path] = {  # where a result's words stand, from the result on
 }
 
 
-class Later(Struct, frozen=True):
+class Later(Struct, frozen=True, tag="later"):
     """Calls of the tool that wait for the client's next request.
 
     `beside` are the client's calls by which the answer is known again, `count` the messages of the request that was

@@ -1,0 +1,45 @@
+"""What an exchange is made of: the client's request as it came, and the request as it goes upstream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+    from refold.core.budget import Usage
+    from refold.gateway.asked import Asked
+    from refold.gateway.dialects import Route
+    from refold.gateway.http import Headers
+    from refold.gateway.planning import Target
+    from refold.gateway.recall.carrying import Recalls
+    from refold.gateway.tracks import Reported
+
+__all__ = ["Exchange", "Ready"]
+
+
+class Ready(Struct):
+    """A request as it goes upstream: its body, the conversation it belongs to, and what is said of it in headers."""
+
+    body: bytes
+    plain: bool = True
+    target: Target | None = None
+    reported: Reported | None = None
+    usage: Usage | None = None
+    recalls: Recalls | None = None
+    done: str = "forwarded"
+    reason: str = ""
+    failed: str = ""
+
+
+class Exchange(Struct, frozen=True):
+    """One request of a client: where it goes, what it asks, and its body unpacked (None where nobody can read it)."""
+
+    route: Route
+    url: URL
+    headers: Headers
+    asked: Asked
+    raw: bytes
+    plain: bytes | None
