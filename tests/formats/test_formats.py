@@ -116,7 +116,7 @@ def test_openai_chat_reads_calls_pictures_and_who_speaks():
     image = said[1].parts[1]
     assert isinstance(image, Image)
     assert (image.media_type, image.width, image.height, image.detail) == ("image/png", 3, 2, "high")
-    assert said[5].parts[0] == Reasoning("split gives strings.", at=("reasoning_content",))
+    assert said[5].parts[0] == Reasoning("split gives strings.", True, at=("reasoning_content",))
     assert said[5].calls[0].kind == "custom"
 
 

@@ -75,6 +75,7 @@ class OpenAIChat(Lens):
         parts.extend(_content(content))
         if role == "assistant":
             parts.extend(opaque(native[key], (key,), key) for key in _OTHER if native.get(key))
+            parts.extend(_drawn(native))
             parts.extend(_calls(native))
         return Message(id, role, tuple(parts), None, native)
 
@@ -153,7 +154,9 @@ class OpenAIChat(Lens):
         calls = native.get("tool_calls")
         if calls == []:
             native = {key: value for key, value in native.items() if key != "tool_calls"}
-        if native.get("content") or calls or any(native.get(key) for key in ("function_call", *_OTHER)):
+        if isinstance(drawn := native.get("images"), list):  # no words among pictures
+            native = {**native, "images": [image for image in drawn if get(image, ("type",)) != "text"]}
+        if native.get("content") or calls or any(native.get(key) for key in ("function_call", "images", *_OTHER)):
             return native if "content" in native else {**native, "content": None}
         return {**native, "content": EMPTY}
 
@@ -197,15 +200,25 @@ def _image(url: str, detail: str, at: Path) -> Image:
 
 
 def _thinking(native: dict[str, Any]) -> list[Part]:
+    """Read thinking; beside calls its words must come back as well (https://api-docs.deepseek.com/guides/thinking_mode).
+
+    What is sealed holds the readable words once more, which are not counted twice.
+    """
     parts: list[Part] = []
+    calls = bool(native.get("tool_calls"))
     for key in _REASONING:
         thought = native.get(key)
         if thought and isinstance(thought, str):
-            parts.append(Reasoning(thought, at=(key,)))
-    parts.extend(
-        Reasoning(sealed=True, size=opaque(native[key], ()).size, at=(key,)) for key in _SEALED if native.get(key)
-    )
-    return parts
+            parts.append(Reasoning(thought, calls, at=(key,)))
+    said = max((len(part.text) for part in parts if isinstance(part, Reasoning)), default=0)
+    sizes = [(key, opaque(native[key], ()).size) for key in _SEALED if native.get(key)]
+    return [*parts, *(Reasoning(sealed=True, size=max(size - said, 0), at=(key,)) for key, size in sizes)]
+
+
+def _drawn(native: dict[str, Any]) -> list[Part]:
+    """Read the pictures that OpenRouter's models draw, beside the content."""
+    drawn = native.get("images")
+    return [_block(image, ("images", place)) for place, image in enumerate(drawn)] if isinstance(drawn, list) else []
 
 
 def _calls(native: dict[str, Any]) -> list[Part]:
