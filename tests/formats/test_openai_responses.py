@@ -222,3 +222,16 @@ def test_a_shell_output_that_is_shortened_keeps_its_chunks_and_how_it_ended(poli
 def test_what_the_developer_said_in_the_middle_stays(policy):
     said = {"type": "message", "role": "developer", "content": "Refunds above 100 need a supervisor."}
     assert among(said, compacted([user("Go."), *work(0, 4), said, *work(4, 9), user("Refund 250.")], policy))
+
+
+def test_an_item_with_state_that_is_sent_twice_is_mended_by_leaving_the_second():
+    request = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "w", "name": "n", "arguments": "{}"}
+    response = {"type": "mcp_approval_response", "id": "mcpa_1", "approval_request_id": "mcpr_1", "approve": True}
+    made = compacted([user("Go."), request, response, *work(0, 9), request | {}, response | {}, user("?")], "vibe")
+    assert among(request, made)
+    assert sum(item.get("id") == "mcpr_1" for item in made) == 1
+
+
+def test_an_empty_message_of_the_developer_is_mended():
+    items = [user("Go."), {"type": "message", "role": "developer", "content": ""}, user("Next?")]
+    assert refold.repair(items, format=FORMAT).messages == [items[0], items[2]]

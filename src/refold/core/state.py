@@ -14,6 +14,7 @@ Theory of operation. A stage shortens a view without knowledge of such parts. `V
 - Messages that leave only together (`Binding`) leave together or stay: reasoning and the item it led to, a call and
   an answer that came much later. Those that do not leave at all stay.
 - A message of ours for the end of the list goes before what must remain its end.
+- An item that is sent once more, with the same id, may leave: providers refuse it.
 
 What stands before the anchor is no part of a view at all: `request_for` leaves it out, and a plan that changes anything
 hides it. Where messages stand before an anchor in a view, the provider reads them as the rest of what it has replaced:
@@ -22,7 +23,7 @@ they stay as they are, with the anchor.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from refold.core.messages import MessageId, Opaque, Part, Path
     from refold.core.view import View
 
-__all__ = ["anchor_in", "guarded", "remains"]
+__all__ = ["anchor_in", "guarded", "remains", "repeated_items"]
 
 
 def anchor_in(messages: Sequence[Message]) -> int:
@@ -54,7 +55,7 @@ def remains(message: Message) -> Message | None:
 def guarded(view: View, edits: Sequence[Edit]) -> tuple[Edit, ...]:
     """Return the edits as they may be done: none takes state away, parts what belongs together, or changes an end."""
     messages, bound = view.messages, view.bound
-    carriers = {message.id: message for message in messages if message.opaques}
+    carriers = {message.id: message for message in messages if message.opaques and message.id not in view.repeated}
     if not (carriers or bound.pairs or view.stuck or bound.tail is not None):
         return tuple(edits)
     hidden = {id for edit in edits if isinstance(edit, Hide) for id in edit.messages} - view.stuck
@@ -88,6 +89,18 @@ def guarded(view: View, edits: Sequence[Edit]) -> tuple[Edit, ...]:
         if message.id in hidden and message.id in stays:
             found += stays[message.id].alone(message)
     return tuple(found)
+
+
+def repeated_items(messages: Iterable[Message]) -> frozenset[MessageId]:
+    """Return the messages that are an earlier one once more: the same native object, with an id of its own."""
+    seen: dict[str, Any] = {}
+    found: set[MessageId] = set()
+    for message in messages:
+        native = message.native
+        id = native.get("id") if isinstance(native, dict) else None
+        if isinstance(id, str) and seen.setdefault(id, native) is not native and seen[id] == native:
+            found.add(message.id)
+    return frozenset(found)
 
 
 def _ends(view: View) -> tuple[MessageId | None, MessageId | None]:

@@ -15,7 +15,7 @@ from refold.core.counting import Counter
 from refold.core.edits import Edit, Insert, Rewrite, fold
 from refold.core.messages import Message, MessageId, Note, Part, Role, Text, ToolCall, ToolResult, text_of
 from refold.core.shapes import shaped
-from refold.core.state import guarded, remains
+from refold.core.state import guarded, remains, repeated_items
 from refold.core.transcript import Transcript, canonical
 
 if TYPE_CHECKING:
@@ -251,7 +251,12 @@ class View(Struct, frozen=True, dict=True):
         if self.traits.system_in_list or self.traits.system_later:
             said = ((at, text_of(each)) for at, each in enumerate(self.messages) if _instructs(each))
             places.update({text: at for at, text in said}.values())
-        return frozenset(self.messages[place].id for place in places)
+        return frozenset(self.messages[place].id for place in places) - self.repeated
+
+    @cached_property
+    def repeated(self) -> frozenset[MessageId]:
+        """The messages that are an earlier one once more, among those that could not leave otherwise."""
+        return repeated_items(message for message in self.messages if message.opaques or message.role == "system")
 
     @property
     def anchored(self) -> bool:
@@ -307,7 +312,9 @@ class View(Struct, frozen=True, dict=True):
 
 
 def _instructs(message: Message) -> bool:
-    return message.role == "system" and message.note is None and any(isinstance(part, Text) for part in message.parts)
+    """Tell whether the system, or the developer, says something in a message."""
+    said = any(isinstance(part, Text) and part.text.strip() for part in message.parts)
+    return message.role == "system" and message.note is None and said
 
 
 def _answered(messages: Sequence[Message]) -> dict[MessageId, dict[str, ToolCall]]:

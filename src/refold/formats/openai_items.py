@@ -30,10 +30,11 @@ _SERVER |= {"image_generation": "revised_prompt"}
 _ANSWERED = {"mcp": "output", "file_search": "results", "code_interpreter": "outputs", "image_generation": "result"}
 _TYPES = {"custom": "custom_tool_call"}  # where a type is not kind plus "_call"
 
-# What the provider keeps behind an item, and the speaker. `compaction_summary` is an older name that Codex reads too.
+# What the provider keeps behind an item, and the speaker. Codex knows compaction items by two more names.
 _STATE: dict[str, Role] = {
     "compaction": "assistant",
     "compaction_summary": "assistant",
+    "context_compaction": "assistant",
     "compaction_trigger": "tool",
     "configuration_update": "system",
     "additional_tools": "system",
@@ -222,7 +223,7 @@ def _state(native: Item, kind: str) -> Opaque:
     """Read an item that holds state; of several lists of one MCP server's tools the newest counts."""
     part = replace(opaque(native, (), kind), state=True)
     match kind:
-        case "compaction" | "compaction_summary":
+        case "compaction" | "compaction_summary" | "context_compaction":
             return replace(part, anchor=True, size=len(string(native, "encrypted_content")))
         case "compaction_trigger":
             return replace(part, last=True)
