@@ -23,6 +23,11 @@ class DropSecond(Pure, frozen=True):
         return (Hide((view.messages[1].id,)),)
 
 
+class DropAll(Pure, frozen=True):
+    def edits(self, view, answers):
+        return (Hide(tuple(message.id for message in view.messages)),)
+
+
 class Grow(Pure, frozen=True):
     def edits(self, view, answers):
         return (view.insert("user", "x" * 50, Note("marker")),)
@@ -101,6 +106,12 @@ def test_a_step_that_would_make_the_view_larger_is_not_done_and_says_so():
     plan = run(policy(Step(Grow())), view_of(TALK))
     assert plan.empty
     assert "smaller" in plan.steps[0].refused
+
+
+def test_a_step_that_would_leave_no_message_is_not_done_and_says_so():
+    plan = run(policy(Step(DropAll())), view_of(TALK))
+    assert plan.empty
+    assert plan.steps[0].refused == "it would have left no message"
 
 
 def test_a_refusal_is_recorded_with_its_reason():

@@ -109,6 +109,8 @@ def _runs(step: Step, started: bool, view: View) -> bool:
 
 def _after(step: Step, view: View, edits: tuple[Edit, ...]) -> tuple[View, str]:
     after = view.after(edits)
+    if view.messages and not after.messages:
+        return view, "it would have left no message"
     if edits and not step.stage.grows and after.estimated >= view.estimated:
         return view, "it would not have made the view smaller"
     return after, ""
