@@ -68,6 +68,8 @@ def _anthropic(message: Message) -> Iterator[Flaw]:
         kind = block.get("type")
         if kind in _BY_ASSISTANT and message.role != "assistant":
             yield Flaw(f"a block of type {kind} that is not the assistant's", at)
+        elif kind == "tool_result" and message.role == "assistant":
+            yield Flaw("a result that is not the user's", at)
         elif kind == "tool_use" and "input" not in block:
             yield from _rewritten("a call without input", message, at)
         elif kind == "thinking" and not block.get("signature"):
