@@ -27,8 +27,8 @@ LOG = "2026-01-01 12:00:00 worker {n} wrote 17 rows to orders.csv and found an E
 class Agent:
     """An agent against a provider that signs thinking: it keeps all messages, and sends what the plans in force make."""
 
-    def __init__(self, model, policy="refold"):
-        self.model, self.policy = model, policy
+    def __init__(self, model, policy="refold", reminder=""):
+        self.model, self.policy, self.reminder = model, policy, reminder
         self.messages, self.plans, self.compactions = [], (), 0
         self.steps = 0
 
@@ -63,6 +63,7 @@ class Agent:
         if ids:
             text = "".join(LOG.format(n=f"{number}-{line}") for line in range(25))
             results = [{"type": "tool_result", "tool_use_id": id, "content": text} for id in ids]
+            results += [{"type": "text", "text": self.reminder}] if self.reminder else []
             self.messages = [*self.messages, {"role": "user", "content": results}]
 
     def check(self, body):
@@ -115,6 +116,17 @@ def test_a_compaction_within_a_tool_loop_is_accepted_and_so_is_what_follows(mode
     agent.work(3)
     agent.check(agent.request())
     assert len(thoughts(agent.request())) >= 3  # what was produced under the plan is preserved
+
+
+@everywhere
+@each_model
+def test_words_beside_results_end_no_tool_loop(model, policy):
+    agent = Agent(MODELS[model], policy, reminder="<system-reminder>Keep the list up to date.</system-reminder>")
+    agent.user("Port the parser. Never touch legacy.py.")
+    agent.work(12)
+    agent.compact()
+    agent.work(3)
+    agent.check(agent.request())
 
 
 @everywhere
