@@ -101,12 +101,27 @@ def natives(format_name: str, min_turns: int = 1, max_turns: int = 3) -> st.Sear
     """Return valid native lists of a format.
 
     Blocks and strings, unknown blocks and keys, failed, empty and pictured results, parallel calls, reasoning, ids used
-    again in later batches, and conversations that end on results in mid-turn.
+    again in later batches (where the provider takes that), and conversations that end on results in mid-turn.
     """
     write = _WRITERS[format_name]
     return conversations(min_turns, max_turns).map(
-        lambda said: [message for turn in said[0] for message in write(turn, said[1])]
+        lambda said: _distinct(format_name, [message for turn in said[0] for message in write(turn, said[1])])
     )
+
+
+def _distinct(format_name: str, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages with ids that are unique within the list, where the provider demands that."""
+    batch = 0
+    for place, message in enumerate(messages):
+        if format_name == "openai-responses" and message.get("id") and message["type"] != "item_reference":
+            message["id"] += f"_{place}"
+        if format_name == "anthropic" and isinstance(message["content"], list):
+            batch += message["role"] == "assistant"
+            for block in message["content"]:
+                key = {"tool_use": "id", "tool_result": "tool_use_id"}.get(block.get("type"))
+                if key:
+                    block[key] += f"_{batch}"
+    return messages
 
 
 def _chat(turn: Turn, flag: bool) -> list[dict[str, Any]]:

@@ -9,14 +9,20 @@ from msgspec.structs import replace
 from refold.core.messages import File, Image, Message, Opaque, Part, Path, Reasoning, Text, ToolCall, ToolResult
 from refold.core.pixels import pixels_of_base64
 from refold.core.view import Traits
+from refold.formats import flaws
 from refold.formats.blocks import Blocks
 from refold.formats.lens import Body, all_words, arguments_of, arguments_text, get, opaque, string, text_block, words
+from refold.rules.arguments import JsonArguments
+from refold.rules.cache_marks import CacheMarks
 from refold.rules.content import Filled
+from refold.rules.form import WellFormed
 from refold.rules.ids import UniqueIds
 from refold.rules.opening import Opening
 from refold.rules.order import Order
 from refold.rules.pairing import Pairing
+from refold.rules.prefill import Prefill
 from refold.rules.reasoning import SealedReasoning
+from refold.rules.spelling import Spelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,8 +47,13 @@ class Anthropic(Blocks):
         Order(system_first=False),
         Opening(),
         SealedReasoning(),
+        WellFormed(flaws.anthropic),
         Filled(),
-        UniqueIds(together=True),
+        UniqueIds(together=True, everywhere=True),
+        JsonArguments(),
+        Spelled(id="[a-zA-Z0-9_-]+", longest_name=128),
+        CacheMarks(flaws.anthropic_marks),
+        Prefill(),
     )
     traits = Traits(
         results_together=True, system_in_list=False, system_later=True, assistant_last=False, alternates=True

@@ -10,14 +10,19 @@ from refold.core.messages import Content, File, Image, Part, Path, Reasoning, Te
 from refold.core.pixels import pixels, pixels_of_base64
 from refold.core.transcript import canonical
 from refold.core.view import Traits
+from refold.formats import flaws
 from refold.formats.blocks import Blocks
 from refold.formats.lens import Body, all_words, arguments_of, arguments_text, get, json_text, opaque, string
+from refold.rules.arguments import JsonArguments
+from refold.rules.cache_marks import CacheMarks
 from refold.rules.content import Filled
+from refold.rules.form import WellFormed
 from refold.rules.ids import UniqueIds
 from refold.rules.opening import Opening
 from refold.rules.order import Order
 from refold.rules.pairing import Pairing
 from refold.rules.reasoning import SealedReasoning
+from refold.rules.spelling import Spelled
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -41,8 +46,12 @@ class Bedrock(Blocks):
         Order(alternate=True, system_first=False),
         Opening(),
         SealedReasoning(),
+        WellFormed(flaws.bedrock),
         Filled(),
         UniqueIds(together=True),
+        JsonArguments(),
+        Spelled(id="[a-zA-Z0-9_.:-]+", longest_id=64),
+        CacheMarks(flaws.bedrock_marks),
     )
     traits = Traits(
         results_together=True, system_in_list=False, system_later=True, assistant_last=False, alternates=True

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Format", "broken", "detect", "find", "names", "read"]
 
-_HELPERS = frozenset({"assembly", "blocks", "bodies", "finding", "lens", "openai_items"})
+_HELPERS = frozenset({"assembly", "blocks", "bodies", "finding", "flaws", "lens", "openai_items"})
 
 
 class Format(Protocol):

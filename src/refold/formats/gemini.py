@@ -9,14 +9,18 @@ from msgspec import Struct
 from refold.core.messages import Content, File, Image, Message, Part, Path, Reasoning, Role, Text, ToolCall, ToolResult
 from refold.core.pixels import pixels, pixels_of_base64
 from refold.core.view import Traits
+from refold.formats import flaws
 from refold.formats.blocks import Blocks
 from refold.formats.lens import Body, arguments_of, arguments_text, get, json_text, opaque, role_of, string, words
+from refold.rules.arguments import JsonArguments
 from refold.rules.content import Filled
+from refold.rules.form import WellFormed
 from refold.rules.ids import UniqueIds
 from refold.rules.opening import Opening
 from refold.rules.order import Order
 from refold.rules.pairing import Pairing
 from refold.rules.reasoning import SealedReasoning
+from refold.rules.turns import CallsAfterUser
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -53,8 +57,11 @@ class Gemini(Blocks):
         Order(system_in_list=False),
         Opening(),
         SealedReasoning(first=False),
+        WellFormed(flaws.gemini),
         Filled(spaces=True),
         UniqueIds(optional=True, together=True),
+        JsonArguments(),
+        CallsAfterUser(),
     )
     traits = Traits(results_together=True, system_in_list=False, assistant_last=False, alternates=True)
     body = Body(

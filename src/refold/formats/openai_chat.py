@@ -18,11 +18,14 @@ from refold.core.messages import (
 )
 from refold.core.pixels import pixels_of_base64
 from refold.core.view import Traits
+from refold.formats import flaws
 from refold.formats.lens import EMPTY, Body, Lens, arguments_text, get, opaque, same, string, text_block, words
 from refold.rules.arguments import JsonArguments
 from refold.rules.content import Filled
+from refold.rules.form import WellFormed
 from refold.rules.ids import UniqueIds
 from refold.rules.pairing import Pairing
+from refold.rules.spelling import Spelled
 
 if TYPE_CHECKING:
     from refold.core.messages import MessageId, Path
@@ -49,7 +52,14 @@ class OpenAIChat(Lens):
 
     name = "openai-chat"
     volatile = frozenset({"cache_control"})
-    rules = (Pairing(), Filled(beside_calls=True, reasoning_alone=False), UniqueIds(optional=True), JsonArguments())
+    rules = (
+        Pairing(),
+        WellFormed(flaws.openai_chat),
+        Filled(beside_calls=True, reasoning_alone=False),
+        UniqueIds(optional=True),
+        JsonArguments(),
+        Spelled(longest_id=40),
+    )
     traits = Traits()
     body = Body(max_output=(("max_completion_tokens",), ("max_tokens",)))
 
@@ -255,9 +265,9 @@ def _call(call: ToolCall, old: Any) -> dict[str, Any]:
         held = base.get("custom")
         inner = {**(held if isinstance(held, dict) else {}), "name": call.name, "input": call.arguments}
         return {**base, "id": call.call_id, "type": "custom", "custom": inner}
-    return {"id": call.call_id, "type": "function", **base, "function": _function(call, base.get("function"))} | {
-        "id": call.call_id
-    }
+    kind = base.get("type")
+    made = {"type": kind if isinstance(kind, str) else "function", "function": _function(call, base.get("function"))}
+    return {**base, "id": call.call_id, **made}
 
 
 def _function(call: ToolCall, old: Any) -> dict[str, Any]:

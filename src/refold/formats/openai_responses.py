@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from refold.core.messages import Image, Message, Part, Path, Reasoning, Role, Text, ToolCall, ToolResult
 from refold.core.view import Traits
+from refold.formats import flaws
 from refold.formats.lens import EMPTY, Body, Lens, words
 from refold.formats.openai_items import (
     answer_value,
@@ -20,9 +21,12 @@ from refold.formats.openai_items import (
 )
 from refold.rules.arguments import JsonArguments
 from refold.rules.content import Filled
+from refold.rules.form import WellFormed
 from refold.rules.ids import UniqueIds
+from refold.rules.items import ItemIds, LastItem
 from refold.rules.pairing import Pairing
 from refold.rules.reasoning import ReasoningBeforeItem
+from refold.rules.spelling import Spelled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "OpenAIResponses"]
 
 _ROLES: dict[Any, Role] = {"system": "system", "developer": "system", "assistant": "assistant"}
+_WORDS = frozenset({"input_text", "output_text", "text"})  # the same words, said by one side or the other
+_OF_ANSWERS = frozenset({"annotations", "logprobs"})  # keys of an answer's words alone
 _BLOCKS = frozenset({"input_text", "input_image", "input_file", "output_text", "summary_text", "input_audio"})
 _ITEMS = frozenset({"reasoning", "item_reference", "compaction", "compaction_trigger", "configuration_update"})
 _ITEMS |= {"additional_tools", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "program"}
@@ -47,7 +53,17 @@ class OpenAIResponses(Lens):
 
     name = "openai-responses"
     marks = ("role", "type", "id")  # a reference to an item may be its id alone
-    rules = (Pairing(anywhere=True), ReasoningBeforeItem(), Filled(), UniqueIds(), JsonArguments())
+    rules = (
+        LastItem(),
+        ItemIds(),
+        Pairing(anywhere=True),
+        ReasoningBeforeItem(),
+        WellFormed(flaws.openai_responses),
+        Filled(),
+        UniqueIds(),
+        JsonArguments(),
+        Spelled(longest_id=64),
+    )
     traits = Traits(picture_results=frozenset({"computer"}))
     body = Body(messages=("input",), system=(("instructions",),), max_output=(("max_output_tokens",),))
 
@@ -129,10 +145,7 @@ class OpenAIResponses(Lens):
         if not isinstance(content, list):
             return native if content else {**native, "content": EMPTY}
         kind = "output_text" if native["role"] == "assistant" else "input_text"
-        blocks = [
-            {**block, "type": kind} if isinstance(block, dict) and block.get("type") == "input_text" else block
-            for block in content
-        ]
+        blocks = [_said(block, kind) for block in content]
         return {**native, "content": blocks or [{"type": kind, "text": EMPTY}]}
 
     def speaker(self, native: Any) -> str:
@@ -153,6 +166,13 @@ def _listed(content: Any, kind: str) -> list[Any]:
     if isinstance(content, str):
         return [{"type": kind, "text": content}] if content else []
     return content if isinstance(content, list) else []
+
+
+def _said(block: Any, kind: str) -> Any:
+    """Return a block of words as one of the speaker's type, any other block as it is."""
+    if not isinstance(block, dict) or block.get("type") == kind or block.get("type") not in _WORDS:
+        return block
+    return {key: value for key, value in block.items() if key not in _OF_ANSWERS} | {"type": kind}
 
 
 FORMAT = OpenAIResponses()

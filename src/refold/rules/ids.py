@@ -1,4 +1,4 @@
-"""Call ids are there, and no two calls of one answer share one."""
+"""Call ids are there, and no two calls share one where the provider tells them apart by it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ class UniqueIds(Struct, frozen=True):
 
     `optional`: calls may have no id at all and are paired by name and order (Gemini, OpenAI's old function calls).
     `together`: neighbors of which one was edited are written as one message, so their ids count together.
+    `everywhere`: an id is unique within the whole list ("`tool_use` ids must be unique", Anthropic).
     """
 
     optional: bool = False
     together: bool = False
+    everywhere: bool = False
     name: str = "ids"
 
     def cuts(self, messages: Sequence[Message]) -> set[int]:
@@ -60,4 +62,17 @@ class UniqueIds(Struct, frozen=True):
                 for id, times in Counter(filter(None, ids)).items()
                 if times > 1 and times > before[id]
             )
-        return tuple(found)
+        return tuple(self._again(messages, found)) if self.everywhere else tuple(found)
+
+    def _again(self, messages: Sequence[Message], found: list[Violation]) -> list[Violation]:
+        """Return the breaches within answers, and the calls that bear the id of an earlier answer's."""
+        known = {(breach.at[0], id) for breach in found for id in breach.calls}
+        seen: dict[str, int] = {}
+        for place, message in enumerate(messages):
+            for call in message.calls if message.role == "assistant" else ():
+                id = call.call_id
+                if id and seen.setdefault(id, place) != place and (place, id) not in known:
+                    known.add((place, id))
+                    text = f"a second call with the id {id}"
+                    found.append(Violation(self.name, text, (place,), (message.id,), (id,)))
+        return sorted(found, key=lambda breach: breach.at)

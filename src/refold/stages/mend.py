@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec.structs import replace
 
 from refold.core.edits import Edit, Hide, Rewrite
-from refold.core.messages import Message, MessageId, Note, Part, Reasoning
+from refold.core.messages import Message, Note, Part, Reasoning
 from refold.core.policy import Pure
 from refold.rules.arguments import JsonArguments
 from refold.rules.content import Filled
@@ -18,6 +18,7 @@ from refold.rules.opening import Opening
 from refold.rules.order import Order
 from refold.rules.pairing import Asked, Pairing, server_pairs
 from refold.rules.reasoning import ReasoningBeforeItem, SealedReasoning
+from refold.stages.repairs import repairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,17 +51,11 @@ class Mend(Pure, frozen=True):
         if not view.broken:
             return ()
         edits: list[Edit] = []
-        hidden: set[MessageId] = set()
-        for rule in view.rules:
-            for edit in self._mended(rule, view):
-                if isinstance(edit, Rewrite) and edit.message in hidden:
-                    continue
-                if isinstance(edit, Hide):
-                    hidden.update(edit.messages)
-                edits.append(edit)
-        first = next(
-            (message for message in view.messages if message.role != "system" and message.id not in hidden), None
-        )
+        for rule in view.rules:  # each sees what those before it did, so that two may rewrite one part
+            made = list(self._mended(rule, view))
+            edits.extend(made)
+            view = view.after(made)
+        first = next((message for message in view.messages if message.role != "system"), None)
         if first is not None and first.role == "assistant" and any(_user_first(rule) for rule in view.rules):
             edits.append(view.insert("user", self.opening, SYNTHETIC, before=first.id))
         return tuple(edits)
@@ -85,7 +80,7 @@ class Mend(Pure, frozen=True):
             case ReasoningBeforeItem():
                 yield from (Hide((view.messages[place].id,)) for place in _stranded(rule, view))
             case _:
-                pass
+                yield from repairs(rule, view)
 
     def _filled(self, rule: Filled, view: View) -> Iterator[Edit]:
         last = view.messages[-1].id if view.messages else None
@@ -142,12 +137,16 @@ def _told_apart(rule: UniqueIds, view: View) -> Iterator[Edit]:
     if not rule.broken(view.messages):
         return
     pairing = next((rule for rule in view.rules if isinstance(rule, Pairing)), Pairing())
-    for batch in pairing.ledger(view.messages).batches:
-        taken = {asked.call.call_id for asked in batch.calls}
-        if len(taken) == len(batch.calls) and (rule.optional or "" not in taken):
-            continue
+    batches = pairing.ledger(view.messages).batches
+    everywhere = {asked.call.call_id for batch in batches for asked in batch.calls}
+    times: Counter[str] = Counter()
+    for batch in batches:
+        taken = everywhere if rule.everywhere else {asked.call.call_id for asked in batch.calls}
+        if not rule.everywhere:
+            times.clear()
+            if len(taken) == len(batch.calls) and (rule.optional or "" not in taken):
+                continue
         results = {id(asked.call): found for asked, found in batch.pairs}
-        times: Counter[str] = Counter()
         for asked in batch.calls:
             old = asked.call.call_id
             times[old] += 1

@@ -1,0 +1,145 @@
+"""What a message may hold that its provider's types exclude and a repair can put right, format by format.
+
+Only what is known to be wrong is a flaw: a kind of block that belongs to another provider's protocol is one, a kind
+that nobody here knows is carried as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from refold.core.messages import Message, Part, Path, Text, once
+from refold.rules.form import Flaw
+
+__all__ = ["anthropic", "anthropic_marks", "bedrock", "bedrock_marks", "gemini", "openai_chat", "openai_responses"]
+
+# Kinds of blocks of other protocols that clients send by mistake when they change providers, and the key of their words
+_RESPONSES = {"input_text": "text", "output_text": "text", "input_image": "", "input_file": ""}
+_CHAT = {"image_url": "", "input_audio": "", "file": "", "refusal": "refusal"}
+_CLAUDE = {"tool_use": "", "tool_result": "", "image": "", "document": ""}
+_BY_ASSISTANT = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "thinking", "redacted_thinking"})
+
+
+@once
+def anthropic(message: Message) -> tuple[Flaw, ...]:
+    """Return calls without input or by the user, thinking without signature, and blocks of OpenAI's."""
+    return tuple(_anthropic(message))
+
+
+@once
+def bedrock(message: Message) -> tuple[Flaw, ...]:
+    """Return calls without input or by the user."""
+    return tuple(_bedrock(message))
+
+
+@once
+def gemini(message: Message) -> tuple[Flaw, ...]:
+    """Return parts that hold nothing."""
+    return tuple(Flaw("a part without data", at) for at, part in _listed(message, "parts") if part == {})
+
+
+@once
+def openai_chat(message: Message) -> tuple[Flaw, ...]:
+    """Return empty lists of calls, calls without type, and blocks of other protocols."""
+    return tuple(_chat(message))
+
+
+@once
+def openai_responses(message: Message) -> tuple[Flaw, ...]:
+    """Return blocks that only the other side of a conversation may send, and blocks of other protocols."""
+    return tuple(_responses(message))
+
+
+@once
+def anthropic_marks(message: Message) -> tuple[Path, ...]:
+    """Return the paths of a message's cache marks, those inside results included."""
+    return tuple(_marks(message.native, ()))
+
+
+@once
+def bedrock_marks(message: Message) -> tuple[Path, ...]:
+    """Return the paths of a message's cache points."""
+    return tuple(at for at, block in _listed(message, "content") if "cachePoint" in block)
+
+
+def _anthropic(message: Message) -> Iterator[Flaw]:
+    for at, block in _listed(message, "content"):
+        kind = block.get("type")
+        if kind in _BY_ASSISTANT and message.role != "assistant":
+            yield Flaw(f"a block of type {kind} that is not the assistant's", at)
+        elif kind == "tool_result" and message.role == "assistant":
+            yield Flaw("a result that is not the user's", at)
+        elif kind == "tool_use" and "input" not in block:
+            yield from _rewritten("a call without input", message, at)
+        elif kind == "thinking" and not block.get("signature"):
+            yield Flaw("thinking without signature", at)
+        else:
+            yield from _foreign(block, at, _RESPONSES | _CHAT)
+
+
+def _bedrock(message: Message) -> Iterator[Flaw]:
+    for at, block in _listed(message, "content"):
+        use = block.get("toolUse")
+        if isinstance(use, dict) and message.role != "assistant":
+            yield Flaw("a call that is not the assistant's", at)
+        elif isinstance(use, dict) and "input" not in use:
+            yield from _rewritten("a call without input", message, at)
+
+
+def _chat(message: Message) -> Iterator[Flaw]:
+    native: Any = message.native
+    calls = native.get("tool_calls") if message.role == "assistant" else None
+    if calls == []:
+        yield Flaw("an empty list of calls", ("tool_calls",))
+    for place, call in enumerate(calls if isinstance(calls, list) else ()):
+        if isinstance(call, dict) and not isinstance(call.get("type"), str):
+            yield from _rewritten("a call without type", message, ("tool_calls", place))
+    for at, block in _listed(message, "content"):
+        yield from _foreign(block, at, _RESPONSES | _CLAUDE)
+
+
+def _responses(message: Message) -> Iterator[Flaw]:
+    native: Any = message.native
+    if "role" not in native or native.get("type", "message") != "message":
+        return
+    wrong = ("input_text", "text") if native["role"] == "assistant" else ("output_text", "text")
+    for at, block in _listed(message, "content"):
+        if block.get("type") in wrong:
+            yield from _rewritten(f"a block of type {block['type']} in a message of the {message.role}", message, at)
+        else:
+            yield from _foreign(block, at, {"image_url": ""} | _CLAUDE)
+
+
+def _foreign(block: dict[str, Any], at: Path, kinds: dict[str, str]) -> Iterator[Flaw]:
+    """Yield a block of another protocol, to be said in words: its own, or a label."""
+    kind = block.get("type")
+    if isinstance(kind, str) and kind in kinds:
+        words = block.get(kinds[kind])
+        text = words if isinstance(words, str) and words.strip() else f"[{kind}]"
+        yield Flaw(f"a block of type {kind}, which is another provider's", at, Text(text))
+
+
+def _rewritten(text: str, message: Message, at: Path) -> Iterator[Flaw]:
+    """Yield a value that its format writes correctly, so that rewriting the part as itself is enough."""
+    part: Part | None = next((part for part in message.parts if part.at == at), None)
+    if part is not None:
+        yield Flaw(text, at, part)
+
+
+def _listed(message: Message, key: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    native: Any = message.native
+    held = native.get(key) if isinstance(native, dict) else None
+    for place, block in enumerate(held if isinstance(held, list) else ()):
+        if isinstance(block, dict):
+            yield (key, place), block
+
+
+def _marks(native: Any, at: Path) -> Iterator[Path]:
+    content = native.get("content") if isinstance(native, dict) else None
+    for place, block in enumerate(content if isinstance(content, list) else ()):
+        if isinstance(block, dict):
+            here: Path = (*at, "content", place)
+            if isinstance(block.get("cache_control"), dict):
+                yield (*here, "cache_control")
+            yield from _marks(block, here)
