@@ -417,3 +417,38 @@ def test_a_session_counts_from_the_providers_own_compaction_on_and_rewinds_to_al
     assert opened.check().tokens < 10_000
     opened.rewind(to=0)
     assert opened.view() == said
+
+
+def long_running(format):
+    """A tool that answers "pending" at once and the real thing later, under the same id."""
+    talk = "The nightly build compiles every package and then runs the full test suite. "
+    if format == "gemini":
+
+        def response(status):
+            return {"functionResponse": {"id": "lr-1", "name": "export", "response": {"status": status}}}
+
+        call = {"functionCall": {"id": "lr-1", "name": "export", "args": {"t": "orders"}}}
+        said = [("user", {"text": "Export the table."}), ("model", call), ("user", response("pending"))]
+        said += [("model", {"text": talk * 30}), ("user", {"text": "Meanwhile explain the columns."})]
+        said += [("model", {"text": talk * 50})]
+        return [{"role": role, "parts": [part]} for role, part in said], {"role": "user", "parts": [response("done")]}
+    call = {"type": "tool_use", "id": "lr-1", "name": "export", "input": {"t": "orders"}}
+    results = [[{"type": "tool_result", "tool_use_id": "lr-1", "content": text}] for text in ("pending", "done")]
+    said = [("user", "Export the table."), ("assistant", [call]), ("user", results[0]), ("assistant", talk * 30)]
+    said += [("user", "Meanwhile explain the columns."), ("assistant", talk * 50)]
+    return [{"role": role, "content": content} for role, content in said], {"role": "user", "content": results[1]}
+
+
+@pytest.mark.parametrize("policy", policies.names())
+@pytest.mark.parametrize("format", ["anthropic", "gemini"])
+def test_an_answer_to_a_call_that_a_plan_took_away_is_no_orphan(format, policy):
+    messages, late = long_running(format)
+    opened = Session(MemoryStore(), format=format, window=1_500, policy=policy)
+    opened.append(messages)
+    opened.compact(force=True, summarize=lambda need: "The export was started and the build explained. " * 3)
+    opened.append([late])
+    view = opened.view()
+    assert refold.violations(view, format=format) == ()
+    assert "done" in str(view)
+    opened.rewind(0)
+    assert opened.view() == [*messages, late]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from refold.core.messages import Message
 
-__all__ = ["given", "received", "words_in"]
+__all__ = ["answers_late", "given", "received", "words_in"]
 
 
 def given(messages: Sequence[Any]) -> tuple[list[Any], list[str]]:
@@ -35,6 +35,25 @@ def given(messages: Sequence[Any]) -> tuple[list[Any], list[str]]:
         natives.append(native)
         written.append(text)
     return natives, written
+
+
+def answers_late(messages: Sequence[Message], start: int) -> bool:
+    """Tell whether messages from a position on hold a result of a call that was not just made.
+
+    In time are the calls since the last message that is neither a result nor the assistant's.
+    """
+    recent: set[str] = set()
+    place = start
+    while place and messages[place - 1].role in ("assistant", "tool"):
+        place -= 1
+    for message in messages[place:]:
+        if message.role not in ("assistant", "tool"):
+            recent.clear()
+        recent.update(call.call_id or call.name for call in message.calls)
+        place += 1
+        if place > start and any((result.call_id or result.name) not in recent for result in message.results):
+            return True
+    return False
 
 
 def received(messages: Sequence[Message], written: Sequence[str]) -> list[Received]:

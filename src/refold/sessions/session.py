@@ -12,13 +12,14 @@ from refold.core.budget import Budget, Usage
 from refold.core.events import CompactionApplied, CompactionFailed, notify
 from refold.core.preserved import bound_parts
 from refold.errors import UsageError
+from refold.policies._internal import REPAIR
 from refold.sessions.awaiting import LEASE, Awaiting
 from refold.sessions.entries import Reported
 from refold.sessions.figures import Compacted, Compaction, UsageReported
 from refold.sessions.heads import leasing, new_id
 from refold.sessions.manual import MARKER, condensing, truncating, view_to_tag
 from refold.sessions.recalling import named, recall, search
-from refold.sessions.receiving import given, received
+from refold.sessions.receiving import answers_late, given, received
 from refold.sessions.remembering import SETTINGS, to_remember
 from refold.sessions.retaining import retaining
 from refold.sessions.standing import Standing
@@ -118,6 +119,9 @@ class Session(Awaiting, Standing):
     def append(self, messages: Sequence[Any]) -> tuple[MessageId, ...]:
         """Append native messages (objects, or their JSON text, which is kept as it is) and return their ids.
 
+        An answer that comes late, to a call which a plan has hidden or answered meanwhile, would be refused by the
+        provider: a plan of the policy `repair` comes into force then, which puts a marked call before it.
+
         Raises:
             BadMessages: one of them is no message of the format, or cannot be JSON.
             WriteConflict: somebody else appended or rewound first; nothing was kept.
@@ -136,6 +140,8 @@ class Session(Awaiting, Standing):
             under=self._answered_under(), settings=self._settings(format) if any(map(bound_parts, fresh)) else "",
         )  # fmt: skip
         self._held.grow(self._log, longer, natives)
+        if self.plans and answers_late(longer.messages, known):
+            self._repair()
         return tuple(message.id for message in fresh)
 
     def view(self, *, system: Any = None, tools: Any = None) -> list[Any]:
@@ -329,6 +335,14 @@ class Session(Awaiting, Standing):
 
     def _proven(self, plan: Plan) -> None:
         api.apply(plan, self._held.natives, format=self.format, plans=self._plans_for_request())
+
+    def _repair(self) -> None:
+        plan = api.plan(
+            self._held.natives, format=self.format, model=self._options.model, policy=REPAIR, budget=Budget(10**12),
+            counter="policy", force=True, plans=self._plans_for_request(),
+        )  # fmt: skip
+        if not plan.empty:
+            self._record(plan, self._log.known.revision, "")
 
     def _go(self, to: Any, *, forward: bool = False) -> None:
         self._log.rewind(to, forward=forward)
