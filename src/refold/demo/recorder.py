@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["PICTURES", "Call", "Recorder"]
 
 CACHED = {"type": "ephemeral"}
+MOST_MARKS = 3  # a request bears four (Anthropic, prompt-caching page), and the system prompt has one
 
 # One-color PNG files of 1440 x 900, 1280 x 720 and 390 x 844 pixels, so that their size can be read off the header.
 PICTURES = {
@@ -61,12 +62,13 @@ class Recorder:
     def __init__(self, dice: Dice) -> None:
         self.messages: list[dict[str, Any]] = []
         self._dice = dice
+        self._marked: list[dict[str, Any]] = []
 
     def user(self, text: str, picture: str = "") -> None:
         """Record what the user says, with a picture before it where there is one."""
         block: dict[str, Any] = {"type": "text", "text": text}
         if len(self.messages) % 3 == 0:
-            block["cache_control"] = CACHED
+            self._mark(block)
         self.messages.append({"role": "user", "content": [*_picture(picture), block]})
 
     def assistant(self, text: str, thinking: str = "", calls: tuple[Call, ...] = ()) -> None:
@@ -84,8 +86,15 @@ class Recorder:
         if calls:
             results = [_result(id, call) for id, call in zip(ids, calls, strict=True)]
             if self._dice.chance(0.06):
-                results[-1]["cache_control"] = CACHED
+                self._mark(results[-1])
             self.messages.append({"role": "user", "content": results})
+
+    def _mark(self, block: dict[str, Any]) -> None:
+        """Put a cache mark on a block; the oldest one is removed where there are more than a request may bear."""
+        block["cache_control"] = CACHED
+        self._marked.append(block)
+        if len(self._marked) > MOST_MARKS:
+            del self._marked.pop(0)["cache_control"]
 
 
 def _result(id: str, call: Call) -> dict[str, Any]:
