@@ -477,3 +477,173 @@ def test_a_file_that_cannot_be_written_leaves_them_in_memory(tmp_path):
 def test_a_cause_there_is_none_of_is_named():
     with pytest.raises(UsageError, match='no cause is called "hunger"'):
         recovering(Model(5_000), talk(3), model="gpt-4o", cause="hunger")
+
+
+def called(number, **more):
+    return {"type": "tool_use", "id": f"t{number}", "name": "read", "input": {"path": "a.py"}, **more}
+
+
+def thinking_talk():
+    """An agent's conversation with Claude: thinking before each call."""
+    messages = [{"role": "user", "content": "Read all files."}]
+    for number in range(3):
+        thought = {"type": "thinking", "thinking": "Next.", "signature": f"sig{number:060}"}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "words"}
+        messages += [{"role": "assistant", "content": [thought, called(number)]}, {"role": "user", "content": [result]}]
+    return messages
+
+
+def sealed_talk():
+    """The same with OpenAI's Responses."""
+    items = [{"role": "user", "content": "Read all files."}]
+    for number in range(3):
+        items += [
+            {"type": "reasoning", "id": f"rs_{number}", "summary": [], "encrypted_content": "gAAA" + "x" * 40},
+            {"type": "function_call", "call_id": f"c{number}", "name": "read", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": f"c{number}", "output": "words"},
+        ]
+    return items
+
+
+OPENED = []  # clients to be closed when the test is over
+
+
+@pytest.fixture(autouse=True)
+def _closed_clients():
+    yield
+    while OPENED:
+        OPENED.pop().close()
+
+
+def claude_call(url):
+    import anthropic
+
+    OPENED.append(sdk := anthropic.Anthropic(base_url=url, api_key="k", max_retries=0))
+    return lambda messages: sdk.messages.create(model="claude-opus-4-6", max_tokens=99, messages=messages)
+
+
+def responses_call(url):
+    import openai
+
+    OPENED.append(sdk := openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0))
+    return lambda messages: sdk.responses.create(model="gpt-5", input=messages, store=False)
+
+
+REASONED = [("anthropic", thinking_talk, claude_call), ("openai-responses", sealed_talk, responses_call)]
+
+
+@pytest.mark.parametrize(("format", "said", "calling"), REASONED, ids=["anthropic", "responses"])
+def test_reasoning_that_the_provider_refuses_leaves_once_and_stays_away(format, said, calling):
+    messages = said()
+    with ScriptedProvider(["Done."], faults=["reasoning_invalid"]) as provider:
+        made = recovering(calling(provider.url), messages, format=format, model="m")
+        again = recovering(calling(provider.url), messages, format=format, model="m", plans=made.plans)
+    assert [received.status for received in provider.received] == [400, 200, 200]
+    assert [("sig" in str(each.body) or "gAAA" in str(each.body)) for each in provider.received] == [True, False, False]
+    assert again.messages == made.messages
+    assert (made.passes, [plan.policy for plan in made.plans]) == (0, ["drop-reasoning"])
+    assert refold.rewind(messages, made.plans, to=0) == messages
+
+
+@pytest.mark.parametrize(("format", "said", "calling"), REASONED, ids=["anthropic", "responses"])
+def test_reasoning_that_is_refused_again_is_the_refusal_with_a_note(format, said, calling):
+    faults = ["reasoning_invalid", "reasoning_invalid"]
+    with (
+        ScriptedProvider(["Done."], faults=faults) as provider,
+        pytest.raises(Exception, match="400") as e,
+    ):
+        recovering(calling(provider.url), said(), format=format, model="m")
+    assert len(provider.received) == 2
+    assert refold.classify_error(e.value).kind == "reasoning_invalid"
+    assert "still refuses it" in e.value.__notes__[0]
+
+
+@pytest.mark.parametrize(("format", "said", "calling"), REASONED, ids=["anthropic", "responses"])
+def test_reasoning_that_is_missing_is_told_at_once(format, said, calling):
+    with (
+        ScriptedProvider(["Done."], faults=["reasoning_missing"]) as provider,
+        pytest.raises(Exception, match="400") as e,
+    ):
+        recovering(calling(provider.url), said(), format=format, model="m")
+    assert len(provider.received) == 1
+    assert refold.classify_error(e.value).kind == "reasoning_missing"
+
+
+def test_a_refusal_of_reasoning_without_any_is_the_refusal_with_a_note():
+    with (
+        ScriptedProvider(["Done."], faults=["reasoning_invalid"]) as provider,
+        pytest.raises(Exception, match="400") as e,
+    ):
+        recovering(claude_call(provider.url), talk(1), format="anthropic", model="m")
+    assert len(provider.received) == 1
+    assert "no reasoning" in e.value.__notes__[0]
+
+
+def gemini_talk():
+    """Two turns with Gemini, the second with an open tool loop."""
+    contents = []
+    for turn in range(2):
+        call = {"function_call": {"name": "read", "args": {}}, "thought_signature": b"signed" * 4}
+        answer = {"function_response": {"name": "read", "response": {"output": "words"}}}
+        contents += [
+            {"role": "user", "parts": [{"text": f"Part {turn}?"}]},
+            {"role": "model", "parts": [call]},
+            {"role": "user", "parts": [answer]},
+            {"role": "model", "parts": [{"text": "Done."}]},
+        ]
+    return contents[:-1]
+
+
+@pytest.mark.parametrize(("faults", "signed"), [(1, 2), (2, 1)])
+def test_gemini_is_asked_once_more_and_then_without_the_signatures_of_older_turns(faults, signed):
+    from google import genai
+
+    with ScriptedProvider(["Done."], faults=["reasoning_invalid"] * faults) as provider:
+        OPENED.append(sdk := genai.Client(api_key="k", http_options={"base_url": provider.url}))
+        made = recovering(
+            lambda contents: sdk.models.generate_content(model="gemini-3-pro", contents=contents),
+            gemini_talk(), format="gemini", model="gemini-3-pro",
+        )  # fmt: skip
+    assert [received.status for received in provider.received] == [400] * faults + [200]
+    assert str(provider.received[-1].body).count("ignature") == signed
+    assert len(made.plans) == faults - 1
+
+
+def test_a_coroutine_is_cured_of_refused_reasoning_in_the_same_way():
+    import anthropic
+
+    async def ask(url):
+        async with anthropic.AsyncAnthropic(base_url=url, api_key="k", max_retries=0) as sdk:
+            return await arecovering(
+                lambda messages: sdk.messages.create(model="claude-opus-4-6", max_tokens=99, messages=messages),
+                thinking_talk(), format="anthropic", model="m",
+            )  # fmt: skip
+
+    with ScriptedProvider(["Done."], faults=["reasoning_invalid"]) as provider:
+        made = asyncio.run(ask(provider.url))
+    assert [received.status for received in provider.received] == [400, 200]
+    assert "sig" not in str(made.messages)
+
+
+def test_a_refusal_of_reasoning_inside_a_reply_of_status_200_is_cured():
+    replies = [
+        {"error": {"code": "invalid_encrypted_content", "message": "The encrypted content could not be verified."}}
+    ]
+    made = recovering(lambda messages: replies.pop() if replies else {}, sealed_talk(), format="openai-responses")
+    assert "rs_" not in str(made.messages)
+
+
+def test_an_overflow_after_a_cure_is_still_compacted():
+    model = Model(2_000)
+    refused = []
+
+    def call(messages):
+        if not refused:
+            refused.append(1)
+            raise Refusal("messages.1.content.0: Invalid `signature` in `thinking` block")
+        return model(messages)
+
+    messages = [*thinking_talk(), {"role": "assistant", "content": "Read."}, *talk(60)]
+    made = recovering(call, messages, model="gpt-4o", format="anthropic")
+    assert (len(made.plans), made.passes) == (2, 1)
+    assert "signature" not in str(made.messages)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from refold import aio, api
 from refold.core.view import Cause
-from refold.errors import ContextOverflow
+from refold.errors import ContextOverflow, OutsideError
 from refold.learned import LearnedWindows
 from refold.limits.overflow import ProviderError, classify_response
 from refold.outside.retrying import retrying
@@ -65,7 +65,9 @@ def recovering(
 ) -> Recovered:
     """Call a model, and when it refuses the request for its size, make it smaller and call once more.
 
-    The retry counts as none. Errors that no smaller request mends are raised as they are, at once (N12), but where
+    Reasoning that the provider does not accept back is removed, once (Gemini's after the same request was sent again);
+    refused once more, the refusal is raised with a note. The retry counts as none. Errors that no smaller request mends
+    are raised as they are, at once (N12), but where
     `waits` are given, those that pass are asked again as by `refold.outside.retrying.retrying`.
 
     Args:
@@ -186,16 +188,17 @@ def _recovery(fixed: Setting, messages: Sequence[Any], passes: int, cause: Cause
             full = classify_response(_as_mapping(reply), state.window).kind == "context_overflow"
             after = Cause.SILENT_OVERFLOW if full else None
             return Recovered(reply, state.sent, state.plans, state.passes, after, state.window)
-        state = yield from answered(fixed, messages, state, ContextOverflow(refusal.message))
+        wrapped = ContextOverflow if refusal.kind == "context_overflow" else OutsideError
+        state = yield from answered(fixed, messages, state, wrapped(refusal.message))
 
 
 def _error_within(reply: Any) -> ProviderError | None:
-    """Return the overflow that a reply of status 200 carries in place of an answer."""
+    """Return the refusal that a reply of status 200 carries in place of an answer, where another request mends it."""
     body = _as_mapping(reply)
     if not body.get("error"):
         return None
     found = classify_response(body)
-    return found if found.kind == "context_overflow" else None
+    return found if found.kind == "context_overflow" or found.remedy == "drop_reasoning" else None
 
 
 def _as_mapping(reply: Any) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from refold.limits.overflow import ProviderError, classify_error
 from refold.outside import Outside
 from refold.policies._internal import STRIP_MEDIA
 from refold.request import Options, request_for
+from refold.stages.drop_reasoning import dropping
 from refold.stages.fit import unshrinkable
 
 if TYPE_CHECKING:
@@ -66,7 +67,11 @@ class Setting(Struct, frozen=True):
 
 
 class State(Struct, frozen=True):
-    """Where one recovery stands; `room` is the window in tokens as we count, where the provider counts more."""
+    """Where one recovery stands; `room` is the window in tokens as we count, where the provider counts more.
+
+    `stripped` says that pictures and files have left, `resent` that the same request was sent twice, `cured` that
+    refused reasoning has left.
+    """
 
     sent: list[Any]
     plans: tuple[Plan, ...]
@@ -75,6 +80,8 @@ class State(Struct, frozen=True):
     passes: int = 0
     max_tokens: int | None = None
     stripped: bool = False
+    resent: bool = False
+    cured: bool = False
 
 
 Action: TypeAlias = "Calling | Compacting"
@@ -90,7 +97,7 @@ def begun(fixed: Setting, messages: Sequence[Any], passes: int) -> State:
 
 
 def answered(fixed: Setting, messages: Sequence[Any], state: State, error: Exception) -> Run:
-    """Make the request smaller in the way that the refusal calls for, or raise the refusal."""
+    """Change the request in the way that the refusal calls for, or raise the refusal."""
     found = classify_error(error)
     if found.kind == "context_overflow" and found.confidence == "likely" and not _plausible(fixed, state):
         raise error
@@ -108,11 +115,30 @@ def answered(fixed: Setting, messages: Sequence[Any], state: State, error: Excep
             stripped = yield from _stripped(fixed, messages, state)
             if stripped is not None:
                 return stripped
+        case "drop_reasoning":
+            return (yield from _cured(fixed, messages, state, found, error))
         case "compact" | "strip_media":
             pass
         case _:
             raise error
     return (yield from _smaller(fixed, messages, state, found, error))
+
+
+def _cured(fixed: Setting, messages: Sequence[Any], state: State, found: ProviderError, error: Exception) -> Run:
+    """Return the state without the reasoning that was refused; it is raised where that was done before."""
+    if state.cured:
+        error.add_note("refold: the reasoning was removed from the conversation, and the provider still refuses it")
+        raise error
+    if found.provider == "google" and not state.resent:  # its signatures often pass the second time
+        return replace(state, resent=True)
+    arguments = _arguments(
+        fixed, state, policy=dropping(found), budget=10**10, window=None, cause=Cause.MANUAL, usage=None
+    )
+    result: Result = yield Compacting(messages, {**arguments, "counter": "exact", "goal": None})
+    if result.plan.empty:
+        error.add_note("refold: the conversation holds no reasoning that could be removed")
+        raise error
+    return _with(state, result, cured=True)
 
 
 def _smaller(fixed: Setting, messages: Sequence[Any], state: State, found: ProviderError, error: Exception) -> Run:

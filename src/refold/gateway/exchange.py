@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from refold.gateway.settings import Settings
     from refold.gateway.tracks import Tracks
     from refold.gateway.upstream import Upstream
+    from refold.limits.overflow import ProviderError
 
 __all__ = ["Exchanges"]
 
@@ -84,13 +85,15 @@ class Exchanges:
         try:
             reading = Reading(answer.headers)
             first = await beginning(answer, reading) if ready.target is not None else b""
-            if ready.target is not None and refused(answer, reading):
+            while ready.target is not None and ready.done != "cured" and refused(answer, reading):
                 again = await self._again(exchange, ready, answer.status, reading)
-                if again is not None:
-                    answer.close()
-                    ready, first = again, b""
-                    answer = await self._send(exchange, ready)
-                    reading = Reading(answer.headers)
+                if again is None:
+                    break
+                answer.close()
+                ready = again
+                answer = await self._send(exchange, ready)
+                reading = Reading(answer.headers)
+                first = await beginning(answer, reading)
             await self._carry(exchange, ready, answer, send, reading, first)
         finally:
             answer.close()  # and not released: what nobody reads any more is not drained
@@ -234,8 +237,12 @@ class Exchanges:
             ready.failed = str(failed) if isinstance(failed, Failed) else "store"
 
     async def _again(self, exchange: Exchange, ready: Ready, status: int, reading: Reading) -> Ready | None:
-        """Return the request made shorter where the provider refused it for its size, else None."""
+        """Return the request changed where the provider refused it for its size or its reasoning, else None."""
         error = classify_error(_error(status, reading))
+        if error.remedy == "drop_reasoning":
+            return await self._cured(exchange, ready, error)
+        if ready.done == "rescued":
+            return None
         if error.kind not in ("context_overflow", "request_too_large") and error.remedy != "compact":
             return None
         if self._settings.shadow or exchange.plain is None or exchange.route.kind != "chat":
@@ -257,6 +264,27 @@ class Exchanges:
             ready.failed = reason
             return None
         self._metrics.retries.inc()
+        return made
+
+    async def _cured(self, exchange: Exchange, ready: Ready, error: ProviderError) -> Ready | None:
+        """Return a request without the reasoning that was refused; Gemini's goes out as it was once more before."""
+        if self._settings.shadow or exchange.plain is None or exchange.route.kind != "chat":
+            return None
+        self._metrics.reasoning_retries.inc()
+        if error.provider == "google" and ready.done != "resent":
+            return replace(ready, done="resent", reason="reasoning")
+        try:
+            target = await self.target(exchange.route, exchange.asked, exchange.plain)
+            if target is None:
+                return None
+            async with target.track.lock:
+                await self._planner.cure(target, error)
+                made = Ready(b"", True, target, reported(target.track), done="cured", reason="reasoning")
+                _write(exchange, made, target)
+        except (Failed, RefoldError, ValueError) as failed:
+            ready.failed = str(failed) if isinstance(failed, Failed) else type(failed).__name__
+            self._metrics.failed(ready.failed)
+            return None
         return made
 
     def _send(self, exchange: Exchange, ready: Ready) -> Awaitable[Answer]:

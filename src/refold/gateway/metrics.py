@@ -67,6 +67,9 @@ class Metrics:
         )
         self.failures = Counter("refold_failures", "Compactions that failed, by reason", ("reason",), registry=registry)
         self.retries = Counter("refold_overflow_retries", "Requests sent again after an overflow", registry=registry)
+        self.reasoning_retries = Counter(
+            "refold_reasoning_retries", "Requests sent again after a refusal of reasoning", registry=registry
+        )
         self.saved = Counter("refold_tokens_saved", "Tokens that plans took out", registry=registry)
         self.tokens = Counter("refold_tokens", "Tokens that providers reported", ("kind",), registry=registry)
         self.added = Times("refold_added_seconds", "Time between a body's end and its sending")
@@ -113,13 +116,13 @@ class Metrics:
         self.failures.labels(reason[:40]).inc()
 
     def compacted(self, plan: Plan, cause: str) -> None:
-        """Count a plan by its cause: the plan's own, "new-output", "repair" or "shadow"."""
+        """Count a plan by its cause: the plan's own, "new-output", "repair", "drop-reasoning" or "shadow"."""
         self.compactions.labels(plan.policy, cause).inc()
         if cause == NEW_OUTPUT:
             self.total_cuts += 1
         elif cause == "shadow":
             self.total_shadows += 1
-        elif cause != "repair":
+        elif cause not in ("repair", "drop-reasoning"):
             self.total_compactions += 1
 
     def spared(self, tokens: int) -> None:

@@ -27,6 +27,7 @@ from refold.limits.thinking import SIGNED_BLOCKS
 from refold.policies._internal import REPAIR_REQUEST, STRIP_MEDIA
 from refold.request import Options, all_checked, request_for
 from refold.result import proven
+from refold.stages.drop_reasoning import dropping
 from refold.stages.truncate_new import TruncateNew
 
 if TYPE_CHECKING:
@@ -241,6 +242,23 @@ class Planner:
         asked = error.requested or full + 1  # whoever tells no number has said that it is more than fits
         usage = Usage(asked, covers=len(target.track.view)) if asked > full else None
         return await self.compact(target, Cause.OVERFLOW, None, usage)
+
+    async def cure(self, target: Target, error: ProviderError) -> None:
+        """Remove the reasoning that the provider has refused; the caller holds the conversation's lock.
+
+        Raises:
+            Failed: there is none, or another process was first.
+        """
+        track = target.track
+        await self.read(target)
+        resting = track.resting
+        try:
+            async with self._keeper.alone(track):
+                if not await self.follow(target):
+                    made = await self._made(target, Cause.MANUAL, dropping(error))
+                    await self._adopt(target, made, made.policy)
+        finally:
+            track.resting = resting
 
     async def _begun(self, track: Track, cause: Cause) -> Plan | None:
         """Return the plan that was begun beside the traffic or for a client that has left, if it still is for this."""

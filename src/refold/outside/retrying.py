@@ -19,7 +19,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 WAITS = (1.0, 2.0, 4.0, 8.0, 16.0)  # seconds, W09
 LONGEST = 60.0  # seconds that a provider's own figure is followed to
-LASTING = frozenset({"context_overflow", "request_too_large", "invalid_max_tokens", "invalid_request", "auth"})
+LASTING = frozenset(
+    {
+        "context_overflow", "request_too_large", "invalid_max_tokens", "invalid_request", "auth", "reasoning_invalid",
+        "reasoning_missing",
+    }
+)  # fmt: skip
 PASSING = frozenset({408, 409, 425, 429})  # of the statuses from 400 to 499, those that another try may not meet
 FLAGS = ("is_retryable", "isRetryable", "retryable", "should_retry")
 MISTAKES = (TypeError, AttributeError, LookupError, NameError, ImportError, NotImplementedError, AssertionError)

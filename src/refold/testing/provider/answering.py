@@ -151,6 +151,8 @@ class Answering:
 
     def _early(self, wire: Wire, received: Received, fault: Fault) -> Outcome | None:
         """Return what a call gets that fails before anybody looks at it."""
+        if fault.kind == "reasoning_invalid" or fault.kind == "reasoning_missing":
+            return self._refused(wire, received, wire.reasoning(fault.kind, received.body))
         if kind := _AT_THE_DOOR.get(fault.kind):
             return self._refused(wire, received, Refusal(kind, fault.kind, retry_after=fault.retry_after))
         if fault.kind == "timeout":

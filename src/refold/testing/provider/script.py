@@ -17,7 +17,8 @@ __all__ = ["Answer", "Behave", "Fault", "FaultKind", "Received", "Script", "Step
 
 Stop: TypeAlias = Literal["end", "calls", "length", "refusal", "window"]
 FaultKind: TypeAlias = Literal[
-    "rate_limit", "server_error", "overloaded", "timeout", "cut_stream", "empty", "malformed"
+    "rate_limit", "server_error", "overloaded", "timeout", "cut_stream", "empty", "malformed", "reasoning_invalid",
+    "reasoning_missing"
 ]  # fmt: skip
 
 
@@ -39,7 +40,8 @@ class Fault(Struct, frozen=True):
     """How a call fails. `retry_after` is the header of that name, in seconds; it is left out when None.
 
     `timeout` never answers, `cut_stream` closes the connection in the middle, `empty` is an answer without content,
-    `malformed` one that is no JSON.
+    `malformed` one that is no JSON. `reasoning_invalid` refuses reasoning that came back, `reasoning_missing` a request
+    without it, each in the words of the wire.
     """
 
     kind: FaultKind

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from refold.testing.provider.cache import PromptCache
     from refold.testing.provider.tally import Prompt
 
-__all__ = ["CREATED", "Refusal", "RefusalKind", "Turn", "Wire", "arguments", "dumped", "pieces"]
+__all__ = ["CREATED", "ReasoningFault", "Refusal", "RefusalKind", "Turn", "Wire", "arguments", "dumped", "pieces"]
 
 RefusalKind: TypeAlias = Literal[
-    "overflow", "invalid", "auth", "model", "path", "too_large", "rate_limit", "server_error", "overloaded"
+    "overflow", "invalid", "auth", "model", "path", "too_large", "rate_limit", "server_error", "overloaded", "encrypted"
 ]
+ReasoningFault: TypeAlias = Literal["reasoning_invalid", "reasoning_missing"]
 Event: TypeAlias = tuple[str, dict[str, Any]]
 CREATED = 1_767_225_600  # every answer is of one moment, so that runs compare equal
 PIECE = re.compile(r"\s*\S+(?:\s+\S+){0,3}\s*|\s+")  # four words a piece
@@ -74,6 +75,9 @@ class Wire(Protocol):
 
     def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> Refusal:
         """Return the refusal of a request that does not fit."""
+
+    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> Refusal:
+        """Return the refusal of reasoning that a body holds, or of a body without it."""
 
     def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
         """Return what the prompt cache gives and takes."""

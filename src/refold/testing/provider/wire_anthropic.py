@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from refold.testing.provider.cache import Cached, PromptCache
     from refold.testing.provider.script import Stop
     from refold.testing.provider.tally import Prompt
-    from refold.testing.provider.wire import Event, RefusalKind, Turn
+    from refold.testing.provider.wire import Event, ReasoningFault, RefusalKind, Turn
 
 __all__ = ["AnthropicWire"]
 
 _STATUS: dict[RefusalKind, int] = {
     "overflow": 400, "invalid": 400, "auth": 401, "model": 404, "path": 404, "too_large": 413, "rate_limit": 429,
-    "server_error": 500, "overloaded": 529,
+    "server_error": 500, "overloaded": 529, "encrypted": 400,
 }  # fmt: skip
 _TYPES: dict[RefusalKind, str] = {
     "auth": "authentication_error", "model": "not_found_error", "path": "not_found_error",
@@ -129,6 +129,22 @@ class AnthropicWire:
             "length or `max_tokens` and try again",
         )
 
+    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> Refusal:
+        """Return the refusal of thinking that a body holds, of the first by its place, or of a body without it."""
+        if fault == "reasoning_missing":
+            text = (
+                "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When "
+                "`thinking` is enabled, a final `assistant` message must start with a thinking block."
+            )
+            return Refusal("invalid", text)
+        place, block = _first_thinking(body)
+        text = (
+            f"messages.{place}.content.{block}: Invalid `signature` in `thinking` block. The block is bound to a "
+            "different conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "
+            '"drop_block".'
+        )
+        return Refusal("invalid", text)
+
     def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
         """Return what the prompt cache gives and takes: up to marks, or to the end where the body itself bears one."""
         points = prompt.points(marks=True)
@@ -185,6 +201,16 @@ def _thinking(place: int, block: dict[str, Any]) -> Iterator[Event]:
     sealing = {"type": "signature_delta", "signature": block["signature"]}
     yield _event("content_block_delta", index=place, delta=sealing)
     yield _event("content_block_stop", index=place)
+
+
+def _first_thinking(body: dict[str, Any]) -> tuple[int, int]:
+    """Return where the first block of thinking stands: message and block."""
+    for place, message in enumerate(body["messages"]):
+        content = message.get("content")
+        for number, block in enumerate(content if isinstance(content, list) else ()):
+            if isinstance(block, dict) and block.get("type") in ("thinking", "redacted_thinking"):
+                return place, number
+    return 1, 0
 
 
 def _event(name: str, **data: Any) -> Event:

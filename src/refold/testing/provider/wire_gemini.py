@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from refold.testing.provider.cache import Cached, PromptCache
     from refold.testing.provider.script import Stop
     from refold.testing.provider.tally import Prompt
-    from refold.testing.provider.wire import Event, RefusalKind, Turn
+    from refold.testing.provider.wire import Event, ReasoningFault, RefusalKind, Turn
 
 __all__ = ["GeminiWire", "named"]
 
@@ -67,6 +67,13 @@ class GeminiWire:
         """Return the refusal of a request that does not fit, with its numbers."""
         text = f"The input token count ({prompt.tokens}) exceeds the maximum number of tokens allowed ({window})."
         return Refusal("overflow", text)
+
+    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> Refusal:
+        """Return the refusal of signatures that a body holds, or of a call without one."""
+        if fault == "reasoning_invalid":
+            return Refusal("invalid", "Corrupted thought signature.")
+        text = "Function call is missing a thought_signature in functionCall parts. This is required for tools to work."
+        return Refusal("invalid", text)
 
     def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
         """Return what the prompt cache gives; it keeps without being asked."""

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from refold.testing.provider.cache import Cached, PromptCache
     from refold.testing.provider.script import Stop
     from refold.testing.provider.tally import Prompt
-    from refold.testing.provider.wire import Event, RefusalKind, Turn
+    from refold.testing.provider.wire import Event, ReasoningFault, RefusalKind, Turn
 
 __all__ = ["OpenAIChatWire", "OpenAIWire"]
 
 _STATUS: dict[RefusalKind, int] = {
     "overflow": 400, "invalid": 400, "auth": 401, "model": 404, "path": 404, "too_large": 413, "rate_limit": 429,
-    "server_error": 500, "overloaded": 503,
+    "server_error": 500, "overloaded": 503, "encrypted": 400,
 }  # fmt: skip
 _TYPES: dict[RefusalKind, str] = {
     "rate_limit": "requests",
@@ -29,7 +29,7 @@ _TYPES: dict[RefusalKind, str] = {
 }
 _CODES: dict[RefusalKind, str] = {
     "overflow": "context_length_exceeded", "auth": "invalid_api_key", "model": "model_not_found",
-    "rate_limit": "rate_limit_exceeded",
+    "rate_limit": "rate_limit_exceeded", "encrypted": "invalid_encrypted_content",
 }  # fmt: skip
 _SAID: dict[RefusalKind, str] = {
     "model": "The model `{}` does not exist or you do not have access to it.",
@@ -49,6 +49,17 @@ _STOPS: dict[Stop, str] = {
 
 class OpenAIWire:
     """What both of OpenAI's protocols have in common: a cache that keeps by itself, and the shape of errors."""
+
+    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> Refusal:
+        """Return the refusal of encrypted reasoning that a body holds, or of an item without its reasoning."""
+        if fault == "reasoning_missing":
+            text = "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item: 'rs_1'."
+            return Refusal("invalid", text, "input")
+        text = (
+            "The encrypted content gAAA...DQ== could not be verified. Reason: Encrypted content could not be decrypted "
+            "or parsed."
+        )
+        return Refusal("encrypted", text)
 
     def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
         """Return what the prompt cache gives; OpenAI keeps without being asked."""
@@ -124,6 +135,13 @@ class OpenAIChatWire(OpenAIWire):
                 "completion). Please reduce the length of the messages or completion."
             )
         return Refusal("overflow", head + text, "messages")
+
+    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> Refusal:
+        """Return the refusal of reasoning as routers pass it on from Claude, its places those of Claude's own list."""
+        if fault == "reasoning_invalid":
+            return Refusal("invalid", "messages.1.content.0: Invalid `signature` in `thinking` block")
+        text = "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`."
+        return Refusal("invalid", text)
 
     def reply(self, turn: Turn) -> dict[str, Any]:
         """Return an answer as one body."""
