@@ -17,9 +17,8 @@ from refold.errors import BadBudget, ContextOverflow, SummaryRefused
 from refold.limits import models
 from refold.limits.overflow import ProviderError, classify_error
 from refold.outside import Outside
-from refold.policies._internal import STRIP_MEDIA
+from refold.policies._internal import STRIP_MEDIA, drop_reasoning
 from refold.request import Options, request_for
-from refold.stages.drop_reasoning import dropping
 from refold.stages.fit import unshrinkable
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ __all__ = ["Calling", "Compacting", "Run", "Setting", "State", "answered", "begu
 
 LEAST_ANSWER = 256  # tokens: below, an answer is not reduced further and the conversation is compacted instead
 PLAUSIBLE = 2  # a likely overflow is one where the request, as counted, fills at least one part in two of the window
+RUNS = 2  # removals of reasoning: where a compaction item leaves, the messages it stood for are read again, and theirs
 SPARE = 16  # tokens left free when an answer is reduced to what the window has left
 OF_A_REFUSAL = frozenset({Cause.OVERFLOW, Cause.SILENT_OVERFLOW})
 
@@ -131,14 +131,19 @@ def _cured(fixed: Setting, messages: Sequence[Any], state: State, found: Provide
         raise error
     if found.provider == "google" and not state.resent:  # its signatures often pass the second time
         return replace(state, resent=True)
-    arguments = _arguments(
-        fixed, state, policy=dropping(found), budget=10**10, window=None, cause=Cause.MANUAL, usage=None
-    )
-    result: Result = yield Compacting(messages, {**arguments, "counter": "exact", "goal": None})
-    if result.plan.empty:
+    after = state
+    for _ in range(RUNS if found.item else 1):
+        arguments = _arguments(
+            fixed, after, policy=drop_reasoning(found), budget=10**10, window=None, cause=Cause.MANUAL, usage=None
+        )
+        result: Result = yield Compacting(messages, {**arguments, "counter": "exact", "goal": None})
+        if result.plan.empty:
+            break
+        after = _with(after, result, cured=True)
+    if after is state:
         error.add_note("refold: the conversation holds no reasoning that could be removed")
         raise error
-    return _with(state, result, cured=True)
+    return after
 
 
 def _smaller(fixed: Setting, messages: Sequence[Any], state: State, found: ProviderError, error: Exception) -> Run:

@@ -2,7 +2,8 @@ import pytest
 
 import refold
 from refold.limits.overflow import classify_error
-from refold.stages.drop_reasoning import dropping
+from refold.policies._internal import drop_reasoning
+from refold.recovery import recovering
 
 CORRUPTED = "Corrupted thought signature."
 BOUND = (
@@ -12,7 +13,7 @@ BOUND = (
 
 def dropped(messages, words, format):
     """Compact by the policy that a refusal calls for."""
-    policy = dropping(classify_error(words))
+    policy = drop_reasoning(classify_error(words))
     made = refold.compact(messages, policy=policy, budget=10**6, format=format, cause="manual")
     assert refold.rewind(made.originals, made.plans, to=0) == messages
     return made.messages
@@ -102,8 +103,8 @@ def test_gemini_loses_the_signatures_of_older_turns_alone():
 
 def responses():
     return [
-        {"role": "user", "content": "Part 0?"},
         {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAbbbbDQ=="},
+        {"role": "user", "content": "Part 0?"},
         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAccccEQ=="},
         {"type": "function_call", "call_id": "c1", "name": "read", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "c1", "output": "words"},
@@ -143,5 +144,26 @@ def test_chat_loses_what_was_sealed_and_keeps_plain_words_of_reasoning():
 
 def test_what_holds_no_reasoning_is_left_as_it_is():
     messages = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi."}]
-    made = refold.compact(messages, policy=dropping(classify_error(CORRUPTED)), budget=10**6, cause="manual")
+    made = refold.compact(messages, policy=drop_reasoning(classify_error(CORRUPTED)), budget=10**6, cause="manual")
     assert made.plan.empty
+
+
+def test_what_stands_before_a_compaction_item_that_is_refused_is_read_again():
+    originals = [
+        {"role": "user", "content": "The first part."},
+        {"type": "reasoning", "id": "rs_0", "summary": [], "encrypted_content": "gAAAddddEQ=="},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Noted."}]},
+    ]
+    messages = originals + responses()
+    refused = []
+
+    def call(sent):
+        if not refused:
+            refused.append(1)
+            raise RuntimeError("The encrypted content for item cmp_1 could not be verified.")
+        return {}
+
+    made = recovering(call, messages, format="openai-responses")
+    assert [item for item in made.messages if item.get("type") in ("reasoning", "compaction")] == []
+    assert made.messages[:2] == [originals[0], originals[2]]
+    assert refold.rewind(messages, made.plans, to=0) == messages

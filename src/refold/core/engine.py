@@ -9,7 +9,7 @@ from refold.core.budget import Never
 from refold.core.edits import Edit, Hide
 from refold.core.needs import Answer, Need, Refused
 from refold.core.plan import Plan, PlanId, Sizes, StepRecord, base_of, sealed
-from refold.core.policy import Policy, Step, When
+from refold.core.policy import Policy, Step, TakesState, When
 from refold.core.preserved import removals
 from refold.core.view import Cause, View
 
@@ -76,7 +76,8 @@ def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[
         )
         view = after
     edits = view.done
-    if edits and view.ignored:  # what the provider no longer reads leaves with the rest
+    if edits and view.ignored and any(message.anchor for message in view.messages):
+        # what the provider no longer reads leaves with the rest; it is read again where the anchor has left
         edits = (*edits, Hide(view.ignored))
         records.append(StepRecord("ignored", "Hide", len(view.done), len(edits), view.tokens, view.tokens))
     return sealed(
@@ -108,7 +109,7 @@ def _runs(step: Step, started: bool, view: View) -> bool:
 
 
 def _after(step: Step, view: View, edits: tuple[Edit, ...]) -> tuple[View, str]:
-    after = view.after(edits)
+    after = view.after(edits, guard=not isinstance(step.stage, TakesState))
     if view.messages and not after.messages:
         return view, "it would have left no message"
     if edits and not step.stage.grows and after.estimated >= view.estimated:

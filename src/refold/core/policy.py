@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from refold.core.needs import Answer, Need
     from refold.core.view import View
 
-__all__ = ["Arriving", "Policy", "Pure", "Stage", "Step", "Waking", "When"]
+__all__ = ["Arriving", "Policy", "Pure", "Stage", "Step", "TakesState", "Waking", "When"]
 
 
 class When(StrEnum):
@@ -65,6 +65,13 @@ class Arriving(Protocol):
 
     def arrived(self, message: Message) -> None:
         """Have a message remember what the stage will ask of it; changes nothing else."""
+
+
+@runtime_checkable
+class TakesState(Protocol):
+    """A stage that may take away what the provider keeps state in, because the provider has refused it."""
+
+    takes_state: ClassVar[bool]
 
 
 class Pure(Struct, frozen=True):

@@ -282,9 +282,12 @@ class View(Struct, frozen=True, dict=True):
         place = self.transcript.index.get(id)
         return None if place is None else self.transcript.messages[place]
 
-    def after(self, edits: Sequence[Edit]) -> View:
-        """Return the view with more edits done, but for those that would take state away (see `core.state`)."""
-        edits = guarded(self, self._shaped(edits))
+    def after(self, edits: Sequence[Edit], *, guard: bool = True) -> View:
+        """Return the view with more edits done, but for those that would take state away (see `core.state`).
+
+        Without `guard` all are done: for state that the provider has refused.
+        """
+        edits = guarded(self, self._shaped(edits)) if guard else tuple(edits)
         if not edits:
             return self
         before = self.estimated if self.before is None else self.before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from copy import copy
 from typing import TYPE_CHECKING
 
@@ -24,10 +24,9 @@ from refold.gateway.metrics import NEW_OUTPUT
 from refold.gateway.reading import fixed, foreign, measured, oversized, read, refold, stale, unread, usage_of
 from refold.gateway.recall.bringing import Bringing
 from refold.limits.thinking import SIGNED_BLOCKS
-from refold.policies._internal import REPAIR_REQUEST, STRIP_MEDIA
+from refold.policies._internal import REPAIR_REQUEST, STRIP_MEDIA, drop_reasoning
 from refold.request import Options, all_checked, request_for
 from refold.result import proven
-from refold.stages.drop_reasoning import dropping
 from refold.stages.truncate_new import TruncateNew
 
 if TYPE_CHECKING:
@@ -255,10 +254,16 @@ class Planner:
         try:
             async with self._keeper.alone(track):
                 if not await self.follow(target):
-                    made = await self._made(target, Cause.MANUAL, dropping(error))
-                    await self._adopt(target, made, made.policy)
+                    await self._dropped(target, drop_reasoning(error))
+                    if error.item:  # the messages that a compaction item stood for are read again without it
+                        with suppress(Failed):
+                            await self._dropped(target, drop_reasoning(error))
         finally:
             track.resting = resting
+
+    async def _dropped(self, target: Target, policy: Policy) -> None:
+        made = await self._made(target, Cause.MANUAL, policy)
+        await self._adopt(target, made, made.policy)
 
     async def _begun(self, track: Track, cause: Cause) -> Plan | None:
         """Return the plan that was begun beside the traffic or for a client that has left, if it still is for this."""

@@ -1,13 +1,25 @@
-"""Policies that refold itself runs: repair, and stripping media after a refusal."""
+"""Policies that refold itself runs: repair, and what leaves a request after a refusal (media, reasoning)."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from refold.core.policy import Policy, Step
 from refold.stages.close_calls import CloseCalls
+from refold.stages.drop_reasoning import DropReasoning
 from refold.stages.mend import Mend
 from refold.stages.strip_media import StripMedia
 
-__all__ = ["REPAIR", "REPAIR_REQUEST", "STRIP_MEDIA"]
+if TYPE_CHECKING:
+    from refold.limits.overflow import ProviderError
+
+__all__ = ["REPAIR", "REPAIR_REQUEST", "STRIP_MEDIA", "drop_reasoning"]
+
+
+def drop_reasoning(refusal: ProviderError) -> Policy:
+    """Return the policy that removes the reasoning a provider has refused, and nothing else."""
+    stage = DropReasoning(refusal.position or 0, refusal.provider == "google", refusal.item)
+    return Policy("drop-reasoning", (Step(stage, label="drop reasoning"),))
 
 
 def _repair(*, pending: bool) -> Policy:

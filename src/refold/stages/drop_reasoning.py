@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from refold.core.edits import Hide, Rewrite
 from refold.core.messages import Opaque, Reasoning, Text
-from refold.core.policy import Policy, Pure, Step
+from refold.core.policy import Pure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.needs import Answer
     from refold.core.view import View
-    from refold.limits.overflow import ProviderError
 
-__all__ = ["DropReasoning", "dropping"]
+__all__ = ["DropReasoning"]
 
 
 class DropReasoning(Pure, frozen=True):
@@ -26,18 +25,19 @@ class DropReasoning(Pure, frozen=True):
     `since` is the first message that loses it, counted in the list as it was sent; formats whose list is not the
     provider's own (chat, Responses) lose all. With `older` the newest turn keeps its own, whose calls need it (Gemini).
     `item` names a Responses item by its id or by both ends of its encrypted content: a compaction item of that name is
-    hidden too, and what it stood for is what the list holds before it.
+    hidden too, and the messages before it are read again (their reasoning leaves in a second run).
     """
 
     since: int = 0
     older: bool = False
     item: str = ""
     grows: ClassVar[bool] = True  # what leaves may count for nothing
+    takes_state: ClassVar[bool] = True
 
     def edits(self, view: View, answers: tuple[Answer, ...] = ()) -> tuple[Edit, ...]:
         """Return the removals, in the order of the messages."""
         messages = view.messages
-        start = self.since if view.traits.alternates else 0
+        start = max(self.since - len(view.ignored), 0) if view.traits.alternates else 0
         stop = _newest_turn(messages) if self.older else len(messages)
         found: list[Edit] = []
         for message in messages[start:stop]:
@@ -55,12 +55,6 @@ class DropReasoning(Pure, frozen=True):
         head, dots, tail = self.item.partition("...")
         ends = dots and isinstance(sealed, str) and sealed.startswith(head) and sealed.endswith(tail)
         return bool(ends) or native.get("id") == self.item
-
-
-def dropping(refusal: ProviderError) -> Policy:
-    """Return the policy that removes the reasoning a provider has refused, and nothing else."""
-    stage = DropReasoning(refusal.position or 0, refusal.provider == "google", refusal.item)
-    return Policy("drop-reasoning", (Step(stage, label="drop reasoning"),))
 
 
 def _newest_turn(messages: Sequence[Message]) -> int:
