@@ -76,8 +76,7 @@ def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[
         )
         view = after
     edits = view.done
-    if edits and view.ignored and any(message.anchor for message in view.messages):
-        # what the provider no longer reads leaves with the rest; it is read again where the anchor has left
+    if edits and _unread(view):
         edits = (*edits, Hide(view.ignored))
         records.append(StepRecord("ignored", "Hide", len(view.done), len(edits), view.tokens, view.tokens))
     return sealed(
@@ -94,6 +93,11 @@ def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[
             binds_thinking=view.binds_thinking,
         )
     )
+
+
+def _unread(view: View) -> bool:
+    """Tell whether there is what the provider no longer reads; it reads it again where the anchor has left the view."""
+    return bool(view.ignored) and any(message.anchor for message in view.messages)
 
 
 def _runs(step: Step, started: bool, view: View) -> bool:

@@ -280,7 +280,7 @@ class Exchanges:
             async with target.track.lock:
                 await self._planner.cure(target, error)
                 made = Ready(b"", True, target, reported(target.track), done="cured", reason="reasoning")
-                _write(exchange, made, target)
+                await self._write(exchange, made, target)
         except (Failed, RefoldError, ValueError) as failed:
             ready.failed = str(failed) if isinstance(failed, Failed) else type(failed).__name__
             self._metrics.failed(ready.failed)
