@@ -254,11 +254,11 @@ def count(
     if isinstance(content, str):
         return scale.text(content)
     shape = format_for(content, format)
-    said = formats.read(shape, content).messages
-    said = said[shape.anchor(said) :]
+    messages = formats.read(shape, content).messages
+    messages = messages[shape.anchor(messages) :]
     apart = scale.text(formats.system_text(system)) if system else 0
-    schemas = scale.tools(formats.tools_text(tools, formats.loaded_in(said))) if tools else 0
-    return apart + schemas + count_all(scale, said)
+    schemas = scale.tools(formats.tools_text(tools, formats.loaded_in(messages))) if tools else 0
+    return apart + schemas + count_all(scale, messages)
 
 
 def window(model: str, provider: str | None = None, override: Any = None, *, allocated: int | None = None) -> Window:

@@ -134,9 +134,9 @@ class Meter:
 
     def _place(self, request: Request) -> None:
         """Find what the provider reads of the messages, and count the tools that they have loaded."""
-        said = self._transcript.messages
-        self._anchor = request.format.anchor(said)
-        tools, loaded = self._options.tools, formats.loaded_in(said[self._anchor :])
+        messages = self._transcript.messages
+        self._anchor = request.format.anchor(messages)
+        tools, loaded = self._options.tools, formats.loaded_in(messages[self._anchor :])
         if loaded != self._loaded:
             self._loaded = loaded
             tokens = request.view.counter.tools(formats.tools_text(tools, loaded))

@@ -101,14 +101,14 @@ def answered(fixed: Setting, messages: Sequence[Any], state: State, error: Excep
     found = classify_error(error)
     if found.kind == "context_overflow" and found.confidence == "likely" and not _plausible(fixed, state):
         raise error
-    told = _window_told(found)
-    if fixed.windows is not None and told:
-        fixed.windows.learn(fixed.options.model or "", fixed.endpoint, told)
+    known_window = _certain_window(found)
+    if fixed.windows is not None and known_window:
+        fixed.windows.learn(fixed.options.model or "", fixed.endpoint, known_window)
     match found.remedy:
         case "reduce_max_tokens":
             reduced = _reduced(fixed, state, found)
             if reduced is not None:
-                return replace(state, max_tokens=reduced, window=_least(state.window, told))
+                return replace(state, max_tokens=reduced, window=_least(state.window, known_window))
             if found.kind == "invalid_max_tokens":
                 raise error
         case "strip_media" if not state.stripped:
@@ -150,8 +150,8 @@ def _smaller(fixed: Setting, messages: Sequence[Any], state: State, found: Provi
     """Compact after a refusal; below what was refused, where the refusal does not tell the window."""
     if not messages:
         raise ContextOverflow(f"{found.message}; there is no conversation here to compact") from error  # O14
-    window, room = _least(state.window, _window_told(found)), _least(state.room, _bound(found, _counted(fixed, state)))
-    narrowed = replace(state, window=window, room=room)
+    room = _least(state.room, _bound(found, _counted(fixed, state)))
+    narrowed = replace(state, window=_least(state.window, _certain_window(found)), room=room)
     if state.passes >= fixed.max_passes or _in_vain(state, narrowed, messages):
         raise _overflow(fixed, messages, narrowed, found) from error
     try:
@@ -163,7 +163,7 @@ def _smaller(fixed: Setting, messages: Sequence[Any], state: State, found: Provi
     return after
 
 
-def _window_told(found: ProviderError) -> int | None:
+def _certain_window(found: ProviderError) -> int | None:
     """Return the window that a refusal tells for certain; the limit of a rate limit is none."""
     return found.limit if found.kind == "context_overflow" and found.confidence == "certain" else None
 

@@ -136,10 +136,10 @@ def request_for(
     return Request(shape, policy, view, exact, options, said)
 
 
-def _heard(said: Transcript, start: Sequence[Message], ignored: int) -> Transcript:
+def _heard(transcript: Transcript, start: Sequence[Message], ignored: int) -> Transcript:
     """Return the part of a transcript that the provider reads: all but what stands before an anchor."""
-    place = said.index.get(start[ignored].id, 0) if ignored else 0
-    return Transcript(said.messages[place:]) if place else said
+    place = transcript.index.get(start[ignored].id, 0) if ignored else 0
+    return Transcript(transcript.messages[place:]) if place else transcript
 
 
 def _since(usage: Usage | None, ignored: int) -> Usage | None:

@@ -12,12 +12,12 @@ from refold.core.messages import Message, Opaque, ToolCall, ToolResult
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Asked", "Batch", "Found", "Ledger", "by_id"]
+__all__ = ["Batch", "Found", "Ledger", "PlacedCall", "by_id"]
 
 Key: TypeAlias = "tuple[str, str]"
 
 
-class Asked(NamedTuple):
+class PlacedCall(NamedTuple):
     """A call and the position of its message."""
 
     place: int
@@ -37,9 +37,9 @@ class Batch(Struct):
     first: int
     start: int
     stop: int
-    calls: list[Asked] = []
-    pairs: list[tuple[Asked, Found]] = []
-    open: list[Asked] = []
+    calls: list[PlacedCall] = []
+    pairs: list[tuple[PlacedCall, Found]] = []
+    open: list[PlacedCall] = []
 
 
 class Ledger(Struct):
@@ -52,12 +52,12 @@ class Ledger(Struct):
     """
 
     batches: list[Batch] = []
-    late: list[tuple[Asked, Found]] = []
+    late: list[tuple[PlacedCall, Found]] = []
     twice: list[tuple[Found, Found]] = []
     orphans: list[Found] = []
-    pending: list[Asked] = []
-    apart: list[tuple[Asked, Found]] = []
-    deferred: list[Asked] = []
+    pending: list[PlacedCall] = []
+    apart: list[tuple[PlacedCall, Found]] = []
+    deferred: list[PlacedCall] = []
     stored: list[Found] = []
     links: list[tuple[int, int]] = []
     head: int = 0
@@ -81,7 +81,7 @@ class _Pairs:
 
     def __init__(self) -> None:
         self.ledger = Ledger()
-        self.open: dict[Key, deque[tuple[Batch, Asked, int]]] = {}
+        self.open: dict[Key, deque[tuple[Batch, PlacedCall, int]]] = {}
         self.paired: dict[Key, Found] = {}
         self.served: dict[Key, deque[int]] = {}  # calls that the provider answers in an item of its own
         self.programs: dict[str, int] = {}
@@ -114,9 +114,9 @@ class _Pairs:
     def finished(self) -> Ledger:
         ledger = self.ledger
         for waiting in self.open.values():
-            for of, asked, _ in waiting:
-                (ledger.deferred if asked.call.deferred else of.open).append(asked)
-        ledger.pending = [asked for of in ledger.batches for asked in of.open if asked.place >= self.quiet]
+            for of, placed, _ in waiting:
+                (ledger.deferred if placed.call.deferred else of.open).append(placed)
+        ledger.pending = [placed for of in ledger.batches for placed in of.open if placed.place >= self.quiet]
         return ledger
 
     def _stored(self, found: Found) -> bool:
@@ -136,9 +136,9 @@ class _Pairs:
             batch = self.batch = Batch(place, place + 1, place + 1)
             self.ledger.batches.append(batch)
         batch.start = batch.stop = place + 1
-        asked = Asked(place, call)
-        batch.calls.append(asked)
-        waiting = batch, asked, self.round
+        placed = PlacedCall(place, call)
+        batch.calls.append(placed)
+        waiting = batch, placed, self.round
         self.open.setdefault(_key(call), deque()).append(waiting)
         if call.caller in self.programs:
             self.ledger.links.append((self.programs[call.caller], place))
@@ -148,19 +148,19 @@ class _Pairs:
         key, found = _key(result), Found(place, result)
         waiting = self.open.get(key) or self._by_item(key)
         if waiting:
-            of, asked, began = waiting.popleft()
-            of.pairs.append((asked, found))
+            of, placed, began = waiting.popleft()
+            of.pairs.append((placed, found))
             self.paired[key] = found
             if began != self.round:
-                self.ledger.apart.append((asked, found))
+                self.ledger.apart.append((placed, found))
         elif key in self.paired:
             self.ledger.twice.append((self.paired[key], found))
         elif not self._stored(found):
             self.ledger.orphans.append(found)
 
-    def _by_item(self, key: Key) -> deque[tuple[Batch, Asked, int]] | None:
+    def _by_item(self, key: Key) -> deque[tuple[Batch, PlacedCall, int]] | None:
         """Return the waiting calls that a result names by the id of their item, as local shell output does."""
-        return next((held for held in self.open.values() if held and (held[0][1].call.item, key[1]) == key), None)
+        return next((queue for queue in self.open.values() if queue and (queue[0][1].call.item, key[1]) == key), None)
 
     def _served(self, place: int, result: ToolResult) -> None:
         if waiting := self.served.get(_key(result)):

@@ -48,7 +48,7 @@ def anchor_in(messages: Sequence[Message]) -> int:
 def remains(message: Message) -> Message | None:
     """Return what stays of a message that is hidden: its parts that carry state; None where it carries none."""
     stays = _Stays(part for part in message.opaques if part.state)
-    parts = [kept for part in message.parts if (kept := stays.of(part)) is not None] if stays.paths else []
+    parts = [rest for part in message.parts if (rest := stays.of(part)) is not None] if stays.paths else []
     return replace(message, parts=tuple(parts)) if parts else None
 
 
@@ -59,10 +59,10 @@ def guarded(view: View, edits: Sequence[Edit]) -> tuple[Edit, ...]:
     if not (carriers or bound.pairs or view.stuck or bound.tail is not None):
         return tuple(edits)
     hidden = {id for edit in edits if isinstance(edit, Hide) for id in edit.messages} - view.stuck
-    stays = _kept(messages, carriers, edits, hidden)
+    stays = _required(messages, carriers, edits, hidden)
     while parted := _parted(messages, bound.pairs, hidden, stays):
         hidden -= parted
-        stays = _kept(messages, carriers, tuple(_hiding(edits, hidden)), hidden)
+        stays = _required(messages, carriers, tuple(_hiding(edits, hidden)), hidden)
     head = {message.id for message in messages[: view.head]}
     left = {message.id for message in messages[: view.retained]}
     end, order = _ends(view)
@@ -81,8 +81,8 @@ def guarded(view: View, edits: Sequence[Edit]) -> tuple[Edit, ...]:
             case Rewrite(message=id) if id in stays:
                 pass  # of a message of which nothing but the state stays
             case Hide(messages=ids) if not stays.keys().isdisjoint(ids):
-                gone = tuple(id for id in ids if id not in stays)
-                found += [Hide(gone)] if gone else []
+                removable = tuple(id for id in ids if id not in stays)
+                found += [Hide(removable)] if removable else []
             case _:
                 found.append(edit)
     for message in messages:
@@ -117,8 +117,8 @@ def _hiding(edits: Sequence[Edit], hidden: set[MessageId]) -> Iterator[Edit]:
     for edit in edits:
         if not isinstance(edit, Hide) or hidden.issuperset(edit.messages):
             yield edit
-        elif gone := tuple(id for id in edit.messages if id in hidden):
-            yield Hide(gone)
+        elif allowed := tuple(id for id in edit.messages if id in hidden):
+            yield Hide(allowed)
 
 
 def _parted(
@@ -131,9 +131,9 @@ def _parted(
     found: set[MessageId] = set()
     for pair in pairs if hidden else ():
         first, second = (messages[place].id for place in pair)
-        gone = [id for id in (first, second) if id in hidden and id not in stays]
-        if len(gone) == 1:
-            found.update(gone)
+        leaving = [id for id in (first, second) if id in hidden and id not in stays]
+        if len(leaving) == 1:
+            found.update(leaving)
     return found
 
 
@@ -150,16 +150,16 @@ class _Stays:
             case ToolCall(call_id=id, name=name) if (id or name) in self.calls:
                 return part
             case ToolResult(content=content):
-                held = tuple(inner for inner in content if inner.at in self.paths)
-                return replace(part, content=held) if held else None
+                inside = tuple(inner for inner in content if inner.at in self.paths)
+                return replace(part, content=inside) if inside else None
             case _:
                 return part if part.at in self.paths else None
 
     def alone(self, message: Message) -> Iterator[Edit]:
         """Yield the edits that leave nothing of a message but what must stay."""
         for part in message.parts:
-            kept = self.of(part)
-            if kept is None:
+            rest = self.of(part)
+            if rest is None:
                 yield Rewrite(message.id, part.at, None)
             elif isinstance(part, ToolResult):
                 for inner in part.content:
@@ -180,20 +180,20 @@ class _Stays:
             yield edit
 
 
-def _kept(
+def _required(
     messages: Sequence[Message], carriers: dict[MessageId, Message], edits: Sequence[Edit], hidden: set[MessageId]
 ) -> dict[MessageId, _Stays]:
     """Return what must stay of each message that carries state, or holds the call of a result that does."""
     needed = _loaded(messages, edits) if any(part.loads for one in carriers.values() for part in one.opaques) else set()
     stays: dict[MessageId, _Stays] = {}
-    held: set[tuple[str, str]] = set()  # what newer parts hold
+    superseded: set[tuple[str, str]] = set()  # what newer parts hold
     for message in reversed(carriers.values()):
         parts = [
             part
             for part in message.opaques
-            if (part.state and (part.kind, part.holds) not in held) or (message.id, part.at) in needed
+            if (part.state and (part.kind, part.holds) not in superseded) or (message.id, part.at) in needed
         ]
-        held |= {(part.kind, part.holds) for part in message.opaques if part.holds}
+        superseded |= {(part.kind, part.holds) for part in message.opaques if part.holds}
         if parts:
             stays[message.id] = _Stays(parts)
     calls: dict[str, Message] = {}

@@ -65,7 +65,7 @@ class Bound(NamedTuple):
     """
 
     pairs: tuple[tuple[int, int], ...] = ()
-    held: frozenset[int] = frozenset()
+    fixed: frozenset[int] = frozenset()
     head: int = 0
     tail: int | None = None
 
@@ -226,8 +226,8 @@ class View(Struct, frozen=True, dict=True):
         if messages and any(part.last for part in messages[-1].opaques):
             tails.append(len(messages) - 1)
         pairs = tuple(pair for each in found for pair in each.pairs)
-        held = frozenset().union(*(each.held for each in found))
-        return Bound(pairs, held, max((each.head for each in found), default=0), min(tails, default=None))
+        fixed = frozenset().union(*(each.fixed for each in found))
+        return Bound(pairs, fixed, max((each.head for each in found), default=0), min(tails, default=None))
 
     @cached_property
     def retained(self) -> int:
@@ -247,10 +247,10 @@ class View(Struct, frozen=True, dict=True):
 
         Of equal words only the newest stay: some clients repeat a reminder at every call.
         """
-        places = set(self.bound.held.union(range(self.retained)))
+        places = set(self.bound.fixed.union(range(self.retained)))
         if self.traits.system_in_list or self.traits.system_later:
-            said = ((at, text_of(each)) for at, each in enumerate(self.messages) if _instructs(each))
-            places.update({text: at for at, text in said}.values())
+            texts = ((at, text_of(each)) for at, each in enumerate(self.messages) if _instructs(each))
+            places.update({text: at for at, text in texts}.values())
         return frozenset(self.messages[place].id for place in places) - self.repeated
 
     @cached_property
@@ -316,8 +316,8 @@ class View(Struct, frozen=True, dict=True):
 
 def _instructs(message: Message) -> bool:
     """Tell whether the system, or the developer, says something in a message."""
-    said = any(isinstance(part, Text) and part.text.strip() for part in message.parts)
-    return message.role == "system" and message.note is None and said
+    has_text = any(isinstance(part, Text) and part.text.strip() for part in message.parts)
+    return message.role == "system" and message.note is None and has_text
 
 
 def _answered(messages: Sequence[Message]) -> dict[MessageId, dict[str, ToolCall]]:

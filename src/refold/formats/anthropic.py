@@ -157,9 +157,9 @@ def _read_call(block: dict[str, Any], at: Path) -> Part | None:
 def _server_result(block: dict[str, Any], at: Path) -> Part:
     """Read a result that the provider gave itself; what it found is mostly encrypted and must stay as it is."""
     content, kind = block.get("content"), block["type"]
-    held = () if content is None else (replace(opaque(content, (*at, "content"), kind), loads=_references(content)),)
+    parts = () if content is None else (replace(opaque(content, (*at, "content"), kind), loads=_references(content)),)
     failed = block.get("is_error") is True or str(get(content, ("type",))).endswith("_error")
-    return ToolResult(string(block, "tool_use_id"), held, "", failed, kind, True, at)
+    return ToolResult(string(block, "tool_use_id"), parts, "", failed, kind, True, at)
 
 
 def _references(content: Any) -> tuple[str, ...]:

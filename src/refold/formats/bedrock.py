@@ -168,8 +168,8 @@ def _image(image: dict[str, Any], at: Path) -> Part:
 
 def _file(kind: Literal["document", "audio", "video"], file: dict[str, Any], at: Path) -> Part:
     text, data = get(file, ("source", "text")), get(file, ("source", "bytes"))
-    said = text if isinstance(text, str) else all_words(get(file, ("source", "content")))
-    return File(kind, string(file, "format"), _length(data) or len(said), string(file, "name"), said, at)
+    words = text if isinstance(text, str) else all_words(get(file, ("source", "content")))
+    return File(kind, string(file, "format"), _length(data) or len(words), string(file, "name"), words, at)
 
 
 def _length(data: Any) -> int:

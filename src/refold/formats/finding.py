@@ -140,10 +140,10 @@ def read(
                 f"message {place - first} is {_seen(native)}, which {format.name} does not have: "
                 "pass messages as they are sent"
             )
-        said = _identity(format, native, place - first)
-        parent = chain(parent, said)
+        identity = _identity(format, native, place - first)
+        parent = chain(parent, identity)
         message = read_one(native, parent)
-        messages.append(recovered(whole_message(message) if b"\\ud" in said or b"\\uD" in said else message))
+        messages.append(recovered(whole_message(message) if b"\\ud" in identity or b"\\uD" in identity else message))
     return Transcript(tuple(messages))
 
 

@@ -129,8 +129,8 @@ def _rewritten(text: str, message: Message, at: Path) -> Iterator[Flaw]:
 
 def _listed(message: Message, key: str) -> Iterator[tuple[Path, dict[str, Any]]]:
     native: Any = message.native
-    held = native.get(key) if isinstance(native, dict) else None
-    for place, block in enumerate(held if isinstance(held, list) else ()):
+    blocks = native.get(key) if isinstance(native, dict) else None
+    for place, block in enumerate(blocks if isinstance(blocks, list) else ()):
         if isinstance(block, dict):
             yield (key, place), block
 

@@ -141,8 +141,8 @@ class Gemini(Blocks):
                 return ToolCall(string(held, "id"), kind, arguments_text(held.get("args") or {}), kind, True, at)
             case "toolResponse":
                 kind = _tool_type(held)
-                said = _said(held, (*at, _spelled(block, "toolResponse", "tool_response")))
-                return ToolResult(string(held, "id"), said, kind, False, kind, True, at)
+                inner = _said(held, (*at, _spelled(block, "toolResponse", "tool_response")))
+                return ToolResult(string(held, "id"), inner, kind, False, kind, True, at)
             case _:
                 return opaque(block, at, next(iter(block), ""))
 
@@ -194,9 +194,9 @@ class Gemini(Blocks):
             for part in result.content
             if _of_response(part.at) and not isinstance(part, Text) and isinstance(files, list)
         }
-        said = [part for part in result.content if part.at not in {kept.at for kept in stay.values()}]
-        if not base or tuple(said) != _said(base, (*result.at, key)):
-            made["response"] = {"error" if result.is_error else "output": words(said)}
+        content = [part for part in result.content if part.at not in {each.at for each in stay.values()}]
+        if not base or tuple(content) != _said(base, (*result.at, key)):
+            made["response"] = {"error" if result.is_error else "output": words(content)}
         made.pop("parts", None)
         if isinstance(files, list) and stay:
             made["parts"] = [block for place, block in enumerate(files) if place in stay]
@@ -248,8 +248,8 @@ def _of_response(at: Path) -> bool:
 
 def _display_name(file: Any) -> str:
     """Return the name by which a function response refers to a file of its own."""
-    _, held = _kind(file) if isinstance(file, dict) else ("", {})
-    return string(held, "displayName") or string(held, "display_name")
+    _, value = _kind(file) if isinstance(file, dict) else ("", {})
+    return string(value, "displayName") or string(value, "display_name")
 
 
 def _file_names(native: Any) -> frozenset[str]:
@@ -271,9 +271,9 @@ def _settled(block: Any, known: frozenset[str]) -> Any:
     and words in the list of files (https://ai.google.dev/gemini-api/docs/function-calling#multimodal).
     """
     key = _spelled(block, "functionResponse", "function_response")
-    held = get(block, (key,))
-    files, response = get(held, ("parts",)), get(held, ("response",))
-    if not isinstance(held, dict) or (files is not None and not isinstance(files, list)):
+    function = get(block, (key,))
+    files, response = get(function, ("parts",)), get(function, ("response",))
+    if not isinstance(function, dict) or (files is not None and not isinstance(files, list)):
         return block
     files = files or []
     words_of = {file.name: file.text for file in files if isinstance(file, _Words)}
@@ -283,9 +283,9 @@ def _settled(block: Any, known: frozenset[str]) -> Any:
     for file in files:
         if isinstance(file, _Words) and file.name not in named:
             settled = _with_words(settled, file.text)
-    if settled is response and len(stay) == len(files) and (stay or "parts" not in held):
+    if settled is response and len(stay) == len(files) and (stay or "parts" not in function):
         return block
-    made = {**held, "parts": stay}
+    made = {**function, "parts": stay}
     if settled is not None:
         made["response"] = settled
     if not stay:
@@ -293,19 +293,19 @@ def _settled(block: Any, known: frozenset[str]) -> Any:
     return {**block, key: made}
 
 
-def _without_references(value: Any, gone: frozenset[str], words_of: dict[str, str], named: set[str]) -> Any:
+def _without_references(value: Any, removed: frozenset[str], words_of: dict[str, str], named: set[str]) -> Any:
     """Return a response with words in place of each reference to a file that went; `named` collects these."""
     match value:
         case {"$ref": str(name)} if len(value) == 1:
-            if name not in gone:
+            if name not in removed:
                 return value
             named.add(name)
             return words_of.get(name, _LEFT_OUT)
         case dict():
-            changed = {key: _without_references(inner, gone, words_of, named) for key, inner in value.items()}
+            changed = {key: _without_references(inner, removed, words_of, named) for key, inner in value.items()}
             return changed if any(changed[key] is not inner for key, inner in value.items()) else value
         case list():
-            listed = [_without_references(inner, gone, words_of, named) for inner in value]
+            listed = [_without_references(inner, removed, words_of, named) for inner in value]
             return listed if any(new is not old for new, old in zip(listed, value, strict=True)) else value
         case _:
             return value
@@ -322,8 +322,8 @@ def _with_words(response: Any, text: str) -> dict[str, Any]:
     return {**response, "left_out": f"{known}\n{text}" if isinstance(known, str) else text}
 
 
-def _tool_type(held: dict[str, Any]) -> str:
-    return (string(held, "toolType") or string(held, "tool_type") or "tool").lower()
+def _tool_type(block: dict[str, Any]) -> str:
+    return (string(block, "toolType") or string(block, "tool_type") or "tool").lower()
 
 
 def _detail(block: dict[str, Any]) -> str:
@@ -367,11 +367,11 @@ def _media(held: dict[str, Any]) -> str:
     return string(held, "mimeType") or string(held, "mime_type")
 
 
-def _blob(held: dict[str, Any], detail: str, at: Path) -> Part:
-    data, media_type = held.get("data"), _media(held)
+def _blob(blob: dict[str, Any], detail: str, at: Path) -> Part:
+    data, media_type = blob.get("data"), _media(blob)
     size = len(data) * 3 // 4 if isinstance(data, str) else len(data) if isinstance(data, bytes) else 0
     if not media_type.startswith("image/"):
-        return _named(media_type, size, held, at)
+        return _named(media_type, size, blob, at)
     found = pixels_of_base64(data) if isinstance(data, str) else pixels(data) if isinstance(data, bytes) else None
     width, height = found or (0, 0)
     return Image(media_type, size, width, height, detail, at)

@@ -220,9 +220,9 @@ def _thinking(native: dict[str, Any]) -> list[Part]:
         thought = native.get(key)
         if thought and isinstance(thought, str):
             parts.append(Reasoning(thought, calls, at=(key,)))
-    said = max((len(part.text) for part in parts if isinstance(part, Reasoning)), default=0)
+    readable = max((len(part.text) for part in parts if isinstance(part, Reasoning)), default=0)
     sizes = [(key, opaque(native[key], ()).size) for key in _SEALED if native.get(key)]
-    return [*parts, *(Reasoning(sealed=True, size=max(size - said, 0), at=(key,)) for key, size in sizes)]
+    return [*parts, *(Reasoning(sealed=True, size=max(size - readable, 0), at=(key,)) for key, size in sizes)]
 
 
 def _drawn(native: dict[str, Any]) -> list[Part]:

@@ -111,13 +111,13 @@ def call_item(call: ToolCall, old: Item) -> Item:
     made = {**base, "call_id": call.call_id} if stem != "local_shell" or "call_id" in base or not old else {**base}
     if stem in ("function", "custom") or "name" in base or stem not in _OURS:
         made["name"] = call.name
-    held = base.get(key)
-    if held is not None and arguments_text(held) == call.arguments:
+    before = base.get(key)
+    if before is not None and arguments_text(before) == call.arguments:
         return made
-    if isinstance(held, str) or key in ("arguments", "input"):
+    if isinstance(before, str) or key in ("arguments", "input"):
         return {**made, key: call.arguments}
     given = _decoded(call.arguments)
-    return {**made, key: given if type(given) is type(held) or held is None else held}
+    return {**made, key: given if type(given) is type(before) or before is None else before}
 
 
 def output_item(result: ToolResult, old: Item) -> Item:
@@ -125,13 +125,13 @@ def output_item(result: ToolResult, old: Item) -> Item:
     stem = result.kind
     base = old or {"type": f"{_TYPES.get(stem, f'{stem}_call')}_output"}
     made = {**base} if "id" in base and "call_id" not in base else {**base, "call_id": result.call_id}
-    held = base.get("output")
+    before = base.get("output")
     match stem:
         case "computer":
             picture = any(isinstance(part, Image) and part.at and not _pixel(part) for part in result.content)
-            return {**made, "output": held if picture and isinstance(held, dict) else dict(_SCREEN)}
+            return {**made, "output": before if picture and isinstance(before, dict) else dict(_SCREEN)}
         case "shell":
-            return {**made, "output": [_chunk(held, words(result.content))]}
+            return {**made, "output": [_chunk(before, words(result.content))]}
         case "tool_search":
             stays = any(isinstance(part, Opaque) for part in result.content)
             return {**made, "tools": base.get("tools", []) if stays else []}
@@ -139,16 +139,16 @@ def output_item(result: ToolResult, old: Item) -> Item:
             return {**made, "status": "failed" if result.is_error else "completed", "output": words(result.content)}
         case "local_shell" if not old:
             return {**made, "id": result.call_id, "output": words(result.content)}
-    if not isinstance(held, list) or all(isinstance(part, Text) and not part.at for part in result.content):
+    if not isinstance(before, list) or all(isinstance(part, Text) and not part.at for part in result.content):
         return {**made, "output": words(result.content)}
-    kept: list[Any] = []
+    blocks: list[Any] = []
     for part in result.content:
         block = get(base, part.at) if part.at else None
         if isinstance(block, dict) and same(part, _block(block, part.at)):
-            kept.append(block)
+            blocks.append(block)
         elif isinstance(part, Text) or block is None:
-            kept.append(text_block(words((part,)), block))
-    return {**made, "output": kept or EMPTY}
+            blocks.append(text_block(words((part,)), block))
+    return {**made, "output": blocks or EMPTY}
 
 
 def answer_value(result: ToolResult, old: Any) -> Any:
@@ -235,9 +235,9 @@ def _state(native: Item, kind: str) -> Opaque:
 
 def _reasoning(native: Item) -> Reasoning:
     sealed = string(native, "encrypted_content")
-    blocks = [block for key in ("summary", "content") if isinstance(held := native.get(key), list) for block in held]
-    said = [string(block, "text") for block in blocks if isinstance(block, dict)]
-    return Reasoning("\n".join(filter(None, said)), bool(sealed), len(sealed))
+    lists = [value for key in ("summary", "content") if isinstance(value := native.get(key), list)]
+    texts = [string(block, "text") for blocks in lists for block in blocks if isinstance(block, dict)]
+    return Reasoning("\n".join(filter(None, texts)), bool(sealed), len(sealed))
 
 
 def _search(native: Item) -> ToolCall:
@@ -292,21 +292,21 @@ def _call(native: Item, kind: str) -> tuple[Part, ...]:
 
 def _served(native: Item, stem: str) -> tuple[Part, ...]:
     key, answered = _SERVER[stem], _ANSWERED.get(stem, "")
-    given, held = native.get(key), native.get(answered)
+    given, results = native.get(key), native.get(answered)
     id, name = string(native, "id"), string(native, "name") or stem
     call = ToolCall(id, name, "" if given is None else arguments_text(given), stem, True)
     parts: tuple[Part, ...] = (call,)
     if container := string(native, "container_id"):
         part = Opaque("container", len(container), ("container_id",), state=True, holds=container)
         parts = (part, replace(call, at=(key,)))
-    match stem, held:
+    match stem, results:
         case "image_generation", str(base64) if base64:
             kind = string(native, "output_format") or "png"
             content: tuple[Content, ...] = (_image(f"data:image/{kind};base64,{base64}", "", (answered,)),)
         case "file_search", list(found):
             content = tuple([_passage(each, (answered, place)) for place, each in enumerate(found)])
         case _:
-            content = contents(held, (answered,)) if held else ()
+            content = contents(results, (answered,)) if results else ()
     if not content and (error := native.get("error")):
         content = (opaque(error, ("error",)),)
     failed = bool(native.get("error"))
@@ -327,15 +327,15 @@ def _answer(native: Item, kind: str, call_id: str) -> ToolResult:
         content: list[Content] = []
         for place, chunk in enumerate(output):
             at: Path = ("output", place)
-            said = [Text(text, (*at, key)) for key in ("stdout", "stderr") if (text := get(chunk, (key,)))]
-            content.extend(said if all(isinstance(part.text, str) for part in said) else [opaque(chunk, at)])
+            texts = [Text(text, (*at, key)) for key in ("stdout", "stderr") if (text := get(chunk, (key,)))]
+            content.extend(texts if all(isinstance(part.text, str) for part in texts) else [opaque(chunk, at)])
         return ToolResult(call_id, tuple(content), name, failed, stem)
     return ToolResult(call_id, contents(output, ("output",)), name, failed, stem)
 
 
-def _chunk(held: Any, text: str) -> Item:
+def _chunk(output: Any, text: str) -> Item:
     """Return one chunk of a shell's output; how the last command ended stays known."""
-    chunks = [chunk for chunk in held if isinstance(chunk, dict)] if isinstance(held, list) else []
+    chunks = [chunk for chunk in output if isinstance(chunk, dict)] if isinstance(output, list) else []
     outcome = chunks[-1].get("outcome") if chunks else None
     return {"stdout": text, "stderr": "", "outcome": outcome or {"type": "exit", "exit_code": 0}}
 

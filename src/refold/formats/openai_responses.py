@@ -69,10 +69,10 @@ class OpenAIResponses(Lens):
 
     def read(self, native: Any, id: MessageId) -> Message:
         """Return the message that an item holds."""
-        said = native.get("role")
-        if isinstance(said, str) and native.get("type") in (None, "message"):
+        speaker = native.get("role")
+        if isinstance(speaker, str) and native.get("type") in (None, "message"):
             parts: tuple[Part, ...] = contents(native.get("content"), ("content",))
-            return Message(id, _ROLES.get(said, "user"), parts, None, native)
+            return Message(id, _ROLES.get(speaker, "user"), parts, None, native)
         role, parts = part_of_item(native)
         return Message(id, role, parts, None, native)
 
@@ -145,7 +145,7 @@ class OpenAIResponses(Lens):
         if not isinstance(content, list):
             return native if content else {**native, "content": EMPTY}
         kind = "output_text" if native["role"] == "assistant" else "input_text"
-        blocks = [_said(block, kind) for block in content]
+        blocks = [_retyped(block, kind) for block in content]
         return {**native, "content": blocks or [{"type": kind, "text": EMPTY}]}
 
     def speaker(self, native: Any) -> str:
@@ -168,7 +168,7 @@ def _listed(content: Any, kind: str) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
-def _said(block: Any, kind: str) -> Any:
+def _retyped(block: Any, kind: str) -> Any:
     """Return a block of words as one of the speaker's type, any other block as it is."""
     if not isinstance(block, dict) or block.get("type") == kind or block.get("type") not in _WORDS:
         return block

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -238,6 +239,8 @@ class Exchanges:
 
     async def _again(self, exchange: Exchange, ready: Ready, status: int, reading: Reading) -> Ready | None:
         """Return the request changed where the provider refused it for its size or its reasoning, else None."""
+        if self._settings.shadow or exchange.plain is None or exchange.route.kind != "chat":
+            return None
         error = classify_error(_error(status, reading))
         if error.remedy == "drop_reasoning":
             return await self._cured(exchange, ready, error)
@@ -245,41 +248,35 @@ class Exchanges:
             return None
         if error.kind not in ("context_overflow", "request_too_large") and error.remedy != "compact":
             return None
-        if self._settings.shadow or exchange.plain is None or exchange.route.kind != "chat":
-            return None
         certain = error.kind == "context_overflow" and error.confidence == "certain"
         if certain and error.limit and ready.target is not None and error.limit < ready.target.bound.budget.window:
             self._budgets.learn(ready.target.model, error.limit)
-        try:
-            target = await self.target(exchange.route, exchange.asked, exchange.plain)
-            if target is None:
-                return None
-            async with target.track.lock:
-                await self._planner.rescue(target, error)
-                made = Ready(b"", True, target, reported(target.track), done="rescued", reason="overflow")
-                await self._write(exchange, made, target)
-        except (Failed, RefoldError, ValueError) as failed:
-            reason = str(failed) if isinstance(failed, Failed) else type(failed).__name__
-            self._metrics.failed(reason)
-            ready.failed = reason
-            return None
-        self._metrics.retries.inc()
+        empty = Ready(b"", done="rescued", reason="overflow")
+        made = await self._changed(exchange, ready, partial(self._planner.rescue, error=error), empty)
+        if made is not None:
+            self._metrics.retries.inc()
         return made
 
     async def _cured(self, exchange: Exchange, ready: Ready, error: ProviderError) -> Ready | None:
         """Return a request without the reasoning that was refused; Gemini's goes out as it was once more before."""
-        if self._settings.shadow or exchange.plain is None or exchange.route.kind != "chat":
-            return None
         self._metrics.reasoning_retries.inc()
         if error.provider == "google" and ready.done != "resent":
             return replace(ready, done="resent", reason="reasoning")
+        empty = Ready(b"", done="cured", reason="reasoning")
+        return await self._changed(exchange, ready, partial(self._planner.cure, error=error), empty)
+
+    async def _changed(
+        self, exchange: Exchange, ready: Ready, change: Callable[[Target], Awaitable[object]], made: Ready
+    ) -> Ready | None:
+        """Write a request anew after a change of its conversation; None where that fails, which headers then name."""
+        assert exchange.plain is not None  # `_again` leaves such a request as it is
         try:
             target = await self.target(exchange.route, exchange.asked, exchange.plain)
             if target is None:
                 return None
             async with target.track.lock:
-                await self._planner.cure(target, error)
-                made = Ready(b"", True, target, reported(target.track), done="cured", reason="reasoning")
+                await change(target)
+                made.target, made.reported = target, reported(target.track)
                 await self._write(exchange, made, target)
         except (Failed, RefoldError, ValueError) as failed:
             ready.failed = str(failed) if isinstance(failed, Failed) else type(failed).__name__

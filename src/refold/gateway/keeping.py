@@ -253,7 +253,7 @@ class Keeper:
             fresh = production.take(loaded.ranges, loaded.known, messages)
         return fitting[:count], fresh
 
-    def _load(self, session: str) -> _Kept:
+    def _load(self, session: str) -> _Stored:
         """Return what is known of a conversation kept."""
         loaded = self._store.load(session)
         noted: tuple[int, Later | None] = 0, None
@@ -269,15 +269,15 @@ class Keeper:
                 case Rewound(to=to):
                     live, noted = to.plans, (each.seq, None)
                 case Noted(text=text):
-                    said = _read(self._seal.opened_text(text))
-                    if isinstance(said, Range):
-                        ranges = [*(one for one in ranges if one.base.length < said.base.length), said]
+                    note = _read(self._seal.opened_text(text))
+                    if isinstance(note, Range):
+                        ranges = [*(one for one in ranges if one.base.length < note.base.length), note]
                     else:
-                        noted = each.seq, said
+                        noted = each.seq, note
                 case _:
                     pass
         plans = tuple(known[id] for id in live if id in known)
-        return _Kept(loaded.head, plans, known, tuple(ranges), *noted)
+        return _Stored(loaded.head, plans, known, tuple(ranges), *noted)
 
     def _keep(self, track: Track, plan: Plan) -> None:
         index, messages = track.transcript.index, track.transcript.messages[: plan.base.length]
@@ -337,7 +337,7 @@ async def finished(work: Awaitable[T]) -> T:
         raise
 
 
-class _Kept(Struct, frozen=True):
+class _Stored(Struct, frozen=True):
     """A conversation in the store: the plans in force and all that ever were, what answers were produced under.
 
     `later` is what its next request is to bring, `noted` the entry that said so last.

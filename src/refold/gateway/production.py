@@ -190,8 +190,8 @@ class Lost:
         first = next((place for place, each in enumerate(ranges) if each.plans), None)
         if first is None:
             return
-        kept = (*ranges[:first], Produced(ranges[first].base, unknown=True))
-        self._known[id] = kept, sent + 1  # the answer to the last request, too, was produced under plans
+        remaining = (*ranges[:first], Produced(ranges[first].base, unknown=True))
+        self._known[id] = remaining, sent + 1  # the answer to the last request, too, was produced under plans
         if len(self._known) > MOST:
             self._known.popitem(last=False)
 

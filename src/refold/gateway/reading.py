@@ -108,8 +108,8 @@ def foreign(track: Track) -> bool:
     fresh = track.body.raws[track.sent :]
     if len(fresh) <= TURN or not any(SIGNED.search(bytes(raw)) for raw in fresh):
         return False
-    said = [value.get("role") for raw in fresh if isinstance(value := native(raw), dict)]
-    return said.count("assistant") > 1
+    roles = [value.get("role") for raw in fresh if isinstance(value := native(raw), dict)]
+    return roles.count("assistant") > 1
 
 
 def reported(track: Track) -> Reported:

@@ -59,12 +59,12 @@ def unquoted(text: str, *, strictly: bool = False) -> str:
     `strictly` also drops what follows "prompt:" and the like, and quotations of every kind: for errors that are not
     about the request, which quote it in full.
     """
-    kept = _QUOTED.sub(_emptied, text)
+    shown = _QUOTED.sub(_emptied, text)
     if not strictly:
-        return kept
-    kept = _SINGLE.sub("''", kept)
-    echo = _ECHOED.search(kept)
-    return kept[: echo.end()] if echo else kept
+        return shown
+    shown = _SINGLE.sub("''", shown)
+    echo = _ECHOED.search(shown)
+    return shown[: echo.end()] if echo else shown
 
 
 def _emptied(found: re.Match[str]) -> str:

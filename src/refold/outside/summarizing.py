@@ -125,7 +125,7 @@ def _strings(native: Any) -> Iterator[str]:
         match waiting.pop():
             case str() as text:
                 yield text
-            case dict() as held:
-                waiting += held.values()
-            case list() | tuple() as held:
-                waiting += held
+            case dict() as value:
+                waiting += value.values()
+            case list() | tuple() as value:
+                waiting += value

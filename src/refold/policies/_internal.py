@@ -27,8 +27,8 @@ def _repair(*, pending: bool) -> Policy:
         CloseCalls("[Result unavailable: none was recorded]", "[Call of {tool} was not recorded]", pending=pending),
         label="repair",
     )
-    mend = Step(Mend(), label="mend")
-    return Policy("repair", (pairs, mend, mend, pairs))  # mend twice: a call may have two faults
+    rules = Step(Mend(), label="mend")
+    return Policy("repair", (pairs, rules, rules, pairs))  # mend twice: a call may have two faults
 
 
 REPAIR = _repair(pending=True)  # of a conversation that may rest on calls which wait for their results

@@ -79,18 +79,18 @@ def timeline(found: Recorded, stamps: Sequence[Stamp] = (), *, model: str | None
     transcript = formats.read(shape, found.messages)
     counter = counter_for(model or found.model)
     counted = [counter.message(message) for message in transcript.messages]
-    told = counter.text(formats.system_text(found.system)) if found.system else 0
+    overhead = counter.text(formats.system_text(found.system)) if found.system else 0
     tools = formats.tools_text(found.tools, formats.loaded_in(transcript.messages))
-    told += counter.tools(tools)
+    overhead += counter.tools(tools)
     ids = [message.id for message in transcript.messages]
     by_id = dict(zip(ids, counted, strict=True))
     reports = _growing(found, stamps)
     if not reports:
         beats = tuple(_answers(transcript.messages, counted))
-        return Timeline(shape, transcript, counter, by_id, told, by_id, 1.0, beats)
+        return Timeline(shape, transcript, counter, by_id, overhead, by_id, 1.0, beats)
     ratio, sizes = _scaled(found, [report for report, _ in reports], counted)
     first = reports[0][0]
-    fixed = max(first.prompt - sum(sizes[: first.covers]), round(told * ratio), 0)
+    fixed = max(first.prompt - sum(sizes[: first.covers]), round(overhead * ratio), 0)
     beats = tuple(Beat(report.covers, report.completion, stamp.seconds, stamp.long) for report, stamp in reports)
     return Timeline(
         shape, transcript, counter, by_id, fixed, dict(zip(ids, sizes, strict=True)), ratio, beats, first.cache_read

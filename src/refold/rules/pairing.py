@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold.core.ledger import Asked, Batch, Found, Ledger, by_id
+from refold.core.ledger import Batch, Found, Ledger, PlacedCall, by_id
 from refold.core.messages import Message, ToolCall, ToolResult, once
 from refold.core.view import Bound, Listing, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Asked", "Batch", "Found", "Ledger", "Pairing", "joined", "server_pairs"]
+__all__ = ["Batch", "Found", "Ledger", "Pairing", "PlacedCall", "joined", "server_pairs"]
 
 
 def joined(first: Message, second: Message) -> bool:
@@ -51,15 +51,15 @@ class Pairing(Struct, frozen=True):
 
     def open_calls(self, messages: Sequence[Message]) -> tuple[ToolCall, ...]:
         """Return the calls at the very end that still await their results."""
-        return tuple(asked.call for asked in self.ledger(messages).pending)
+        return tuple(placed.call for placed in self.ledger(messages).pending)
 
     def cuts(self, messages: Sequence[Message]) -> set[int]:
         """Return the positions that no pair of call and result spans."""
         ledger = self.ledger(messages)
-        apart = {id(asked.call) for asked, _ in ledger.apart}
+        apart = {id(placed.call) for placed, _ in ledger.apart}
         pairs = [pair for batch in ledger.batches for pair in batch.pairs if id(pair[0].call) not in apart]
-        spans = [(asked.place, found.place) for asked, found in pairs] + ledger.links
-        spans += [(asked.place, found.place) for asked, found in ledger.late]
+        spans = [(placed.place, found.place) for placed, found in pairs] + ledger.links
+        spans += [(placed.place, found.place) for placed, found in ledger.late]
         spans += [(kept.place, found.place) for kept, found in ledger.twice if self._near(ledger, kept, found)]
         if self.server:
             spans += server_pairs(messages)[0]
@@ -78,30 +78,30 @@ class Pairing(Struct, frozen=True):
     def bound(self, messages: Sequence[Message]) -> Bound:
         """Return what cuts do not say: pairs whose halves stand far apart, and halves whose other one is not here."""
         ledger = self.ledger(messages)
-        held = {asked.place for asked in ledger.deferred} | {found.place for found in ledger.stored}
-        waiting = {id(asked.call) for asked in ledger.pending} if self.pending else set()
+        fixed = {placed.place for placed in ledger.deferred} | {found.place for found in ledger.stored}
+        waiting = {id(placed.call) for placed in ledger.pending} if self.pending else set()
         tail: int | None = None
         for batch in ledger.batches if waiting else ():
-            if any(id(asked.call) in waiting for asked in batch.open):
-                held |= {place for asked, found in batch.pairs for place in (asked.place, found.place)}
-                held |= {asked.place for asked in batch.open}
+            if any(id(placed.call) in waiting for placed in batch.open):
+                fixed |= {place for placed, found in batch.pairs for place in (placed.place, found.place)}
+                fixed |= {placed.place for placed in batch.open}
                 tail = batch.first if tail is None else min(tail, batch.first)
-        apart = tuple((asked.place, found.place) for asked, found in ledger.apart)
-        return Bound(apart, frozenset(held), ledger.head, tail)
+        apart = tuple((placed.place, found.place) for placed, found in ledger.apart)
+        return Bound(apart, frozenset(fixed), ledger.head, tail)
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return calls without result, results without call, results twice or too late."""
         ledger = self.ledger(messages)
-        waiting = {id(asked.call) for asked in ledger.pending} if self.pending else set()
-        late = {id(asked.call) for asked, _ in ledger.late}
+        waiting = {id(placed.call) for placed in ledger.pending} if self.pending else set()
+        late = {id(placed.call) for placed, _ in ledger.late}
         found = [
-            _violation(messages, asked.place, f"call {_called(asked.call)} has no result", asked.call.call_id)
+            _violation(messages, placed.place, f"call {_called(placed.call)} has no result", placed.call.call_id)
             for batch in ledger.batches
-            for asked in batch.open
-            if id(asked.call) not in waiting and id(asked.call) not in late
+            for placed in batch.open
+            if id(placed.call) not in waiting and id(placed.call) not in late
         ]
-        for asked, (place, result) in ledger.late:
-            text = f"the result of call {_called(asked.call)} stands too late"
+        for placed, (place, result) in ledger.late:
+            text = f"the result of call {_called(placed.call)} stands too late"
             found.append(_violation(messages, place, text, result.call_id))
         for _, (place, result) in ledger.twice:
             found.append(_violation(messages, place, f"a second result for call {_called(result)}", result.call_id))
@@ -109,8 +109,8 @@ class Pairing(Struct, frozen=True):
             found.append(_violation(messages, place, f"result {_called(result)} has no call", result.call_id))
         if self.server:
             for spot in server_pairs(messages)[1]:
-                part = spot.call if isinstance(spot, Asked) else spot.result
-                text = f"{'call' if isinstance(spot, Asked) else 'result'} {_called(part)} has no partner beside it"
+                kind, part = ("call", spot.call) if isinstance(spot, PlacedCall) else ("result", spot.result)
+                text = f"{kind} {_called(part)} has no partner beside it"
                 found.append(_violation(messages, spot.place, text, part.call_id))
         if self.first:
             found += [
@@ -168,16 +168,16 @@ def _plain(messages: Sequence[Message], place: int, together: bool) -> Batch | N
         following = messages[after + 1].role
         if following == "tool" or (together and following != "assistant"):
             return None
-    asked = Asked(place, call)
-    return Batch(place, after, after + 1, [asked], [(asked, Found(after, result))])
+    placed = PlacedCall(place, call)
+    return Batch(place, after, after + 1, [placed], [(placed, Found(after, result))])
 
 
 def _batch(messages: Sequence[Message], first: int, together: bool) -> Batch:
-    calls = [Asked(first, call) for call in messages[first].calls]
+    calls = [PlacedCall(first, call) for call in messages[first].calls]
     start, end = first + 1, len(messages)
     if together:
         while start < end and messages[start].role == "assistant" and joined(messages[start - 1], messages[start]):
-            calls.extend(Asked(start, call) for call in messages[start].calls)
+            calls.extend(PlacedCall(start, call) for call in messages[start].calls)
             start += 1
     stop = start
     if not together:
@@ -200,34 +200,34 @@ def _match(batch: Batch, results: list[Found]) -> list[Found]:
         if found.result.call_id:
             by_id.setdefault(found.result.call_id, deque()).append(number)
     used: set[int] = set()
-    open_: list[Asked] = []
-    for asked in batch.calls:
-        numbers = by_id.get(asked.call.call_id) if asked.call.call_id else None
+    open_: list[PlacedCall] = []
+    for placed in batch.calls:
+        numbers = by_id.get(placed.call.call_id) if placed.call.call_id else None
         if numbers:
             number = numbers.popleft()
             used.add(number)
-            batch.pairs.append((asked, results[number]))
+            batch.pairs.append((placed, results[number]))
         else:
-            open_.append(asked)
+            open_.append(placed)
     by_name: dict[str, deque[int]] = {}
     for number, found in enumerate(results):
         if number not in used:
             by_name.setdefault(found.result.name, deque()).append(number)
-    for asked in open_:
-        numbers = by_name.get(asked.call.name)
-        number = next((number for number in numbers or () if not _both_named(asked.call, results[number].result)), -1)
+    for placed in open_:
+        numbers = by_name.get(placed.call.name)
+        number = next((number for number in numbers or () if not _both_named(placed.call, results[number].result)), -1)
         if numbers and number >= 0:
             numbers.remove(number)
             used.add(number)
-            batch.pairs.append((asked, results[number]))
+            batch.pairs.append((placed, results[number]))
         else:
-            batch.open.append(asked)
+            batch.open.append(placed)
     return [found for number, found in enumerate(results) if number not in used]
 
 
-def _in_order(calls: Sequence[Asked], results: Sequence[Found]) -> bool:
+def _in_order(calls: Sequence[PlacedCall], results: Sequence[Found]) -> bool:
     """Tell whether the results stand in the order of the calls, each id once: then there is nothing to look for."""
-    ids = [asked.call.call_id for asked in calls]
+    ids = [placed.call.call_id for placed in calls]
     return all(ids) and ids == [found.result.call_id for found in results] and len(set(ids)) == len(ids)
 
 
@@ -238,16 +238,16 @@ def _both_named(call: ToolCall, result: ToolResult) -> bool:
 
 def _settle(ledger: Ledger, strays: list[Found]) -> None:
     """Say of results out of place whether they are late, second, or without any call."""
-    open_: dict[str, deque[Asked]] = {}
+    open_: dict[str, deque[PlacedCall]] = {}
     paired: dict[str, tuple[int, Found]] = {}
     batches = iter(ledger.batches)
     batch = next(batches, None)
     for found in sorted(strays, key=lambda found: found.place):
         while batch is not None and batch.first < found.place:
-            for asked in batch.open:
-                open_.setdefault(_key(asked.call), deque()).append(asked)
-            for asked, answer in batch.pairs:
-                paired[_key(asked.call)] = (asked.place, answer)
+            for placed in batch.open:
+                open_.setdefault(_key(placed.call), deque()).append(placed)
+            for placed, answer in batch.pairs:
+                paired[_key(placed.call)] = (placed.place, answer)
             batch = next(batches, None)
         key = _key(found.result)
         if waiting := open_.get(key):
@@ -258,28 +258,28 @@ def _settle(ledger: Ledger, strays: list[Found]) -> None:
             ledger.orphans.append(found)
 
 
-def server_pairs(messages: Sequence[Message]) -> tuple[list[tuple[int, int]], list[Asked | Found]]:
+def server_pairs(messages: Sequence[Message]) -> tuple[list[tuple[int, int]], list[PlacedCall | Found]]:
     """Return the spans between calls that the provider answers and their results, and the halves that stand alone.
 
     A call may stay open while calls of ours in the same answer await results, and in the last message (a paused turn).
     """
     spans: list[tuple[int, int]] = []
-    alone: list[Asked | Found] = []
+    alone: list[PlacedCall | Found] = []
     if not any(map(_served, messages)):
         return spans, alone
-    open_: dict[str, list[Asked]] = {}
+    open_: dict[str, list[PlacedCall]] = {}
     for place, message in enumerate(messages):
         if message.role == "assistant":
             for part in message.parts:
                 if isinstance(part, ToolCall) and part.server:
-                    open_.setdefault(_key(part), []).append(Asked(place, part))
+                    open_.setdefault(_key(part), []).append(PlacedCall(place, part))
                 elif isinstance(part, ToolResult) and part.server:
                     if waiting := open_.get(_key(part)):
                         spans.append((waiting.pop(0).place, place))
                     else:
                         alone.append(Found(place, part))
         if any(open_.values()) and place + 1 < len(messages) and _ends_answer(messages, place):
-            alone.extend(asked for waiting in open_.values() for asked in waiting)
+            alone.extend(placed for waiting in open_.values() for placed in waiting)
             open_ = {}
     return spans, alone
 

@@ -38,21 +38,21 @@ def settled(remembered: Mapping[str, Any], given: Mapping[str, Any], format: str
     both.
     """
     known = {name: _read(name, value) for name, value in remembered.items() if name in SETTINGS}
-    gone = _displaced(remembered, given)
-    chosen = {name: value for name, value in known.items() if value is not None and name not in gone} | dict(given)
+    displaced = _displaced(remembered, given)
+    chosen = {name: value for name, value in known.items() if value is not None and name not in displaced} | dict(given)
     policy = chosen.pop("policy", None) or DEFAULT
     return Options(**chosen, format=format, policy=policies.find(policy) if isinstance(policy, str) else policy)
 
 
 def _displaced(remembered: Mapping[str, Any], given: Mapping[str, Any]) -> frozenset[str]:
     """Return the names of remembered settings that do not hold beside those given."""
-    gone: set[str] = set()
+    displaced: set[str] = set()
     model, before = given.get("model"), remembered.get("model")
     if model is not None and before is not None and model != before:
-        gone.update(OF_A_MODEL)
+        displaced.update(OF_A_MODEL)
     if given.get("window") is not None or given.get("budget") is not None:
-        gone.update(("window", "budget"))
-    return frozenset(gone)
+        displaced.update(("window", "budget"))
+    return frozenset(displaced)
 
 
 def _written(name: str, value: Any) -> Any:

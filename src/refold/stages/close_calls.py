@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from refold.core.edits import Edit, Hide, Rewrite
 from refold.core.messages import Message, Note, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from refold.core.policy import Pure
-from refold.rules.pairing import Asked, Batch, Found, Ledger, Pairing
+from refold.rules.pairing import Batch, Found, Ledger, Pairing, PlacedCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,7 +73,7 @@ class _Work:
         self.dropped: dict[int, list[Part]] = {}  # parts to take out of a message, by position
         self.added: list[Edit] = []
         self.orphans = list(ledger.orphans)
-        self.late = {id(asked.call): found for asked, found in ledger.late}
+        self.late = {id(placed.call): found for placed, found in ledger.late}
         self.said: dict[str, ToolCall] | None = None
         self.around: dict[int, Batch] | None = None
 
@@ -95,21 +95,21 @@ class _Work:
 
     def close(self, batch: Batch) -> None:
         """Give the open calls of a batch their results: late ones moved here, or marked ones."""
-        waiting = {id(asked.call) for asked in self.ledger.pending} if self.stage.pending else set()
+        waiting = {id(placed.call) for placed in self.ledger.pending} if self.stage.pending else set()
         results: list[ToolResult] = []
-        for asked in batch.open:
-            late = self.late.get(id(asked.call))
+        for placed in batch.open:
+            late = self.late.get(id(placed.call))
             if late is not None:
                 self._drop(late)
                 results.append(_detached(late.result))
-            elif (unnamed := self._without_id(batch, call := self._with_id(asked))) is not None:
+            elif (unnamed := self._without_id(batch, call := self._with_id(placed))) is not None:
                 self._drop(unnamed)
                 self.orphans.remove(unnamed)
                 results.append(replace(_detached(unnamed.result), call_id=call.call_id))
-            elif id(asked.call) in waiting:
+            elif id(placed.call) in waiting:
                 continue
-            elif self.stage.hide and not _sealed(self.view.messages[asked.place]):
-                self._drop(asked)
+            elif self.stage.hide and not _sealed(self.view.messages[placed.place]):
+                self._drop(placed)
             else:
                 results.append(self._synthetic(call))
         if results:
@@ -169,9 +169,9 @@ class _Work:
             for result in results:
                 self._insert("tool", [result], self._id(self._end(batch)))
 
-    def _with_id(self, asked: Asked) -> ToolCall:
+    def _with_id(self, placed: PlacedCall) -> ToolCall:
         """Return a call, with an id of ours where its id is empty (some servers send that in place of none)."""
-        call, message = asked.call, self.view.messages[asked.place]
+        call, message = placed.call, self.view.messages[placed.place]
         if call.call_id or call.at[:1] != ("tool_calls",):
             return call
         number = "_".join(map(str, call.at[1:2]))
@@ -219,8 +219,8 @@ class _Work:
         kind = result.kind if result.kind in ("function", "custom") else "function"
         return ToolCall(result.call_id, name, "" if kind == "custom" else "{}", kind)
 
-    def _drop(self, spot: Asked | Found) -> None:
-        part = spot.call if isinstance(spot, Asked) else spot.result
+    def _drop(self, spot: PlacedCall | Found) -> None:
+        part = spot.call if isinstance(spot, PlacedCall) else spot.result
         self.dropped.setdefault(spot.place, []).append(part)
 
     def _insert(self, role: Role, parts: Iterable[Part], before: MessageId | None) -> None:

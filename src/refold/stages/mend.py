@@ -16,7 +16,7 @@ from refold.rules.content import Filled
 from refold.rules.ids import UniqueIds
 from refold.rules.opening import Opening
 from refold.rules.order import Order
-from refold.rules.pairing import Asked, Pairing, server_pairs
+from refold.rules.pairing import Pairing, PlacedCall, server_pairs
 from refold.rules.reasoning import ReasoningBeforeItem, SealedReasoning
 from refold.stages.repairs import repairs
 
@@ -124,7 +124,7 @@ def _user_first(rule: Rule) -> bool:
 def _server_halves(rule: Pairing, view: View) -> Iterator[Edit]:
     """Take out calls that the provider should have answered beside them, and such answers without call."""
     for spot in server_pairs(view.messages)[1] if rule.server else ():
-        part = spot.call if isinstance(spot, Asked) else spot.result
+        part = spot.call if isinstance(spot, PlacedCall) else spot.result
         yield Rewrite(view.messages[spot.place].id, part.at, None)
     if rule.first:
         for message in _at(view, tuple(breach for breach in rule.broken(view.messages) if not breach.calls)):
@@ -138,17 +138,17 @@ def _told_apart(rule: UniqueIds, view: View) -> Iterator[Edit]:
         return
     pairing = next((rule for rule in view.rules if isinstance(rule, Pairing)), Pairing())
     batches = pairing.ledger(view.messages).batches
-    everywhere = {asked.call.call_id for batch in batches for asked in batch.calls}
+    everywhere = {placed.call.call_id for batch in batches for placed in batch.calls}
     times: Counter[str] = Counter()
     for batch in batches:
-        taken = everywhere if rule.everywhere else {asked.call.call_id for asked in batch.calls}
+        taken = everywhere if rule.everywhere else {placed.call.call_id for placed in batch.calls}
         if not rule.everywhere:
             times.clear()
             if len(taken) == len(batch.calls) and (rule.optional or "" not in taken):
                 continue
-        results = {id(asked.call): found for asked, found in batch.pairs}
-        for asked in batch.calls:
-            old = asked.call.call_id
+        results = {id(placed.call): found for placed, found in batch.pairs}
+        for placed in batch.calls:
+            old = placed.call.call_id
             times[old] += 1
             if rule.optional if not old else times[old] == 1:
                 continue
@@ -158,8 +158,8 @@ def _told_apart(rule: UniqueIds, view: View) -> Iterator[Edit]:
                 if (name := f"{old or 'call'}-{number}") not in taken
             )
             taken.add(new)
-            yield Rewrite(view.messages[asked.place].id, asked.call.at, replace(asked.call, call_id=new))
-            if found := results.get(id(asked.call)):
+            yield Rewrite(view.messages[placed.place].id, placed.call.at, replace(placed.call, call_id=new))
+            if found := results.get(id(placed.call)):
                 yield Rewrite(view.messages[found.place].id, found.result.at, replace(found.result, call_id=new))
 
 

@@ -298,8 +298,8 @@ def original_result(draft: Draft, place: int, result: ToolResult) -> ToolResult:
 def _may_leave(draft: Draft, place: int, regions: Regions) -> bool:
     message = draft.base[place]
     turn = message.role == "user" and message.note is None
-    told = message.role == "system" and (message.note is not None or message.id in draft.view.stuck)
-    return not (turn or told or place in regions.fresh)
+    instruction = message.role == "system" and (message.note is not None or message.id in draft.view.stuck)
+    return not (turn or instruction or place in regions.fresh)
 
 
 def _pictures(result: ToolResult) -> int:

@@ -223,14 +223,14 @@ def _blocks(turns: list[_Turn]) -> Iterator[Problem]:
     for number, turn in enumerate(turns):
         for at, block in turn.blocks:
             where, kind = dotted(at), block.get("type")
-            held = block.get("text")
+            words = block.get("text")
             if not block:
                 final = number == len(turns) - 1 and turn.role == "assistant"
                 if not final and turn.role != "system":
                     text = "all messages must have non-empty content except for the optional final assistant message"
                     yield Problem("content", f"{where}: {text}", at, _MESSAGES)
-            elif kind == "text" and isinstance(held, str):
-                yield from _text(held, at)
+            elif kind == "text" and isinstance(words, str):
+                yield from _text(words, at)
             elif kind in ("tool_use", "server_tool_use", "mcp_tool_use") and isinstance(id := block.get("id"), str):
                 pattern = SERVER_ID if kind == "server_tool_use" else TOOL_ID
                 if not pattern.fullmatch(id):
@@ -261,8 +261,8 @@ def _blocks(turns: list[_Turn]) -> Iterator[Problem]:
 def _text(text: str, at: Path) -> Iterator[Problem]:
     if len(at) == 3:  # a string as the whole content
         if not text:
-            said = "all messages must have non-empty content except for the optional final assistant message"
-            yield Problem("content", f"{dotted(at[:2])}: {said}", at, _MESSAGES)
+            message = "all messages must have non-empty content except for the optional final assistant message"
+            yield Problem("content", f"{dotted(at[:2])}: {message}", at, _MESSAGES)
         elif text.isspace():
             yield Problem("content", "messages: text content blocks must contain non-whitespace text", at, _MESSAGES)
     elif not text:
@@ -363,10 +363,10 @@ def _prefill(messages: list[Any], body: Mapping[str, Any], model: str) -> Iterat
     if version is not None and version >= PREFILL_UNTIL and not paused and not opened:
         text = "This model does not support assistant message prefill. The conversation must end with a user message."
         yield Problem("prefill", text, ("messages", len(messages) - 1), f"{_ERRORS}#prefill-not-supported")
-    held = content if isinstance(content, str) else blocks[-1].get("text") if blocks else ""
-    if isinstance(held, str) and held and held[-1].isspace() and not held.isspace():
-        said = "messages: final assistant content cannot end with trailing whitespace"
-        yield Problem("prefill", said, ("messages", len(messages) - 1, "content"), _MESSAGES)
+    final = content if isinstance(content, str) else blocks[-1].get("text") if blocks else ""
+    if isinstance(final, str) and final and final[-1].isspace() and not final.isspace():
+        message = "messages: final assistant content cannot end with trailing whitespace"
+        yield Problem("prefill", message, ("messages", len(messages) - 1, "content"), _MESSAGES)
 
 
 def _thinking(turns: list[_Turn], body: Mapping[str, Any], model: str, headers: Mapping[str, str]) -> Iterator[Problem]:

@@ -119,8 +119,8 @@ def _sized(size: int, value: Any, shape: Any, at: Path) -> Iterator[Problem]:
 
 
 def _unmet(value: Any, at: Path, text: str) -> Problem:
-    said = f"1 validation error detected: Value '{value}' at '{dotted(at)}' failed to satisfy constraint: {text}"
-    return Problem("ids" if at[-1] == "toolUseId" else "shape", said, at, _MODEL)
+    message = f"1 validation error detected: Value '{value}' at '{dotted(at)}' failed to satisfy constraint: {text}"
+    return Problem("ids" if at[-1] == "toolUseId" else "shape", message, at, _MODEL)
 
 
 def _blocks(message: Any) -> list[dict[str, Any]]:
@@ -145,18 +145,21 @@ def _order(roles: list[Any], turns: list[list[dict[str, Any]]]) -> Iterator[Prob
 def _contents(blocks: list[dict[str, Any]], role: Any, place: int, model: str) -> Iterator[Problem]:
     """Yield what is wrong with the blocks of a message."""
     if not blocks:
-        said = (
+        message = (
             f"The content field in the Message object at messages.{place} is empty. Add a ContentBlock object to the "
             "content field and try again."
         )
-        yield Problem("content", said, ("messages", place, "content"), _MESSAGE)
+        yield Problem("content", message, ("messages", place, "content"), _MESSAGE)
     ids: set[tuple[str, str]] = set()
     for number, block in enumerate(blocks):
         at: Path = ("messages", place, "content", number)
         where, text = dotted(at), block.get("text")
         if isinstance(text, str) and not text.strip():
-            said = f"The text field in the ContentBlock object at {where} is blank. Add text to the text field, and try"
-            yield Problem("content", f"{said} again.", at, _MESSAGE)
+            message = (
+                f"The text field in the ContentBlock object at {where} is blank. Add text to the text field, and try "
+                "again."
+            )
+            yield Problem("content", message, at, _MESSAGE)
         for kind, speaker in (("toolUse", "assistant"), ("toolResult", "user")):
             half = block.get(kind)
             if not isinstance(half, dict):
@@ -166,17 +169,17 @@ def _contents(blocks: list[dict[str, Any]], role: Any, place: int, model: str) -
                 yield Problem("roles", f"The {kind} block at {where} is only valid for the {speaker}.", at, _TOOLS)
             id = str(half.get("toolUseId"))
             if (kind, id) in ids:
-                said = f"The {kind} blocks at messages.{place}.content contain duplicate Ids: {id}"
-                yield Problem("ids", said, at, _TOOLS)
+                message = f"The {kind} blocks at messages.{place}.content contain duplicate Ids: {id}"
+                yield Problem("ids", message, at, _TOOLS)
             ids.add((kind, id))
             if kind == "toolUse" and not isinstance(half.get("input"), dict):
-                said = f"The format of the value at {where}.toolUse.input is invalid. Provide a json object for the"
-                yield Problem("arguments", f"{said} field and try again.", (*at, "toolUse", "input"), _TOOLS)
+                message = f"The format of the value at {where}.toolUse.input is invalid. Provide a json object for the"
+                yield Problem("arguments", f"{message} field and try again.", (*at, "toolUse", "input"), _TOOLS)
         reasoning = block.get("reasoningContent")
-        held = reasoning.get("reasoningText") if isinstance(reasoning, dict) else None
-        if claude(model) is not None and isinstance(held, dict) and not held.get("signature"):
-            said = f"{where}.reasoningContent.reasoningText.signature: Field required"
-            yield Problem("thinking", said, at, _THINKING)
+        reasoning_text = reasoning.get("reasoningText") if isinstance(reasoning, dict) else None
+        if claude(model) is not None and isinstance(reasoning_text, dict) and not reasoning_text.get("signature"):
+            message = f"{where}.reasoningContent.reasoningText.signature: Field required"
+            yield Problem("thinking", message, at, _THINKING)
 
 
 def _pairs(roles: list[Any], turns: list[list[dict[str, Any]]]) -> Iterator[Problem]:

@@ -31,7 +31,7 @@ _DATA = frozenset(
 )
 _BY_ITSELF = frozenset({"thought", "partMetadata", "mediaResolution", "videoMetadata"})  # no part without data
 _REQUEST = ("contents", "systemInstruction", "tools", "toolConfig", "safetySettings", "generationConfig")
-_BESIDE = ("cachedContent", "labels", "model", "stream", "serviceTier", "store", "config", "name")
+_OTHER_KEYS = ("cachedContent", "labels", "model", "stream", "serviceTier", "store", "config", "name")
 
 
 @cache
@@ -61,7 +61,7 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
     checks = _checks()
     camel = {_camel(key): value for key, value in body.items()}
     for key, value in camel.items():
-        if key not in _REQUEST and key not in _BESIDE:
+        if key not in _REQUEST and key not in _OTHER_KEYS:
             yield _worded(Fault("unknown", (key,)))
         elif key in checks:
             # a schema has two dialects and is not looked into
@@ -108,15 +108,15 @@ def _content(content: dict[str, Any], place: int) -> Iterator[Problem]:
     for number, part in enumerate(parts if isinstance(parts, list) else ()):
         if not isinstance(part, dict):
             continue
-        held = [name for name in map(_camel, part) if name in _DATA]
+        data = [name for name in map(_camel, part) if name in _DATA]
         where = f"* GenerateContentRequest.contents[{place}].parts[{number}]"
         # a signature may come alone, and an unknown key is reported by itself
-        alone = not held and (set(map(_camel, part)) - _BY_ITSELF)
-        if len(held) != 1 and not alone:
+        alone = not data and (set(map(_camel, part)) - _BY_ITSELF)
+        if len(data) != 1 and not alone:
             text = f"{where}.data: required oneof field 'data' must have one initialized field"
             yield Problem("content", text, (*at, "parts", number), _CONTENT)
         for key in ("functionCall", "functionResponse"):
-            if key not in held:
+            if key not in data:
                 continue
             function = part.get(key) or part.get(_snake(key))
             name = function.get("name") if isinstance(function, dict) else None

@@ -68,11 +68,11 @@ def named(name: object, at: Path) -> Iterator[Problem]:
 def short(text: object, at: Path, most: int, rule: str = "ids") -> Iterator[Problem]:
     """Yield that a string is too long."""
     if isinstance(text, str) and len(text) > most:
-        said = (
+        message = (
             f"Invalid '{indexed(at)}': string too long. Expected a string with maximum length {most}, but got a "
             f"string with length {len(text)} instead."
         )
-        yield Problem(rule, said, at, NAMES if rule == "names" else SDK)
+        yield Problem(rule, message, at, NAMES if rule == "names" else SDK)
 
 
 def _kind(name: str) -> str:

@@ -93,8 +93,8 @@ def _message(entry: dict[str, Any], at: Path) -> Iterator[Problem]:
     if entry.get("role") == "assistant":
         if isinstance(calls, list) and not calls:
             yield empty((*at, "tool_calls"))
-        said = any(entry.get(key) for key in ("tool_calls", "function_call", "refusal", "audio"))
-        if entry.get("content") is None and not said:
+        stands_alone = any(entry.get(key) for key in ("tool_calls", "function_call", "refusal", "audio"))
+        if entry.get("content") is None and not stands_alone:
             text = f"Invalid value for 'content': expected a string, got null. (messages[{at[1]}])"
             yield Problem("content", text, (*at, "content"), _REFERENCE)
     content = entry.get("content")

@@ -177,18 +177,18 @@ class Compiler:
         def fitting(value: dict[str, Any]) -> tuple[list[Check], Fault | None]:
             fits = list(range(len(objects)))
             for key in used:
-                said = value.get(key)
-                left = [n for n in fits if key not in tags[n] or (said in tags[n][key] if key in value else True)]
+                given = value.get(key)
+                left = [n for n in fits if key not in tags[n] or (given in tags[n][key] if key in value else True)]
                 if key not in value:
                     left = [n for n in left if not self._needed(objects[n], key)] or left
                 if not left or (key in value and not any(key in tags[n] for n in left)):
                     known = dict.fromkeys(str(tag) for n in fits for tag in tags[n].get(key, ()))
-                    return [], Fault("tag", (key,), str(said), tuple(known))
+                    return [], Fault("tag", (key,), str(given), tuple(known))
                 fits = left
             return [checks[n] for n in fits], None
 
         def check(value: dict[str, Any], at: Path, found: list[Fault]) -> None:
-            question = tuple((key in value, said if isinstance(said := value.get(key), str) else None) for key in used)
+            question = tuple((key in value, tag if isinstance(tag := value.get(key), str) else None) for key in used)
             if question not in memo:
                 memo[question] = fitting({key: value[key] for key in used if key in value})
             fits, fault = memo[question]

@@ -12,7 +12,7 @@ from refold.transcripts.source import Document
 
 _MARKS = ("<task>", "<environment_details>", "<feedback>")  # what Cline writes into users' messages
 _OF_THE_API = frozenset({"role", "content"})  # Cline's own fields, as `ts` and `modelInfo`, are refused by the provider
-_ASKED = frozenset({"task", "user_feedback", "user_feedback_diff"})
+_BY_USER = frozenset({"task", "user_feedback", "user_feedback_diff"})
 _ANSWERED = frozenset({"text", "completion_result", "plan_mode_respond", "followup"})
 _DONE = frozenset({"tool", "command", "use_mcp_server", "browser_action"})
 
@@ -41,7 +41,7 @@ def read(document: Document) -> Iterator[Recorded]:
             usage += _reported(len(messages), text)
         elif not isinstance(text, str) or not text or row.get("partial"):
             aside.add(f"entry of the screen, {name or 'unknown'}")
-        elif name in _ASKED:
+        elif name in _BY_USER:
             messages.append({"role": "user", "content": text})
         elif name in _ANSWERED | _DONE:
             messages.append({"role": "assistant", "content": text})
@@ -68,9 +68,11 @@ def _shown(rows: list[dict[str, Any]]) -> bool:
 def _reported(covers: int, text: Any) -> list[Reported]:
     """Return what an entry reports of a request: its input apart from what the cache gave and took."""
     try:
-        told = json.loads(text)
+        report = json.loads(text)
     except (TypeError, ValueError):
         return []
     names = ("tokensIn", "tokensOut", "cacheReads", "cacheWrites")
-    tokens_in, out, given, taken = (told.get(name) or 0 for name in names) if isinstance(told, dict) else (0, 0, 0, 0)
+    tokens_in, out, given, taken = (
+        (report.get(name) or 0 for name in names) if isinstance(report, dict) else (0, 0, 0, 0)
+    )
     return [Reported(covers, tokens_in + given + taken, out, given, taken)] if tokens_in + out else []
