@@ -265,10 +265,10 @@ def test_a_count_of_tokens_is_of_what_would_be_sent(gateway):
 def test_a_compaction_goes_on_without_the_client_that_waited_for_it(gateway, monkeypatch):
     begun, going_on, plan = [], threading.Event(), Planner._planned
 
-    def slow(self, natives, options, track):
+    def slow(self, natives, *arguments):
         begun.append(len(natives))
         assert going_on.wait(10)
-        return plan(self, natives, options, track)
+        return plan(self, natives, *arguments)
 
     monkeypatch.setattr(Planner, "_planned", slow)
     serving, provider = gateway(window=16_000, background=False)
