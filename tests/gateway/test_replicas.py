@@ -102,7 +102,7 @@ PROGRAM = """
     from refold.gateway.serving import Serving
     from refold.gateway.settings import Settings
 
-    def slow(self, natives, options, track):
+    def slow(self, *arguments):
         print("compacting", flush=True)
         time.sleep(60)
 
