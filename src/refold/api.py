@@ -171,7 +171,10 @@ def rewind(
 
     `result` is a `Result`, or the original messages with the `plans` in force. `to` is how many plans stay, 0 for the
     originals; negative counts from the end, so the default takes back the newest. Where a plan was made for a model
-    that binds thinking to what stands before it, messages that were added under it lose theirs when it goes.
+    that binds thinking to what stands before it, messages that were added under it lose theirs when it is taken back.
+
+    Raises:
+        UsageError: the messages are not of the format, or their format cannot be told.
     """
     originals = result.originals if isinstance(result, Result) else result
     in_force = result.plans if isinstance(result, Result) else tuple(plans)
@@ -220,10 +223,12 @@ def repair(
 ) -> Result:
     """Make a conversation valid for its provider: pair calls and results, drop empty content, mend arguments.
 
-    The result's plan says what was done; a valid conversation comes back as the same objects with an empty plan. A
-    model that binds thinking to what stands before it, or one that is not named, loses the thinking behind a repair.
+    The result's plan says what was done; a valid conversation comes back as the same objects with an empty plan. The
+    rules are those that `violations` checks (docs/formats.md has their sources). For a model that binds thinking to
+    what stands before it, and where no model is named, the thinking behind the first repaired message is removed.
 
     Raises:
+        UsageError: the messages are not of the format, or their format cannot be told.
         BrokenConversation: a breach that no repair mends, with its positions.
     """
     options = Options(
@@ -309,7 +314,7 @@ def refuse_blocking(summarize: Any, outside: Outside | None, remedy: str) -> Non
 
 
 def _in_event_loop() -> bool:
-    asyncio = sys.modules.get("asyncio")  # kept out of `import refold`; where nobody imported it, no loop runs
+    asyncio = sys.modules.get("asyncio")  # kept out of `import refold`; where it was never imported, no loop runs
     if asyncio is None:
         return False
     try:

@@ -1,4 +1,4 @@
-"""What is certainly no summary, whoever wrote it: nothing, a call of a tool, an echo, a question back, a refusal."""
+"""Recognizes texts that are certainly no summary: nothing, a tool call, an echo, a question back, a refusal."""
 
 from __future__ import annotations
 

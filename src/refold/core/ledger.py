@@ -1,4 +1,4 @@
-"""Who answers whom: the ledger of calls and results, and how it is found where a result may stand anywhere."""
+"""The ledger of calls and results: which result answers which call, also where a result may stand anywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replacements in the shape that a field allows: a result that holds nothing but a picture keeps one of a pixel."""
+"""Replacements that fit a field's type: a result that may hold only a picture gets a picture of one pixel."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What no edit may take: parts that carry a provider's state, and the anchor before which the provider reads nothing.
+"""Protects a provider's state from edits: parts that carry it stay, and nothing is placed before an anchor.
 
-Theory of operation. A stage shortens a view without knowledge of such parts. `View.after` passes its edits through
-`guarded`, so that the guarantee holds once for all stages:
+Theory of operation. Stages shorten a view without knowledge of such parts. `View.after` passes all edits through
+`guarded`, so that the guarantee is implemented once for all stages:
 
 - A message that carries state is not hidden: its other parts leave, and the part stays at its place, byte for byte. A
   result that holds such a part keeps it alone, and its call stays with it.

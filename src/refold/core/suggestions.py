@@ -1,4 +1,4 @@
-"""The name that was probably meant where one is not known."""
+"""Suggests the nearest known name for a name that is not known."""
 
 from __future__ import annotations
 

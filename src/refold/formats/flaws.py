@@ -1,7 +1,7 @@
-"""What a message may hold that its provider's types exclude and a repair can put right, format by format.
+"""Finds in single messages what a provider's request types exclude and a repair can put right, format by format.
 
-Only what is known to be wrong is a flaw: a kind of block that belongs to another provider's protocol is one, a kind
-that nobody here knows is carried as it is.
+Only what is known to be wrong is a flaw: a block of another provider's protocol is one, a block of an unknown kind is
+carried through as it is.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Bound(Struct, frozen=True):
     """A policy at work on one model: the budget, the size in tokens from which it acts, and who counts.
 
     `wakes` is how many new tokens it takes before a step of every call may act, and `first` before one that runs first;
-    None where there is no such step. `assumed` says that nobody knows the model's window; `binds_thinking`, that the
+    None where there is no such step. `assumed` says that the model's window is not known; `binds_thinking`, that the
     model takes thinking only behind what it was produced behind.
     """
 

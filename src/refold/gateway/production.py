@@ -1,13 +1,14 @@
-"""What the answers of a conversation were produced under, and which thinking in them cannot be sent any more.
+"""Tracks under which plans the answers of a conversation were produced, and which thinking in them is stale.
 
-Models that bind thinking take it only behind what it was produced behind (`refold.core.preserved`). An answer stands
-right after the messages of the request that it answers, so its position tells that request, and of a request two things
-change what the gateway sends for the client's messages: the plans in force, and whether the recall tool is among the
-tools. Both change seldom. Hence ranges: one begins with the first request that is sent under something else than the
-one before. It is written to the store before that request goes out, so that it holds after a restart and for every
-replica. A plan that came into force while nothing was sent under it has no range, whoever made it and whenever.
+Theory of operation. Models that bind thinking accept it only behind the prefix it was produced behind
+(`refold.core.preserved`). An answer stands right after the messages of the request that it answers, so its position
+identifies that request. Two things determine what the gateway sends for the client's messages: the plans in force, and
+whether the recall tool is among the tools. Both change seldom, so they are recorded by ranges of positions. A range
+begins with the first request that is sent under other plans or tools than the one before, and is written to the store
+before that request goes out, so that it holds after a restart and for every replica. A plan under which nothing was
+sent has no range.
 
-What the client itself changes (its instructions, its tools, its history) is not looked at.
+Changes by the client itself (its instructions, its tools, its history) are not examined.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ class Range(Struct, frozen=True, omit_defaults=True, tag="produced"):
 
 
 class Produced(Struct, frozen=True):
-    """A range with the plans themselves; `unknown` where nobody knows any more what it was sent under.
+    """A range with the plans themselves; `unknown` where it is no longer known what it was sent under.
 
-    A model that binds no thinking was sent all of it.
+    `binds` is false for a model that does not bind thinking: it was sent all thinking.
     """
 
     base: Base
@@ -176,9 +177,10 @@ class Production:
 
 
 class Lost:
-    """Conversations that were forgotten together with their plans, by their ids; the newest of them.
+    """The newest conversations that were deleted together with their plans, by id.
 
-    Thinking in them was produced under plans that nobody has any more. No text is remembered, only where that begins.
+    The plans under which their thinking was produced are lost. Only the position where that begins is remembered, no
+    text.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What an exchange is made of: the client's request as it came, and the request as it goes upstream."""
+"""The two values of an exchange: the client's request as received, and the request as sent upstream."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Ready(Struct):
 
 
 class Exchange(Struct, frozen=True):
-    """One request of a client: where it goes, what it asks, and its body unpacked (None where nobody can read it)."""
+    """One request of a client: its address, what it asks, and its body unpacked (None where it cannot be read)."""
 
     route: Route
     url: URL

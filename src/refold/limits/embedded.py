@@ -1,4 +1,4 @@
-"""Values inside texts: JSON in strings of JSON, what Python prints of dictionaries, and requests quoted in an error.
+"""Reads values inside texts: JSON in strings of JSON, printed Python dictionaries, and requests quoted in an error.
 
 Gateways wrap the error of the provider behind them: as a string of JSON in their own JSON (Vertex, OpenRouter's
 `metadata.raw`, Databricks), behind a prefix (LiteLLM, the SDKs), printed as a Python dictionary, or pasted between

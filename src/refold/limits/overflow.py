@@ -56,7 +56,7 @@ WINDOW_FULL = {"model_context_window_exceeded", "context_length_exceeded", "cont
 
 
 class ProviderError(Struct, frozen=True):
-    """What a refusal means. `limit` and `requested` are tokens where the words tell them, else None.
+    """What a refusal means: its kind and remedy, and figures in tokens where the words give them, else None.
 
     `requested` is input and answer together, `input` the input alone where it was told apart. The limit of a rate limit
     is that of a period, never a window. `provider` is whose wording it is, empty when many share it. `remedy` is what
@@ -118,7 +118,9 @@ class _Figures(NamedTuple):
 def classify_error(error: object) -> ProviderError:
     """Return what a refusal means, from an exception with its causes, a response, a body, JSON or plain text.
 
-    An error of ours or anybody's that says none of it, and None, are of the kind "other".
+    Errors that gateways wrap in strings of JSON or print as Python dictionaries are opened, however deep. The patterns
+    and their public sources are the rows of `overflow.json`. An error that no row recognizes, and None, have the kind
+    "other" and the remedy "none"; nothing is raised.
     """
     if isinstance(error, ProviderError):
         return error

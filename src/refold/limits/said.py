@@ -54,7 +54,7 @@ class Said(Struct):
 def said(error: object) -> Said:
     """Read an exception with its causes, a response, a mapping, JSON or plain text; never raises, never fetches."""
     found = Said()
-    seen: dict[int, object] = {}  # the values too: what nobody refers to any more leaves its id to another
+    seen: dict[int, object] = {}  # the values too: an object that is freed leaves its id to another
     waiting: list[tuple[object, int]] = [(error, 0)]
     while waiting and len(seen) < MOST:
         value, depth = waiting.pop(0)

@@ -26,8 +26,8 @@ class Outside(Struct, frozen=True):
     which is a refusal; a coroutine function too. `summarize` may return `Refused` with a kind; a request that it
     refuses for its size is asked again in parts (W09).
 
-    Whoever summarizes is never sent the model's thinking nor, unless `redact` is off, a known shape of a secret; what
-    is certainly no summary (a call of a tool, an echo, a question back, a refusal) is refused, whoever wrote it.
+    A summarizer is never sent the model's thinking nor, unless `redact` is off, a known shape of a secret. An answer
+    that is certainly no summary (a tool call, an echo, a question back, a refusal) becomes a refusal.
     """
 
     summarize: Callable[[Summarize], str | Refused | Awaitable[str | Refused]] | None = None

@@ -1,4 +1,4 @@
-"""Secrets in a text, found by their shapes and removed, for what leaves towards a summarizer.
+"""Finds secrets in a text by their shapes and removes them, before the text is sent to a summarizer.
 
 The shapes are the rules of Gitleaks, which `tools/refresh_secrets.py` writes into `secrets.json`, and a few of our own.
 A rule costs nothing until one of its words occurs in a text; then its pattern is compiled, once.

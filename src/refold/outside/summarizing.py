@@ -1,7 +1,10 @@
-"""One summary, whoever writes it: what goes out, in which parts, and what of the answers counts.
+"""Runs one summary: cleans what is sent, splits it where it is too large, and checks each answer.
 
-Both drivers run this one generator, so each request of a summary is cleaned and each answer is checked here, and no
-summarizer has to see to it.
+Theory of operation. The synchronous and the asynchronous driver run this one generator. So every request is cleaned and
+every answer is checked here, whichever function writes the summary. First the need loses the model's thinking and, with
+`redact`, the known shapes of secrets. Then `asking` yields it, and halves what is refused for its size. Each answer that
+is certainly no summary (`refold.no_summary`) becomes a refusal, also that of a half. The guard (`refold.guard`) sees
+the last answer only, because only that one is the summary.
 """
 
 from __future__ import annotations

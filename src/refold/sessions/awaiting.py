@@ -1,4 +1,4 @@
-"""The coroutines of a session, for code inside an event loop: the store works in a thread meanwhile."""
+"""The coroutines of a session, for code inside an event loop; the store works in a thread."""
 
 from __future__ import annotations
 

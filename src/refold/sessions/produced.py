@@ -1,4 +1,4 @@
-"""Under what each message of a session was produced, so that thinking is sent only behind what it was produced behind.
+"""Finds under which plans each message of a session was produced, and leaves stale thinking out of a view.
 
 A session's log says in which order messages were appended and plans came into force, were taken off and came back, so
 what was sent when a message was produced can be folded again at any time, also after a restart and by another process.

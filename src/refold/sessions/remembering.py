@@ -1,4 +1,4 @@
-"""The settings that a session remembers in its log: as JSON values and back, and which of them hold."""
+"""Settings that a session remembers in its log: written as JSON values, read back, and merged with those given."""
 
 from __future__ import annotations
 

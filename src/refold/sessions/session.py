@@ -57,8 +57,8 @@ class Session(Awaiting, Standing):
         in_flight: keep plans in this object only, so that a reload starts from the full content (W18).
         observers: functions that are told of compactions and usage reports; one that raises breaks nothing.
 
-    The others are those of `refold.compact`. They are remembered in the session's log: whoever opens it next needs to
-    give none, and what is given wins and is remembered instead.
+    The other settings are those of `refold.compact`, with the same defaults. They are remembered in the session's log:
+    a process that opens the session later needs to give none, and what it gives wins and is remembered instead.
     """
 
     def __init__(
@@ -92,7 +92,8 @@ class Session(Awaiting, Standing):
     def configure(self, *, remember: bool = True, **settings: Any) -> None:
         """Change settings from now on: policy, model, window, budget, goal, system, tools, max_output, counter.
 
-        None takes a setting away. With `remember` they are written into the log, for whoever opens the session next.
+        None takes a setting away. With `remember` they are written into the log, for the process that opens the session
+        next.
 
         Raises:
             UsageError: there is no such setting, or another format.

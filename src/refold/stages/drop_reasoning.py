@@ -1,4 +1,4 @@
-"""Reasoning that a provider does not accept back leaves the conversation; everything else of its message stays."""
+"""Removes reasoning that a provider does not accept back; everything else of its message stays."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Regions(Struct, frozen=True):
     leave while the answer that opened the loop, with the reasoning that the loop stands on, stays. `tail` is where the
     protected newest part begins, `users` are the turns' own messages, `fresh` is the newest turn's message with the
     results that no answer has followed yet, and their calls. `loop` is where the newest tool loop began: words beside
-    results are a turn of the user's, but the loop goes on; -1 where nobody has begun one.
+    results are a turn of the user's, but the loop goes on; -1 where there is none.
     """
 
     segments: tuple[range, ...]

@@ -1,4 +1,4 @@
-"""The edits that put right what a rule about form, spelling, marks or order of items finds broken."""
+"""Edits that repair breaches of the rules about form, spelling, cache marks and the order of items."""
 
 from __future__ import annotations
 

@@ -1,6 +1,11 @@
-"""An outside judge of request bodies: what the providers' official SDK types and documented rules refuse.
+"""Judges whole request bodies by the providers' official SDK types and documented rules.
 
-It shares no code with `refold.rules`, so that one can be held against the other.
+Theory of operation. Each format has a module with one function `problems`. It first compares the body with the request
+types of the provider's official SDK (`shapes`; for Bedrock botocore's own validator). Then it applies the documented
+rules that types cannot express (pairs of calls and results, ids, signatures, order), each only to values of the right
+shape. A problem names its rule, the refusal in the provider's words, the path of the value and the source of the rule.
+
+The judge shares no code with `refold.rules`, so that tests can compare the two.
 """
 
 from __future__ import annotations

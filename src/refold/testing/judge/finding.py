@@ -1,4 +1,4 @@
-"""What the judge finds wrong with a request body."""
+"""Problems that the judge finds in a request body, and paths as the providers print them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Problem(Struct, frozen=True):
     """One reason why a provider refuses a request.
 
     `rule` names the rule (`shape` for a value that the SDK's own types exclude, `unknown` for a key or a kind of block
-    that they do not have); `message` is the refusal in the provider's
-    words; `at` is the path of the blamed value in the body; `source` says where the rule is documented.
+    that they do not have). `message` is the refusal in the provider's words. `at` is the path of the blamed value in
+    the body, keys and positions from 0. `source` is the page or the SDK type that documents the rule.
     """
 
     rule: str

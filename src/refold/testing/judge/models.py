@@ -1,4 +1,4 @@
-"""Versions in model names: what a provider demands often depends on them."""
+"""Reads versions from model names; what a provider demands often depends on them."""
 
 from __future__ import annotations
 

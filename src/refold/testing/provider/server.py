@@ -20,7 +20,7 @@ __all__ = ["ScriptedProvider"]
 
 
 class ScriptedProvider:
-    """A provider that speaks OpenAI chat and Responses, Anthropic and Gemini, says what it is told, and counts.
+    """A provider that speaks OpenAI chat and Responses, Anthropic and Gemini, answers by script, and counts tokens.
 
     Use it as a context manager: `with ScriptedProvider(["Hello"]) as provider`, then point a client at `provider.url`
     (Anthropic, Gemini) or `provider.openai_url`.
