@@ -2,9 +2,9 @@
 
 Theory of operation. The synchronous and the asynchronous driver run this one generator. So every request is cleaned and
 every answer is checked here, whichever function writes the summary. First the need loses the model's thinking and, with
-`redact`, the known shapes of secrets. Then `asking` yields it, and halves what is refused for its size. Each answer that
-is certainly no summary (`refold.no_summary`) becomes a refusal, also that of a half. The guard (`refold.guard`) sees
-the last answer only, because only that one is the summary.
+`redact`, the known shapes of secrets. Then `asking` yields it, and halves what is refused for its size. An answer that
+is certainly no summary (`refold.no_summary`) becomes a refusal, to a half as well as to the whole. The guard
+(`refold.guard`) sees the last answer only, because only that one is the summary.
 """
 
 from __future__ import annotations
