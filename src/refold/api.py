@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from refold import formats
 from refold.core.budget import Budget, Limit, Usage
 from refold.core.counting import Counter, count_all
-from refold.core.engine import Planning, due, planning
+from refold.core.engine import Planning, due, planning, without_ignored
 from refold.core.events import CompactionApplied, CompactionFailed, CompactionStarted, Observer, notify
 from refold.core.plan import Plan
 from refold.core.policy import Policy
@@ -235,7 +235,10 @@ def repair(
         format=format, policy=REPAIR, budget=Budget(10**12), counter="policy", force=True, model=model, system=system
     )
     request = request_for(messages, options)
-    result = proven(request, drive(request, Outside()), messages)
+    made = drive(request, Outside())
+    if made.empty and request.view.ignored and violations(messages, format=request.format.name):
+        made = without_ignored(made, request.view)  # what the provider ignores breaks a rule
+    result = proven(request, made, messages)
     if left := violations(result.messages, format=result.format):
         raise BrokenConversation(f"{len(left)} rules of {result.format} cannot be mended: {named(left)}", left)
     return result

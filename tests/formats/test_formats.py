@@ -337,3 +337,12 @@ def test_what_stands_before_a_compaction_block_in_its_own_message_is_not_counted
     before = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": [*words, block]}]
     short = refold.count([before[0], {"role": "assistant", "content": [block]}], format="anthropic")
     assert refold.count(before, format="anthropic") == short
+
+
+def test_what_a_provider_ignores_leaves_where_it_breaks_a_rule():
+    stray = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
+    summary = {"role": "assistant", "content": [{"type": "compaction", "content": "The parser was ported."}]}
+    messages = [{"role": "user", "content": [stray]}, summary, {"role": "user", "content": "Go on."}]
+    result = refold.repair(messages, format="anthropic")
+    assert result.messages == messages[1:]
+    assert refold.rewind(result) == messages

@@ -235,3 +235,31 @@ def test_an_item_with_state_that_is_sent_twice_is_mended_by_leaving_the_second()
 def test_an_empty_message_of_the_developer_is_mended():
     items = [user("Go."), {"type": "message", "role": "developer", "content": ""}, user("Next?")]
     assert refold.repair(items, format=FORMAT).messages == [items[0], items[2]]
+
+
+def test_a_call_that_an_order_to_compact_follows_awaits_no_output():
+    call = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
+    items = [user("Go."), call, {"type": "compaction_trigger"}]
+    assert [breach.rule for breach in refold.violations(items, format=FORMAT)] == ["pairing"]
+    made = refold.repair(items, format=FORMAT).messages
+    assert [item.get("type") for item in made] == [
+        "message",
+        *("function_call", "function_call_output"),
+        items[2]["type"],
+    ]
+
+
+def test_what_was_put_out_reaches_a_call_of_another_kind():
+    call = {"type": "custom_tool_call", "call_id": "c1", "name": "patch", "input": "x"}
+    items = [user("Go."), call, {"type": "function_call_output", "call_id": "c1", "output": "done"}, user("Next?")]
+    made = refold.repair(items, format=FORMAT).messages
+    assert made == [*items[:2], {"type": "custom_tool_call_output", "call_id": "c1", "output": "done"}, items[3]]
+
+
+def test_an_approval_leaves_without_its_request_unless_the_provider_may_keep_that():
+    answer = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
+    items = [user("Go."), answer, user("Next?")]
+    assert refold.repair(items, format=FORMAT).messages == [items[0], items[2]]
+    for kept in ([answer, user("Go.")], [{"type": "item_reference", "id": "mcpr_1"}, answer, user("Go.")]):
+        assert refold.violations(kept, format=FORMAT) == ()
+        assert refold.repair(kept, format=FORMAT).plan.empty

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec.structs import replace
+
 from refold.core.budget import Never
 from refold.core.edits import Edit, Hide
 from refold.core.needs import Answer, Need, Refused
@@ -16,7 +18,7 @@ from refold.core.view import Cause, View
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Planning", "due", "planning"]
+__all__ = ["Planning", "due", "planning", "without_ignored"]
 
 LEADING = (When.EVERY_CALL, When.FIRST)  # before it is decided whether the others run
 
@@ -93,6 +95,11 @@ def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[
             binds_thinking=view.binds_thinking,
         )
     )
+
+
+def without_ignored(plan: Plan, view: View) -> Plan:
+    """Return an empty plan as one that hides what stands before the anchor of its view."""
+    return sealed(replace(plan, edits=(Hide(view.ignored),)))
 
 
 def _unread(view: View) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -12,7 +12,7 @@ from refold.core.messages import Message, Opaque, ToolCall, ToolResult
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Batch", "Found", "Ledger", "PlacedCall", "by_id"]
+__all__ = ["Batch", "Found", "Ledger", "PlacedCall", "by_id", "unrequested"]
 
 Key: TypeAlias = "tuple[str, str]"
 
@@ -45,10 +45,11 @@ class Batch(Struct):
 class Ledger(Struct):
     """Who answers whom: batches in order, and the results that stand in the wrong place.
 
-    `late` are results of a call that was still open but whose place was earlier; `twice` are further results of a call
-    that has one (beside the one that counts); `orphans` have no call at all. `apart` are pairs between whose halves the
-    conversation went on, `deferred` calls that may stay open for long, `stored` results of calls that the provider
-    keeps, of which those up to `head` begin the list; `links` are positions of other items that belong together.
+    `late` are results of a call that was still open but whose place was earlier, or that takes results of another kind;
+    `twice` are further results of a call that has one (beside the one that counts); `orphans` have no call at all.
+    `apart` are pairs between whose halves the conversation went on, `deferred` calls that may stay open for long,
+    `stored` results of calls that the provider keeps, of which those up to `head` begin the list, as may answers to
+    stored requests; `links` are positions of other items that belong together.
     """
 
     batches: list[Batch] = []
@@ -74,6 +75,27 @@ def by_id(messages: Sequence[Message]) -> Ledger:
     for place, message in enumerate(messages):
         work.take(place, message)
     return work.finished()
+
+
+def unrequested(messages: Sequence[Message]) -> tuple[int, ...]:
+    """Return the positions of answers to requests for approval (MCP) that are not there.
+
+    The provider may keep the request of an answer that begins the list, or that stands behind an anchor or a reference.
+    """
+    requests: set[Any] = set()
+    found: list[int] = []
+    begun = False
+    for place, message in enumerate(messages):
+        for part in message.opaques:
+            native: Any = message.native if isinstance(message.native, dict) else {}
+            if part.anchor or part.kind == "item_reference":
+                return tuple(found)
+            if part.kind == "mcp_approval_request":
+                requests.add(native.get("id"))
+            elif part.kind == "mcp_approval_response" and begun and native.get("approval_request_id") not in requests:
+                found.append(place)
+        begun = begun or message.role in ("user", "assistant")
+    return tuple(found)
 
 
 class _Pairs:
@@ -106,6 +128,10 @@ class _Pairs:
                     self._result(place, part)
                 case Opaque(kind="item_reference"):
                     self.unread = True
+                case Opaque(kind="mcp_approval_response") if not self.begun:
+                    self.ledger.head = place + 1
+                case Opaque(last=True):  # it closes the list, and what is open then gets no result
+                    self.quiet = place
         if message.role in ("user", "system"):
             self.quiet = place + 1
             self.round += 1
@@ -116,8 +142,13 @@ class _Pairs:
         for waiting in self.open.values():
             for of, placed, _ in waiting:
                 (ledger.deferred if placed.call.deferred else of.open).append(placed)
-        ledger.pending = [placed for of in ledger.batches for placed in of.open if placed.place >= self.quiet]
+        ledger.pending = [placed for of in ledger.batches for placed in of.open if self._awaits(placed)]
         return ledger
+
+    def _awaits(self, placed: PlacedCall) -> bool:
+        """Tell whether an open call awaits its result: it stands at the end, and is no answered call once more."""
+        answer = self.paired.get(_key(placed.call))
+        return placed.place >= self.quiet and (answer is None or answer.place < placed.place)
 
     def _stored(self, found: Found) -> bool:
         """Tell whether the call of a result may be one that the provider stores, and take it for that."""
@@ -155,8 +186,16 @@ class _Pairs:
                 self.ledger.apart.append((placed, found))
         elif key in self.paired:
             self.ledger.twice.append((self.paired[key], found))
+        elif (other := self._of_other_kind(result)) is not None:
+            self.ledger.late.append((other, found))
         elif not self._stored(found):
             self.ledger.orphans.append(found)
+
+    def _of_other_kind(self, result: ToolResult) -> PlacedCall | None:
+        """Return the open call with the id of a result that is of a kind the call does not take."""
+        taken = {id(placed.call) for placed, _ in self.ledger.late}
+        fitting = (placed for queue in self.open.values() for _, placed, _ in queue if id(placed.call) not in taken)
+        return next((placed for placed in fitting if result.call_id and placed.call.call_id == result.call_id), None)
 
     def _by_item(self, key: Key) -> deque[tuple[Batch, PlacedCall, int]] | None:
         """Return the waiting calls that a result names by the id of their item, as local shell output does."""

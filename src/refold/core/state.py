@@ -14,7 +14,8 @@ Theory of operation. Stages shorten a view without knowledge of such parts. `Vie
 - Messages that leave only together (`Binding`) leave together or stay: reasoning and the item it led to, a call and
   an answer that came much later. Those that do not leave at all stay.
 - A message of ours for the end of the list goes before what must remain its end.
-- An item that is sent once more, with the same id, may leave: providers refuse it.
+- An item that is sent once more, with the same id, may leave: providers refuse it. So may an answer to a request for
+  approval that is not there, unless the provider may keep the request (`ledger`).
 
 What stands before the anchor is no part of a view at all: `request_for` leaves it out, and a plan that changes anything
 hides it. Where messages stand before an anchor in a view, the provider reads them as the rest of what it has replaced:

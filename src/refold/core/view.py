@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from refold.core.budget import Breakdown, Budget, Limit, Usage
 from refold.core.counting import Counter
 from refold.core.edits import Edit, Insert, Rewrite, fold
+from refold.core.ledger import unrequested
 from refold.core.messages import Message, MessageId, Note, Part, Role, Text, ToolCall, ToolResult, text_of
 from refold.core.shapes import shaped
 from refold.core.state import guarded, remains, repeated_items
@@ -255,8 +256,9 @@ class View(Struct, frozen=True, dict=True):
 
     @cached_property
     def repeated(self) -> frozenset[MessageId]:
-        """The messages that are an earlier one once more, among those that could not leave otherwise."""
-        return repeated_items(message for message in self.messages if message.opaques or message.role == "system")
+        """Those that are an earlier one once more, or answer nothing, among those that could not leave otherwise."""
+        again = repeated_items(message for message in self.messages if message.opaques or message.role == "system")
+        return again | {self.messages[place].id for place in unrequested(self.messages)}
 
     @property
     def anchored(self) -> bool:

@@ -130,7 +130,8 @@ class Bedrock(Blocks):
         """Return a call as a block, in place of an old one."""
         base = get(old, ("toolUse",)) or {}
         held = base.get("input")
-        given = held if held is not None and arguments_text(held) == call.arguments else arguments_of(call.arguments)
+        same_input = isinstance(held, dict | list) and arguments_text(held) == call.arguments
+        given = held if same_input else arguments_of(call.arguments)
         return {**(old or {}), "toolUse": {**base, "toolUseId": call.call_id, "name": call.name, "input": given}}
 
     def result(self, result: ToolResult, old: Any) -> Any:

@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.core.messages import Message, Part, Path, Text, once
+from msgspec.structs import replace
+
+from refold.core.messages import Message, Part, Path, Text, ToolCall, ToolResult, once
+from refold.formats.lens import arguments_text
+from refold.rules.arguments import JsonArguments
 from refold.rules.form import Flaw
 
 __all__ = ["anthropic", "anthropic_marks", "bedrock", "bedrock_marks", "gemini", "openai_chat", "openai_responses"]
@@ -18,6 +22,9 @@ __all__ = ["anthropic", "anthropic_marks", "bedrock", "bedrock_marks", "gemini",
 _RESPONSES = {"input_text": "text", "output_text": "text", "input_image": "", "input_file": ""}
 _CHAT = {"image_url": "", "input_audio": "", "file": "", "refusal": "refusal"}
 _CLAUDE = {"tool_use": "", "tool_result": "", "image": "", "document": ""}
+# OpenAI's calls whose arguments are text, and the items whose output is text or blocks
+_ARGUMENTS = {"function_call": "arguments", "custom_tool_call": "input"}
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 _BY_ASSISTANT = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "thinking", "redacted_thinking"})
 
 
@@ -35,19 +42,23 @@ def bedrock(message: Message) -> tuple[Flaw, ...]:
 
 @once
 def gemini(message: Message) -> tuple[Flaw, ...]:
-    """Return parts that hold nothing."""
-    return tuple(Flaw("a part without data", at) for at, part in _listed(message, "parts") if part == {})
+    """Return parts that hold nothing, and responses that are no object."""
+    return tuple(_gemini(message))
 
 
 @once
 def openai_chat(message: Message) -> tuple[Flaw, ...]:
-    """Return empty lists of calls, calls without type, and blocks of other protocols."""
+    """Return lists of calls that are none, calls without type or with arguments that are no text, results that are none
+    either, and blocks of other protocols.
+    """
     return tuple(_chat(message))
 
 
 @once
 def openai_responses(message: Message) -> tuple[Flaw, ...]:
-    """Return blocks that only the other side of a conversation may send, and blocks of other protocols."""
+    """Return arguments and outputs that are no text, blocks that only the other side of a conversation may send, and
+    blocks of other protocols.
+    """
     return tuple(_responses(message))
 
 
@@ -72,6 +83,10 @@ def _anthropic(message: Message) -> Iterator[Flaw]:
             yield Flaw("a result that is not the user's", at)
         elif kind == "tool_use" and "input" not in block:
             yield from _rewritten("a call without input", message, at)
+        elif kind == "tool_use" and isinstance(block["input"], str):
+            yield from _objects(message, at)
+        elif kind == "tool_result" and not isinstance(block.get("content", ""), str | list):
+            yield from _worded(message, at, block["content"])
         elif kind == "thinking" and not block.get("signature"):
             yield Flaw("thinking without signature", at)
         else:
@@ -85,23 +100,47 @@ def _bedrock(message: Message) -> Iterator[Flaw]:
             yield Flaw("a call that is not the assistant's", at)
         elif isinstance(use, dict) and "input" not in use:
             yield from _rewritten("a call without input", message, at)
+        elif isinstance(use, dict) and isinstance(use["input"], str):
+            yield from _objects(message, at)
+
+
+def _gemini(message: Message) -> Iterator[Flaw]:
+    for at, part in _listed(message, "parts"):
+        answer = part.get("functionResponse", part.get("function_response"))
+        value = answer.get("response") if isinstance(answer, dict) else None
+        if part == {}:
+            yield Flaw("a part without data", at)
+        elif value is not None and not isinstance(value, dict):
+            yield from _worded(message, at, value)
 
 
 def _chat(message: Message) -> Iterator[Flaw]:
     native: Any = message.native
     calls = native.get("tool_calls") if message.role == "assistant" else None
-    if calls == []:
+    if calls == [] or (calls is None and "tool_calls" in native):
         yield Flaw("an empty list of calls", ("tool_calls",))
     for place, call in enumerate(calls if isinstance(calls, list) else ()):
-        if isinstance(call, dict) and not isinstance(call.get("type"), str):
+        if not isinstance(call, dict):
+            continue
+        function = call.get("function")
+        if not isinstance(call.get("type"), str):
             yield from _rewritten("a call without type", message, ("tool_calls", place))
+        elif isinstance(function, dict) and not isinstance(function.get("arguments"), str):
+            yield from _rewritten("arguments that are no text", message, ("tool_calls", place))
+    if native.get("role") == "tool":
+        yield from _wordless(message, "content", may_be_empty=False)
     for at, block in _listed(message, "content"):
         yield from _foreign(block, at, _RESPONSES | _CLAUDE)
 
 
 def _responses(message: Message) -> Iterator[Flaw]:
     native: Any = message.native
-    if "role" not in native or native.get("type", "message") != "message":
+    kind = native.get("type", "message")
+    if (key := _ARGUMENTS.get(kind) if isinstance(kind, str) else None) and not isinstance(native.get(key, ""), str):
+        yield from _rewritten("arguments that are no text", message, ())
+    elif kind in _OUTPUTS:
+        yield from _wordless(message, "output")
+    if "role" not in native or kind != "message":
         return
     wrong = ("input_text", "text") if native["role"] == "assistant" else ("output_text", "text")
     for at, block in _listed(message, "content"):
@@ -120,11 +159,38 @@ def _foreign(block: dict[str, Any], at: Path, kinds: dict[str, str]) -> Iterator
         yield Flaw(f"a block of type {kind}, which is another provider's", at, Text(text))
 
 
+def _wordless(message: Message, key: str, *, may_be_empty: bool = True) -> Iterator[Flaw]:
+    """Yield a result of OpenAI's whose value is neither text nor blocks."""
+    native: Any = message.native
+    value = native.get(key)
+    if not isinstance(value, str) and not (isinstance(value, list) and (may_be_empty or value)):
+        yield from _worded(message, (), value)
+
+
+def _worded(message: Message, at: Path, value: Any) -> Iterator[Flaw]:
+    """Yield a result whose value its field does not take, to be said in words: text, or the value as JSON."""
+    part = _at(message, at)
+    if isinstance(part, ToolResult):
+        text = "" if value is None or value == [] else arguments_text(value)
+        yield Flaw("a result of a form that the provider does not take", at, replace(part, content=(Text(text),)))
+
+
+def _objects(message: Message, at: Path) -> Iterator[Flaw]:
+    """Yield a call whose input is a JSON object written as text; other text is a matter of its arguments."""
+    part = _at(message, at)
+    if isinstance(part, ToolCall) and JsonArguments.holds(part):
+        yield Flaw("an input that is no object", at, part)
+
+
 def _rewritten(text: str, message: Message, at: Path) -> Iterator[Flaw]:
     """Yield a value that its format writes correctly, so that rewriting the part as itself is enough."""
-    part: Part | None = next((part for part in message.parts if part.at == at), None)
+    part = _at(message, at)
     if part is not None:
         yield Flaw(text, at, part)
+
+
+def _at(message: Message, at: Path) -> Part | None:
+    return next((part for part in message.parts if part.at == at), None)
 
 
 def _listed(message: Message, key: str) -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -112,9 +112,10 @@ def call_item(call: ToolCall, old: Item) -> Item:
     if stem in ("function", "custom") or "name" in base or stem not in _OURS:
         made["name"] = call.name
     before = base.get(key)
-    if before is not None and arguments_text(before) == call.arguments:
+    textual = key in ("arguments", "input")
+    if before is not None and arguments_text(before) == call.arguments and (isinstance(before, str) or not textual):
         return made
-    if isinstance(before, str) or key in ("arguments", "input"):
+    if isinstance(before, str) or textual:
         return {**made, key: call.arguments}
     given = _decoded(call.arguments)
     return {**made, key: given if type(given) is type(before) or before is None else before}
@@ -123,7 +124,8 @@ def call_item(call: ToolCall, old: Item) -> Item:
 def output_item(result: ToolResult, old: Item) -> Item:
     """Return an output item in the shape its kind allows: a string, blocks, chunks, a screenshot, tools."""
     stem = result.kind
-    base = old or {"type": f"{_TYPES.get(stem, f'{stem}_call')}_output"}
+    searched = {"type": "tool_search_output", "execution": "client", "status": "completed"}
+    base = old or (searched if stem == "tool_search" else {"type": f"{_TYPES.get(stem, f'{stem}_call')}_output"})
     made = {**base} if "id" in base and "call_id" not in base else {**base, "call_id": result.call_id}
     before = base.get("output")
     match stem:

@@ -23,7 +23,7 @@ from refold.rules.arguments import JsonArguments
 from refold.rules.content import Filled
 from refold.rules.form import WellFormed
 from refold.rules.ids import UniqueIds
-from refold.rules.items import ItemIds, LastItem
+from refold.rules.items import Approvals, ItemIds, LastItem
 from refold.rules.pairing import Pairing
 from refold.rules.reasoning import ReasoningBeforeItem
 from refold.rules.spelling import Spelled
@@ -56,6 +56,7 @@ class OpenAIResponses(Lens):
     rules = (
         LastItem(),
         ItemIds(),
+        Approvals(),
         Pairing(anywhere=True),
         ReasoningBeforeItem(),
         WellFormed(flaws.openai_responses),

@@ -1,4 +1,4 @@
-"""Items of OpenAI's Responses: their ids, and what must stand last."""
+"""Items of OpenAI's Responses: their ids, approvals and their requests, and what must stand last."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from refold.core.ledger import unrequested
 from refold.core.messages import Message
 from refold.core.view import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ItemIds", "LastItem"]
+__all__ = ["Approvals", "ItemIds", "LastItem"]
 
 LONGEST = 64  # "Expected a string with maximum length 64"
 # "Expected an ID that begins with 'msg'"
@@ -55,6 +56,24 @@ class ItemIds(Struct, frozen=True):
                 found.append((place, f"the provider does not accept the id {id!r} for this item", False))
             seen.setdefault(id, native)
         return found
+
+
+class Approvals(Struct, frozen=True):
+    """An answer to a request for approval stands behind its request.
+
+    "No approval request found"; https://platform.openai.com/docs/guides/tools-connectors-mcp.
+    """
+
+    name: str = "approvals"
+
+    def cuts(self, messages: Sequence[Message]) -> set[int]:
+        """Return every position."""
+        return set(range(len(messages) + 1))
+
+    def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
+        """Return the answers without request."""
+        text = "an approval without its request"
+        return tuple(Violation(self.name, text, (place,), (messages[place].id,)) for place in unrequested(messages))
 
 
 class LastItem(Struct, frozen=True):

@@ -101,7 +101,8 @@ class Pairing(Struct, frozen=True):
             if id(placed.call) not in waiting and id(placed.call) not in late
         ]
         for placed, (place, result) in ledger.late:
-            text = f"the result of call {_called(placed.call)} stands too late"
+            fault = "stands too late" if placed.call.kind == result.kind else f"is of another kind ({result.kind})"
+            text = f"the result of call {_called(placed.call)} {fault}"
             found.append(_violation(messages, place, text, result.call_id))
         for _, (place, result) in ledger.twice:
             found.append(_violation(messages, place, f"a second result for call {_called(result)}", result.call_id))

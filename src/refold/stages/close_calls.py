@@ -23,6 +23,7 @@ __all__ = ["CloseCalls"]
 
 SYNTHETIC = Note("synthetic")
 UNKNOWN_TOOL = "unknown_tool"  # providers take only letters, digits, - and _ in a name
+INVENTED = ("function", "custom")  # kinds of calls that can be made up: the others say what was done and where
 PLACEHOLDER = re.compile(
     r"\s*\[[^\]\n]{0,200}(unavailable|cleared|compacted|removed|no response)[^\]\n]{0,200}\]\s*", re.I
 )
@@ -101,7 +102,9 @@ class _Work:
             late = self.late.get(id(placed.call))
             if late is not None:
                 self._drop(late)
-                results.append(_detached(late.result))
+                results.append(replace(_detached(late.result), kind=placed.call.kind))
+            elif self.pairing.anywhere and _again(batch, placed):
+                self._drop(placed)
             elif (unnamed := self._without_id(batch, call := self._with_id(placed))) is not None:
                 self._drop(unnamed)
                 self.orphans.remove(unnamed)
@@ -118,7 +121,9 @@ class _Work:
     def adopt(self, found: Found) -> None:
         """Give a result without call a marked call before it, or take it away."""
         message = self.view.messages[found.place]
-        if self.stage.hide or found.result.server or _marked(message, self.stage.result):
+        kind = found.result.kind
+        made = kind in INVENTED or not self.pairing.anywhere
+        if self.stage.hide or found.result.server or not made or _marked(message, self.stage.result):
             self._drop(found)
             return
         call = self._call_for(found.result)
@@ -216,7 +221,7 @@ class _Work:
             self.said = {call.call_id: call for message in messages for call in message.calls}
         known = self.said.get(result.call_id) if result.call_id else None
         name = known.name if known is not None else result.name or UNKNOWN_TOOL
-        kind = result.kind if result.kind in ("function", "custom") else "function"
+        kind = result.kind if result.kind in INVENTED else "function"
         return ToolCall(result.call_id, name, "" if kind == "custom" else "{}", kind)
 
     def _drop(self, spot: PlacedCall | Found) -> None:
@@ -240,6 +245,15 @@ def _without(view: View, message: Message, parts: list[Part]) -> list[Edit]:
     if all(part.at for part in parts):
         return [Rewrite(message.id, part.at, None) for part in parts]
     return [view.insert(message.role, rest, message.note or SYNTHETIC, before=message.id), Hide((message.id,))]
+
+
+def _again(batch: Batch, placed: PlacedCall) -> bool:
+    """Tell whether a call is an answered call of its batch once more."""
+    call = placed.call
+    return any(
+        (one.call_id, one.name, one.arguments) == (call.call_id, call.name, call.arguments)
+        for (_, one), _ in batch.pairs
+    )
 
 
 def _detached(result: ToolResult) -> ToolResult:

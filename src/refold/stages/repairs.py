@@ -10,7 +10,7 @@ from refold.core.edits import Edit, Hide, Rewrite
 from refold.core.messages import Message, Note, Part, Reasoning, ToolCall, ToolResult
 from refold.rules.cache_marks import CacheMarks
 from refold.rules.form import WellFormed
-from refold.rules.items import ItemIds
+from refold.rules.items import Approvals, ItemIds
 from refold.rules.prefill import Prefill
 from refold.rules.spelling import Spelled
 from refold.rules.turns import CallsAfterUser
@@ -44,6 +44,8 @@ def repairs(rule: Rule, view: View) -> Iterator[Edit]:
             for place, _, again in rule.wrong(view.messages):
                 message = view.messages[place]
                 yield Hide((message.id,)) if again else Rewrite(message.id, ("id",), None)
+        case Approvals():
+            yield from (Hide(breach.ids) for breach in rule.broken(view.messages))
         case CallsAfterUser():
             yield from _parted(rule, view)
         case _:

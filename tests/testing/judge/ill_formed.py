@@ -73,6 +73,13 @@ _ANTHROPIC = [
     ("input-that-is-a-list", f"{CLAUDE}/api/messages", [_user(), _said(_use(input=[1])), _user([_got()])]),
     ("input-that-is-a-string", f"{CLAUDE}/api/messages", [_user(), _said(_use(input="x")), _user([_got()])]),
     (
+        "input-that-is-an-object-as-text",
+        f"{CLAUDE}/api/messages",
+        [_user(), _said(_use(input='{"a":1}')), _user([_got()])],
+    ),
+    ("a-result-that-is-null", f"{CLAUDE}/api/messages", [_user(), _said(_use()), _user([_got(content=None)])]),
+    ("a-result-that-is-an-object", f"{CLAUDE}/api/messages", [_user(), _said(_use()), _user([_got(content={"a": 1})])]),
+    (
         "a-call-without-input",
         "anthropic SDK, ToolUseBlockParam",
         [_user(), _said({"type": "tool_use", "id": "t1", "name": "f"}), _user([_got()])],
@@ -142,11 +149,27 @@ def _tool(id: str = "c1", content: Any = "ok") -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": id, "content": content}
 
 
+def _asked(arguments: Any) -> dict[str, Any]:
+    return {"id": "c1", "type": "function", "function": {"name": "f", "arguments": arguments}}
+
+
 _CHATS = f"{OPENAI}/api-reference/chat/create"
 _LONG = "c" * 41
 _CHAT = [
     ("an-empty-list-of-calls", _CHATS, [_user(), _calls(content="Yes."), _user()]),
     ("an-empty-list-of-calls-alone", _CHATS, [_user(), _calls(), _user()]),
+    (
+        "null-in-place-of-calls",
+        _CHATS,
+        [_user(), {"role": "assistant", "content": "Yes.", "tool_calls": None}, _user()],
+    ),
+    ("arguments-that-are-an-object", _CHATS, [_user(), _calls(_asked({"a": 1})), _tool()]),
+    ("arguments-that-are-null", _CHATS, [_user(), _calls(_asked(None)), _tool()]),
+    ("a-result-that-is-null", _CHATS, [_user(), _calls(_call()), {**_tool(), "content": None}]),
+    ("a-result-that-is-an-object", _CHATS, [_user(), _calls(_call()), {**_tool(), "content": {"a": 1}}]),
+    ("a-result-that-is-a-number", _CHATS, [_user(), _calls(_call()), {**_tool(), "content": 0}]),
+    ("a-result-that-is-an-empty-list", _CHATS, [_user(), _calls(_call()), {**_tool(), "content": []}]),
+    ("a-result-without-content", _CHATS, [_user(), _calls(_call()), {"role": "tool", "tool_call_id": "c1"}]),
     (
         "a-call-without-type",
         "openai SDK, ChatCompletionMessageFunctionToolCallParam",
@@ -192,7 +215,25 @@ def _answer(kind: str = "output_text", **more: Any) -> dict[str, Any]:
     return {"type": "message", "role": "assistant", "content": [{"type": kind, "text": "Yes."}], **more}
 
 
+def _custom() -> dict[str, Any]:
+    return _item("custom_tool_call", call_id="c1", name="patch", input="x")
+
+
+def _search() -> dict[str, Any]:
+    return _item("tool_search_call", call_id="c1", execution="client", arguments={}, status="completed")
+
+
+def _screenshot() -> dict[str, Any]:
+    shown = {"type": "computer_screenshot", "image_url": "https://a.org/a.png"}
+    return _item("computer_call_output", call_id="c1", output=shown)
+
+
+def _approval() -> dict[str, Any]:
+    return _item("mcp_approval_response", approval_request_id="mcpr_1", approve=True)
+
+
 _STATE = f"{OPENAI}/guides/conversation-state"
+_ITEMS = f"{OPENAI}/api-reference/responses/create"
 _RESPONSES = [
     (
         "input-text-of-the-assistant",
@@ -214,6 +255,24 @@ _RESPONSES = [
     ),
     ("a-trigger-that-is-not-last", "openai SDK, CompactionTrigger", [_user(), _item("compaction_trigger"), _user()]),
     ("a-call-without-output", f"{OPENAI}/guides/function-calling", [_user(), _function(), _user()]),
+    ("a-call-twice", f"{OPENAI}/guides/function-calling", [_user(), _function(), _function(), _output()]),
+    ("arguments-that-are-an-object", _ITEMS, [_user(), _function(arguments={"a": 1}), _output()]),
+    ("an-output-that-is-null", _ITEMS, [_user(), _function(), {**_output(), "output": None}]),
+    ("an-output-that-is-an-object", _ITEMS, [_user(), _function(), {**_output(), "output": {"a": 1}}]),
+    (
+        "a-function-call-without-output-value",
+        _ITEMS,
+        [_user(), _function(), _item("function_call_output", call_id="c1")],
+    ),
+    ("an-output-of-another-kind", _ITEMS, [_user(), _custom(), _output()]),
+    (
+        "an-output-of-a-custom-call",
+        _ITEMS,
+        [_user(), _function(), _item("custom_tool_call_output", call_id="c1", output="ok")],
+    ),
+    ("a-client-search-without-output", f"{OPENAI}/guides/tools-tool-search", [_user(), _search(), _user()]),
+    ("a-screenshot-without-call", f"{OPENAI}/guides/tools-computer-use", [_user(), _screenshot()]),
+    ("an-approval-of-nothing", f"{OPENAI}/guides/tools-connectors-mcp", [_user(), _approval()]),
     ("an-output-without-call", f"{OPENAI}/guides/function-calling", [_user(), _output()]),
     (
         "reasoning-without-its-item",
@@ -235,6 +294,12 @@ def _asks(**args: Any) -> dict[str, Any]:
 _RESPONSE = {"functionResponse": {"name": "f", "response": {"output": "ok"}}}
 _GO = _content("user", {"text": "Go."})
 _CALLING = f"{GEMINI}/function-calling"
+
+
+def _answered(response: Any) -> dict[str, Any]:
+    return {"functionResponse": {"name": "f", "response": response}}
+
+
 _GEMINI = [
     ("calls-after-the-model", _CALLING, [_GO, _content("model", {"text": "I look."}), _content("model", _asks()), _content("user", _RESPONSE)]),
     ("calls-first", _CALLING, [_content("model", _asks()), _content("user", _RESPONSE)]),
@@ -242,6 +307,8 @@ _GEMINI = [
     ("too-many-responses", _CALLING, [_GO, _content("model", _asks()), _content("user", _RESPONSE, _RESPONSE)]),
     ("responses-without-call", _CALLING, [_GO, _content("model", {"text": "Yes."}), _content("user", _RESPONSE)]),
     ("arguments-that-are-a-list", "google-genai SDK, FunctionCall", [_GO, _content("model", _asks(args=[1])), _content("user", _RESPONSE)]),
+    ("a-response-that-is-words", _CALLING, [_GO, _content("model", _asks()), _content("user", _answered("ok"))]),
+    ("a-response-that-is-a-list", _CALLING, [_GO, _content("model", _asks()), _content("user", _answered([1]))]),
     ("an-empty-part", "https://ai.google.dev/api/caching#Part", [_content("user", {}, {"text": "Go."})]),
     ("a-content-without-parts", "https://ai.google.dev/api/caching#Content", [_GO, _content("model"), _GO]),
     ("a-system-content", "https://ai.google.dev/api/caching#Content", [_content("system", {"text": "Be brief."}), _GO]),
@@ -269,6 +336,7 @@ _BEDROCK = [
     ("an-id-with-a-space", _MODEL, [_HI, _block("assistant", _bedrock_use(_WRONG)), _block("user", _bedrock_got(_WRONG))]),
     ("an-id-that-is-too-long", _MODEL, [_HI, _block("assistant", _bedrock_use("t" * 65)), _block("user", _bedrock_got("t" * 65))]),
     ("input-that-is-a-list", _USERGUIDE, [_HI, _block("assistant", _bedrock_use(input=[1])), _block("user", _bedrock_got())]),
+    ("input-that-is-an-object-as-text", _USERGUIDE, [_HI, _block("assistant", _bedrock_use(input='{"a":1}')), _block("user", _bedrock_got())]),
     ("a-call-without-input", _MODEL, [_HI, _block("assistant", {"toolUse": {"toolUseId": "t1", "name": "f"}}), _block("user", _bedrock_got())]),
     ("two-calls-with-one-id", _USERGUIDE, [_HI, _block("assistant", _bedrock_use(), _bedrock_use()), _block("user", _bedrock_got(), _bedrock_got())]),
     ("a-name-with-a-dot", _MODEL, [_HI, _block("assistant", _bedrock_use(name="a.b")), _block("user", _bedrock_got())]),
