@@ -2,6 +2,7 @@ import json
 
 from msgspec.structs import replace
 
+import refold
 from refold.core.messages import Image, Message, MessageId, Note, Reasoning, Text, ToolCall, ToolResult, text_of
 from refold.core.transcript import Transcript
 from refold.rules.pairing import Pairing
@@ -255,3 +256,18 @@ def test_the_digest_stands_where_it_parts_no_call_from_its_result():
     after = view.after(Fit().edits(view))
     assert digests(after)
     assert not Pairing().broken(after.messages)
+
+
+def test_a_window_is_met_whatever_loads_the_tools_of_later_calls():
+    def called(id, name, *content):
+        use = {"type": "tool_use", "id": id, "name": name, "input": {}}
+        result = {"type": "tool_result", "tool_use_id": id, "content": [*content]}
+        return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+
+    log = {"type": "text", "text": "log line of a build step that took a while\n" * 60}
+    found = {"type": "tool_reference", "tool_name": "crm"}
+    work = [message for n in range(8) for message in called(f"t{n}", "sh", log)]
+    search = called("s1", "search", found)
+    messages = [{"role": "user", "content": "Go."}, *work, *search, *called("s2", "crm", log), *called("s3", "sh", log)]
+    for window in range(500, 1700, 40):
+        assert refold.count(refold.compact(messages, budget=window, force=True).messages) <= window

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Fit", "unshrinkable"]
 
+AIMS = 4  # of aiming lower, where what stays depends on what leaves
 ROUNDS = 5  # of shrinking and writing the digest, until both fit together
 
 
@@ -70,9 +71,23 @@ class Fit(Struct, frozen=True):
             return ()
         most = view.budget.input
         for goal in dict.fromkeys((view.room, (view.room + most) // 2, most)):
-            if view.tokens > goal and (edits := self._made(replace(view, goal=Exactly(goal)), answers)):
+            if view.tokens > goal and (edits := self._meeting(view, goal, answers)):
                 return edits
         return ()
+
+    def _meeting(self, view: View, goal: int, answers: tuple[object, ...]) -> tuple[Edit, ...]:
+        """Return the edits for a goal, aimed lower where what stays in spite of them is above it."""
+        edits = self._made(replace(view, goal=Exactly(goal)), answers)
+        if not edits or not _more_stays(view):
+            return edits
+        aim, size = goal, view.after(edits).tokens
+        for number in range(AIMS):
+            aim -= size - goal << number
+            if size <= goal or aim <= 0 or not (lower := self._made(replace(view, goal=Exactly(aim)), answers)):
+                break
+            if (after := view.after(lower).tokens) < size:
+                edits, size = lower, after
+        return edits
 
     def _made(self, view: View, answers: tuple[object, ...]) -> tuple[Edit, ...]:
         """Return the edits for the view's own goal; none where they would lose a pinned sentence."""
@@ -133,6 +148,11 @@ def unshrinkable(view: View) -> dict[str, int]:
     }
     said = sum(fixed.values())
     return {cause: size for cause, size in {**fixed, "rest": max(view.estimated - said, 0)}.items() if size > 0}
+
+
+def _more_stays(view: View) -> bool:
+    """Tell whether parts may stay that a draft lets leave: what loads a tool of a later call, or half of a pair."""
+    return bool(view.bound.pairs) or any(part.loads for message in view.messages for part in message.opaques)
 
 
 def _size(view: View, messages: Iterable[Message]) -> int:
