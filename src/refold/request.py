@@ -105,7 +105,7 @@ def request_for(
         plans = all_checked(options.plans, said)
         start = fold(said.messages, [plan.edits for plan in plans], [plan.base.tip for plan in plans])
     ignored = shape.anchor(start)
-    heard = _heard(said, start, ignored)
+    heard = _after_anchor(said, start, ignored)
     cause = _cause(options)
     policy = _policy(options, cause)
     budget = budget_for(policy, options, measuring=measuring)
@@ -136,7 +136,7 @@ def request_for(
     return Request(shape, policy, view, exact, options, said)
 
 
-def _heard(transcript: Transcript, start: Sequence[Message], ignored: int) -> Transcript:
+def _after_anchor(transcript: Transcript, start: Sequence[Message], ignored: int) -> Transcript:
     """Return the part of a transcript that the provider reads: all but what stands before an anchor."""
     place = transcript.index.get(start[ignored].id, 0) if ignored else 0
     return Transcript(transcript.messages[place:]) if place else transcript

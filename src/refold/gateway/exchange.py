@@ -190,7 +190,7 @@ class Exchanges:
         if not target.bound.binds_thinking or self._settings.shadow:
             return
         try:
-            await self._planner.acquaint(target)
+            await self._planner.restore_production(target)
         except StoreError:
             self._metrics.failed("store")
             ready.failed = "store"

@@ -130,7 +130,7 @@ class Planner:
         await self.follow(target)
         return ""
 
-    async def acquaint(self, target: Target) -> None:
+    async def restore_production(self, target: Target) -> None:
         """Take over what the store knows of a conversation where answers in it with thinking were not given here.
 
         What they were produced under tells whether it can be sent. The caller holds the conversation's lock.

@@ -13,7 +13,7 @@ from refold.core.events import CompactionApplied, CompactionFailed, notify
 from refold.core.preserved import bound_parts
 from refold.errors import UsageError
 from refold.policies._internal import REPAIR
-from refold.sessions.awaiting import LEASE, Awaiting
+from refold.sessions.coroutines import LEASE, SessionCoroutines
 from refold.sessions.entries import Reported
 from refold.sessions.figures import Compacted, Compaction, UsageReported
 from refold.sessions.heads import leasing, new_id
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 
-class Session(Awaiting, Standing):
+class Session(SessionCoroutines, Standing):
     """One conversation in a store: messages and plans are only ever added, and what the model sees is their fold.
 
     Native messages go in and come out; those that no plan touched are the very objects that were appended. Another
@@ -86,7 +86,7 @@ class Session(Awaiting, Standing):
             "policy": policy, "model": model, "window": window, "budget": budget, "goal": goal, "system": system,
             "tools": tools, "max_output": max_output, "counter": counter,
         }  # fmt: skip
-        Awaiting.__init__(self)
+        SessionCoroutines.__init__(self)
         Standing.__init__(self, store, id, given, format=format, must_exist=must_exist)
 
     def configure(self, *, remember: bool = True, **settings: Any) -> None:

@@ -1,4 +1,4 @@
-"""Logs may hold settings; releases before this one cannot read such an entry, and are told so by the version."""
+"""Marks stores whose logs may hold settings, which earlier releases cannot read."""
 
 revision = "0003_settings"
 down_revision = "0002_search_and_leases"

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from refold.sessions.state import Billed
     from refold.sessions.store import Store
 
-__all__ = ["LEASE", "Awaiting"]
+__all__ = ["LEASE", "SessionCoroutines"]
 
 LEASE = 900.0  # seconds a compaction may take; more than V12's time-out of one call
 
 Found = TypeVar("Found")
 
 
-class Awaiting:
-    """The part of a `Session` that is awaited; by it, tasks of one event loop may share a session."""
+class SessionCoroutines:
+    """The coroutines of a `Session`; through them, tasks of one event loop may share a session."""
 
     def __init__(self) -> None:
         self._turn = Lock()  # one store access of this object at a time, in whichever thread
