@@ -99,3 +99,11 @@ def test_readable_thinking_is_not_counted_again_in_its_sealed_form():
     plain = {"role": "assistant", "content": "Done.", "reasoning": words}
     both = {**plain, "reasoning_details": details}
     assert refold.count([both], format=FORMAT) < 1.1 * refold.count([plain], format=FORMAT)
+
+
+@pytest.mark.parametrize("kind", ["video_url", "audio_url"])
+def test_a_recording_that_is_sent_by_its_bytes_is_no_text(kind):
+    block = {"type": kind, kind: {"url": "data:video/mp4;base64," + "QUFB" * 100_000}}
+    turns = [user("Go."), {"role": "user", "content": [{"type": "text", "text": "See."}, block]}]
+    assert refold.count(turns, format=FORMAT) < 20_000
+    assert refold.repair(turns, format=FORMAT).plan.empty

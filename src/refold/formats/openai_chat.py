@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from refold.core.messages import (
     Content,
@@ -189,10 +189,21 @@ def _block(block: Any, at: Path) -> Content:
             return _image(link, "", at)
         case {"type": "input_audio", "input_audio": {"data": str(data)} as audio}:
             return File("audio", f"audio/{audio.get('format', '')}", len(data) * 3 // 4, at=at)
+        case {"type": "video_url", "video_url": {"url": str(link)}}:
+            return _recording("video", link, at)
+        case {"type": "audio_url", "audio_url": {"url": str(link)}}:
+            return _recording("audio", link, at)
         case {"type": "file", "file": dict(file)}:
             return File("document", "", len(string(file, "file_data")) * 3 // 4, string(file, "filename"), at=at)
         case _:
             return opaque(block, at)
+
+
+def _recording(kind: Literal["audio", "video"], link: str, at: Path) -> File:
+    """Read a recording as OpenRouter, vLLM and Qwen take it."""
+    given = link.startswith("data:")
+    media = link[5 : max(link.find(";"), 5)] if given else ""
+    return File(kind, media, (len(link) - link.find(",") - 1) * 3 // 4 if given else 0, at=at)
 
 
 def _listed(content: Any) -> list[Any]:
