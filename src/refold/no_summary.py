@@ -11,18 +11,19 @@ from refold.stages.serialize import FENCE, PREVIOUS
 if TYPE_CHECKING:
     from refold.core.needs import Summarize
 
-__all__ = ["certain_faults"]
+__all__ = ["certain_faults", "without_thinking"]
 
 SHORT = 400  # characters of an answer that says one thing only: a refusal or a question
 ECHO = 200  # characters: what repeats so much of the record and nothing else is no summary of it
 LINE = 60  # characters of a line of the instructions that no summary has by chance
 
 # How models write calls where a client does not read them: tags (Hermes and Qwen, Claude, GLM, MiniMax, Kimi, Llama,
-# Mistral, DeepSeek, gpt-oss), and ReAct's lines.
+# Mistral, DeepSeek, gpt-oss), in words, and ReAct's lines.
 TAGS = re.compile(
     r"<\|?/?(?:[a-z]+:)?(?:tool_calls?|function_calls?|tool_use|tool_code|invoke|parameter(?= name=)|function(?==))"
     r"(?:_(?:section_)?(?:begin|end))?\b[^>\n]*>|<\|(?:python_tag|action_start|channel)\|>|\[TOOL_CALLS\]|"
-    r"<｜tool▁[^｜]*｜>|\bto=functions\.\w+|\bfunctions\.\w+:\d+\b|\bdefault_api\.\w+\("
+    r"<｜tool▁[^｜]*｜>|</?｜DSML｜\w+|\[(?:[Aa]ssistant )?[Tt]ool [Cc]all\]:?\s*\w+\(|"
+    r"\bto=functions\.\w+|\bfunctions\.\w+:\d+\b|\bdefault_api\.\w+\("
 )
 REACT = re.compile(r"^Action:[ \t]*\S+[ \t]*\n+Action Input:", re.M)
 JSON = re.compile(r"(?:```(?:json|tool_code|tool_call)?\s*)?[\[{]")
@@ -44,7 +45,7 @@ REFUSES = re.compile(
     r"je suis désolé|lo siento|(?:i|we) (?:can['’]?t|cannot|can not|won['’]?t|am unable to|am not able to|must decline)"
     r"[^.]{0,40}(?:help|assist|comply|summari[sz]e|provide|process|fulfil|continue|do that|discuss|share)|"
     r"i['’]?m (?:unable|not able) to|unable to (?:summarize|comply|help)|ich kann (?:das|dir|ihnen|dabei) nicht|"
-    r"je ne peux pas|no puedo ayudar)",
+    r"je ne peux pas|no puedo ayudar|(?:很|非常)?抱歉|对不起|我(?:无法|不能)|申し訳|죄송)",
     re.I,
 )
 ASKS = re.compile(
@@ -61,7 +62,15 @@ ASKS_AT_END = re.compile(
     r"[^\n?!.]*[?!.]?\s*$",
     re.I,
 )
+# Thinking that a model writes into its answer; cut off, it has no end.
+THINKING = re.compile(r"\s*<(think|thinking|thought)>.*?(?:</\1>\s*|\Z)", re.S | re.I)
 SENTENCE = re.compile(r"[.!?。！？](?:\s+|$)")
+
+
+def without_thinking(text: str) -> str:
+    """Return an answer without the thinking that a model wrote in front of it between tags."""
+    opened = THINKING.match(text)
+    return text[opened.end() :] if opened else text
 
 
 def certain_faults(text: str, need: Summarize) -> tuple[str, ...]:
@@ -121,7 +130,7 @@ def _asks_back(text: str) -> bool:
     opens = ASKS.match(text.lstrip(" #*_>\"'")) is not None
     if asks and opens:
         return True
-    return opens and len(SENTENCE.findall(text)) <= 2 and ASKS_AT_END.search(text) is not None
+    return opens and len(SENTENCE.findall(text)) <= 3 and ASKS_AT_END.search(text) is not None
 
 
 def _flat(text: str) -> str:

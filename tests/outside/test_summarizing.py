@@ -202,3 +202,36 @@ def test_each_part_of_a_record_that_is_too_large_is_checked():
     messages = tuple(Message(MessageId(str(n)), "user", (Text(FILLER * 30),)) for n in range(3))
     given = Outside(summarize=Small()).answer(Summarize(messages, serialize(messages)))
     assert given == Refused("the summary was rejected: it is a tool call", "rejected")
+
+
+def _folded(answer):
+    turns = [
+        message
+        for n in range(12)
+        for message in (
+            {"role": "user", "content": f"Part {n}. " + "words of no weight " * 100},
+            {"role": "assistant", "content": f"Noted part {n}."},
+        )
+    ]
+    return str(refold.compact(turns, policy="opal", budget=2_000, force=True, summarize=lambda _: answer).messages)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "<think>Let me see what they want",
+        "<think>Let me see what they want</think>",
+        '[Assistant tool call]: shell({"command": "ls"})',
+        '<｜DSML｜function_calls><｜DSML｜invoke name="shell"></｜DSML｜invoke>',
+        "抱歉，我无法协助处理该请求。",
+        "Sure! I'm ready to help. Please share the conversation.",
+    ],
+)
+def test_thinking_alone_a_call_in_words_and_a_refusal_are_no_summaries(answer):
+    assert answer[:30] not in _folded(answer)
+
+
+def test_thinking_in_front_of_a_summary_does_not_come_into_the_conversation():
+    text = _folded("<think>They want a parser.</think>\n\nGOAL: port the parser. DONE: twelve parts were noted.")
+    assert "They want" not in text
+    assert "GOAL: port the parser." in text

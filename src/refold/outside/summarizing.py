@@ -47,10 +47,12 @@ def summarizing(need: Summarize, *, redact: bool = True) -> Asking:
 def _checked(request: Summarize, answer: Answer) -> Answer:
     if not isinstance(answer, Given):
         return answer
-    from refold.no_summary import certain_faults  # its patterns are not needed before
+    from refold.no_summary import certain_faults, without_thinking  # its patterns are not needed before
 
-    faults = certain_faults(answer.text, request)
-    return Refused(f"the summary was rejected: {'; '.join(faults)}", "rejected") if faults else answer
+    text = without_thinking(answer.text)
+    if faults := certain_faults(text, request):
+        return Refused(f"the summary was rejected: {'; '.join(faults)}", "rejected")
+    return answer if text == answer.text else replace(answer, text=text)
 
 
 def _judged(need: Summarize, answer: Answer) -> Answer:
