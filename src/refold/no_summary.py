@@ -122,7 +122,8 @@ def _repeats_record(text: str, need: Summarize) -> bool:
     plain, record = _flat(text), _flat(need.text)
     if HEADINGS.match(text):
         return text.startswith("<") or plain[: min(len(plain), ECHO)] in record
-    return len(plain) >= max(ECHO, len(record) // 2) and plain in record
+    merging = not need.messages  # the text is made of summaries of parts, which one that unites them may repeat
+    return not merging and len(plain) >= max(ECHO, len(record) // 2) and plain in record
 
 
 def _asks_back(text: str) -> bool:

@@ -75,6 +75,14 @@ def test_a_conversation_that_is_short_behind_its_anchor_is_not_due():
     assert all(new is old for new, old in zip(result.messages, messages, strict=True))
 
 
+def test_a_compaction_that_is_asked_for_leaves_out_what_the_provider_ignores_also_where_all_fits():
+    messages = [{"role": "user", "content": LOG * 2_000}, {"role": "assistant", "content": [COMPACTION]}]
+    messages.append({"role": "user", "content": "Go on."})
+    result = refold.compact(messages, format="anthropic", window=10_000, force=True)
+    assert result.messages == messages[1:]
+    assert refold.rewind(result) == messages
+
+
 def test_a_failed_compaction_is_no_anchor():
     messages = [
         {"role": "user", "content": LOG * 200},

@@ -78,7 +78,7 @@ def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[
         )
         view = after
     edits = view.done
-    if edits and _unread(view):
+    if (edits or due(policy, start)) and _unread(view):
         edits = (*edits, Hide(view.ignored))
         records.append(StepRecord("ignored", "Hide", len(view.done), len(edits), view.tokens, view.tokens))
     return sealed(

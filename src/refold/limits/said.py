@@ -21,7 +21,7 @@ STATUS = ("status_code", "status", "http_status", "statusCode", "code")
 WORDS = ("message", "Message", "error", "errors", "detail", "details", "msg", "body", "error_message", "errorMessage",
          "description", "responseBody", "data", "response", "raw", "metadata", "cause", "Error", "args",
          "upstream_error", "last_error", "error_description", "innererror", "inner_error", "originalError",
-         "previous_errors")  # fmt: skip
+         "previous_errors", "base_resp", "status_msg", "external_model_error", "external_model_message")  # fmt: skip
 ATTRIBUTES = ("message", "body", "response", "error", "code", "type", "status_code", "status", "http_status", "detail",
               "text", "content")  # fmt: skip
 FIGURES = {"n_ctx": "limit", "n_prompt_tokens": "requested", "max_context_length": "limit"}
