@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from refold.core.needs import Answer, Given, Refused, Summarize
 from refold.stages.serialize import FENCE, serialize
 
-__all__ = ["Asking", "asking"]
+__all__ = ["CLOSING", "OPENING", "Asking", "asking"]
 
 Asking: TypeAlias = Generator[Summarize, Answer, Answer]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from refold.core.messages import Text, ToolCall
 from refold.core.needs import ReadFile, Refused, Summarize
 from refold.outside import Outside
+from refold.outside.splitting import CLOSING, OPENING
 from refold.replay.tariff import Tokens
 from refold.stages.facts import reads
 from refold.stages.outline import call_line, one_line
@@ -69,7 +70,7 @@ def outlined(need: Summarize) -> str:
     """Return an outline of what a summary is asked of, within the length it may have."""
     room = CHARS * min(need.max_tokens or LONGEST, LONGEST)
     if not need.messages:  # summaries of parts, which are to be one
-        return need.text[:room]
+        return need.text.removeprefix(OPENING).removesuffix(CLOSING)[:room]
     previous = (need.previous or "")[: room // 2]
     lines = [*_lines(need.messages)]
     chosen: set[int] = set()
