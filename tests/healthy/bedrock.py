@@ -248,7 +248,7 @@ TOOLS = (
                     "toolUseId": "tooluse_23A",
                     "content": [{"text": "[HIDDEN]"}],
                     "status": "success",
-                    "type": "nova_grounding_tool_result",
+                    "type": "nova_grounding_result",
                 }
             },
             {
@@ -261,6 +261,33 @@ TOOLS = (
         _user("By how much?"),
         model=NOVA,
         toolConfig={"tools": [{"systemTool": {"name": "nova_grounding"}}]},
+    ),
+    _feature(
+        "system-tool-code-interpreter",
+        "nova2-userguide/code-interpreter",
+        _user("How many rows are there?"),
+        _assistant(
+            {
+                "toolUse": {
+                    "toolUseId": "tooluse_24A",
+                    "name": "nova_code_interpreter",
+                    "input": {"snippet": "print(len(rows))"},
+                    "type": "server_tool_use",
+                }
+            },
+            {
+                "toolResult": {
+                    "toolUseId": "tooluse_24A",
+                    "content": [{"json": {"stdOut": "17", "stdErr": "", "exitCode": 0, "isError": False}}],
+                    "status": "success",
+                    "type": "nova_code_interpreter_result",
+                }
+            },
+            {"text": "There are 17 rows."},
+        ),
+        _user("And columns?"),
+        model=NOVA,
+        toolConfig={"tools": [{"systemTool": {"name": "nova_code_interpreter"}}]},
     ),
     _feature(
         "tools-added-and-removed-in-the-middle",

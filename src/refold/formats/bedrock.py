@@ -91,8 +91,8 @@ class Bedrock(Blocks):
                 )
             case {"toolResult": dict(result)}:
                 content = self.contents(result.get("content"), (*at, "toolResult", "content"))
-                failed, server = result.get("status") == "error", str(result.get("type", "")).endswith("_tool_result")
-                return ToolResult(string(result, "toolUseId"), content, "", failed, server=server, at=at)
+                failed = result.get("status") == "error"
+                return ToolResult(string(result, "toolUseId"), content, "", failed, server=_by_server(result), at=at)
             case {"reasoningContent": dict(reasoning)}:
                 return _reasoning(reasoning, at)
             case {"image": dict(image)}:
@@ -145,11 +145,20 @@ class Bedrock(Blocks):
     def holds_result(self, block: dict[str, Any]) -> bool:
         """Tell whether a block is a result that stands before everything else."""
         result = block.get("toolResult")
-        return isinstance(result, dict) and not str(result.get("type", "")).endswith("_tool_result")
+        return isinstance(result, dict) and not _by_server(result)
 
     def thinks(self, block: Any) -> bool:
         """Tell whether a block is reasoning that must open its message."""
         return isinstance(block, dict) and "reasoningContent" in block
+
+
+def _by_server(result: dict[str, Any]) -> bool:
+    """Tell whether a tool of the provider's own gave a result, in the message of its call.
+
+    Its type names the tool: nova_grounding_result, nova_code_interpreter_result, code_execution_tool_result.
+    """
+    kind = string(result, "type")
+    return kind.endswith("_result") and kind != "tool_result"
 
 
 def _reasoning(reasoning: dict[str, Any], at: Path) -> Part:

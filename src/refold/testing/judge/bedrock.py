@@ -164,7 +164,7 @@ def _contents(blocks: list[dict[str, Any]], role: Any, place: int, model: str) -
             half = block.get(kind)
             if not isinstance(half, dict):
                 continue
-            served = str(half.get("type", "")).endswith("_tool_result")
+            served = re.fullmatch(r"\w+_result", str(half.get("type"))) and half["type"] != "tool_result"
             if role != speaker and not served:
                 yield Problem("roles", f"The {kind} block at {where} is only valid for the {speaker}.", at, _TOOLS)
             id = str(half.get("toolUseId"))
