@@ -27,16 +27,21 @@ _ARGUMENTS = {"function_call": "arguments", "custom_tool_call": "input"}
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 _BY_ASSISTANT = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "thinking", "redacted_thinking"})
 
+# What stands by a document of a message without words, which Converse refuses (API_runtime_Message, "content")
+_BY_A_DOCUMENT = "(see the document)"
+
 
 @once
 def anthropic(message: Message) -> tuple[Flaw, ...]:
-    """Return calls without input or by the user, thinking without signature, and blocks of OpenAI's."""
+    """Return calls without input or by the user, thinking without signature, compactions of empty words, and blocks of
+    OpenAI's.
+    """
     return tuple(_anthropic(message))
 
 
 @once
 def bedrock(message: Message) -> tuple[Flaw, ...]:
-    """Return calls without input or by the user."""
+    """Return calls without input or by the user, and the end of a message that holds a document and no words."""
     return tuple(_bedrock(message))
 
 
@@ -89,6 +94,8 @@ def _anthropic(message: Message) -> Iterator[Flaw]:
             yield from _worded(message, at, block["content"])
         elif kind == "thinking" and not block.get("signature"):
             yield Flaw("thinking without signature", at)
+        elif kind == "compaction" and block.get("content") == "":  # of no words (null) is a failure, which is accepted
+            yield Flaw("a compaction block of empty words", at)
         else:
             yield from _foreign(block, at, _RESPONSES | _CHAT)
 
@@ -102,6 +109,14 @@ def _bedrock(message: Message) -> Iterator[Flaw]:
             yield from _rewritten("a call without input", message, at)
         elif isinstance(use, dict) and isinstance(use["input"], str):
             yield from _objects(message, at)
+    blocks = [block for _, block in _listed(message, "content")]
+    if any("document" in block for block in blocks) and not any(_words_in(block) for block in blocks):
+        yield Flaw("a document without words", ("content", len(blocks)), Text(_BY_A_DOCUMENT))
+
+
+def _words_in(block: dict[str, Any]) -> bool:
+    text = block.get("text")
+    return isinstance(text, str) and bool(text.strip())
 
 
 def _gemini(message: Message) -> Iterator[Flaw]:

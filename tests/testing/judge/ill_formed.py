@@ -112,6 +112,16 @@ _ANTHROPIC = [
     ("the-assistant-first", f"{CLAUDE}/api/messages", [_said(_text("Hello.")), _user()]),
     ("a-call-of-the-user", f"{CLAUDE}/api/messages", [_user([_text("Go."), _use()])]),
     (
+        "compaction-of-empty-words",
+        "anthropic, BetaCompactionBlockParam",
+        [_user(), _said({"type": "compaction", "content": ""}, _text("Yes.")), _user()],
+    ),
+    (
+        "nothing-but-a-compaction-of-empty-words",
+        "anthropic, BetaCompactionBlockParam",
+        [_user(), _said({"type": "compaction", "content": ""}), _user()],
+    ),
+    (
         "thinking-of-the-user",
         f"{CLAUDE}/api/messages",
         [_user([_text("Go."), {"type": "thinking", "thinking": "x", "signature": "s"}])],
@@ -332,6 +342,7 @@ _POINT = {"cachePoint": {"type": "default"}}
 _MODEL = "botocore, service model of bedrock-runtime"
 _WRONG = "a b"
 _USERGUIDE = f"{AWS}/userguide/tool-use-inference-call.html"
+_PAGE = {"document": {"format": "txt", "name": "Page", "source": {"text": "Page one."}}}
 _BEDROCK = [
     ("an-id-with-a-space", _MODEL, [_HI, _block("assistant", _bedrock_use(_WRONG)), _block("user", _bedrock_got(_WRONG))]),
     ("an-id-that-is-too-long", _MODEL, [_HI, _block("assistant", _bedrock_use("t" * 65)), _block("user", _bedrock_got("t" * 65))]),
@@ -340,6 +351,8 @@ _BEDROCK = [
     ("a-call-without-input", _MODEL, [_HI, _block("assistant", {"toolUse": {"toolUseId": "t1", "name": "f"}}), _block("user", _bedrock_got())]),
     ("two-calls-with-one-id", _USERGUIDE, [_HI, _block("assistant", _bedrock_use(), _bedrock_use()), _block("user", _bedrock_got(), _bedrock_got())]),
     ("a-name-with-a-dot", _MODEL, [_HI, _block("assistant", _bedrock_use(name="a.b")), _block("user", _bedrock_got())]),
+    ("document-without-words", f"{AWS}/APIReference/API_runtime_Message.html", [_block("user", _PAGE, _POINT)]),
+    ("document-with-blank-words", f"{AWS}/APIReference/API_runtime_Message.html", [_block("user", {"text": " "}, _PAGE)]),
     ("blank-words", f"{AWS}/APIReference/API_runtime_ContentBlock.html", [_block("user", {"text": " "}, {"text": "Go."})]),
     ("the-assistant-first", f"{AWS}/APIReference/API_runtime_Message.html", [_block("assistant", {"text": "Yes."}), _HI]),
     ("two-users-in-a-row", f"{AWS}/APIReference/API_runtime_Message.html", [_HI, _HI]),

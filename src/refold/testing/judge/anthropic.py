@@ -247,6 +247,8 @@ def _blocks(turns: list[_Turn]) -> Iterator[Problem]:
             elif kind == "tool_result" and not TOOL_ID.fullmatch(str(block.get("tool_use_id"))):
                 text = f"{where}.tool_result.tool_use_id: String should match pattern '^{TOOL_ID.pattern}$'"
                 yield Problem("ids", text, (*at, "tool_use_id"), _TOOLS)
+            elif kind == "compaction" and block.get("content") == "":
+                yield Problem("content", f"{where}.compaction.content: content can't be empty", at, _SDK)
             elif kind == "thinking" and block.get("signature") == "":
                 text = f"{where}: Invalid `signature` in `thinking` block"
                 yield Problem("thinking", text, (*at, "signature"), _THINKING)

@@ -150,6 +150,9 @@ def _contents(blocks: list[dict[str, Any]], role: Any, place: int, model: str) -
             "content field and try again."
         )
         yield Problem("content", message, ("messages", place, "content"), _MESSAGE)
+    if any("document" in block for block in blocks) and not any("text" in block for block in blocks):
+        message = "A text block must be included when using documents."
+        yield Problem("content", message, ("messages", place, "content"), _MESSAGE)
     ids: set[tuple[str, str]] = set()
     for number, block in enumerate(blocks):
         at: Path = ("messages", place, "content", number)
