@@ -78,7 +78,7 @@ def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[
         )
         view = after
     edits = view.done
-    if (edits or due(policy, start)) and _unread(view):
+    if _leaves_out(policy, start, view):
         edits = (*edits, Hide(view.ignored))
         records.append(StepRecord("ignored", "Hide", len(view.done), len(edits), view.tokens, view.tokens))
     return sealed(
@@ -102,9 +102,14 @@ def without_ignored(plan: Plan, view: View) -> Plan:
     return sealed(replace(plan, edits=(Hide(view.ignored),)))
 
 
-def _unread(view: View) -> bool:
-    """Tell whether there is what the provider no longer reads; it reads it again where the anchor has left the view."""
-    return bool(view.ignored) and any(message.anchor for message in view.messages)
+def _leaves_out(policy: Policy, start: View, view: View) -> bool:
+    """Tell whether a plan hides what the provider no longer reads: it edits something, or a compaction is due.
+
+    A policy without trigger compacts nothing (a repair leaves what is healthy alone). Where the anchor has left the
+    view, the provider reads again what was before it.
+    """
+    compacts = due(policy, start) and not isinstance(policy.trigger, Never)
+    return bool(view.ignored) and (bool(view.done) or compacts) and any(message.anchor for message in view.messages)
 
 
 def _runs(step: Step, started: bool, view: View) -> bool:
