@@ -44,6 +44,14 @@ def test_a_system_message_may_stand_anywhere_but_first_where_its_words_belong_be
     assert at(rule, native(talk("s: be brief", "u: one"))) == [0]
 
 
+def test_all_system_messages_before_the_first_speaker_stand_first_for_a_plan_may_join_them():
+    rule = Order(system_first=False)
+    messages = native(talk("s: be brief", "s: be exact", "u: one"))
+    assert at(rule, messages) == [0, 1]
+    ours = replace(messages[0], native=None, note=Note("synthetic"))  # written as the user's
+    assert at(rule, [ours, *messages[1:]]) == []
+
+
 def test_the_first_speaker_after_system_messages_is_the_user():
     assert at(Opening(), talk("s: rules", "a: hello", "u: hi").messages) == [1]
     assert at(Opening(), talk("s: rules", "u: hi").messages) == []

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from msgspec.structs import replace
 
+import refold
 from refold.core.needs import Given
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
@@ -33,3 +36,24 @@ def test_a_blank_summary_is_refused() -> None:
     with pytest.raises(SummaryRefused, match="the summary was empty"):
         ReplaceAll("vibe_summary").edits(view, (Given("  \n"),))
     assert STAGE.edits(view, (Given(" "),)) == ()
+
+
+def test_instructions_and_tool_changes_that_a_summary_brings_to_the_front_stay_valid() -> None:
+    change = {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "find"}}
+    instruction = {"role": "system", "content": [change, {"type": "text", "text": "Answer in JSON."}]}
+    removal = {"role": "system", "content": [{**change, "type": "tool_removal"}]}
+    turn = [
+        {"role": "user", "content": "Read the log. " * 60},
+        instruction,
+        {"role": "assistant", "content": "It is read."},
+        {"role": "user", "content": "And now?"},
+        removal,
+        {"role": "assistant", "content": "Done."},
+    ]
+    messages = [*turn, *turn, {"role": "user", "content": "Go on."}]
+    result = refold.compact(messages, format="anthropic", policy="claude-code", budget=400, force=True)
+    assert refold.violations(result.messages, format="anthropic") == ()
+    again = refold.compact(
+        messages, format="anthropic", policy="claude-code", budget=400, force=True, plans=result.plans
+    )
+    assert json.dumps(again.messages).count("Answer in JSON.") <= 2

@@ -37,8 +37,13 @@ class Order(Struct, frozen=True):
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return messages whose speaker spoke just before, and system messages in the list."""
         found: list[Violation] = []
+        opening = _opening(messages)
         for place, message in enumerate(messages):
-            if message.role == "system" and message.native is not None and not self._may_stand(message, place):
+            if (
+                message.role == "system"
+                and message.native is not None
+                and not self._may_stand(message, place < opening)
+            ):
                 where = "opens" if self.system_in_list else "stands in"
                 found.append(self._violation(f"a system message {where} the list", place, message))
             elif self.alternate and place and _same_speaker(messages[place - 1], message):
@@ -46,13 +51,19 @@ class Order(Struct, frozen=True):
                 found.append(self._violation(f"two {who} messages in a row", place, message))
         return tuple(found)
 
-    def _may_stand(self, message: Message, place: int) -> bool:
-        """Tell whether a system message may stand at a place; one that only sets options for a turn stands anywhere."""
+    def _may_stand(self, message: Message, first: bool) -> bool:
+        """Tell whether a system message may stand where it does; one that only sets options stands first too."""
         words = any(isinstance(part, Text) for part in message.parts)
-        return self.system_in_list and (self.system_first or place > 0 or not words)
+        return self.system_in_list and (self.system_first or not first or not words)
 
     def _violation(self, text: str, place: int, message: Message) -> Violation:
         return Violation(self.name, text, (place,), (message.id,))
+
+
+def _opening(messages: Sequence[Message]) -> int:
+    """Return how many system messages open the list, which a plan may have joined; ours are written as a user's."""
+    others = (place for place, each in enumerate(messages) if each.role != "system" or each.native is None)
+    return next(others, len(messages))
 
 
 def _same_speaker(first: Message, second: Message) -> bool:
