@@ -5,6 +5,8 @@ import base64
 import pytest
 
 import refold
+from refold import formats
+from refold.core.messages import MessageId
 
 every_policy = pytest.mark.parametrize("policy", refold.policies.names())
 FORMAT = "openai-responses"
@@ -263,3 +265,15 @@ def test_an_approval_leaves_without_its_request_unless_the_provider_may_keep_tha
     for kept in ([answer, user("Go.")], [{"type": "item_reference", "id": "mcpr_1"}, answer, user("Go.")]):
         assert refold.violations(kept, format=FORMAT) == ()
         assert refold.repair(kept, format=FORMAT).plan.empty
+
+
+def test_a_type_that_is_no_text_is_carried_as_it_is():
+    for format, native in (
+        ("openai-responses", {"type": [], "role": "user", "content": "Go."}),
+        ("openai-responses", {"type": {}}),
+        ("anthropic", {"role": "user", "content": [{"type": ["text"]}, {"type": "text", "text": "Go."}]}),
+    ):
+        shape = formats.find(format)
+        message = shape.read(native, MessageId("odd"))
+        assert isinstance(formats.broken(shape, [message]), tuple)
+        assert shape.write(message) is native

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from refold.core.messages import Message, Part, Path, Text, ToolCall, ToolResult, once
-from refold.formats.lens import arguments_text
+from refold.formats.lens import arguments_text, string
 from refold.rules.arguments import JsonArguments
 from refold.rules.form import Flaw
 
@@ -81,7 +81,7 @@ def bedrock_marks(message: Message) -> tuple[Path, ...]:
 
 def _anthropic(message: Message) -> Iterator[Flaw]:
     for at, block in _listed(message, "content"):
-        kind = block.get("type")
+        kind = string(block, "type")
         if kind in _BY_ASSISTANT and message.role != "assistant":
             yield Flaw(f"a block of type {kind} that is not the assistant's", at)
         elif kind == "tool_result" and message.role == "assistant":
@@ -150,8 +150,8 @@ def _chat(message: Message) -> Iterator[Flaw]:
 
 def _responses(message: Message) -> Iterator[Flaw]:
     native: Any = message.native
-    kind = native.get("type", "message")
-    if (key := _ARGUMENTS.get(kind) if isinstance(kind, str) else None) and not isinstance(native.get(key, ""), str):
+    kind = string(native, "type") if "type" in native else "message"
+    if (key := _ARGUMENTS.get(kind)) and not isinstance(native.get(key, ""), str):
         yield from _rewritten("arguments that are no text", message, ())
     elif kind in _OUTPUTS:
         yield from _wordless(message, "output")
