@@ -5,7 +5,7 @@ from refold.core.edits import Hide, Rewrite
 from refold.core.plan import Base, Plan, Sizes
 from refold.core.transcript import ROOT
 from refold.core.view import Cause
-from refold.gateway.production import Lost, Produced, Production, Range
+from refold.gateway.production import Lost, Production, SentRange, StoredRange
 
 NOTHING = ((), False, True)
 
@@ -80,7 +80,7 @@ def test_another_list_of_tools_makes_all_thinking_stale():
 
 
 def test_the_tool_is_decided_once_and_as_it_was_before():
-    production = Production((Produced(base(0), (), True),))
+    production = Production((SentRange(base(0), (), True),))
     production.offer(False, first=False)
     production.offer(False, first=True)
     assert production.tool
@@ -98,17 +98,17 @@ def test_a_model_that_binds_nothing_was_sent_all_thinking():
 
 def test_ranges_of_the_store_are_taken_where_the_history_is_theirs():
     made = plan(7, 2)
-    other = Range(Base(5, "b2:another"), (), True)
+    other = StoredRange(Base(5, "b2:another"), (), True)
     production = Production()
-    assert production.take([other, Range(base(9), (made.id,))], {made.id: made}, MESSAGES)
+    assert production.take([other, StoredRange(base(9), (made.id,))], {made.id: made}, MESSAGES)
     assert [each.base.length for each in production.ranges] == [9]
     assert not production.unsaved
-    assert not production.take([Range(base(9), (made.id,))], {made.id: made}, MESSAGES)
+    assert not production.take([StoredRange(base(9), (made.id,))], {made.id: made}, MESSAGES)
 
 
 def test_thinking_of_a_plan_that_nobody_has_any_more_is_stale():
     production = Production()
-    production.take([Range(base(7), ("plan:gone",)), Range(base(9))], {}, MESSAGES)
+    production.take([StoredRange(base(7), ("plan:gone",)), StoredRange(base(9))], {}, MESSAGES)
     assert stale(production) == [7]
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold.core.edits import Edit, Hide, Rewrite, patched
+from refold.core.edits import Edit, Hide, Rewrite, fold, patched
 from refold.core.messages import Message, MessageId, Part, Patch, Reasoning, Text
 from refold.core.transcript import canonical
 
@@ -90,7 +90,7 @@ def without_stale(transcript: Iterable[Message], produced: Callable[[int], Sent]
     messages that were produced under the same plans and settings. What is not stale comes back as the very same
     messages.
     """
-    return _chain(transcript, produced, now, {}).out
+    return fold(now.view, [stale_edits(transcript, produced, now)])
 
 
 def stale_edits(
@@ -104,13 +104,7 @@ def stale_edits(
     `behind` remembers from call to call, for each message with thinking, the digest of what it was produced behind,
     which never changes.
     """
-    return tuple(_chain(transcript, produced, now, {} if behind is None else behind).edits)
-
-
-def _chain(
-    transcript: Iterable[Message], produced: Callable[[int], Sent], now: Sent, behind: dict[MessageId, bytes]
-) -> _Chain:
-    """Return the chain of the view to send now, followed to its end."""
+    behind = {} if behind is None else behind
     chains: dict[int, _Chain] = {}
     originals: dict[MessageId, Message] = {}
 
@@ -124,7 +118,7 @@ def _chain(
                 behind[message.id] = chain_of(produced(place)).before(message.id)
     chain = chain_of(now)
     chain.follow(len(now.view))
-    return chain
+    return tuple(chain.edits)
 
 
 class _Chain:
@@ -136,14 +130,8 @@ class _Chain:
         self._originals = originals
         self._digest = sent.settings
         self._place = 0
-        self._out: list[Message] = []
         self._index = {message.id: place for place, message in enumerate(sent.view)}
         self.edits: list[Edit] = []
-
-    @property
-    def out(self) -> tuple[Message, ...]:
-        """The view as far as it was followed, without stale thinking."""
-        return tuple(self._out)
 
     def before(self, id: MessageId) -> bytes:
         """Return the digest of what stands before a message; nothing equals it where the message is not shown."""
@@ -170,7 +158,6 @@ class _Chain:
             sent = patched(message, changes)
         else:
             self._place += 1
-        self._out.append(sent)
         self._digest = _chained(self._digest, sent)
 
     def _stale(self, message: Message) -> tuple[Reasoning, ...]:

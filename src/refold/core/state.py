@@ -11,8 +11,8 @@ Theory of operation. Stages shorten a view without knowledge of such parts. `Vie
   too.
 - A message of ours that would stand before the anchor goes behind it.
 - Of several parts that hold the same thing only the newest stays.
-- Messages that leave only together (`Binding`) leave together or stay: reasoning and the item it led to, a call and
-  an answer that came much later. Those that do not leave at all stay.
+- Messages that leave only together (`ConstrainingRule`) leave together or stay: reasoning and the item it led to, a
+  call and an answer that came much later. Those that do not leave at all stay.
 - A message of ours for the end of the list goes before what must remain its end.
 - An item that is sent once more, with the same id, may leave: providers refuse it. So may an answer to a request for
   approval that is not there, unless the provider may keep the request (`ledger`).
@@ -55,13 +55,13 @@ def remains(message: Message) -> Message | None:
 
 def guarded(view: View, edits: Sequence[Edit]) -> tuple[Edit, ...]:
     """Return the edits as they may be done: none takes state away, parts what belongs together, or changes an end."""
-    messages, bound = view.messages, view.bound
+    messages, constraints = view.messages, view.constraints
     carriers = {message.id: message for message in messages if message.opaques and message.id not in view.repeated}
-    if not (carriers or bound.pairs or view.stuck or bound.tail is not None):
+    if not (carriers or constraints.pairs or view.stuck or constraints.tail is not None):
         return tuple(edits)
     hidden = {id for edit in edits if isinstance(edit, Hide) for id in edit.messages} - view.stuck
     stays = _required(messages, carriers, edits, hidden)
-    while parted := _parted(messages, bound.pairs, hidden, stays):
+    while parted := _parted(messages, constraints.pairs, hidden, stays):
         hidden -= parted
         stays = _required(messages, carriers, tuple(_hiding(edits, hidden)), hidden)
     head = {message.id for message in messages[: view.head]}
@@ -106,7 +106,7 @@ def repeated_items(messages: Iterable[Message]) -> frozenset[MessageId]:
 
 def _ends(view: View) -> tuple[MessageId | None, MessageId | None]:
     """Return the first message of what must remain the end, and the last one where nothing may stand behind it."""
-    messages, tail = view.messages, view.bound.tail
+    messages, tail = view.messages, view.constraints.tail
     if tail is None:
         return None, None
     ordered = any(part.last for part in messages[-1].opaques)

@@ -22,7 +22,7 @@ from refold.core.transcript import Transcript, canonical
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Binding", "Bound", "Cause", "Listing", "Rule", "Traits", "View", "Violation"]
+__all__ = ["Cause", "ConstrainingRule", "Constraints", "Listing", "Rule", "Traits", "View", "Violation"]
 
 
 class Cause(StrEnum):
@@ -58,7 +58,7 @@ class Rule(Protocol):
         """Return every breach, in order."""
 
 
-class Bound(NamedTuple):
+class Constraints(NamedTuple):
     """Messages that leave only together, as pairs of positions, and those that do not leave at all.
 
     `head` counts the messages that must remain the beginning, such as answers to calls that the provider stores; `tail`
@@ -72,10 +72,10 @@ class Bound(NamedTuple):
 
 
 @runtime_checkable
-class Binding(Protocol):
+class ConstrainingRule(Protocol):
     """A rule that also says which messages leave only together, where cuts cannot say it."""
 
-    def bound(self, messages: Sequence[Message]) -> Bound:
+    def constraints(self, messages: Sequence[Message]) -> Constraints:
         """Return what leaves only together, what does not leave, and where the end begins."""
 
 
@@ -219,16 +219,16 @@ class View(Struct, frozen=True, dict=True):
         return self.size(message) - (self.counter.message(stays) if stays else 0)
 
     @cached_property
-    def bound(self) -> Bound:
+    def constraints(self) -> Constraints:
         """Which messages leave only together, which do not leave, and where the end begins that must remain it."""
         messages = self.messages
-        found = [rule.bound(messages) for rule in self.rules if isinstance(rule, Binding)]
+        found = [rule.constraints(messages) for rule in self.rules if isinstance(rule, ConstrainingRule)]
         tails = [each.tail for each in found if each.tail is not None]
         if messages and any(part.last for part in messages[-1].opaques):
             tails.append(len(messages) - 1)
         pairs = tuple(pair for each in found for pair in each.pairs)
         fixed = frozenset().union(*(each.fixed for each in found))
-        return Bound(pairs, fixed, max((each.head for each in found), default=0), min(tails, default=None))
+        return Constraints(pairs, fixed, max((each.head for each in found), default=0), min(tails, default=None))
 
     @cached_property
     def retained(self) -> int:
@@ -240,7 +240,7 @@ class View(Struct, frozen=True, dict=True):
     def head(self) -> int:
         """How many messages must remain the beginning, in front of all of ours."""
         anchored = bool(self.messages) and self.messages[self.retained].anchor is not None
-        return max(self.retained + 1 if anchored else 0, self.bound.head)
+        return max(self.retained + 1 if anchored else 0, self.constraints.head)
 
     @cached_property
     def stuck(self) -> frozenset[MessageId]:
@@ -248,7 +248,7 @@ class View(Struct, frozen=True, dict=True):
 
         Of equal words only the newest stay: some clients repeat a reminder at every call.
         """
-        places = set(self.bound.fixed.union(range(self.retained)))
+        places = set(self.constraints.fixed.union(range(self.retained)))
         if self.traits.system_in_list or self.traits.system_later:
             texts = ((at, text_of(each)) for at, each in enumerate(self.messages) if _instructs(each))
             places.update({text: at for at, text in texts}.values())

@@ -21,7 +21,7 @@ from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.transcript import ROOT
 from refold.core.wire import load_plan
 from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConflict
-from refold.gateway.production import Range
+from refold.gateway.production import StoredRange
 from refold.gateway.recall.later import Later
 from refold.gateway.sealing import Seal
 from refold.gateway.tracks import within
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from refold.core.messages import MessageId
     from refold.core.plan import Plan
-    from refold.gateway.production import Produced
+    from refold.gateway.production import SentRange
     from refold.gateway.tracks import Track
     from refold.sessions.store import Head, Store
 
@@ -257,7 +257,7 @@ class Keeper:
         """Return what is known of a conversation kept."""
         loaded = self._store.load(session)
         noted: tuple[int, Later | None] = 0, None
-        ranges: list[Range] = []
+        ranges: list[StoredRange] = []
         known: dict[str, Plan] = {}
         live: tuple[str, ...] = ()
         for each in loaded.entries:
@@ -270,7 +270,7 @@ class Keeper:
                     live, noted = to.plans, (each.seq, None)
                 case Noted(text=text):
                     note = _read(self._seal.opened_text(text))
-                    if isinstance(note, Range):
+                    if isinstance(note, StoredRange):
                         ranges = [*(one for one in ranges if one.base.length < note.base.length), note]
                     else:
                         noted = each.seq, note
@@ -312,7 +312,7 @@ class Keeper:
         self._store.write(track.stored, tuple(map(self._entry, production.unsaved)))
         production.saved = len(production.ranges)
 
-    def _entry(self, produced: Produced) -> Write:
+    def _entry(self, produced: SentRange) -> Write:
         return Write(Noted(self._seal.closed_text(msgspec.json.encode(produced.written).decode())))
 
     def _rewind(self, session: str, plans: tuple[Plan, ...]) -> None:
@@ -346,14 +346,14 @@ class _Stored(Struct, frozen=True):
     head: Head
     plans: tuple[Plan, ...]
     known: dict[str, Plan]
-    ranges: tuple[Range, ...]
+    ranges: tuple[StoredRange, ...]
     noted: int
     later: Later | None
 
 
-def _read(text: str) -> Later | Range | None:
+def _read(text: str) -> Later | StoredRange | None:
     try:
-        return msgspec.json.decode(text, type=Later | Range)
+        return msgspec.json.decode(text, type=Later | StoredRange)
     except msgspec.DecodeError:  # of another release: what waits there is not brought
         return None
 

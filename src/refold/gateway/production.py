@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, MessageId
     from refold.core.plan import Plan
 
-__all__ = ["Lost", "Produced", "Production", "Range", "Under"]
+__all__ = ["Lost", "Production", "SentRange", "StoredRange", "Under"]
 
 # ids of the plans in force, whether the recall tool is offered, whether the model binds thinking
 Under: TypeAlias = tuple[tuple[str, ...], bool, bool]
@@ -38,7 +38,7 @@ OFFERED = b"recall"
 MOST = 10_000  # conversations forgotten that are remembered, at some 300 bytes each
 
 
-class Range(Struct, frozen=True, omit_defaults=True, tag="produced"):
+class StoredRange(Struct, frozen=True, omit_defaults=True, tag="produced"):
     """A range as the store keeps it; `base` are the messages of the first request that was sent so."""
 
     base: Base
@@ -48,7 +48,7 @@ class Range(Struct, frozen=True, omit_defaults=True, tag="produced"):
     unknown: bool = False
 
 
-class Produced(Struct, frozen=True):
+class SentRange(Struct, frozen=True):
     """A range with the plans themselves; `unknown` where it is no longer known what it was sent under.
 
     `binds` is false for a model that does not bind thinking: it was sent all thinking.
@@ -66,18 +66,18 @@ class Produced(Struct, frozen=True):
         return None if self.unknown else (tuple([plan.id for plan in self.plans]), self.tool, self.binds)
 
     @property
-    def written(self) -> Range:
+    def written(self) -> StoredRange:
         """The range as the store keeps it."""
-        return Range(self.base, tuple(plan.id for plan in self.plans), self.tool, self.binds, self.unknown)
+        return StoredRange(self.base, tuple(plan.id for plan in self.plans), self.tool, self.binds, self.unknown)
 
 
-BEGINNING = Produced(Base(0, ROOT))
+BEGINNING = SentRange(Base(0, ROOT))
 
 
 class Production:
     """The ranges of one conversation; `tool` is whether its requests offer the recall tool, None before the first."""
 
-    def __init__(self, ranges: tuple[Produced, ...] = (), tool: bool | None = None) -> None:
+    def __init__(self, ranges: tuple[SentRange, ...] = (), tool: bool | None = None) -> None:
         self.ranges = ranges
         self.tool = tool
         self.saved = 0  # leading ranges that the store has
@@ -86,7 +86,7 @@ class Production:
         self._found: tuple[Under, int, tuple[Edit, ...]] | None = None  # what was stale, and of how many messages
 
     @property
-    def unsaved(self) -> tuple[Produced, ...]:
+    def unsaved(self) -> tuple[SentRange, ...]:
         """The ranges that the store does not have yet."""
         return self.ranges[self.saved :]
 
@@ -104,7 +104,7 @@ class Production:
     def sent(self, base: Base, plans: tuple[Plan, ...], tool: bool, binds: bool) -> None:
         """Note what a request with these messages is sent under."""
         earlier = [each for each in self.ranges if each.base.length < base.length]
-        fresh = Produced(base, plans, tool, binds)
+        fresh = SentRange(base, plans, tool, binds)
         last = earlier[-1] if earlier else BEGINNING
         if len(earlier) == len(self.ranges) and last.under == fresh.under:
             return
@@ -117,14 +117,14 @@ class Production:
             return
         self.tool = self.ranges[-1].tool if self.ranges else wanted
         if self.tool and first and not self.ranges:
-            self.ranges, self._behind, self._found = (Produced(BEGINNING.base, (), True),), {}, None
+            self.ranges, self._behind, self._found = (SentRange(BEGINNING.base, (), True),), {}, None
 
-    def take(self, ranges: Sequence[Range], known: Mapping[str, Plan], messages: Sequence[Message]) -> bool:
+    def take(self, ranges: Sequence[StoredRange], known: Mapping[str, Plan], messages: Sequence[Message]) -> bool:
         """Take over what the store has of these messages; tell whether that is something new."""
         found = [
-            Produced(each.base, tuple(known[id] for id in each.plans), each.tool, each.binds, each.unknown)
+            SentRange(each.base, tuple(known[id] for id in each.plans), each.tool, each.binds, each.unknown)
             if all(id in known for id in each.plans)
-            else Produced(each.base, (), each.tool, each.binds, unknown=True)
+            else SentRange(each.base, (), each.tool, each.binds, unknown=True)
             for each in ranges
             if _of(each.base, messages)
         ]
@@ -143,7 +143,7 @@ class Production:
 
     def stale(self, messages: Sequence[Message], plans: tuple[Plan, ...], tool: bool) -> tuple[Edit, ...]:
         """Return the edits that remove what cannot be sent from the view under plans."""
-        now = Produced(BEGINNING.base, plans, tool)
+        now = SentRange(BEGINNING.base, plans, tool)
         under = tuple([plan.id for plan in plans]), tool, True
         known = self._found
         if known is not None and known[0] == under and known[1] <= len(messages) and self.covers(known[1], under):
@@ -154,10 +154,10 @@ class Production:
         self._found = under, len(messages), found
         return found
 
-    def _stale(self, messages: Sequence[Message], now: Produced) -> tuple[Edit, ...]:
+    def _stale(self, messages: Sequence[Message], now: SentRange) -> tuple[Edit, ...]:
         views: dict[Under | None, Sent] = {}
 
-        def view_of(each: Produced) -> Sent:
+        def view_of(each: SentRange) -> Sent:
             under = each.under
             if under not in views:
                 views[under] = Sent(()) if each.unknown else _sent(messages, each)
@@ -184,7 +184,7 @@ class Lost:
     """
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, tuple[tuple[Produced, ...], int]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[tuple[SentRange, ...], int]] = OrderedDict()
 
     def add(self, id: str, production: Production, sent: int) -> None:
         """Remember a conversation of which so many messages were in the last request."""
@@ -192,7 +192,7 @@ class Lost:
         first = next((place for place, each in enumerate(ranges) if each.plans), None)
         if first is None:
             return
-        remaining = (*ranges[:first], Produced(ranges[first].base, unknown=True))
+        remaining = (*ranges[:first], SentRange(ranges[first].base, unknown=True))
         self._known[id] = remaining, sent + 1  # the answer to the last request, too, was produced under plans
         if len(self._known) > MOST:
             self._known.popitem(last=False)
@@ -204,13 +204,13 @@ class Lost:
         fitting = [each for each in ranges if each.base.length < stop and _of(each.base, messages)]
         if fitting and not production.ranges:
             tool = any(each.tool for each in fitting)
-            production.ranges = (*fitting, Produced(Base(stop, messages[stop - 1].id), (), tool))
+            production.ranges = (*fitting, SentRange(Base(stop, messages[stop - 1].id), (), tool))
 
     def __contains__(self, id: str) -> bool:
         return id in self._known
 
 
-def _sent(messages: Sequence[Message], each: Produced) -> Sent:
+def _sent(messages: Sequence[Message], each: SentRange) -> Sent:
     view = fold(messages, [plan.edits for plan in each.plans], [plan.base.tip for plan in each.plans])
     return Sent(view, OFFERED if each.tool else b"", whole=not each.binds)
 

@@ -10,6 +10,7 @@ Source: the providers' documentation of preserved thinking (autumn 2026).
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from refold.limits import names
 
@@ -27,6 +28,7 @@ OTHERS = re.compile(
 NUMBER = re.compile(r"\d{1,2}(?:[-.]\d{1,2})?(?!\d)")
 
 
+@lru_cache(maxsize=256)  # asked with every request of a gateway
 def binds_thinking(format: str, model: str | None) -> bool:
     """Tell whether thinking may be sent only behind the prefix it was produced under.
 

@@ -109,7 +109,7 @@ PLACEHOLDER = re.compile(
 REST = re.compile(r"[A-Za-z0-9_+/~-]*={0,2}")  # of a token that is longer than its rule says
 
 
-class Rule(Struct, frozen=True, dict=True):
+class SecretShape(Struct, frozen=True, dict=True):
     """One shape; `named` ones know a secret by the name before it, the others by how it begins."""
 
     id: str
@@ -192,11 +192,11 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 @cache
-def _table() -> tuple[tuple[Rule, ...], tuple[str, ...]]:
+def _table() -> tuple[tuple[SecretShape, ...], tuple[str, ...]]:
     given = json.loads((files("refold.outside") / "secrets.json").read_text("utf-8"))
     rules = tuple(_rule(row) for row in (*given["rules"], *OWN))
     return rules, tuple(given["placeholders"])
 
 
-def _rule(row: dict[str, Any]) -> Rule:
-    return convert(row, Rule)
+def _rule(row: dict[str, Any]) -> SecretShape:
+    return convert(row, SecretShape)

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from refold.core.ledger import Batch, Found, Ledger, PlacedCall, by_id
 from refold.core.messages import Message, ToolCall, ToolResult, once
-from refold.core.view import Bound, Listing, Violation
+from refold.core.view import Constraints, Listing, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +75,7 @@ class Pairing(Struct, frozen=True):
                 cuts.add(place)
         return cuts
 
-    def bound(self, messages: Sequence[Message]) -> Bound:
+    def constraints(self, messages: Sequence[Message]) -> Constraints:
         """Return what cuts do not say: pairs whose halves stand far apart, and halves whose other one is not here."""
         ledger = self.ledger(messages)
         fixed = {placed.place for placed in ledger.deferred} | {found.place for found in ledger.stored}
@@ -87,7 +87,7 @@ class Pairing(Struct, frozen=True):
                 fixed |= {placed.place for placed in batch.open}
                 tail = batch.first if tail is None else min(tail, batch.first)
         apart = tuple((placed.place, found.place) for placed, found in ledger.apart)
-        return Bound(apart, frozenset(fixed), ledger.head, tail)
+        return Constraints(apart, frozenset(fixed), ledger.head, tail)
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return calls without result, results without call, results twice or too late."""

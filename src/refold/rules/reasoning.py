@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold.core.messages import Message, Reasoning
-from refold.core.view import Bound, Violation
+from refold.core.view import Constraints, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,10 +76,10 @@ class ReasoningBeforeItem(Struct, frozen=True):
         """Return the positions that do not part reasoning from what follows it."""
         return {place for place in range(len(messages) + 1) if not place or not _only_reasoning(messages[place - 1])}
 
-    def bound(self, messages: Sequence[Message]) -> Bound:
+    def constraints(self, messages: Sequence[Message]) -> Constraints:
         """Return each reasoning item with the item that it led to."""
         lone = {breach.at[0] for breach in self.broken(messages)}
-        return Bound(
+        return Constraints(
             tuple(
                 (place, place + 1)
                 for place, message in enumerate(messages)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.plan import Plan
     from refold.formats import Format
-    from refold.sessions.produced import Produced
+    from refold.sessions.provenance import Provenance
 
 __all__ = ["Shown"]
 
@@ -31,22 +31,22 @@ class Shown:
         self._settings: str | None = None
 
     def follow(
-        self, format: Format, transcript: Transcript, plans: Sequence[Plan], produced: Produced | None = None
+        self, format: Format, transcript: Transcript, plans: Sequence[Plan], provenance: Provenance | None = None
     ) -> list[Any]:
-        """Return the view of a transcript under plans; `produced` is given where the model binds thinking."""
+        """Return the view of a transcript under plans; `provenance` is given where the model binds thinking."""
         plans, known = tuple(plans), len(self._seen)
         grown = len(transcript) >= known and (known == 0 or transcript.messages[known - 1].id == self._seen.tip)
-        settings = None if produced is None else produced.settings
+        settings = None if provenance is None else provenance.settings
         same, more = grown and plans == self._plans and settings == self._settings, len(transcript) - known
         fresh = transcript.messages[known:]
-        in_order = produced is None or produced.in_order(fresh, transcript, plans)
+        in_order = provenance is None or provenance.in_order(fresh, transcript, plans)
         if same and known and more and in_order and _plain(self.messages):
             self._grow(format, fresh)
         elif not (same and not more):
             newest = plans[-1] if plans and grown and not more and known and plans[:-1] == self._plans else None
             folded_on = None if newest is None or settings != self._settings else self._folded_on(newest)
             view = folded(transcript, plans) if folded_on is None else folded_on
-            self.messages = list(view if produced is None else produced.preserved(view, transcript, plans))
+            self.messages = list(view if provenance is None else provenance.preserved(view, transcript, plans))
             self.natives = formats.assemble(format, self.messages)
         self._seen, self._plans, self._settings = transcript, plans, settings
         return self.natives

@@ -15,7 +15,7 @@ from refold.sessions.heads import new_id
 from refold.sessions.log import Log
 from refold.sessions.measures import Measures
 from refold.sessions.originals import Originals
-from refold.sessions.produced import Produced, digest_of_settings
+from refold.sessions.provenance import Provenance, digest_of_settings
 from refold.sessions.remembering import settled, to_remember
 from refold.sessions.shown import Shown
 from refold.sessions.state import Billed, voided
@@ -148,11 +148,13 @@ class Standing:
             return []
         format = formats.find(self.format or "")
         binds = binds_thinking(format.name, self._options.model)
-        return self._shown.follow(format, self._held.transcript, self.plans, self._produced(format) if binds else None)
+        return self._shown.follow(
+            format, self._held.transcript, self.plans, self._provenance(format) if binds else None
+        )
 
-    def _produced(self, format: Format) -> Produced:
+    def _provenance(self, format: Format) -> Provenance:
         plans = self._log.state.plans | {plan.id: plan for plan in self._flown}
-        return Produced(self._log.state.under, plans, self._settings(format))
+        return Provenance(self._log.state.under, plans, self._settings(format))
 
     def _settings(self, format: Format) -> str:
         """Return a digest of system prompt and tools, worked out once for each pair of them."""

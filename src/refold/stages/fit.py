@@ -152,7 +152,7 @@ def unshrinkable(view: View) -> dict[str, int]:
 
 def _more_stays(view: View) -> bool:
     """Tell whether parts may stay that a draft lets leave: what loads a tool of a later call, or half of a pair."""
-    return bool(view.bound.pairs) or any(part.loads for message in view.messages for part in message.opaques)
+    return bool(view.constraints.pairs) or any(part.loads for message in view.messages for part in message.opaques)
 
 
 def _size(view: View, messages: Iterable[Message]) -> int:

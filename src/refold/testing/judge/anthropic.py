@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from refold.testing.judge.finding import Fault, Path, Problem, dotted
+from refold.testing.judge.finding import Mismatch, Path, Problem, dotted
 from refold.testing.judge.models import claude
 from refold.testing.judge.shapes import Compiler, faults
 
@@ -89,7 +89,7 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
     yield from _thinking(turns, body, model, headers)
 
 
-def _words(fault: Fault, body: Mapping[str, Any]) -> str:
+def _words(fault: Mismatch, body: Mapping[str, Any]) -> str:
     """Return a difference from the types in the API's words."""
     at = dotted(_tagged(fault.at, body))
     match fault.kind:

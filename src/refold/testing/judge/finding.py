@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["Fault", "Path", "Problem", "dotted", "indexed"]
+__all__ = ["Mismatch", "Path", "Problem", "dotted", "indexed"]
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -25,7 +25,7 @@ class Problem(Struct, frozen=True):
     source: str = ""
 
 
-class Fault(Struct, frozen=True):
+class Mismatch(Struct, frozen=True):
     """One difference between a value and its type, before it is put in a provider's words.
 
     `kind` is `missing` (a required key), `unknown` (a key or tag that the type does not have), `tag` (the value of a

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from refold.testing.judge.finding import Fault, Path, Problem, indexed
+from refold.testing.judge.finding import Mismatch, Path, Problem, indexed
 from refold.testing.judge.models import gemini
 from refold.testing.judge.shapes import Compiler, faults
 
@@ -62,7 +62,7 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
     camel = {_camel(key): value for key, value in body.items()}
     for key, value in camel.items():
         if key not in _REQUEST and key not in _OTHER_KEYS:
-            yield _worded(Fault("unknown", (key,)))
+            yield _worded(Mismatch("unknown", (key,)))
         elif key in checks:
             # a schema has two dialects and is not looked into
             yield from (_worded(fault) for fault in faults(checks[key], value, (key,)) if "parameters" not in fault.at)
@@ -82,7 +82,7 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
         yield from _signed(entries)
 
 
-def _worded(fault: Fault) -> Problem:
+def _worded(fault: Mismatch) -> Problem:
     """Return a difference from the types in the API's words."""
     match fault.kind:
         case "unknown":

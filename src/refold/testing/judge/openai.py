@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from refold.testing.judge.finding import Fault, Path, Problem, indexed
+from refold.testing.judge.finding import Mismatch, Path, Problem, indexed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ NAME = re.compile(r"[a-zA-Z0-9_-]+")
 MOST_NAME = 64  # "Must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64."
 
 
-def worded(fault: Fault) -> Problem:
+def worded(fault: Mismatch) -> Problem:
     """Return a difference from the types in OpenAI's words."""
     at = indexed(fault.at)
     match fault.kind:

@@ -2,9 +2,9 @@
 
 Theory of operation. The SDKs describe requests as typed dictionaries (openai, anthropic) or pydantic models
 (google-genai). `check_of` compiles such a type once into a function that walks a value and reports every difference as
-a `Fault` with its path. It differs from a pydantic adapter in three ways that the providers' servers need: keys that a
-type does not have are refused, a union is decided by the literal value of its discriminating key (`type` or `role`)
-so that the report names the real fault, and iterables are walked as lists. A type that has no JSON form (a file
+a `Mismatch` with its path. It differs from a pydantic adapter in three ways that the providers' servers need: keys
+that a type does not have are refused, a union is decided by the literal value of its discriminating key (`type` or
+`role`) so that the report names the real fault, and iterables are walked as lists. A type that has no JSON form (a file
 handle, a callable) accepts everything.
 """
 
@@ -18,11 +18,11 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 
 import typing_extensions
 
-from refold.testing.judge.finding import Fault, Path
+from refold.testing.judge.finding import Mismatch, Path
 
 __all__ = ["Check", "Compiler", "faults"]
 
-Check: TypeAlias = Callable[[Any, Path, list[Fault]], None]
+Check: TypeAlias = Callable[[Any, Path, list[Mismatch]], None]
 _WRAPPERS = (typing.Required, typing.NotRequired, typing_extensions.Required, typing_extensions.NotRequired)
 _TAGS = ("type", "role")
 _SCALARS: dict[Any, tuple[type, ...]] = {str: (str,), bytes: (str, bytes), int: (int,), float: (int, float)}
@@ -88,9 +88,9 @@ class Compiler:
     def _listing(self, arguments: Sequence[Any]) -> Check:
         item = self.check_of(arguments[0]) if arguments else _anything
 
-        def check(value: Any, at: Path, found: list[Fault]) -> None:
+        def check(value: Any, at: Path, found: list[Mismatch]) -> None:
             if not isinstance(value, list | tuple):
-                found.append(Fault("type", at, _json(value), ("array",)))
+                found.append(Mismatch("type", at, _json(value), ("array",)))
                 return
             for place, entry in enumerate(value):
                 item(entry, (*at, place), found)
@@ -100,9 +100,9 @@ class Compiler:
     def _mapping(self, arguments: Sequence[Any]) -> Check:
         item = self.check_of(arguments[1]) if len(arguments) == 2 else _anything
 
-        def check(value: Any, at: Path, found: list[Fault]) -> None:
+        def check(value: Any, at: Path, found: list[Mismatch]) -> None:
             if not isinstance(value, dict):
-                found.append(Fault("type", at, _json(value), ("object",)))
+                found.append(Mismatch("type", at, _json(value), ("object",)))
             elif item is not _anything:
                 for key, entry in value.items():
                     item(entry, (*at, key), found)
@@ -122,15 +122,15 @@ class Compiler:
         loose = self._extra.get(kind.__name__, frozenset())
         required = [name for name, (_, needed) in fields.items() if needed and name not in loose]
 
-        def check(value: Any, at: Path, found: list[Fault]) -> None:
+        def check(value: Any, at: Path, found: list[Mismatch]) -> None:
             if not isinstance(value, dict):
-                found.append(Fault("type", at, _json(value), ("object",)))
+                found.append(Mismatch("type", at, _json(value), ("object",)))
                 return
-            found.extend(Fault("missing", (*at, name)) for name in required if name not in value)
+            found.extend(Mismatch("missing", (*at, name)) for name in required if name not in value)
             for key, entry in value.items():
                 inner = checks.get(key)
                 if inner is None:
-                    found.append(Fault("unknown", (*at, key)))
+                    found.append(Mismatch("unknown", (*at, key)))
                 else:
                     inner(entry, (*at, key), found)
 
@@ -147,19 +147,19 @@ class Compiler:
         expected = (*names, "object") if objects else names
         free = "object" in names  # a mapping beside the named keys takes every key (a JSON schema)
 
-        def check(value: Any, at: Path, found: list[Fault]) -> None:
+        def check(value: Any, at: Path, found: list[Mismatch]) -> None:
             if isinstance(value, dict) and choose is not None and not free:
                 choose(value, at, found)
                 return
-            best: list[Fault] | None = None
+            best: list[Mismatch] | None = None
             for _, inner in others:
-                trial: list[Fault] = []
+                trial: list[Mismatch] = []
                 inner(value, at, trial)
                 if not trial:
                     return
                 if any(len(fault.at) > len(at) or fault.kind == "value" for fault in trial):
                     best = best or trial
-            found.extend(best or [Fault("type", at, _json(value), expected)])
+            found.extend(best or [Mismatch("type", at, _json(value), expected)])
 
         return check
 
@@ -172,9 +172,9 @@ class Compiler:
         checks = [self.check_of(kind) for kind in objects]
         tags = [_tags(kind) for kind in objects]
         used = [key for key in _TAGS if sum(key in own for own in tags) > len(objects) / 2]
-        memo: dict[tuple[Any, ...], tuple[list[Check], Fault | None]] = {}
+        memo: dict[tuple[Any, ...], tuple[list[Check], Mismatch | None]] = {}
 
-        def fitting(value: dict[str, Any]) -> tuple[list[Check], Fault | None]:
+        def fitting(value: dict[str, Any]) -> tuple[list[Check], Mismatch | None]:
             fits = list(range(len(objects)))
             for key in used:
                 given = value.get(key)
@@ -183,21 +183,21 @@ class Compiler:
                     left = [n for n in left if not self._needed(objects[n], key)] or left
                 if not left or (key in value and not any(key in tags[n] for n in left)):
                     known = dict.fromkeys(str(tag) for n in fits for tag in tags[n].get(key, ()))
-                    return [], Fault("tag", (key,), str(given), tuple(known))
+                    return [], Mismatch("tag", (key,), str(given), tuple(known))
                 fits = left
             return [checks[n] for n in fits], None
 
-        def check(value: dict[str, Any], at: Path, found: list[Fault]) -> None:
+        def check(value: dict[str, Any], at: Path, found: list[Mismatch]) -> None:
             question = tuple((key in value, tag if isinstance(tag := value.get(key), str) else None) for key in used)
             if question not in memo:
                 memo[question] = fitting({key: value[key] for key in used if key in value})
             fits, fault = memo[question]
             if fault is not None:
-                found.append(Fault(fault.kind, (*at, *fault.at), fault.got, fault.expected))
+                found.append(Mismatch(fault.kind, (*at, *fault.at), fault.got, fault.expected))
                 return
-            best: list[Fault] | None = None
+            best: list[Mismatch] | None = None
             for inner in fits:
-                trial: list[Fault] = []
+                trial: list[Mismatch] = []
                 inner(value, at, trial)
                 if not trial:
                     return
@@ -211,20 +211,20 @@ class Compiler:
 def _later(made: list[Check]) -> Check:
     """Return a check that is the first of a list once it is there."""
 
-    def check(value: Any, at: Path, found: list[Fault]) -> None:
+    def check(value: Any, at: Path, found: list[Mismatch]) -> None:
         made[0](value, at, found)
 
     return check
 
 
-def faults(check: Check, value: Any, at: Path = ()) -> list[Fault]:
+def faults(check: Check, value: Any, at: Path = ()) -> list[Mismatch]:
     """Return every difference between a value and a compiled type."""
-    found: list[Fault] = []
+    found: list[Mismatch] = []
     check(value, at, found)
     return found
 
 
-def _distance(trial: list[Fault], at: Path) -> tuple[int, int]:
+def _distance(trial: list[Mismatch], at: Path) -> tuple[int, int]:
     """Return how far a value is from a type: fewest faults first, then faults that lie deepest."""
     return len(trial), -max(len(fault.at) - len(at) for fault in trial)
 
@@ -308,26 +308,26 @@ def _name(kind: Any) -> str:
     return "array" if isinstance(origin, type) and issubclass(origin, Iterable) else ""
 
 
-def _anything(value: Any, at: Path, found: list[Fault]) -> None:
+def _anything(value: Any, at: Path, found: list[Mismatch]) -> None:
     """Accept every value."""
 
 
-def _none(value: Any, at: Path, found: list[Fault]) -> None:
+def _none(value: Any, at: Path, found: list[Mismatch]) -> None:
     if value is not None:
-        found.append(Fault("type", at, _json(value), ("null",)))
+        found.append(Mismatch("type", at, _json(value), ("null",)))
 
 
-def _boolean(value: Any, at: Path, found: list[Fault]) -> None:
+def _boolean(value: Any, at: Path, found: list[Mismatch]) -> None:
     if not isinstance(value, bool):
-        found.append(Fault("type", at, _json(value), ("boolean",)))
+        found.append(Mismatch("type", at, _json(value), ("boolean",)))
 
 
 def _scalar(kind: Any) -> Check:
     accepted, name = _SCALARS[kind], _JSON[kind]
 
-    def check(value: Any, at: Path, found: list[Fault]) -> None:
+    def check(value: Any, at: Path, found: list[Mismatch]) -> None:
         if not isinstance(value, accepted) or isinstance(value, bool):
-            found.append(Fault("type", at, _json(value), (name,)))
+            found.append(Mismatch("type", at, _json(value), (name,)))
 
     return check
 
@@ -335,9 +335,9 @@ def _scalar(kind: Any) -> Check:
 def _literal(values: tuple[Any, ...]) -> Check:
     expected = tuple(str(value) for value in values)
 
-    def check(value: Any, at: Path, found: list[Fault]) -> None:
+    def check(value: Any, at: Path, found: list[Mismatch]) -> None:
         if value not in values:
-            found.append(Fault("value", at, str(value), expected))
+            found.append(Mismatch("value", at, str(value), expected))
 
     return check
 
@@ -347,10 +347,10 @@ def _named(kind: type[enum.Enum]) -> Check:
     expected = tuple(str(member.value) for member in kind)
     known = {name.lower() for name in expected}
 
-    def check(value: Any, at: Path, found: list[Fault]) -> None:
+    def check(value: Any, at: Path, found: list[Mismatch]) -> None:
         if isinstance(value, bool) or not isinstance(value, str | int):
-            found.append(Fault("type", at, _json(value), ("string",)))
+            found.append(Mismatch("type", at, _json(value), ("string",)))
         elif isinstance(value, str) and value.lower() not in known:
-            found.append(Fault("value", at, value, expected))
+            found.append(Mismatch("value", at, value, expected))
 
     return check

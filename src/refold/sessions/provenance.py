@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from refold.core.transcript import Transcript
     from refold.formats import Format
 
-__all__ = ["Produced", "digest_of_settings"]
+__all__ = ["Provenance", "digest_of_settings"]
 
 
 def digest_of_settings(format: Format, system: Any, tools: Any) -> str:
@@ -31,7 +31,7 @@ def digest_of_settings(format: Format, system: Any, tools: Any) -> str:
     return blake2b(canonical([system, tools], format.volatile), digest_size=8).hexdigest()
 
 
-class Produced:
+class Provenance:
     """What is known of the messages now: `under` by id (plans and a digest of settings), and the plans by id.
 
     `settings` is the digest of the system prompt and tools that are sent now; a message without one was appended before
