@@ -90,7 +90,7 @@ def _elsewhere(error: click.NoSuchOption) -> str:
     """Say which option is meant, or which commands have one of that name."""
     close = [name for name in error.possibilities or () if name[:4] == error.option_name[:4]]
     if close:
-        return f"; {' or '.join(close)} is"
+        return f"; did you mean {' or '.join(close)}?"
     have = [name for name in COMMANDS if _has(name, error.option_name)]
     return f"; {', '.join(have)} {'have' if len(have) > 1 else 'has'} it" if have else ""
 
@@ -101,7 +101,7 @@ def _has(command: str, option: str) -> bool:
 
 
 def _help(error: click.UsageError) -> str:
-    return f": see {error.ctx.command_path} --help" if error.ctx else ""
+    return f"; see {error.ctx.command_path} --help" if error.ctx else ""
 
 
 def _one_line(text: str) -> str:

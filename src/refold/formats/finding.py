@@ -89,7 +89,7 @@ def find(name: str) -> Format:
         UnknownFormat: there is none; the message lists those there are.
     """
     if name not in names():
-        raise UnknownFormat(f"there is no format {name!r}{meant(name, names())}: use one of {', '.join(names())}")
+        raise UnknownFormat(f"there is no format {name!r}{meant(name, names())}; use one of {', '.join(names())}")
     format: Format = import_module(f"refold.formats.{name.replace('-', '_')}").FORMAT
     return format
 
