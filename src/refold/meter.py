@@ -129,17 +129,22 @@ class Meter:
         new = self._transcript.messages[start:]
         for message in new:
             self._sums.append(self._sums[-1] + self._size(message, request))
-        if any(message.opaques for message in new):
+        if any(message.anchor for message in new):
             self._place(request)
+        elif more := formats.loaded_in(new):
+            self._load(request, self._loaded | more)
 
     def _place(self, request: Request) -> None:
         """Find what the provider reads of the messages, and count the tools that they have loaded."""
         messages = self._transcript.messages
         self._anchor = request.format.anchor(messages)
-        tools, loaded = self._options.tools, formats.loaded_in(messages[self._anchor :])
+        self._load(request, formats.loaded_in(messages[self._anchor :]))
+
+    def _load(self, request: Request, loaded: frozenset[str]) -> None:
+        """Count the tools anew where others of the deferred ones are loaded now."""
         if loaded != self._loaded:
             self._loaded = loaded
-            tokens = request.view.counter.tools(formats.tools_text(tools, loaded))
+            tokens = request.view.counter.tools(formats.tools_text(self._options.tools, loaded))
             view = replace(request.view, fixed=replace(request.view.fixed, tools=tokens))
             self._request = replace(request, view=view)
 

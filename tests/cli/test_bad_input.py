@@ -258,7 +258,7 @@ def test_an_option_of_other_commands_is_said_to_be_theirs(run: Run, chat: Path) 
     refused(
         run("stats", chat, "--window", "8k"), "no option --window here", "plan", "compact", "see refold stats --help"
     )
-    refused(run("plan", chat, "--lenent"), "--lenient is")
+    refused(run("plan", chat, "--lenent"), "no option --lenent here; did you mean --lenient?")
 
 
 def test_a_list_without_messages_is_said_to_be_empty(run: Run, tmp_path: Path) -> None:

@@ -138,9 +138,10 @@ def read(track: Track, bound: Bound) -> None:
         if track.view and start and _valid_from(track, bound, start):
             fresh = track.transcript.messages[start:]
             track.view += fresh
-            if any(message.opaques for message in fresh):
+            if any(message.anchor for message in fresh):
                 _weigh(track, bound)
             else:
+                track.loaded |= formats.loaded_in(fresh)
                 track.estimated += sum(_size(track, message, bound) for message in fresh)
         else:
             refold(track, bound)
