@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test lint types docs lock clean
+.PHONY: demo test lint types docs changelog lock clean
 
 demo: $(VENV)/.ready
 	$(BIN)/refold demo
@@ -22,6 +22,10 @@ types: $(VENV)/.ready-dev
 # Writes the pages and pictures that are made from the code.
 docs: $(VENV)/.ready-dev
 	$(BIN)/python tools/write_docs.py
+
+# Puts the fragments of changelog.d into CHANGELOG.md under the version of the package, and removes them.
+changelog: $(VENV)/.ready-dev
+	$(BIN)/towncrier build
 
 lock: $(VENV)/.ready-dev
 	$(BIN)/python -m uv pip compile pyproject.toml --universal --generate-hashes --no-header --no-annotate \
