@@ -24,21 +24,21 @@ from rich.console import Console
 from rich.table import Table
 
 from refold import policies
+from refold._compaction.request import Options
 from refold.core.budget import Exactly, LeastCost
 from refold.errors import RefoldError
-from refold.replay.clock import stamps
-from refold.replay.quality import cuts_of
-from refold.replay.run import replayed
-from refold.replay.tariff import Given, Tariff, tariff_for
-from refold.replay.timeline import timeline
-from refold.request import Options
+from refold.replay._quality import cuts_of
+from refold.replay._run import replayed
+from refold.replay._timeline import timeline
+from refold.replay._timestamps import stamps
+from refold.replay.pricing import Given, Tariff, tariff_for
 from refold.transcripts import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from refold.core.policy import Policy
-    from refold.replay.run import Run
+    from refold.replay._run import Run
     from refold.transcripts import Recorded
 
 MODEL = "claude-opus-4-5"

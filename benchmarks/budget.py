@@ -29,7 +29,7 @@ from rich.table import Table
 
 import refold
 from refold import policies
-from refold.demo import Example, conversations
+from refold._demo import Example, conversations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -20,12 +20,12 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+from refold._counting import Calibration, ExactCounter, counter_for
+from refold._counting.image_tokens import image_tokens
+from refold._counting.memo import forget
+from refold._counting.token_slices import tokens
 from refold.core.counting import CharCounter
 from refold.core.messages import Image, MessageId
-from refold.counting import Calibration, ExactCounter, counter_for
-from refold.counting.images import image_tokens
-from refold.counting.memo import forget
-from refold.counting.slices import tokens
 from refold.errors import RefoldError
 from refold.formats import find
 from refold.transcripts import Recorded, read

@@ -187,11 +187,11 @@ def throughput(running: dict[str, Process], size: int) -> dict[str, tuple[float,
 def known(size: int = 4_000_000) -> dict[str, float]:
     """Return the milliseconds of the gateway's own work on a long body that it knows all but the end of."""
     from refold import formats
-    from refold.gateway.budgets import Budgets
-    from refold.gateway.dialects import DIALECTS
-    from refold.gateway.reading import most
-    from refold.gateway.settings import Settings
-    from refold.gateway.tracks import Tracks
+    from refold._gateway.conversations.budgets import Budgets
+    from refold._gateway.conversations.conversation import most
+    from refold._gateway.conversations.tracker import Tracks
+    from refold._gateway.settings import Settings
+    from refold._gateway.wire.routes import DIALECTS
 
     tracks, shape = Tracks(10**9), formats.find("openai-chat")
     bound = Budgets(Settings(window=10_000_000)).bound("gpt-4o", None)

@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from refold import policies
+from refold._demo.seeded_random import Dice
 from refold.agent import Agent, tool
+from refold.agent._profiles import Habits
 from refold.agent.cards import DoneCard, FailedCard
-from refold.agent.habits import Habits
 from refold.core.budget import Budget
 from refold.core.messages import MessageId, texts
-from refold.demo.dice import Dice
 from refold.formats import find
-from refold.outside.summarizers import guarded
 from refold.sessions import Session, open_store
+from refold.summaries.summarizers import guarded
 from refold.testing.client import ScriptedClient
 from refold.testing.provider import Answer
 

@@ -2,13 +2,13 @@
 
     REFOLD_SHARED=… python benchmarks/recall.py                     recorded sessions in its folder data/
     python benchmarks/recall.py --policies refold,vibe --goals 50%,25%,15k
-    python benchmarks/recall.py --folds DIR                         weights of refold.salience that never saw the source
+    python benchmarks/recall.py --folds DIR                         weights of refold._salience that never saw the source
     python benchmarks/recall.py --json                              every run, as JSON lines
 
 A session is cut at 40, 60 and 80 % of its text, what came before is compacted to a share of its size, and the result is
 asked for what the rest used. *all*, *far*, *ctx*: identifiers in the calls of the rest that the prefix had; far are those
 that its newest 15 % have not; ctx counts only what stands in a line kept word for word, so that a bare list earns
-nothing. *frr*: identifiers that the assistant writes before anything shows them again (refold.replay.judge); *ear*: lines
+nothing. *frr*: identifiers that the assistant writes before anything shows them again (refold.replay._judge); *ear*: lines
 that later edits quote. A run above its goal by an exact count is tried again with a smaller one. Shares are mean / median
 over cuts; the error is over sessions.
 """
@@ -34,11 +34,11 @@ from rich.table import Table
 
 import refold
 from refold import formats, policies
+from refold._counting import counter_for
+from refold._salience import model
 from refold.core.messages import texts
-from refold.counting import counter_for
-from refold.replay import judge
-from refold.replay.bounds import bounds
-from refold.salience import model
+from refold.replay import _judge as judge
+from refold.replay._bounds import bounds
 from refold.transcripts import read
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ looks like an overflow. The list of substrings is the union of those that agents
 
 from __future__ import annotations
 
-from refold.limits.overflow import classify_error
-from tests.limits.test_refusals import NONE, ROWS, TEXTS, WRAPPINGS
+from refold.models.provider_errors import classify_error
+from tests.models.test_refusals import NONE, ROWS, TEXTS, WRAPPINGS
 
 SUBSTRINGS = (
     "context length", "context window", "context_length_exceeded", "maximum context", "context limit",

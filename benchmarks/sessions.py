@@ -16,7 +16,7 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from refold.demo.sized import exchanges, sized
+from refold._demo.sized import exchanges, sized
 from refold.sessions import Session, open_store
 
 GOAL = 2.0  # times the cost of the smallest conversation

@@ -33,9 +33,9 @@ from rich.table import Table
 
 import refold
 from refold import policies
-from refold.counting.memo import forget
-from refold.demo import sized
-from refold.demo.sized import exchanges
+from refold._counting.memo import forget
+from refold._demo import sized
+from refold._demo.sized import exchanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable

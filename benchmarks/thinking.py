@@ -13,7 +13,7 @@ from typing import Any
 
 import refold
 from refold import policies
-from refold.testing.provider.thinking import misplaced
+from refold.testing.provider._thinking import misplaced
 from tests.laws.test_preserved_thinking import SYSTEM, TOOLS, WINDOW, Agent
 
 STEPS = 60

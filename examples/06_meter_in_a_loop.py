@@ -3,7 +3,7 @@
 from typing import Any
 
 import refold
-from refold.demo.sized import exchanges
+from refold._demo.sized import exchanges
 
 WINDOW = 40_000
 meter = refold.Meter(window=WINDOW, format="openai-chat")  # counts each message once, so a check costs what is new

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 import refold
 from refold import policies
-from refold.cli.main import cli
+from refold._cli.main import cli
 from refold.config import ALIASES, Settings, names, variable
 from refold.core.budget import Budget, Exactly, Never, Share
 from refold.core.policy import When
@@ -246,7 +246,7 @@ def test_file_read_budget_percent_shares_what_is_left():
 
 
 def refold_budget(left):
-    from refold.limits.files import file_budget
+    from refold.models._file_budget import file_budget
 
     return file_budget(left, 0)
 

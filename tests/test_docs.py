@@ -6,11 +6,11 @@ import rich_click as click
 
 import refold
 from refold import errors, formats, policies, transcripts
-from refold.cli.main import cli
+from refold._cli.main import cli
 from refold.core import events, needs, view
 from refold.core.plan import Sizes
 from refold.core.policy import When
-from refold.limits import overflow
+from refold.models import provider_errors
 from tools import write_docs
 
 ROOT = Path(__file__).parent.parent
@@ -117,7 +117,7 @@ def test_every_kind_of_transcript_is_told():
 
 
 def test_every_kind_of_refusal_and_every_remedy_is_told():
-    assert not unnamed([*overflow.Kind.__args__, *overflow.Remedy.__args__], page("refusals.md"))
+    assert not unnamed([*provider_errors.Kind.__args__, *provider_errors.Remedy.__args__], page("refusals.md"))
 
 
 def test_every_public_name_is_in_the_page_of_the_library():

@@ -1,4 +1,4 @@
-"""Writes src/refold/core/grapheme_table.py from the Unicode data of the `regex` library.
+"""Writes src/refold/_text/grapheme_table.py from the Unicode data of the `regex` library.
 
 python tools/refresh_graphemes.py
 """
@@ -12,10 +12,10 @@ from pathlib import Path
 
 import regex
 
-PATH = Path(__file__).parent.parent / "src/refold/core/grapheme_table.py"
+PATH = Path(__file__).parent.parent / "src/refold/_text/grapheme_table.py"
 HEAD = '''"""Unicode's properties that decide where a character ends (UAX 29), as ranges of code points in hexadecimal.
 
-Written by `tools/refresh_graphemes.py` from regex {version}; Hangul and flags are computed in `refold.core.graphemes`.
+Written by `tools/refresh_graphemes.py` from regex {version}; `refold._text.graphemes` computes Hangul and flags.
 """
 
 from __future__ import annotations

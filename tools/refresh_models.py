@@ -1,4 +1,4 @@
-"""Writes src/refold/limits/models.json: windows, caps and prices from the data of two MIT-licensed packages.
+"""Writes src/refold/models/models.json: windows, caps and prices from the data of two MIT-licensed packages.
 
 Run it in an environment of its own; it needs nothing of this project installed:
 
@@ -19,7 +19,7 @@ import sys
 from decimal import Decimal
 
 ROOT = pathlib.Path(__file__).parent.parent
-LIMITS = ROOT / "src" / "refold" / "limits"
+TABLES = ROOT / "src" / "refold" / "models"
 MODES = {"chat", "completion", "responses", None}
 SKIP_PROVIDERS = {None, "fal_ai", "replicate", "sagemaker"}
 # The maker's own endpoint settles a draw, and its prices are the prices.
@@ -32,7 +32,7 @@ REGIONAL = re.compile(r"us-gov|bedrock/[a-z]+-[a-z]+-\d/|azure/(?:eu|us)/|^(?:us
 HOSTS = {*HOME, "azure", "bedrock", "vertex", "openrouter", "groq", "together", "fireworks", "cerebras", "ollama",
          "github-copilot", "sambanova", "databricks", "deepinfra"}  # fmt: skip
 
-spec = importlib.util.spec_from_file_location("names", LIMITS / "names.py")
+spec = importlib.util.spec_from_file_location("names", TABLES / "_names.py")
 names = importlib.util.module_from_spec(spec)
 sys.modules["names"] = names
 spec.loader.exec_module(names)
@@ -194,7 +194,7 @@ def write(head, models, hosts):
     hosted = ",\n".join(f"{json.dumps(host)}:{table(rows)}" for host, rows in sorted(hosts.items()) if rows)
     text = f'{json.dumps(head)[:-1]},\n"models":{table(models)},\n"hosts":{{\n{hosted}\n}}\n}}\n'
     json.loads(text)
-    (LIMITS / "models.json").write_text(text)
+    (TABLES / "models.json").write_text(text)
     print(f"{len(models)} models, {sum(map(len, hosts.values()))} rows of hosts, {len(text):,} bytes")
 
 

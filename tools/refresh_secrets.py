@@ -1,4 +1,4 @@
-"""Writes src/refold/outside/secrets.json: the shapes of secrets from the rules of Gitleaks (MIT), as Python reads them.
+"""Writes src/refold/summaries/secrets.json: shapes of secrets from the rules of Gitleaks (MIT), as Python reads them.
 
 git clone https://github.com/gitleaks/gitleaks
 python tools/refresh_secrets.py gitleaks/config/gitleaks.toml "$(git -C gitleaks log -1 --format='%h, %cs')"
@@ -13,7 +13,7 @@ import sys
 import tomllib
 import warnings
 
-TABLE = pathlib.Path(__file__).parent.parent / "src" / "refold" / "outside" / "secrets.json"
+TABLE = pathlib.Path(__file__).parent.parent / "src" / "refold" / "summaries" / "secrets.json"
 NOTICE = "Rules of Gitleaks (github.com/gitleaks/gitleaks), Copyright (c) 2019 Zachary Rice, MIT License"
 AFTER = "(?:[\\x60'\"\\s;]|\\\\[nr]|$)"  # what must follow a secret in a line of code; prose has a comma or a bracket
 FREE = "(?![A-Za-z0-9])"

@@ -1,6 +1,6 @@
-"""Train the weights of refold.salience on a folder of recorded sessions, and say how good they are on others.
+"""Train the weights of refold._salience on a folder of recorded sessions, and say how good they are on others.
 
-    python tools/train_salience.py FOLDER [--out src/refold/salience/weights.json] [--trees 40] [--folds DIR]
+    python tools/train_salience.py FOLDER [--out src/refold/_salience/weights.json] [--trees 40] [--folds DIR]
 
 FOLDER holds AGENT/SOURCE/…; a source is a project whose sessions resemble each other. Each session is cut at several
 places; an atom known before the cut is *needed* when the assistant writes it after the cut before anything else shows
@@ -21,10 +21,10 @@ import numpy as np
 from msgspec import Struct
 
 from refold import formats
+from refold._salience.atoms import WEIGHTS, kind_of
+from refold._salience.features import NAMES, features
+from refold._salience.mentions import mentions_of
 from refold.errors import RefoldError
-from refold.salience.atoms import WEIGHTS, kind_of
-from refold.salience.features import NAMES, features
-from refold.salience.mentions import mentions_of
 from refold.transcripts import read
 
 ROOT = Path(__file__).parent.parent
@@ -236,7 +236,7 @@ def main() -> None:
     """Read, train, judge, write."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("folder", type=Path)
-    asked.add_argument("--out", type=Path, default=ROOT / "src/refold/salience/weights.json")
+    asked.add_argument("--out", type=Path, default=ROOT / "src/refold/_salience/weights.json")
     asked.add_argument("--trees", type=int, default=0)
     asked.add_argument("--folds", type=Path)
     options = asked.parse_args()

@@ -10,10 +10,10 @@ from msgspec import Struct
 
 import refold
 from refold import formats
+from refold._counting import counter_for
+from refold._demo.sized import sized
 from refold.core.messages import File, Image, Text, ToolCall, ToolResult
-from refold.counting import counter_for
-from refold.demo.sized import sized
-from refold.replay import judge
+from refold.replay import _judge as judge
 from refold.transcripts import read
 
 sys.path.insert(0, str(Path(__file__).parent.parent))

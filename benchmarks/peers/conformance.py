@@ -22,7 +22,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import report
 from adapters import peers
-from environments import HERE, HOME, OFFLINE, install, python_of, versions
+from environments import (
+    HERE,
+    HOME,
+    OFFLINE,
+    install,
+    python_of,
+    versions,
+)
 
 SPEC = HERE / "conformance_spec.py"
 RESULTS = HERE / "conformance.json"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold.replay.charts import standalone
+from refold.replay._charts import standalone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NAMES, PANEL, GAP = 290, 300, 46  # pixels across
 TOP, LINE, BOTTOM = 62, 21, 40  # pixels down
 RADII = {"10%": 3.0, "25%": 4.5, "50%": 6.0}  # so that dots on one place are all seen
-COLORS = {"10%": 3, "25%": 1, "50%": 2}  # classes of refold.replay.charts
+COLORS = {"10%": 3, "25%": 1, "50%": 2}  # classes of refold.replay._charts
 
 
 class Line(Struct, frozen=True):

@@ -29,12 +29,21 @@ import cases
 import recall
 import report
 from adapters import peers
-from environments import HOME, TABLE, Trouble, Worker, install, lock, versions, vocabularies
+from environments import (
+    HOME,
+    TABLE,
+    Trouble,
+    Worker,
+    install,
+    lock,
+    versions,
+    vocabularies,
+)
 from msgspec import to_builtins
 from scoring import ASKS, Run, instructed_run, run_at
 
-from refold.demo.sized import sized
-from refold.replay.bounds import bounds
+from refold._demo.sized import sized
+from refold.replay._bounds import bounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,7 +176,7 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--only", default="", help="parts of rows' names, or families, between commas")
     asked.add_argument("--few", action="store_true")
-    asked.add_argument("--folds", type=Path, help="weights of refold.salience that never saw the source")
+    asked.add_argument("--folds", type=Path, help="weights of refold._salience that never saw the source")
     asked.add_argument("--patience", type=float, default=PATIENCE, help="seconds of processor time for a row")
     for flag in ("--report", "--list", "--lock"):
         asked.add_argument(flag, action="store_true")

@@ -11,7 +11,7 @@ from msgspec import Struct
 from recall import Text, texts
 
 import refold
-from refold.replay import judge
+from refold.replay import _judge as judge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,17 +1,27 @@
 """Keeps a language-model agent's conversation inside the model's context window."""
 
+from refold._compaction.meter import Meter
+from refold._compaction.result import Check, Result
 from refold.aio import acompact, aplan
-from refold.api import apply, check, compact, count, plan, repair, rewind, violations, window
+from refold.api import (
+    apply,
+    check,
+    compact,
+    count,
+    plan,
+    repair,
+    rewind,
+    violations,
+    window,
+)
+from refold.core._plan_json import dump_plan, load_plan
 from refold.core.budget import Budget, Exactly, LeastCost, Share, Usage
 from refold.core.plan import Plan
 from refold.core.policy import Policy
-from refold.core.wire import dump_plan, load_plan
 from refold.errors import RefoldError
-from refold.limits.overflow import classify_error
-from refold.meter import Meter
-from refold.outside import Outside
-from refold.recovery import arecovering, recovering
-from refold.result import Check, Result
+from refold.handlers import Outside
+from refold.models.provider_errors import classify_error
+from refold.recovery._run import arecovering, recovering
 from refold.sessions import Session, open_store
 
 __all__ = [

@@ -1,6 +1,6 @@
 """`python -m refold`: the command line."""
 
-from refold.cli.main import main
+from refold._cli.main import main
 
 if __name__ == "__main__":  # not in the processes that a replay starts
     main()

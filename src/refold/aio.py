@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from refold._compaction.request import Options
+from refold._compaction.result import Result, must_recount, proven
 from refold.api import answering, planned, requested, told
-from refold.request import Options
-from refold.result import Result, must_recount, proven
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold.core.engine import Planning
+    from refold._compaction.meter import Meter
+    from refold._compaction.request import Request
+    from refold.core._engine import Planning
     from refold.core.events import Observer
     from refold.core.plan import Plan
-    from refold.meter import Meter
-    from refold.outside import Outside
-    from refold.request import Request
+    from refold.handlers import Outside
 
 __all__ = ["acompact", "aplan"]
 

@@ -11,23 +11,38 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from refold import formats
+from refold._compaction.request import Options, all_checked, counter_for, format_for, request_for
+from refold._compaction.result import (
+    Check,
+    Result,
+    checked_result,
+    must_recount,
+    named,
+    proven,
+    rewound,
+    view_breakdown,
+)
+from refold.core._engine import Planning, due, planning, without_ignored
 from refold.core.budget import Budget, Limit, Usage
 from refold.core.counting import Counter, count_all
-from refold.core.engine import Planning, due, planning, without_ignored
-from refold.core.events import CompactionApplied, CompactionFailed, CompactionStarted, Observer, notify
+from refold.core.events import (
+    CompactionApplied,
+    CompactionFailed,
+    CompactionStarted,
+    Observer,
+    notify,
+)
 from refold.core.plan import Plan
 from refold.core.policy import Policy
 from refold.core.view import Cause, Violation
 from refold.errors import BrokenConversation, UsageError
-from refold.outside import Outside
+from refold.handlers import Outside
 from refold.policies._internal import REPAIR
-from refold.request import Options, all_checked, counter_for, format_for, request_for
-from refold.result import Check, Result, checked_result, must_recount, named, proven, rewound, view_breakdown
 
 if TYPE_CHECKING:
-    from refold.limits.models import Window
-    from refold.meter import Meter
-    from refold.request import Request
+    from refold._compaction.meter import Meter
+    from refold._compaction.request import Request
+    from refold.models._catalog import Window
 
 __all__ = ["apply", "check", "compact", "count", "plan", "repair", "rewind", "violations", "window"]
 
@@ -274,9 +289,9 @@ def window(model: str, provider: str | None = None, override: Any = None, *, all
 
     `override` is the user's own figure, which wins; `allocated` the window a local server has set aside, which caps.
     """
-    from refold.limits import models
+    from refold.models import _catalog as catalog
 
-    return models.window(model, provider, override, allocated=allocated)
+    return catalog.window(model, provider, override, allocated=allocated)
 
 
 def drive(request: Request, outside: Outside) -> Plan:

@@ -14,18 +14,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import policies
+from refold._text.suggestions import meant
+from refold._text.token_numbers import parse_tokens
 from refold.core.budget import Exactly, Never, Share
 from refold.core.policy import Policy, When
-from refold.core.suggestions import meant
 from refold.errors import UsageError
-from refold.limits import models
-from refold.limits.tool_output import MAX_BYTES, MAX_LINES, Output, truncate_output
+from refold.models import _catalog as catalog
+from refold.models._tool_output import MAX_BYTES, MAX_LINES, Output, truncate_output
 from refold.stages.clear import Clear
 from refold.stages.deduplicate import DeduplicateReads
 from refold.stages.keep_pins import keeping_pins
 from refold.stages.slide import Slide
 from refold.stages.supersede import Supersede
-from refold.token_numbers import parse_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,10 +139,10 @@ class Settings(Struct, frozen=True, kw_only=True):
             given["window"] = self.window_of().window
         return given
 
-    def window_of(self, model: str | None = None) -> models.Window:
+    def window_of(self, model: str | None = None) -> catalog.Window:
         """Return the window of a model: the one that is set, the row of `windows`, or what the tables know."""
         name = model or self.model
-        return models.window(name, override=self.window or self.windows or None, deployments=self.deployments)
+        return catalog.window(name, override=self.window or self.windows or None, deployments=self.deployments)
 
     def tool_output(self, text: str, save: Callable[[str], str] | None = None) -> Output:
         """Return an output of a tool cut to the bytes and lines that are set (N14)."""
@@ -297,8 +297,8 @@ def _checked(name: str, value: Any, place: str) -> Any:
     bad = (
         (name in {"threshold", "file_read_budget_percent"} and not 0 < found <= 1)
         or (name in {"max_tool_output_bytes", "max_tool_output_lines"} and found < 1)
-        or (name == "window" and not 0 < found <= models.LARGEST)
-        or (name == "windows" and not all(0 < size <= models.LARGEST for size in found.values()))
+        or (name == "window" and not 0 < found <= catalog.LARGEST)
+        or (name == "windows" and not all(0 < size <= catalog.LARGEST for size in found.values()))
     )
     if bad:
         raise _wrong(name, value, place)

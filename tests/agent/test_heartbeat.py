@@ -1,6 +1,6 @@
 import pytest
 
-from refold.agent.heartbeat import Heartbeat
+from refold.agent._heartbeat import Heartbeat
 from tests.agent.kit import Watched
 
 

@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 import refold
 from refold.agent import Agent, Tool, tool
+from refold.agent._compaction_log import Decision
+from refold.agent._loop import INTERRUPTED, SKIPPED, UNANSWERED
+from refold.agent._messages import open_calls
 from refold.agent.cards import DoneCard, FailedCard, StartedCard
-from refold.agent.conversation import open_calls
-from refold.agent.decisions import Decision
 from refold.agent.events import ToolFinished, ToolStarted, TurnEnded, UsageReported
-from refold.agent.loop import INTERRUPTED, SKIPPED, UNANSWERED
 from refold.agent.middleware import Action, Verdict
 from refold.config import Settings
 from refold.core.budget import Budget, Usage

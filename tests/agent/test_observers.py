@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from refold.agent._compaction_log import Decision, Snapshots
+from refold.agent._daily_log import DailyLog
+from refold.agent._session_log import SessionLog
+from refold.agent._tasks import TaskFile, preview
 from refold.agent.cards import DoneCard, FailedCard, StartedCard, Target
-from refold.agent.daily_log import DailyLog
-from refold.agent.decisions import Decision, Snapshots
+from refold.agent.event_names import NAMES, named
 from refold.agent.events import SessionRenewed, ToolFinished, ToolStarted, TurnStarted, Warned
-from refold.agent.names import NAMES, named
-from refold.agent.session_log import SessionLog
-from refold.agent.tasks import TaskFile, preview
 from refold.errors import UsageError
 
 STARTED = StartedCard(52, 8, 839_203, 725_424, 1_000_000)

@@ -1,8 +1,8 @@
 import pytest
 
 from refold import policies
+from refold.agent._pins import HEADING, KeepPins, with_pins
 from refold.agent.cards import DoneCard
-from refold.agent.pins import HEADING, KeepPins, with_pins
 from refold.core.budget import Budget
 from refold.core.edits import Hide
 from refold.stages.replace_all import ReplaceAll

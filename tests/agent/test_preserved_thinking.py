@@ -4,8 +4,8 @@ import pytest
 
 from refold import policies
 from refold.agent import Agent, tool
+from refold.clients._factory import client
 from refold.core.budget import Budget
-from refold.outside.clients import client
 from refold.testing.provider import Answer, ScriptedProvider
 
 MODELS = {"claude-sonnet-4-5-20250929": "enabled", "claude-opus-4-8": "adaptive", "claude-opus-5-5": "adaptive"}

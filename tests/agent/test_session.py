@@ -2,9 +2,9 @@
 
 import pytest
 
+from refold.agent._compaction_log import Decision
+from refold.agent._profiles import HABITS, Habits, habits_of
 from refold.agent.cards import DoneCard
-from refold.agent.decisions import Decision
-from refold.agent.habits import HABITS, Habits, habits_of
 from refold.config import Settings
 from refold.core.budget import Budget
 from refold.errors import UsageError

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from refold.agent.shell import DECLINED, run, shell
-from refold.agent.tools import Outcome, perform
+from refold.agent._shell import DECLINED, run, shell
+from refold.agent._tools import Outcome, perform
 from refold.core.messages import ToolCall
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="commands of a Unix shell")

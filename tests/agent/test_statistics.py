@@ -1,8 +1,16 @@
 import pytest
 
-from refold.agent.middleware import Action, AutoCompact, ContextWarning, Pipeline, Reset, Situation, Verdict
-from refold.agent.runtime_block import runtime_block, with_block
-from refold.agent.statistics import Statistics, context_line
+from refold.agent._runtime_block import runtime_block, with_block
+from refold.agent._statistics import Statistics, context_line
+from refold.agent.middleware import (
+    Action,
+    AutoCompact,
+    ContextWarning,
+    Pipeline,
+    Reset,
+    Situation,
+    Verdict,
+)
 from refold.core.budget import Usage
 
 

@@ -1,5 +1,5 @@
 from refold.agent import Agent, tool
-from refold.agent.subagents import DIGEST, subagent
+from refold.agent._subagents import DIGEST, subagent
 from refold.core.budget import Budget
 from refold.testing.client import ScriptedClient
 from refold.testing.provider import Answer

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from refold.agent import Outcome, Tool, tool
-from refold.agent.tools import definitions, perform
+from refold.agent._tools import definitions, perform
 from refold.core.messages import ToolCall
 from refold.errors import UsageError
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from refold.agent.tools import Outcome, perform
-from refold.agent.workspace import LARGEST, Workspace
+from refold.agent._tools import Outcome, perform
+from refold.agent._workspace import LARGEST, Workspace
 from refold.core.messages import ToolCall
 from refold.errors import UsageError
 

@@ -8,8 +8,8 @@ from refold import policies
 from refold.core.events import CompactionApplied
 from refold.core.policy import Policy, Step
 from refold.errors import RefoldError, SummaryRefused
-from refold.limits.overflow import classify_response
-from refold.recovery import LearnedWindows, recovering
+from refold.models.provider_errors import classify_response
+from refold.recovery._run import LearnedWindows, recovering
 from refold.stages.clear import Clear
 from refold.stages.deduplicate import DeduplicateReads
 from tests.cases import sessions

@@ -3,7 +3,7 @@ import warnings
 
 import pytest
 
-from refold.counting import counter_for
+from refold._counting import counter_for
 from tests.cases import adapter
 from tests.cases.failing import FAILING
 from tests.shared import SHARED

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from refold.cli.main import cli
+from refold._cli.main import cli
 
 Run = Callable[..., Result]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-MAIN = "from refold.cli.main import main; main()"
+MAIN = "from refold._cli.main import main; main()"
 COMMAND = (sys.executable, "-c", MAIN)
 TAKE_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"  # so that Ctrl-C is sent to it
 STEERING = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\][^\x07]*\x07|\r|[⠀-⣿]|[\x01\x02]")

@@ -9,8 +9,8 @@ import pytest
 from click.testing import Result
 
 import refold.policies
-from refold.cli.main import COMMANDS, MODULES, cli
-from refold.cli.options import Goal, Tokens
+from refold._cli.main import COMMANDS, MODULES, cli
+from refold._cli.options import Goal, Tokens
 
 Run = Callable[..., Result]
 
@@ -36,7 +36,7 @@ def test_the_package_runs_as_a_module() -> None:
 
 
 def test_the_group_lists_exactly_its_modules() -> None:
-    place = Path(__file__).parents[2] / "src" / "refold" / "cli"
+    place = Path(__file__).parents[2] / "src" / "refold" / "_cli"
     modules = {
         path.stem
         for path in place.glob("*.py")

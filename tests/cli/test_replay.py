@@ -5,8 +5,8 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from refold.cli.main import cli
-from refold.replay import many
+from refold._cli.main import cli
+from refold.replay import _parallel as parallel
 
 
 def words(turns=24, model="claude-opus-4-5", big=150):
@@ -122,7 +122,7 @@ def test_an_interrupted_run_goes_on_where_it_was(run, tmp_path, monkeypatch):
     for number in range(3):
         put(tmp_path, f"{number}.json", words(20 + number))
     made = []
-    real = many.replayed
+    real = parallel.replayed
 
     def stopping(line, policy, *args, **given):
         made.append(policy and policy.name)
@@ -130,7 +130,7 @@ def test_an_interrupted_run_goes_on_where_it_was(run, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return real(line, policy, *args, **given)
 
-    monkeypatch.setattr(many, "replayed", stopping)
+    monkeypatch.setattr(parallel, "replayed", stopping)
     stopped = run(tmp_path, "-w", "8k", "-p", "opal")
     assert stopped.exit_code != 0
     assert len(list(run.kept.iterdir())) == 3

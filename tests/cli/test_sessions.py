@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from refold.cli import kept
+from refold._cli import session_commands
 from refold.core.budget import Budget
 from refold.errors import UsageError
 from refold.sessions import MemoryStore, Session, import_session, open_store
@@ -167,15 +167,15 @@ def test_results_of_tools_begin_no_turn() -> None:
             {"role": "assistant", "content": "2"},
         ]
     )
-    assert kept.turns(kept.messages_of(session)) == [0, 2]
-    assert kept.back(session, "1").endswith("2 messages, 0 compactions in force")
-    kept.undo(session)
+    assert session_commands.turns(session_commands.messages_of(session)) == [0, 2]
+    assert session_commands.back(session, "1").endswith("2 messages, 0 compactions in force")
+    session_commands.undo(session)
     with pytest.raises(UsageError, match="nothing to undo"):
-        kept.undo(Session(MemoryStore(), "t"))
+        session_commands.undo(Session(MemoryStore(), "t"))
 
 
 @pytest.mark.parametrize(
     ("seconds", "words"), [(1, "just now"), (61, "1 minute ago"), (7_300, "2 hours ago"), (90_000, "1 day ago")]
 )
 def test_times_are_told_in_few_words(seconds: int, words: str) -> None:
-    assert kept.ago(time.time() - seconds) == words
+    assert session_commands.ago(time.time() - seconds) == words

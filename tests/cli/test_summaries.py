@@ -44,7 +44,7 @@ def test_nonsense_of_a_model_is_rejected_and_the_policy_goes_on(run, talk):
 
 
 def test_a_model_that_cannot_be_reached_is_told_and_the_policy_goes_on(run, talk, monkeypatch):
-    monkeypatch.setattr("refold.outside.retrying.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("refold.clients._retry.time.sleep", lambda seconds: None)
     done = run(
         "compact", talk, "-p", "opal", "-w", "20k", "--summarize-with", "m", "--base-url", "http://127.0.0.1:9/v1"
     )

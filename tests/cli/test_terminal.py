@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from refold.cli import show
+from refold._cli import show
 
 Run = Callable[..., Result]
-REFOLD = (sys.executable, "-c", "from refold.cli.main import main; main()")
+REFOLD = (sys.executable, "-c", "from refold._cli.main import main; main()")
 
 
 def refold(*args: object, input: str = "") -> "subprocess.CompletedProcess[str]":
@@ -96,9 +96,9 @@ def test_bars_are_longest_for_the_largest_and_never_empty_for_something() -> Non
 
 def test_help_loads_no_vocabulary_and_no_reader() -> None:
     code = (
-        "import sys\nfrom refold.cli.main import cli\n"
+        "import sys\nfrom refold._cli.main import cli\n"
         "try: cli.main(['--help'], prog_name='refold')\nexcept SystemExit: pass\n"
-        "print(sorted(name for name in sys.modules if name.startswith(('splintr', 'refold.transcripts', 'refold.demo'))))"
+        "print(sorted(name for name in sys.modules if name.startswith(('splintr', 'refold.transcripts', 'refold._demo'))))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

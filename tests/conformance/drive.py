@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from refold.core._engine import planning
 from refold.core.counting import CharCounter
-from refold.core.engine import planning
 from refold.core.messages import Message, Text, text_of
 from refold.core.needs import Answer, Given, Need, Refused, Summarize
 

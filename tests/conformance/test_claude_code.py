@@ -7,20 +7,20 @@ import os
 import pytest
 from msgspec.structs import replace
 
+from refold._rules.pairing import Pairing
 from refold.agent import Agent, tool
+from refold.agent._changed_files import Files
+from refold.agent._subagents import DIGEST, subagent
 from refold.agent.cards import DoneCard
-from refold.agent.files import Files
-from refold.agent.subagents import DIGEST, subagent
+from refold.core._engine import due
 from refold.core.budget import Budget
 from refold.core.counting import CharCounter
-from refold.core.engine import due
 from refold.core.messages import Text, text_of
 from refold.core.needs import Archive, Given, ReadFile, Refused, Summarize
 from refold.core.transcript import Transcript
 from refold.core.view import Cause, Traits
 from refold.errors import SummaryRefused
 from refold.policies import find
-from refold.rules.pairing import Pairing
 from refold.stages.restore import Restore, recently_read
 from refold.testing import talk, view_of
 from refold.testing.client import ScriptedClient

@@ -6,35 +6,55 @@ import pytest
 from msgspec.structs import replace
 
 import refold
-from refold.agent.statistics import context_line
+from refold._counting.token_cut import cut_to_tokens
+from refold._rules.pairing import Pairing
+from refold.agent._statistics import context_line
+from refold.clients._factory import client
+from refold.clients._retry import may_retry, retrying
 from refold.config import Settings
+from refold.core._engine import due
 from refold.core.budget import Budget, Reserve, Share
 from refold.core.counting import CharCounter, count_all
-from refold.core.engine import due
-from refold.core.messages import Image, Message, Note, Text, ToolCall, ToolResult
+from refold.core.messages import (
+    Image,
+    Message,
+    Note,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from refold.core.plan import tags
 from refold.core.transcript import Transcript
 from refold.core.view import Cause, Traits
-from refold.counting.cut import cut_to_tokens
-from refold.limits.files import Attached, file_budget, fit_files, how_to_read
-from refold.limits.models import neurolink_window, output_reserve
-from refold.limits.overflow import seed_overflow
-from refold.limits.providers import provider_factor, provider_factors
-from refold.limits.tool_output import truncate_output
-from refold.outside.clients import client
-from refold.outside.retrying import may_retry, retrying
+from refold.models._catalog import neurolink_window, output_reserve
+from refold.models._file_budget import Attached, file_budget, fit_files, how_to_read
+from refold.models._provider_factors import provider_factor, provider_factors
+from refold.models._tool_output import truncate_output
+from refold.models.provider_errors import seed_overflow
 from refold.policies import find
-from refold.recovery import recovering
-from refold.rules.pairing import Pairing
-from refold.sessions import MemoryStore, Session, compact_session, get_context_stats, needs_compaction
-from refold.stages.choose import KeepRatio
+from refold.recovery._run import recovering
+from refold.sessions import (
+    MemoryStore,
+    Session,
+    compact_session,
+    get_context_stats,
+    needs_compaction,
+)
 from refold.stages.clear import Clear
 from refold.stages.close_calls import CloseCalls
 from refold.stages.deduplicate import DeduplicateReads
+from refold.stages.selectors import KeepRatio
 from refold.stages.slide import Slide
 from refold.testing import talk, view_of
 from refold.testing.provider import Fault, ScriptedProvider
-from tests.conformance.drive import CHARACTERS, Asked, after, drive, shown, stage_edits
+from tests.conformance.drive import (
+    CHARACTERS,
+    Asked,
+    after,
+    drive,
+    shown,
+    stage_edits,
+)
 
 POLICY = find("neurolink")
 PRUNE, DEDUPLICATE, SUMMARIZE, SLIDE = (step.stage for step in POLICY.steps[:4])

@@ -5,24 +5,24 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from refold._rules.pairing import Pairing
+from refold.agent._statistics import Statistics
 from refold.agent.cards import DoneCard, StartedCard
+from refold.agent.event_names import named
 from refold.agent.events import TurnEnded, UsageReported
-from refold.agent.names import named
-from refold.agent.statistics import Statistics
+from refold.clients._factory import client
+from refold.core._engine import due
 from refold.core.budget import Budget, Share, Usage
 from refold.core.counting import CharCounter
-from refold.core.engine import due
 from refold.core.messages import Message, Note, Text, text_of
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
 from refold.errors import ContextOverflow, UsageError
-from refold.limits.models import window
-from refold.outside.clients import client
+from refold.models._catalog import window
 from refold.policies import find
-from refold.recovery import recovering
-from refold.rules.pairing import Pairing
+from refold.recovery._run import recovering
 from refold.sessions import MemoryStore, Session
-from refold.stages.choose import KeepTokens
+from refold.stages.selectors import KeepTokens
 from refold.testing import talk, view_of
 from refold.testing.provider import Answer, ScriptedProvider
 from tests.agent.kit import Watched, calls

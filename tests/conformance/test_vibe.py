@@ -5,25 +5,34 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from refold._rules.pairing import Pairing
+from refold.agent._heartbeat import Heartbeat
+from refold.agent._session_log import SessionLog
+from refold.agent._statistics import Statistics
 from refold.agent.cards import DoneCard, StartedCard
+from refold.agent.event_names import named
 from refold.agent.events import SessionRenewed, Warned
-from refold.agent.heartbeat import Heartbeat
-from refold.agent.middleware import Action, AutoCompact, ContextWarning, Pipeline, Reset, Situation, Verdict
-from refold.agent.names import named
-from refold.agent.session_log import SessionLog
-from refold.agent.statistics import Statistics
+from refold.agent.middleware import (
+    Action,
+    AutoCompact,
+    ContextWarning,
+    Pipeline,
+    Reset,
+    Situation,
+    Verdict,
+)
+from refold.clients import _factory as factory
+from refold.clients import _sdk as sdk
 from refold.config import Settings
+from refold.core._engine import due
 from refold.core.budget import Budget, Exactly, Never, Usage
-from refold.core.engine import due
-from refold.core.gauge import LastTotal
 from refold.core.messages import Image, Message, Note, Text, text_of
 from refold.core.needs import CountExactly, Summarize
 from refold.core.transcript import Transcript
+from refold.core.usage_gauges import LastTotal
 from refold.core.view import Cause
 from refold.errors import SummaryRefused
-from refold.outside import clients, sdk
 from refold.policies import find, threshold
-from refold.rules.pairing import Pairing
 from refold.sessions import MemoryStore, Session
 from refold.testing import talk, view_of
 from refold.testing.provider import Answer
@@ -302,8 +311,8 @@ def test_v11_a_health_check_is_answered_and_nothing_runs_in_the_background(tmp_p
 
 
 def test_v12_calls_may_take_720_seconds_over_5_kept_of_10_connections():
-    assert (clients.TIMEOUT, sdk.KEPT_ALIVE, sdk.CONNECTIONS) == (720.0, 5, 10)
-    model = clients.client("m", "http://127.0.0.1:9/v1", "key", "openai-chat")
+    assert (factory.TIMEOUT, sdk.KEPT_ALIVE, sdk.CONNECTIONS) == (720.0, 5, 10)
+    model = factory.client("m", "http://127.0.0.1:9/v1", "key", "openai-chat")
     assert model.sdk.timeout == 720.0
     model.close()
 

@@ -10,37 +10,52 @@ import pytest
 from msgspec.structs import replace
 
 import refold
+from refold._condense.transcript_text import serialize
 from refold.agent import Agent, Tool
+from refold.agent._compaction_log import Decision, Snapshots
+from refold.agent._daily_log import DailyLog
+from refold.agent._tasks import TaskFile
 from refold.agent.cards import DoneCard, StartedCard
-from refold.agent.daily_log import DailyLog
-from refold.agent.decisions import Decision, Snapshots
 from refold.agent.events import ToolFinished, ToolStarted, UsageReported
-from refold.agent.tasks import TaskFile
+from refold.clients._factory import client
+from refold.core._engine import due
 from refold.core.budget import Budget, Share, Usage
 from refold.core.counting import CharCounter
 from refold.core.edits import Rewrite
-from refold.core.engine import due
-from refold.core.gauge import HigherOf
-from refold.core.messages import Image, Message, Note, Reasoning, Text, ToolCall, ToolResult
+from refold.core.messages import (
+    Image,
+    Message,
+    Note,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from refold.core.needs import Given, Summarize
 from refold.core.transcript import Transcript
+from refold.core.usage_gauges import HigherOf
 from refold.core.view import Cause
-from refold.limits.models import wolffish_allowance
-from refold.outside import Outside
-from refold.outside.clients import client
-from refold.outside.summarizers import model_summarizer, retrying
+from refold.handlers import Outside
+from refold.models._catalog import wolffish_allowance
 from refold.policies import find
-from refold.recovery import recovering
+from refold.recovery._run import recovering
 from refold.sessions import MemoryStore, Session
-from refold.stages.choose import LargestThenOldest
-from refold.stages.serialize import serialize
+from refold.stages.selectors import LargestThenOldest
 from refold.stages.strip_images import StripImages
 from refold.stages.truncate import Truncate
+from refold.summaries.summarizers import model_summarizer, retrying
 from refold.testing import talk, view_of
 from refold.testing.provider import ScriptedProvider
-from refold.testing.provider.mail_agent import MailAgent, Mailbox
+from refold.testing.provider._mail_agent import MailAgent, Mailbox
 from tests.agent.kit import Watched, calls, results
-from tests.conformance.drive import Asked, absent, after, drive, shown, stage_edits
+from tests.conformance.drive import (
+    Asked,
+    absent,
+    after,
+    drive,
+    shown,
+    stage_edits,
+)
 
 POLICY = find("wolffish")
 MARKER = "[Screenshot analyzed — image omitted from context]"

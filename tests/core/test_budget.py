@@ -1,6 +1,14 @@
 import pytest
 
-from refold.core.budget import Budget, Exactly, LeastCost, Never, Reserve, Share, Usage
+from refold.core.budget import (
+    Budget,
+    Exactly,
+    LeastCost,
+    Never,
+    Reserve,
+    Share,
+    Usage,
+)
 from refold.errors import BadBudget
 
 BUDGET = Budget(1_000, 200)

@@ -3,15 +3,15 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
+from refold.core._engine import due, planning
+from refold.core._plan_json import VERSION, dump_plan, load_plan
 from refold.core.budget import Exactly, Never
 from refold.core.edits import Hide, Insert
-from refold.core.engine import due, planning
 from refold.core.messages import Note
 from refold.core.needs import Given, Refused, Summarize
 from refold.core.plan import checked, tags
 from refold.core.policy import Policy, Pure, Step, When
 from refold.core.view import Cause
-from refold.core.wire import VERSION, dump_plan, load_plan
 from refold.errors import StalePlan, UnreadablePlan
 from refold.testing import talk, view_of
 

@@ -3,9 +3,9 @@ import json
 from msgspec.structs import replace
 
 import refold
+from refold._rules.pairing import Pairing
 from refold.core.messages import Message, MessageId, Text, ToolCall, once
 from refold.core.view import Listing
-from refold.rules.pairing import Pairing
 from refold.testing import talk, view_of
 from tests.test_api import HALF, MESSAGES
 

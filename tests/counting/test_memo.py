@@ -1,5 +1,5 @@
-from refold.counting import memo
-from refold.counting.memo import forget, remembered
+from refold._counting import memo
+from refold._counting.memo import forget, remembered
 
 
 def test_a_question_is_worked_out_once_for_each_text() -> None:

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.budget import Run, run, sources, summary
-from refold.demo import Example, conversations
+from refold._demo import Example, conversations
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from refold import api
-from refold.demo import Example, conversations, sized
-from refold.demo.examples import write_examples
-from refold.demo.mail import BATCHES
+from refold._demo import Example, conversations, sized
+from refold._demo.examples import write_examples
+from refold._demo.mail import BATCHES
 
 ROOT = Path(__file__).parents[2]
 NUMBER = re.compile(r"^ *\d+\t", re.M)
@@ -45,7 +45,7 @@ def test_the_committed_files_are_what_the_generator_writes(tmp_path):
 
 def test_another_process_with_another_hash_seed_makes_the_same_conversations():
     code = (
-        "import hashlib, msgspec; from refold.demo import conversations;"
+        "import hashlib, msgspec; from refold._demo import conversations;"
         "print(hashlib.sha256(msgspec.json.encode([each.messages for each in conversations()])).hexdigest())"
     )
     env = {"PYTHONHASHSEED": "77", "PYTHONPATH": str(ROOT / "src")}
@@ -118,7 +118,7 @@ def test_the_session_has_errors_pictures_thinking_parallel_calls_and_cache_marks
 
 
 def test_the_pixels_of_a_picture_can_be_read_off_its_header():
-    from refold.core.pixels import pixels_of_base64
+    from refold._text.image_size import pixels_of_base64
 
     found = example("long-session")
     inner = [
@@ -174,7 +174,7 @@ def test_a_sized_conversation_has_its_size_within_two_percent(tokens):
 
 def test_the_command_writes_both_files_and_names_them(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "refold.demo", str(tmp_path / "out")],
+        [sys.executable, "-m", "refold._demo", str(tmp_path / "out")],
         env={"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
@@ -188,7 +188,7 @@ def test_the_command_writes_both_files_and_names_them(tmp_path):
 
 def test_the_command_without_a_folder_says_how_it_is_used():
     done = subprocess.run(
-        [sys.executable, "-m", "refold.demo"],
+        [sys.executable, "-m", "refold._demo"],
         env={"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,

@@ -6,7 +6,18 @@ import pytest
 import refold
 from refold import formats
 from refold.core.edits import Rewrite, fold
-from refold.core.messages import File, Image, Message, MessageId, Note, Opaque, Reasoning, Text, ToolCall, ToolResult
+from refold.core.messages import (
+    File,
+    Image,
+    Message,
+    MessageId,
+    Note,
+    Opaque,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from refold.core.transcript import ROOT
 from refold.errors import BadMessages, UnknownFormat
 

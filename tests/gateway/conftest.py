@@ -3,8 +3,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from refold.gateway.serving import Serving
-from refold.gateway.settings import Settings
+from refold._gateway.server.serving import Serving
+from refold._gateway.settings import Settings
 from refold.testing.provider import ScriptedProvider
 from tests.gateway.talking import OPENED
 

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import pytest
 
-from refold.gateway.planning import Planner
+from refold._gateway.conversations.planner import Planner
 from refold.testing.provider import Answer, Fault, ScriptedProvider
 from tests.gateway.conftest import standing
-from tests.gateway.wire import call, chat, upstream, whole
+from tests.gateway.scripted_upstream import call, chat, upstream, whole
 
 OK = b'{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":1}}'
 
@@ -26,8 +26,8 @@ def test_below_the_trigger_both_bodies_pass_byte_for_byte():
     odd = b'{ "model":"gpt-4o" ,"messages":[{"role":"user","content":"1.10 \\/ \\u00e9"}],"x":1.0e3, "x":2 }'
     answer = b'{"weird" : 1.10,  "usage":{"prompt_tokens":5,"completion_tokens":1}}'
     with upstream(lambda head, body: whole(answer)) as (url, seen):
-        from refold.gateway.serving import Serving
-        from refold.gateway.settings import Settings
+        from refold._gateway.server.serving import Serving
+        from refold._gateway.settings import Settings
 
         with Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
             status, _, data = call(serving.url, body=odd, headers={"authorization": "Bearer sk-1", "x-own": "yes"})
@@ -53,8 +53,8 @@ def test_streams_are_never_reframed(kind):
         await writer.drain()
 
     with upstream(drip) as (url, _):
-        from refold.gateway.serving import Serving
-        from refold.gateway.settings import Settings
+        from refold._gateway.server.serving import Serving
+        from refold._gateway.settings import Settings
 
         with Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
             _, _, data = call(serving.url, body=chat(1, stream=True))
@@ -64,8 +64,8 @@ def test_streams_are_never_reframed(kind):
 def test_untouched_messages_keep_their_bytes_in_a_compacted_request():
     body = json.dumps(chat(10), indent=1).replace("word9x0 ", "1.10\\/ ").encode()
     with upstream(lambda head, body: whole(OK)) as (url, seen):
-        from refold.gateway.serving import Serving
-        from refold.gateway.settings import Settings
+        from refold._gateway.server.serving import Serving
+        from refold._gateway.settings import Settings
 
         with Serving(Settings(upstreams={"openai": url}, port=0, window=16_000, background=False)) as own:
             _, headers, _ = call(own.url, body=body)
@@ -146,8 +146,8 @@ def test_a_refusal_that_says_nothing_but_that_the_request_is_too_large_is_answer
     body = chat(2)
     body["messages"].insert(1, {"role": "user", "content": [{"type": "text", "text": "Look."}, picture]})
     with upstream(lambda head, body: refusal if b"iVBOR" in body else whole(OK)) as (url, seen):
-        from refold.gateway.serving import Serving
-        from refold.gateway.settings import Settings
+        from refold._gateway.server.serving import Serving
+        from refold._gateway.settings import Settings
 
         with Serving(Settings(upstreams={"openai": url}, port=0)) as own:
             status, headers, _ = call(own.url, body=body)
@@ -217,8 +217,8 @@ def test_compressed_bodies_are_looked_into_and_pass_as_they_came(gateway):
     serving, _provider = gateway(window=16_000, background=False)
     small, large = (gzip.compress(json.dumps(chat(count)).encode()) for count in (1, 12))
     with upstream(lambda head, body: whole(OK)) as (url, seen):
-        from refold.gateway.serving import Serving
-        from refold.gateway.settings import Settings
+        from refold._gateway.server.serving import Serving
+        from refold._gateway.settings import Settings
 
         with Serving(Settings(upstreams={"openai": url}, port=0)) as own:
             call(own.url, body=small, headers={"content-encoding": "gzip"})
@@ -233,8 +233,8 @@ def test_usage_of_a_compressed_answer_is_read():
     packed = gzip.compress(OK)
     head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
     with upstream(lambda _, body: head % len(packed) + packed) as (url, _):
-        from refold.gateway.serving import Serving
-        from refold.gateway.settings import Settings
+        from refold._gateway.server.serving import Serving
+        from refold._gateway.settings import Settings
 
         with Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
             assert call(serving.url, body=chat(1))[2] == packed
@@ -360,8 +360,8 @@ def test_an_output_of_ordinary_size_passes_and_so_does_one_that_was_answered_bef
 
 
 def test_a_reminder_at_the_end_of_each_request_alone_does_not_undo_the_plan_of_the_one_before():
-    from refold.gateway.serving import Serving
-    from refold.gateway.settings import UPSTREAMS, Settings
+    from refold._gateway.server.serving import Serving
+    from refold._gateway.settings import UPSTREAMS, Settings
     from refold.testing.provider import ScriptedProvider
 
     words = " ".join(f"line {n}: worker {n % 7} handled request {n * 37 % 1009}" for n in range(120))

@@ -1,6 +1,6 @@
 """What a provider's own compaction replaced is not measured, and a compaction of ours goes on from it."""
 
-from tests.gateway.wire import call
+from tests.gateway.scripted_upstream import call
 
 LOG = "a line of the log of a build that took a while\n"
 BLOCK = {"type": "compaction", "content": "Earlier the parser was ported to port 8443."}

@@ -3,10 +3,10 @@ import socket
 
 import pytest
 
+from refold._gateway.server.serving import Serving
+from refold._gateway.settings import Settings
 from refold.errors import UsageError
-from refold.gateway.serving import Serving
-from refold.gateway.settings import Settings
-from tests.gateway.wire import call, chat, upstream, whole
+from tests.gateway.scripted_upstream import call, chat, upstream, whole
 
 BODIES = {
     "broken JSON": b'{"model": "gpt-4o", "messages": [',

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from refold.gateway import answers
-from refold.gateway.serving import Serving
-from refold.gateway.settings import Settings
-from tests.gateway.wire import call, chat, upstream
+from refold._gateway.server.serving import Serving
+from refold._gateway.settings import Settings
+from refold._gateway.wire import response_observer
+from tests.gateway.scripted_upstream import call, chat, upstream
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 WORD = b'data: {"choices":[{"delta":{"content":"fine"}}]}\n\n'
@@ -48,7 +48,7 @@ def test_a_refusal_in_a_stream_is_found_however_its_first_event_comes(pieces):
 
 
 def test_a_stream_that_says_nothing_yet_is_kept_from_the_client_for_a_while_alone(monkeypatch):
-    monkeypatch.setattr(answers, "PATIENCE", 0.1)
+    monkeypatch.setattr(response_observer, "PATIENCE", 0.1)
     pieces = [b": waiting\n\n"] * 20
     begun = time.monotonic()
     with (

@@ -3,8 +3,8 @@ import asyncio
 import pytest
 
 from benchmarks.gateway_load import Seen, Upstream, storm
-from refold.gateway.serving import Serving
-from refold.gateway.settings import Settings
+from refold._gateway.server.serving import Serving
+from refold._gateway.settings import Settings
 
 CONVERSATIONS, SECONDS = 50, 8
 MEMORY = 24 * 1024 * 1024

@@ -13,8 +13,16 @@ from refold import policies
 from refold.core.budget import Exactly
 from refold.testing.provider import ScriptedProvider
 from tests.gateway.conftest import standing
-from tests.gateway.thinking import MODELS, Agent, clean, compactions, conversation, think, thoughts
-from tests.gateway.wire import call
+from tests.gateway.scripted_upstream import call
+from tests.gateway.thinking import (
+    MODELS,
+    Agent,
+    clean,
+    compactions,
+    conversation,
+    think,
+    thoughts,
+)
 
 POLICIES = policies.names()
 WINDOW, DUE = 50_000, 6_000

@@ -5,9 +5,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from refold.gateway.serving import Serving
-from refold.gateway.settings import Settings
-from tests.gateway.wire import call, chat, raw, upstream, whole
+from refold._gateway.server.serving import Serving
+from refold._gateway.settings import Settings
+from tests.gateway.scripted_upstream import call, chat, raw, upstream, whole
 
 BODY = json.dumps(chat(1)).encode()
 UPGRADE = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n"

@@ -9,8 +9,8 @@ from google import genai
 from google.genai import errors
 
 from refold.testing.provider import Answer
+from tests.gateway.scripted_upstream import call
 from tests.gateway.talking import opened
-from tests.gateway.wire import call
 
 
 class Claude:

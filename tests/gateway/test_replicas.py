@@ -12,12 +12,12 @@ import time
 
 import pytest
 
-from refold.gateway.serving import Serving
-from refold.gateway.settings import Settings
+from refold._gateway.server.serving import Serving
+from refold._gateway.settings import Settings
 from refold.testing.provider import ScriptedProvider
 from tests.gateway.conftest import standing
+from tests.gateway.scripted_upstream import call, chat
 from tests.gateway.talking import Chat, behave
-from tests.gateway.wire import call, chat
 from tests.stores.conftest import postgres_server, postgres_url  # noqa: F401 # fixtures
 
 WINDOW = 10_000

@@ -7,14 +7,14 @@ import sys
 import click
 import pytest
 
+from refold._gateway import summarizer
 from refold.core.budget import Exactly, Never, Share
-from refold.gateway import writers
 from refold.testing.provider import ScriptedProvider
 
-MAIN = [sys.executable, "-c", "from refold.cli.main import main; main()"]
+MAIN = [sys.executable, "-c", "from refold._cli.main import main; main()"]
 AGENT = """
 import json, os, urllib.request
-from tests.gateway.wire import chat
+from tests.gateway.scripted_upstream import chat
 for count in (1, 9, 10):
     request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions",
         json.dumps(chat(count)).encode(), {"content-type": "application/json", "authorization": "Bearer k"})
@@ -152,7 +152,7 @@ def test_a_shadow_reports_what_it_planned():
 
 def settings(monkeypatch, tmp_path, *options, **environment):
     """Return the settings that a command line of `run` makes, in an empty folder."""
-    from refold.cli import run as module
+    from refold._cli import run as module
 
     found = []
 
@@ -183,9 +183,9 @@ def test_what_is_configured_holds_for_the_gateway_unless_an_option_says_otherwis
     assert (made.policy, made.window, made.summarizer) == ("opal", 50_000, "small")
     assert made.windows == {"mine": 32_000, "yours": 64_000}
     assert made.trigger == Share(0.6, inclusive=True)
-    assert writers.outside(made).redact
+    assert summarizer.outside(made).redact
     made = settings(monkeypatch, tmp_path, "--summarizer", "small", "--keep-secrets", OPENAI_API_KEY="none")
-    assert not writers.outside(made).redact
+    assert not summarizer.outside(made).redact
     made = settings(
         monkeypatch, tmp_path, "--policy", "vibe", "--window", "9k", "--trigger", "never", "--summarizer", "big"
     )

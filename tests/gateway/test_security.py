@@ -6,13 +6,13 @@ import time
 
 import pytest
 
+from refold._gateway.conversations.triggers import trigger
+from refold._gateway.server.serving import Serving
+from refold._gateway.settings import Settings
 from refold.errors import StoreError
-from refold.gateway.serving import Serving
-from refold.gateway.settings import Settings
-from refold.gateway.triggers import trigger
-from refold.outside import Outside
+from refold.handlers import Outside
 from refold.sessions import open_store
-from tests.gateway.wire import call, chat, raw, upstream, whole
+from tests.gateway.scripted_upstream import call, chat, raw, upstream, whole
 
 
 @pytest.fixture

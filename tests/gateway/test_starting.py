@@ -2,10 +2,10 @@ import socket
 
 import pytest
 
+from refold._gateway.server.serving import Serving
+from refold._gateway.settings import Settings
 from refold.errors import StoreCorrupt, StoreError, UsageError
-from refold.gateway.serving import Serving
-from refold.gateway.settings import Settings
-from tests.gateway.wire import call, chat
+from tests.gateway.scripted_upstream import call, chat
 
 HOW = pytest.mark.parametrize("how", ["run", "start"])
 

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from refold._compaction.request import Options, request_for
 from refold.api import drive
+from refold.core._plan_json import dump_plan
 from refold.core.counting import Counter
 from refold.core.messages import Message
 from refold.core.needs import ReadFile
 from refold.core.plan import Plan, sealed
-from refold.core.wire import dump_plan
-from refold.outside import Outside
-from refold.request import Options, request_for
+from refold.handlers import Outside
 from refold.testing import ScriptedSummarizer
 
 FOLDER = Path(__file__).parent

@@ -1,9 +1,9 @@
 import pytest
 
 from refold import policies
+from refold.core._plan_json import load_plan
 from refold.core.plan import checked
 from refold.core.transcript import Transcript
-from refold.core.wire import load_plan
 from tests.golden import cases
 
 EVERY = [(policy, case) for policy in policies.names() for case in cases.CASES]

@@ -11,14 +11,21 @@ import refold
 from refold import formats
 from refold.core.messages import Message, MessageId, Text, ToolCall, ToolResult
 from refold.errors import BadBudget, BrokenConversation, CannotFit, SummaryRefused
-from refold.formats.lens import get
+from refold.formats._base import get
 from refold.testing import judge
-from tests.healthy import Feature, anthropic, bedrock, gemini, openai_chat, openai_responses
+from tests.healthy import (
+    Feature,
+    anthropic,
+    bedrock,
+    gemini,
+    openai_chat,
+    openai_responses,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
 
-    from refold.result import Result
+    from refold._compaction.result import Result
 
 __all__ = ["CORPORA", "PLACES", "Attempt", "Place", "around", "attempt", "faults", "filler", "with_messages"]
 

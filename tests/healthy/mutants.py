@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from refold import formats, policies
 from refold.errors import BadMessages
-from refold.formats.lens import put
+from refold.formats._base import put
 from tests.healthy.conversations import CORPORA, PLACES, around, attempt, faults
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from refold._rules.pairing import Pairing
 from refold.core.edits import fold
 from refold.core.messages import text_of
 from refold.core.needs import Answer, Given, Need, Refused, Summarize
 from refold.policies import find
-from refold.rules.pairing import Pairing
 from refold.testing import talk, view_of
 from tests.conformance.drive import drive
 

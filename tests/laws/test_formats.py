@@ -9,9 +9,18 @@ from msgspec.structs import replace
 
 from refold import formats
 from refold.core.edits import Hide, Insert, Rewrite, fold
-from refold.core.messages import Image, Message, MessageId, Note, Reasoning, Text, ToolCall, ToolResult
+from refold.core.messages import (
+    Image,
+    Message,
+    MessageId,
+    Note,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from refold.core.transcript import ROOT
-from refold.formats.lens import get
+from refold.formats._base import get
 from tests.laws.strategies import FORMATS, natives
 
 every_format = pytest.mark.parametrize("name", FORMATS)

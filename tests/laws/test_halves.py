@@ -7,7 +7,7 @@ import pytest
 
 import refold
 from refold import policies
-from refold.core.wire import dump_plan, load_plan
+from refold.core._plan_json import dump_plan, load_plan
 from tests.laws.strategies import FORMATS
 
 HALF = "\ud83d"

@@ -5,15 +5,15 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from msgspec.structs import replace
 
+from refold._rules.pairing import Pairing
+from refold.core._engine import planning
 from refold.core.budget import Never, Share
 from refold.core.counting import Counter
 from refold.core.edits import fold
-from refold.core.engine import planning
 from refold.core.plan import Plan
 from refold.core.policy import Policy, Step, When
 from refold.core.transcript import Transcript
 from refold.core.view import Cause, View
-from refold.rules.pairing import Pairing
 from refold.stages.truncate_new import TruncateNew
 from refold.testing import view_of
 from tests.laws.test_refold import COUNTERS, conversations

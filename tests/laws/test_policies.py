@@ -9,16 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from refold._rules.pairing import Pairing
+from refold.core._engine import due, planning
 from refold.core.budget import Exactly, Never
-from refold.core.engine import due, planning
-from refold.core.messages import Image, Message, Reasoning, Text, ToolCall, ToolResult
+from refold.core.messages import (
+    Image,
+    Message,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from refold.core.needs import Answer, Given, Need, Refused, Summarize
 from refold.core.policy import When
 from refold.core.transcript import ROOT, Transcript, chain
 from refold.core.view import Cause, Traits
 from refold.errors import SummaryRefused
 from refold.policies import find
-from refold.rules.pairing import Pairing
 from refold.testing import view_of
 
 if TYPE_CHECKING:

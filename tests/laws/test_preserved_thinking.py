@@ -9,7 +9,7 @@ import pytest
 
 import refold
 from refold import policies
-from refold.testing.provider.thinking import misplaced, missing, signature
+from refold.testing.provider._thinking import misplaced, missing, signature
 
 POLICIES = policies.names()
 MODELS = {

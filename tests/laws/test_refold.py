@@ -6,15 +6,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from refold._condense.pins import pins, said_in
+from refold._rules.pairing import Pairing
+from refold.core._engine import planning
 from refold.core.counting import CharCounter, Counter
 from refold.core.edits import fold
-from refold.core.engine import planning
 from refold.core.messages import Message, text_of
 from refold.core.plan import Plan
 from refold.core.transcript import Transcript
 from refold.policies.refold import POLICY
-from refold.rules.pairing import Pairing
-from refold.stages.pin import pins, said_in
 from refold.testing import talk, view_of
 
 LAWS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

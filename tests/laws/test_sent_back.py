@@ -6,8 +6,8 @@ import pytest
 
 import refold
 from refold import formats
-from refold.stages.carried import OPENING, carried
-from refold.stages.pin import CONSTRAINTS, pins
+from refold._condense.digest.previous import OPENING, carried
+from refold._condense.pins import CONSTRAINTS, pins
 
 CHAT, ANTHROPIC = "openai-chat", "anthropic"
 PINS = [f"Never touch vault {n}." for n in range(6)]
@@ -100,7 +100,7 @@ def test_five_cycles_of_a_list_sent_back_keep_every_pin_and_one_digest(format):
 
 def test_turns_that_only_the_digest_tells_keep_their_words_and_numbers(monkeypatch):
     monkeypatch.setattr(
-        "refold.stages.shrink.cut_to_sentences", lambda *_: None
+        "refold._condense.reduction_order.cut_to_sentences", lambda *_: None
     )  # else rules stay where they were said
     messages = []
     for cycle in range(1, 6):

@@ -1,7 +1,14 @@
 import asyncio
 
-from refold.core.needs import Archive, CountExactly, Given, ReadFile, Refused, Summarize
-from refold.outside import Outside
+from refold.core.needs import (
+    Archive,
+    CountExactly,
+    Given,
+    ReadFile,
+    Refused,
+    Summarize,
+)
+from refold.handlers import Outside
 from refold.testing import talk
 
 NEED = Summarize(talk("u: hello").messages, "text")

@@ -5,8 +5,8 @@ import pytest
 from msgspec.structs import replace
 
 import refold
+from refold.core._engine import due, planning
 from refold.core.budget import Budget, Exactly, Share
-from refold.core.engine import due, planning
 from refold.core.messages import ToolResult
 from refold.core.view import Cause
 from refold.policies import refold as module

@@ -3,13 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
+from refold._compaction.request import Options
 from refold.core.budget import Exactly, LeastCost
 from refold.core.policy import Step, When
 from refold.policies.refold import POLICY
-from refold.replay.run import replayed
-from refold.replay.tariff import Given, tariff_for
-from refold.replay.timeline import timeline
-from refold.request import Options
+from refold.replay._run import replayed
+from refold.replay._timeline import timeline
+from refold.replay.pricing import Given, tariff_for
 from refold.stages.supersede_warm import SupersedeWarm
 from refold.transcripts import Recorded
 

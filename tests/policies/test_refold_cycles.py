@@ -3,14 +3,14 @@
 import pytest
 from msgspec.structs import replace
 
+from refold._condense.digest.previous import is_digest
+from refold._rules.pairing import Pairing
+from refold.core._engine import planning
 from refold.core.edits import fold
-from refold.core.engine import planning
 from refold.core.messages import text_of
 from refold.core.needs import Given, Summarize
 from refold.core.transcript import Transcript
 from refold.policies.refold import POLICY
-from refold.rules.pairing import Pairing
-from refold.stages.carried import is_digest
 from refold.testing import talk, view_of
 
 PLANTED = (

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from refold import prompts
+from refold import _prompts as prompts
+from refold._condense.digest.model_account import PROMPT
+from refold._condense.transcript_text import FENCE, PREVIOUS
 from refold.policies import find, names
-from refold.stages.account import PROMPT
-from refold.stages.serialize import FENCE, PREVIOUS
 
 USED = re.compile(r"(?:opal|neurolink|vibe|wolffish|claude_code)_\w+")
 

@@ -4,9 +4,9 @@ import pytest
 
 from refold import transcripts
 from refold.errors import UnknownModel, UsageError
-from refold.replay.clock import Stamp, stamps
+from refold.replay._timestamps import Stamp, stamps
 from refold.replay.cost import explained, simulated
-from refold.replay.tariff import Given, Tokens, rules_for, tariff_for
+from refold.replay.pricing import Given, Tokens, rules_for, tariff_for
 from refold.transcripts import Recorded, Reported
 from tests.shared import SHARED
 

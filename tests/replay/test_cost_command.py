@@ -3,7 +3,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from refold.cli.main import cli
+from refold._cli.main import cli
 
 USAGE = [(10_000, 0), (11_000, 10_000), (12_000, 0)]
 

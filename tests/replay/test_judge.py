@@ -3,8 +3,8 @@ import pytest
 import refold
 from refold import formats
 from refold.core.messages import Image, Message, MessageId, Text
-from refold.replay.bounds import bounds
-from refold.replay.judge import (
+from refold.replay._bounds import bounds
+from refold.replay._judge import (
     age_gap,
     ages_of,
     artifact_trail,

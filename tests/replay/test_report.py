@@ -4,11 +4,21 @@ from html.parser import HTMLParser
 
 import pytest
 
-from refold.replay.charts import DARK, LIGHT, Dot, Line, lines, percent, points, standalone, tokens
-from refold.replay.quality import Quality
-from refold.replay.report import plots, report
-from refold.replay.run import Compaction, Run
-from refold.replay.tariff import Spent, Tokens
+from refold.replay._charts import (
+    DARK,
+    LIGHT,
+    Dot,
+    Line,
+    lines,
+    percent,
+    points,
+    standalone,
+    tokens,
+)
+from refold.replay._quality import Quality
+from refold.replay._report import plots, report
+from refold.replay._run import Compaction, Run
+from refold.replay.pricing import Spent, Tokens
 
 SVG = "{http://www.w3.org/2000/svg}"
 VOID = {"meta", "br", "hr", "link", "img"}

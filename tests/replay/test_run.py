@@ -5,16 +5,16 @@ from msgspec.structs import replace
 
 import refold
 from refold import policies
+from refold._compaction.request import Options
 from refold.core.budget import Exactly, Never, Usage
 from refold.core.policy import Policy, Step
 from refold.errors import BadBudget
-from refold.replay.clock import Stamp
+from refold.replay._quality import cuts_of
+from refold.replay._run import NONE, replayed
+from refold.replay._timeline import timeline
+from refold.replay._timestamps import Stamp
 from refold.replay.cost import simulated
-from refold.replay.quality import cuts_of
-from refold.replay.run import NONE, replayed
-from refold.replay.tariff import Given, Tokens, tariff_for
-from refold.replay.timeline import timeline
-from refold.request import Options
+from refold.replay.pricing import Given, Tokens, tariff_for
 from refold.stages.slide import Slide
 from refold.transcripts import Recorded, Reported
 

@@ -1,13 +1,13 @@
 import pytest
 
-from refold.replay.bounds import Bounds
-from refold.replay.cycles import Cycles
-from refold.replay.quality import Quality
-from refold.replay.run import Compaction, Run
-from refold.replay.sizes import Held, Limits
-from refold.replay.summary import limits_of, sizes_of, summed, verdicts
-from refold.replay.tables import tables, verdict_table
-from refold.replay.tariff import Spent, Tokens
+from refold.replay._bounds import Bounds
+from refold.replay._equal_size import Held, Limits
+from refold.replay._quality import Quality
+from refold.replay._repeated_compaction import Cycles
+from refold.replay._run import Compaction, Run
+from refold.replay._summary import limits_of, sizes_of, summed, verdicts
+from refold.replay._tables import tables, verdict_table
+from refold.replay.pricing import Spent, Tokens
 
 CUT = 7
 

@@ -1,7 +1,7 @@
 import pytest
 from msgspec.structs import replace
 
-from refold.rules.pairing import Pairing
+from refold._rules.pairing import Pairing
 from refold.testing import talk
 
 

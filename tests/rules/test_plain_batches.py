@@ -1,9 +1,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from refold._rules import pairing
+from refold._rules.pairing import Pairing
 from refold.core.messages import Message, MessageId, Text, ToolCall, ToolResult
-from refold.rules import pairing
-from refold.rules.pairing import Pairing
 
 IDS = st.sampled_from(["a", "b", ""])
 CALLS = st.lists(IDS.map(lambda id: ToolCall(id, "tool")), max_size=2)

@@ -1,13 +1,22 @@
 from msgspec.structs import replace
 
-from refold.core.messages import Message, MessageId, Note, Patch, Reasoning, Text, ToolCall, ToolResult
-from refold.rules.arguments import JsonArguments
-from refold.rules.content import Filled
-from refold.rules.ids import UniqueIds
-from refold.rules.opening import Opening
-from refold.rules.order import Order
-from refold.rules.pairing import Pairing
-from refold.rules.reasoning import ReasoningBeforeItem, SealedReasoning
+from refold._rules.arguments import JsonArguments
+from refold._rules.content import Filled
+from refold._rules.ids import UniqueIds
+from refold._rules.opening import Opening
+from refold._rules.order import Order
+from refold._rules.pairing import Pairing
+from refold._rules.reasoning import ReasoningBeforeItem, SealedReasoning
+from refold.core.messages import (
+    Message,
+    MessageId,
+    Note,
+    Patch,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from refold.testing import talk
 
 

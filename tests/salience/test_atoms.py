@@ -1,5 +1,5 @@
-from refold.salience.atoms import atoms_of, kind_of, names_of
-from refold.salience.mentions import mentions_of
+from refold._salience.atoms import atoms_of, kind_of, names_of
+from refold._salience.mentions import mentions_of
 from refold.testing import talk
 
 

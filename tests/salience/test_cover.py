@@ -3,7 +3,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.salience.cover import LEAST, Unit, choose
+from refold._salience.cover import LEAST, Unit, choose
 
 ATOMS = st.frozensets(st.sampled_from("abcdefgh"), max_size=4)
 

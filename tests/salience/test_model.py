@@ -4,9 +4,9 @@ from operator import mul
 
 import pytest
 
+from refold._salience.features import NAMES, features
+from refold._salience.model import Model, Scorer, loaded, needs, shipped
 from refold.errors import RefoldError
-from refold.salience.features import NAMES, features
-from refold.salience.model import Model, Scorer, loaded, needs, shipped
 from refold.testing import talk
 
 
@@ -42,7 +42,7 @@ def test_the_same_messages_give_the_same_likelihoods():
 def test_the_shipped_weights_come_with_a_card():
     from importlib.resources import files
 
-    card = json.loads(files("refold.salience").joinpath("weights.json").read_bytes())["card"]
+    card = json.loads(files("refold._salience").joinpath("weights.json").read_bytes())["card"]
     assert {"data", "date", "held out by source", "held out by agent", "limits"} <= card.keys()
     assert set(shipped().features) == set(NAMES)
 

@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.salience.segments import LONGEST, segments, shown, split
+from refold._salience.segments import LONGEST, segments, shown, split
 
 TEXTS = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=700), max_size=30).map(
     "\n".join

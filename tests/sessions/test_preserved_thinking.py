@@ -4,7 +4,7 @@ import pytest
 
 from refold import policies
 from refold.sessions import Session, export_session, import_session, open_store
-from refold.testing.provider.thinking import misplaced, missing, signature
+from refold.testing.provider._thinking import misplaced, missing, signature
 
 MODELS = ["claude-sonnet-4-5-20250929", "claude-opus-4-8", "claude-opus-5-5"]
 LOG = "2026-01-01 12:00:00 worker {n} wrote 17 rows to orders.csv and found an ERROR in line {n}\n"

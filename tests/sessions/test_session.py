@@ -15,7 +15,14 @@ from refold.errors import (
     WriteConflict,
 )
 from refold.sessions import Compacted, MemoryStore, Session, UsageReported
-from tests.sessions.talks import answer, exchange, session, summarize, talk, user
+from tests.sessions.talks import (
+    answer,
+    exchange,
+    session,
+    summarize,
+    talk,
+    user,
+)
 
 
 def compacted(store, count=30, **settings):

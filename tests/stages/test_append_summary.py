@@ -1,10 +1,10 @@
 from __future__ import annotations
 
+from refold._rules.pairing import Pairing
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.messages import Message, Note, Text, text_of
 from refold.core.needs import Given, Refused, Summarize
 from refold.core.transcript import Transcript
-from refold.rules.pairing import Pairing
 from refold.stages.append_summary import AppendSummary
 from refold.stages.strip_images import StripImages
 from refold.testing import talk, view_of

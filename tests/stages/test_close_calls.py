@@ -2,11 +2,19 @@ import pytest
 from msgspec.structs import replace
 
 import refold
+from refold._rules.pairing import Pairing
 from refold.core.edits import Hide, Insert, Rewrite
-from refold.core.messages import Message, MessageId, Reasoning, Text, ToolCall, ToolResult, texts
+from refold.core.messages import (
+    Message,
+    MessageId,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    texts,
+)
 from refold.core.transcript import Transcript
 from refold.core.view import Traits
-from refold.rules.pairing import Pairing
 from refold.stages.close_calls import CloseCalls
 from refold.testing import talk, view_of
 

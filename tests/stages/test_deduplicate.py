@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+from refold._condense.view_positions import with_text
 from refold.core.edits import Rewrite
 from refold.stages.deduplicate import DeduplicateReads
-from refold.stages.places import with_text
 from refold.testing import talk, view_of
 
 STAGE = DeduplicateReads(saving=0)

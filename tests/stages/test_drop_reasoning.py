@@ -1,9 +1,9 @@
 import pytest
 
 import refold
-from refold.limits.overflow import classify_error
+from refold.models.provider_errors import classify_error
 from refold.policies._internal import drop_reasoning
-from refold.recovery import recovering
+from refold.recovery._run import recovering
 
 CORRUPTED = "Corrupted thought signature."
 BOUND = (

@@ -3,12 +3,22 @@ import json
 from msgspec.structs import replace
 
 import refold
-from refold.core.messages import Image, Message, MessageId, Note, Reasoning, Text, ToolCall, ToolResult, text_of
+from refold._condense.pins import lost
+from refold._rules.pairing import Pairing
+from refold._rules.reasoning import SealedReasoning
+from refold.core.messages import (
+    Image,
+    Message,
+    MessageId,
+    Note,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    text_of,
+)
 from refold.core.transcript import Transcript
-from refold.rules.pairing import Pairing
-from refold.rules.reasoning import SealedReasoning
 from refold.stages.fit import Fit, unshrinkable
-from refold.stages.pin import lost
 from refold.testing import talk, view_of
 
 BODY = "\n".join(f"value_{n} = compute({n})" for n in range(60))

@@ -3,7 +3,7 @@ from refold.core.messages import text_of
 from refold.policies import find
 from refold.stages.close_calls import CloseCalls
 from refold.stages.keep_pins import KeepPins, keeping_pins
-from refold.stages.mend import Mend
+from refold.stages.repair import Mend
 from refold.testing import talk, view_of
 
 TALK = talk(

@@ -6,13 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 import refold
+from refold._rules.pairing import Pairing
 from refold.core.needs import Given
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
 from refold.errors import SummaryRefused
-from refold.rules.pairing import Pairing
-from refold.stages.choose import KeepRatio, KeepTokens
 from refold.stages.replace_all import ReplaceAll
+from refold.stages.selectors import KeepRatio, KeepTokens
 from refold.stages.summarize import Summarize
 from refold.testing import talk, view_of
 

@@ -1,4 +1,12 @@
-from refold.core.messages import File, Image, Message, MessageId, Text, ToolCall, ToolResult
+from refold.core.messages import (
+    File,
+    Image,
+    Message,
+    MessageId,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from refold.core.transcript import Transcript
 from refold.stages.strip_media import StripMedia
 from refold.testing import view_of

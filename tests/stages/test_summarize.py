@@ -6,7 +6,7 @@ from refold.core.edits import Hide, Insert
 from refold.core.messages import Message, Note, Text, text_of
 from refold.core.needs import Given, Refused
 from refold.core.transcript import Transcript
-from refold.stages.choose import KeepRatio, KeepTokens
+from refold.stages.selectors import KeepRatio, KeepTokens
 from refold.stages.summarize import Summarize
 from refold.testing import talk, view_of
 

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from refold._condense.view_positions import with_text
 from refold.core.edits import Rewrite
 from refold.core.messages import Image, Message, Reasoning, Text, ToolResult
 from refold.core.transcript import Transcript
-from refold.stages.choose import LargestThenOldest
-from refold.stages.places import with_text
+from refold.stages.selectors import LargestThenOldest
 from refold.stages.truncate import Truncate
 from refold.testing import talk, view_of
 

@@ -8,9 +8,23 @@ from refold.core.budget import Budget
 from refold.core.messages import MessageId
 from refold.core.transcript import ROOT
 from refold.errors import SessionNotFound, WriteConflict
-from refold.sessions import MemoryStore, Session, export_session, get_context_stats, import_session
-from refold.sessions.entries import Appended, Opened, Planned, Position, Renewed, Reported, Rewound
-from refold.sessions.store import Received, Write
+from refold.sessions import (
+    MemoryStore,
+    Session,
+    export_session,
+    get_context_stats,
+    import_session,
+)
+from refold.sessions._entries import (
+    Appended,
+    Opened,
+    Planned,
+    Position,
+    Renewed,
+    Reported,
+    Rewound,
+)
+from refold.sessions._stores.protocol import Received, Write
 from tests.stores.messages import chained, plan_for
 from tests.stores.reports import reports
 

@@ -7,7 +7,7 @@ from refold.core.messages import MessageId
 from refold.core.plan import Base, Plan, Sizes, sealed
 from refold.core.transcript import ROOT, chain
 from refold.core.view import Cause
-from refold.sessions.store import Received
+from refold.sessions._stores.protocol import Received
 
 
 def chained(*texts, parent=ROOT):

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from refold.sessions import Session, open_store
-from refold.sessions.entries import kind_of
+from refold.sessions._entries import kind_of
 from tests.sessions.talks import summarize, talk, user
 
 ROOT = Path(__file__).parents[2]

@@ -6,10 +6,11 @@ import pytest
 from sqlalchemy import create_engine, inspect, make_url, text
 
 from refold.errors import StoreCorrupt, StoreTooNew
-from refold.sessions import Session, open_store, schema
-from refold.sessions.databases import Postgres, SQLite
-from refold.sessions.migrate import revisions, upgrade
-from refold.sessions.sql import SQLStore
+from refold.sessions import Session, open_store
+from refold.sessions._stores import schema
+from refold.sessions._stores.engines import Postgres, SQLite
+from refold.sessions._stores.migrate import revisions, upgrade
+from refold.sessions._stores.sql import SQLStore
 from tests.sessions.talks import summarize, talk
 
 

@@ -2,7 +2,7 @@ import pytest
 from sqlalchemy import make_url
 
 from refold.sessions import SQLStore, open_store
-from refold.sessions.databases import Postgres
+from refold.sessions._stores.engines import Postgres
 from tests.stores.contract import Contract
 from tests.stores.messages import chained
 

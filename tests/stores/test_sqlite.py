@@ -4,7 +4,7 @@ import stat
 import pytest
 
 from refold.sessions import Session, SQLStore, open_store
-from refold.sessions.databases import SQLite
+from refold.sessions._stores.engines import SQLite
 from tests.stores.contract import Contract
 from tests.stores.messages import chained
 

@@ -4,7 +4,7 @@ from importlib import import_module
 
 import pytest
 
-from refold.salience import model
+from refold._salience import model
 
 pytest.importorskip("numpy")
 

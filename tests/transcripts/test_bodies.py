@@ -3,8 +3,8 @@
 import pytest
 
 from refold import formats
-from refold.limits.usage import reported as read
-from refold.transcripts.bodies import format_of, reported
+from refold.models._usage_report import reported as read
+from refold.transcripts._bodies import format_of, reported
 
 REPORTS = {
     "bedrock": {"inputTokens": 10, "outputTokens": 5, "cacheReadInputTokens": 80, "cacheWriteInputTokens": 10},

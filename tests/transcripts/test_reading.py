@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refold.errors import UnreadableTranscript
-from refold.transcripts import detect, kinds, read, readers
-from refold.transcripts.aside import Aside, spans
+from refold.transcripts import _readers as readers
+from refold.transcripts import detect, kinds, read
+from refold.transcripts._skipped import Aside, spans
 
 CHAT = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
 

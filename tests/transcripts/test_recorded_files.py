@@ -7,8 +7,8 @@ import pytest
 
 from refold.errors import UnreadableTranscript
 from refold.transcripts import detect, read
-from refold.transcripts.reading import _matches, _readers
-from refold.transcripts.source import load
+from refold.transcripts._reading import _matches, _readers
+from refold.transcripts._source import load
 
 ROOT = Path(__file__).parents[2]
 DATA = (ROOT / os.environ.get("REFOLD_SHARED", "../shared")).resolve() / "data"

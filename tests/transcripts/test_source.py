@@ -3,7 +3,7 @@ import json
 import pytest
 
 from refold.errors import UnreadableTranscript
-from refold.transcripts.source import load
+from refold.transcripts._source import load
 
 
 def test_one_value_over_several_lines_is_one_value():

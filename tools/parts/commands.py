@@ -10,7 +10,7 @@ from pathlib import Path
 import rich_click as click
 
 import refold
-from refold.cli.main import cli
+from refold._cli.main import cli
 from tools.parts.words import first, joined, sentence, table
 
 __all__ = ["PARTS"]

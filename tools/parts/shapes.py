@@ -11,9 +11,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from refold import formats, rules, stages
+from refold import _rules as rules
+from refold import formats, stages
 from refold.core import policy, view
-from tools.parts.words import first, modules, options, prose, sentence, table
+from tools.parts.words import (
+    first,
+    modules,
+    options,
+    prose,
+    sentence,
+    table,
+)
 
 __all__ = ["PARTS"]
 

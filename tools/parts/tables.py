@@ -8,12 +8,27 @@ from pathlib import Path
 from typing import Any
 
 from refold import errors, transcripts
-from refold.core import counting, events, gauge, messages, needs, view
-from refold.counting import exact
-from refold.limits import models, overflow
-from refold.transcripts import readers
+from refold._counting import tokenizers
+from refold.core import (
+    counting,
+    events,
+    messages,
+    needs,
+    usage_gauges,
+    view,
+)
+from refold.models import _catalog as catalog
+from refold.models import provider_errors
+from refold.transcripts import _readers as readers
 from tests.counting.documented import ROWS
-from tools.parts.words import cut, joined, options, prose, sentence, table
+from tools.parts.words import (
+    cut,
+    joined,
+    options,
+    prose,
+    sentence,
+    table,
+)
 
 __all__ = ["PARTS"]
 
@@ -33,7 +48,7 @@ def _refusals(path: Path) -> str:
             f"`{cut(row.sample, 110).replace('`', chr(39))}`",
             row.source.replace("_", "\\_"),
         )
-        for row in sorted(overflow.rows(), key=lambda row: row.kind)
+        for row in sorted(provider_errors.rows(), key=lambda row: row.kind)
     ]
     return table(("kind", "wording of", "row", "sample", "source"), rows)
 
@@ -48,7 +63,7 @@ def _kinds(path: Path) -> str:
 
 def _families(path: Path) -> str:
     rows = []
-    for family in exact.families():
+    for family in tokenizers.families():
         how = "the model's own" if family.exact else "a near one, calibrated" if family.factors else "a near one"
         rows.append((family.name, f"`{family.encoding}`", how, f"`{family.images}`"))
     return table(("family", "vocabulary", "it is", "rule for pictures"), rows)
@@ -70,7 +85,7 @@ def _documented(path: Path) -> str:
 
 
 def _models(path: Path) -> str:
-    known = models.table()
+    known = catalog.table()
     hosts = sum(map(len, known.hosts.values()))
     sources = " and ".join(f"{package} {version}" for package, version in sorted(known.sources.items()))
     return (
@@ -93,7 +108,9 @@ def _values(path: Path) -> str:
 
 
 def _gauges(path: Path) -> str:
-    return table(("gauge", "what it takes as the size"), [(f"`{e.__name__}`", prose(e)) for e in _union(gauge.Gauge)])
+    return table(
+        ("gauge", "what it takes as the size"), [(f"`{e.__name__}`", prose(e)) for e in _union(usage_gauges.Gauge)]
+    )
 
 
 def _causes(path: Path) -> str:

@@ -15,7 +15,8 @@ __all__ = ["cut", "first", "joined", "modules", "options", "prose", "sentence", 
 
 def modules(package: Any) -> Iterator[Any]:
     for module in sorted(iter_modules(package.__path__), key=lambda module: module.name):
-        yield import_module(f"{package.__name__}.{module.name}")
+        if not module.name.startswith("_"):
+            yield import_module(f"{package.__name__}.{module.name}")
 
 
 def sentence(thing: Any) -> str:

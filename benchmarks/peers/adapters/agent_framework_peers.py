@@ -6,7 +6,15 @@ import asyncio
 import json
 from typing import Any
 
-from adapters.base import SUMMARY, Messages, Peer, assistant, called, calling, tool
+from adapters.base import (
+    SUMMARY,
+    Messages,
+    Peer,
+    assistant,
+    called,
+    calling,
+    tool,
+)
 
 
 class _Strategy(Peer):

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.base import Messages, Peer, assistant, called, calling, tool
+from adapters.base import (
+    Messages,
+    Peer,
+    assistant,
+    called,
+    calling,
+    tool,
+)
 
 
 class Trimmer(Peer):

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.base import SUMMARY, Messages, Peer, assistant, called, calling, tool
+from adapters.base import (
+    SUMMARY,
+    Messages,
+    Peer,
+    assistant,
+    called,
+    calling,
+    tool,
+)
 
 
 class Condenser(Peer):

@@ -6,7 +6,16 @@ import asyncio
 import json
 from typing import Any
 
-from adapters.base import SUMMARY, SUMMARY_TOKENS, Messages, Peer, assistant, called, calling, tool
+from adapters.base import (
+    SUMMARY,
+    SUMMARY_TOKENS,
+    Messages,
+    Peer,
+    assistant,
+    called,
+    calling,
+    tool,
+)
 
 
 class _PydanticAI(Peer):

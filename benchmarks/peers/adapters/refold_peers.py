@@ -15,7 +15,7 @@ class _Policy(Peer):
 
     def __init__(self) -> None:
         import refold
-        from refold.counting import counter_for
+        from refold._counting import counter_for
 
         self.refold, self.counter = refold, counter_for("gpt-4o")
 
@@ -24,7 +24,7 @@ class _Policy(Peer):
         if weights:
             from pathlib import Path
 
-            from refold.salience import model
+            from refold._salience import model
 
             held = model.loaded(Path(weights).read_bytes())
             model.shipped = cache(lambda: held)

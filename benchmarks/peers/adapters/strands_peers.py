@@ -7,7 +7,16 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from adapters.base import SUMMARY, Messages, Peer, apart, assistant, called, calling, tool
+from adapters.base import (
+    SUMMARY,
+    Messages,
+    Peer,
+    apart,
+    assistant,
+    called,
+    calling,
+    tool,
+)
 
 ROUNDS = 40  # calls of reduce_context at most
 

@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from refold.agent._compaction_log import Decision
+from refold.agent._statistics import Statistics
 from refold.agent.cards import Card
-from refold.agent.decisions import Decision
-from refold.agent.statistics import Statistics
 
 __all__ = ["AgentEvent", "AgentObserver", "SessionRenewed", "ToolFinished", "ToolStarted", "TurnEnded", "TurnStarted",
            "UsageReported", "Warned"]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from refold.agent.statistics import Statistics
+from refold.agent._statistics import Statistics
 
 __all__ = ["Action", "AutoCompact", "ContextWarning", "Middleware", "Pipeline", "Reset", "Situation", "Verdict"]
 

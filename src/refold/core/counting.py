@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from refold.core.dense import CHARS_A_TOKEN, dense_chars
-from refold.core.messages import File, Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from refold._text.encoded_bytes import CHARS_A_TOKEN, dense_chars
+from refold.core.messages import (
+    File,
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

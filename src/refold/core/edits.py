@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold.core.messages import Content, Message, MessageId, Part, Patch, Path, ToolResult
+from refold.core.messages import (
+    Content,
+    Message,
+    MessageId,
+    Part,
+    Patch,
+    Path,
+    ToolResult,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

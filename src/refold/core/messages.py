@@ -7,7 +7,15 @@ address of another. Values have no identity of their own; identity is the transc
 from __future__ import annotations
 
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Generic, Literal, NewType, TypeAlias, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    NewType,
+    TypeAlias,
+    TypeVar,
+)
 
 from msgspec import Struct
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from refold.core.budget import Limit, Reserve, Share
 from refold.core.counting import CharCounter
-from refold.core.gauge import Estimate, Gauge
+from refold.core.usage_gauges import Estimate, Gauge
 
 if TYPE_CHECKING:
     from refold.core.budget import Budget

@@ -10,13 +10,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from refold.core._call_results import unrequested
+from refold.core._provider_state import guarded, remains, repeated_items
+from refold.core._typed_placeholders import shaped
 from refold.core.budget import Breakdown, Budget, Limit, Usage
 from refold.core.counting import Counter
 from refold.core.edits import Edit, Insert, Rewrite, fold
-from refold.core.ledger import unrequested
-from refold.core.messages import Message, MessageId, Note, Part, Role, Text, ToolCall, ToolResult, text_of
-from refold.core.shapes import shaped
-from refold.core.state import guarded, remains, repeated_items
+from refold.core.messages import (
+    Message,
+    MessageId,
+    Note,
+    Part,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    text_of,
+)
 from refold.core.transcript import Transcript, canonical
 
 if TYPE_CHECKING:

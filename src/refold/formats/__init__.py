@@ -1,8 +1,22 @@
 """Formats: lenses on the messages of each provider, found by listing this folder."""
 
-from refold.formats.assembly import assemble
-from refold.formats.bodies import Request, close_body, loaded_in, open_body, system_text, tools_text
-from refold.formats.finding import Format, broken, detect, find, names, read
+from refold.formats._bodies import (
+    Request,
+    close_body,
+    loaded_in,
+    open_body,
+    system_text,
+    tools_text,
+)
+from refold.formats._native_list import assemble
+from refold.formats._registry import (
+    Format,
+    broken,
+    detect,
+    find,
+    names,
+    read,
+)
 
 __all__ = [
     "Format",

@@ -6,23 +6,44 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from refold.core.messages import File, Image, Message, Opaque, Part, Path, Reasoning, Text, ToolCall, ToolResult
-from refold.core.pixels import pixels_of_base64
+from refold._rules.arguments import JsonArguments
+from refold._rules.cache_marks import CacheMarks
+from refold._rules.content import Filled
+from refold._rules.form import WellFormed
+from refold._rules.ids import UniqueIds
+from refold._rules.opening import Opening
+from refold._rules.order import Order
+from refold._rules.pairing import Pairing
+from refold._rules.prefill import Prefill
+from refold._rules.reasoning import SealedReasoning
+from refold._rules.spelling import Spelled
+from refold._text.image_size import pixels_of_base64
+from refold.core.messages import (
+    File,
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Path,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from refold.core.view import Traits
-from refold.formats import flaws
-from refold.formats.blocks import Blocks
-from refold.formats.lens import Body, all_words, arguments_of, arguments_text, get, opaque, string, text_block, words
-from refold.rules.arguments import JsonArguments
-from refold.rules.cache_marks import CacheMarks
-from refold.rules.content import Filled
-from refold.rules.form import WellFormed
-from refold.rules.ids import UniqueIds
-from refold.rules.opening import Opening
-from refold.rules.order import Order
-from refold.rules.pairing import Pairing
-from refold.rules.prefill import Prefill
-from refold.rules.reasoning import SealedReasoning
-from refold.rules.spelling import Spelled
+from refold.formats import _form_violations as form_violations
+from refold.formats._base import (
+    Body,
+    all_words,
+    arguments_of,
+    arguments_text,
+    get,
+    opaque,
+    string,
+    text_block,
+    words,
+)
+from refold.formats._blocks import Blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,12 +68,12 @@ class Anthropic(Blocks):
         Order(system_first=False),
         Opening(),
         SealedReasoning(),
-        WellFormed(flaws.anthropic),
+        WellFormed(form_violations.anthropic),
         Filled(),
         UniqueIds(together=True, everywhere=True),
         JsonArguments(),
         Spelled(id="[a-zA-Z0-9_-]+", longest_name=128),
-        CacheMarks(flaws.anthropic_marks),
+        CacheMarks(form_violations.anthropic_marks),
         Prefill(),
     )
     traits = Traits(

@@ -6,23 +6,42 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from refold.core.messages import Content, File, Image, Part, Path, Reasoning, Text, ToolCall, ToolResult
-from refold.core.pixels import pixels, pixels_of_base64
+from refold._rules.arguments import JsonArguments
+from refold._rules.cache_marks import CacheMarks
+from refold._rules.content import Filled
+from refold._rules.form import WellFormed
+from refold._rules.ids import UniqueIds
+from refold._rules.opening import Opening
+from refold._rules.order import Order
+from refold._rules.pairing import Pairing
+from refold._rules.reasoning import SealedReasoning
+from refold._rules.spelling import Spelled
+from refold._text.image_size import pixels, pixels_of_base64
+from refold.core.messages import (
+    Content,
+    File,
+    Image,
+    Part,
+    Path,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from refold.core.transcript import canonical
 from refold.core.view import Traits
-from refold.formats import flaws
-from refold.formats.blocks import Blocks
-from refold.formats.lens import Body, all_words, arguments_of, arguments_text, get, json_text, opaque, string
-from refold.rules.arguments import JsonArguments
-from refold.rules.cache_marks import CacheMarks
-from refold.rules.content import Filled
-from refold.rules.form import WellFormed
-from refold.rules.ids import UniqueIds
-from refold.rules.opening import Opening
-from refold.rules.order import Order
-from refold.rules.pairing import Pairing
-from refold.rules.reasoning import SealedReasoning
-from refold.rules.spelling import Spelled
+from refold.formats import _form_violations as form_violations
+from refold.formats._base import (
+    Body,
+    all_words,
+    arguments_of,
+    arguments_text,
+    get,
+    json_text,
+    opaque,
+    string,
+)
+from refold.formats._blocks import Blocks
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -46,12 +65,12 @@ class Bedrock(Blocks):
         Order(alternate=True, system_first=False),
         Opening(),
         SealedReasoning(),
-        WellFormed(flaws.bedrock),
+        WellFormed(form_violations.bedrock),
         Filled(),
         UniqueIds(together=True),
         JsonArguments(),
         Spelled(id="[a-zA-Z0-9_.:-]+", longest_id=64),
-        CacheMarks(flaws.bedrock_marks),
+        CacheMarks(form_violations.bedrock_marks),
     )
     traits = Traits(
         results_together=True, system_in_list=False, system_later=True, assistant_last=False, alternates=True

@@ -6,21 +6,43 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from refold.core.messages import Content, File, Image, Message, Part, Path, Reasoning, Role, Text, ToolCall, ToolResult
-from refold.core.pixels import pixels, pixels_of_base64
+from refold._rules.arguments import JsonArguments
+from refold._rules.content import Filled
+from refold._rules.form import WellFormed
+from refold._rules.ids import UniqueIds
+from refold._rules.opening import Opening
+from refold._rules.order import Order
+from refold._rules.pairing import Pairing
+from refold._rules.reasoning import SealedReasoning
+from refold._rules.turns import CallsAfterUser
+from refold._text.image_size import pixels, pixels_of_base64
+from refold.core.messages import (
+    Content,
+    File,
+    Image,
+    Message,
+    Part,
+    Path,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from refold.core.view import Traits
-from refold.formats import flaws
-from refold.formats.blocks import Blocks
-from refold.formats.lens import Body, arguments_of, arguments_text, get, json_text, opaque, role_of, string, words
-from refold.rules.arguments import JsonArguments
-from refold.rules.content import Filled
-from refold.rules.form import WellFormed
-from refold.rules.ids import UniqueIds
-from refold.rules.opening import Opening
-from refold.rules.order import Order
-from refold.rules.pairing import Pairing
-from refold.rules.reasoning import SealedReasoning
-from refold.rules.turns import CallsAfterUser
+from refold.formats import _form_violations as form_violations
+from refold.formats._base import (
+    Body,
+    arguments_of,
+    arguments_text,
+    get,
+    json_text,
+    opaque,
+    role_of,
+    string,
+    words,
+)
+from refold.formats._blocks import Blocks
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -57,7 +79,7 @@ class Gemini(Blocks):
         Order(system_in_list=False),
         Opening(),
         SealedReasoning(first=False),
-        WellFormed(flaws.gemini),
+        WellFormed(form_violations.gemini),
         Filled(spaces=True),
         UniqueIds(optional=True, together=True),
         JsonArguments(),

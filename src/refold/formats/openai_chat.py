@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from refold._rules.arguments import JsonArguments
+from refold._rules.content import Filled
+from refold._rules.form import WellFormed
+from refold._rules.ids import UniqueIds
+from refold._rules.pairing import Pairing
+from refold._rules.spelling import Spelled
+from refold._text.image_size import pixels_of_base64
 from refold.core.messages import (
     Content,
     File,
@@ -16,16 +23,20 @@ from refold.core.messages import (
     ToolCall,
     ToolResult,
 )
-from refold.core.pixels import pixels_of_base64
 from refold.core.view import Traits
-from refold.formats import flaws
-from refold.formats.lens import EMPTY, Body, Lens, arguments_text, get, opaque, same, string, text_block, words
-from refold.rules.arguments import JsonArguments
-from refold.rules.content import Filled
-from refold.rules.form import WellFormed
-from refold.rules.ids import UniqueIds
-from refold.rules.pairing import Pairing
-from refold.rules.spelling import Spelled
+from refold.formats import _form_violations as form_violations
+from refold.formats._base import (
+    EMPTY,
+    Body,
+    Lens,
+    arguments_text,
+    get,
+    opaque,
+    same,
+    string,
+    text_block,
+    words,
+)
 
 if TYPE_CHECKING:
     from refold.core.messages import MessageId, Path
@@ -54,7 +65,7 @@ class OpenAIChat(Lens):
     volatile = frozenset({"cache_control"})
     rules = (
         Pairing(),
-        WellFormed(flaws.openai_chat),
+        WellFormed(form_violations.openai_chat),
         Filled(beside_calls=True, reasoning_alone=False),
         UniqueIds(optional=True),
         JsonArguments(),

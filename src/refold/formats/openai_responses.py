@@ -6,11 +6,29 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from refold.core.messages import Image, Message, Part, Path, Reasoning, Role, Text, ToolCall, ToolResult
+from refold._rules.arguments import JsonArguments
+from refold._rules.content import Filled
+from refold._rules.form import WellFormed
+from refold._rules.ids import UniqueIds
+from refold._rules.items import Approvals, ItemIds, LastItem
+from refold._rules.pairing import Pairing
+from refold._rules.reasoning import ReasoningBeforeItem
+from refold._rules.spelling import Spelled
+from refold.core.messages import (
+    Image,
+    Message,
+    Part,
+    Path,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from refold.core.view import Traits
-from refold.formats import flaws
-from refold.formats.lens import EMPTY, Body, Lens, words
-from refold.formats.openai_items import (
+from refold.formats import _form_violations as form_violations
+from refold.formats._base import EMPTY, Body, Lens, words
+from refold.formats._openai_items import (
     answer_value,
     call_item,
     contents,
@@ -19,14 +37,6 @@ from refold.formats.openai_items import (
     restored,
     text_block,
 )
-from refold.rules.arguments import JsonArguments
-from refold.rules.content import Filled
-from refold.rules.form import WellFormed
-from refold.rules.ids import UniqueIds
-from refold.rules.items import Approvals, ItemIds, LastItem
-from refold.rules.pairing import Pairing
-from refold.rules.reasoning import ReasoningBeforeItem
-from refold.rules.spelling import Spelled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +69,7 @@ class OpenAIResponses(Lens):
         Approvals(),
         Pairing(anywhere=True),
         ReasoningBeforeItem(),
-        WellFormed(flaws.openai_responses),
+        WellFormed(form_violations.openai_responses),
         Filled(),
         UniqueIds(),
         JsonArguments(),

@@ -7,9 +7,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from refold._text.suggestions import meant
 from refold.core.budget import Exactly, Never
 from refold.core.policy import Policy
-from refold.core.suggestions import meant
 from refold.errors import UnknownPolicy
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from refold.core.budget import Never
 from refold.core.policy import Policy, Step
 from refold.stages.close_calls import CloseCalls
 from refold.stages.drop_reasoning import DropReasoning
-from refold.stages.mend import Mend
+from refold.stages.repair import Mend
 from refold.stages.strip_media import StripMedia
 
 if TYPE_CHECKING:
-    from refold.limits.overflow import ProviderError
+    from refold.models.provider_errors import ProviderError
 
 __all__ = ["REPAIR", "REPAIR_REQUEST", "STRIP_MEDIA", "drop_reasoning"]
 

@@ -11,7 +11,7 @@ from refold.stages.archive import Archive
 from refold.stages.clear import Clear
 from refold.stages.close_calls import CloseCalls
 from refold.stages.fit import Fit
-from refold.stages.mend import Mend
+from refold.stages.repair import Mend
 from refold.stages.replace_all import ReplaceAll
 from refold.stages.restore import Restore
 from refold.stages.truncate_to_goal import TruncateToGoal

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from refold.core.budget import Share
 from refold.core.counting import CharCounter
 from refold.core.policy import Policy, Step, When
-from refold.stages.choose import KeepRatio
 from refold.stages.clear import Clear
 from refold.stages.close_calls import CloseCalls
 from refold.stages.deduplicate import DeduplicateReads
 from refold.stages.fit import Fit
-from refold.stages.mend import Mend
+from refold.stages.repair import Mend
+from refold.stages.selectors import KeepRatio
 from refold.stages.slide import Slide
 from refold.stages.summarize import Summarize
 from refold.stages.truncate_to_goal import TruncateToGoal

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from refold.core.budget import Share
 from refold.core.counting import CharCounter
-from refold.core.gauge import ReportedPlusTail
 from refold.core.policy import Policy, Step, When
-from refold.stages.choose import KeepTokens
+from refold.core.usage_gauges import ReportedPlusTail
 from refold.stages.close_calls import CloseCalls
 from refold.stages.fit import Fit
-from refold.stages.mend import Mend
+from refold.stages.repair import Mend
+from refold.stages.selectors import KeepTokens
 from refold.stages.slide import Slide
 from refold.stages.summarize import Summarize
 from refold.stages.truncate_to_goal import TruncateToGoal

@@ -3,11 +3,11 @@
 from msgspec.structs import replace
 
 from refold.core.budget import Share
-from refold.core.gauge import ReportedPlusTail
 from refold.core.policy import Policy, Step, When
+from refold.core.usage_gauges import ReportedPlusTail
 from refold.stages.close_calls import CloseCalls
 from refold.stages.fit import Fit
-from refold.stages.mend import Mend
+from refold.stages.repair import Mend
 from refold.stages.supersede import Supersede
 from refold.stages.truncate_new import TruncateNew
 

@@ -5,12 +5,12 @@ not be sent at all.
 """
 
 from refold.core.budget import Exactly, Share
-from refold.core.gauge import LastTotal
 from refold.core.policy import Policy, Step, When
+from refold.core.usage_gauges import LastTotal
 from refold.stages.close_calls import CloseCalls
 from refold.stages.fit import Fit
-from refold.stages.mend import Mend
 from refold.stages.recount import Recount
+from refold.stages.repair import Mend
 from refold.stages.replace_all import ReplaceAll
 from refold.stages.truncate_to_goal import TruncateToGoal
 

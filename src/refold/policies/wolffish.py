@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from refold.core.budget import Share
 from refold.core.counting import CharCounter
-from refold.core.gauge import HigherOf
 from refold.core.policy import Policy, Step, When
+from refold.core.usage_gauges import HigherOf
 from refold.stages.append_summary import AppendSummary
-from refold.stages.choose import LargestThenOldest
 from refold.stages.close_calls import CloseCalls
 from refold.stages.fit import Fit
-from refold.stages.mend import Mend
+from refold.stages.repair import Mend
+from refold.stages.selectors import LargestThenOldest
 from refold.stages.slide import Slide
 from refold.stages.strip_images import StripImages
 from refold.stages.truncate import Truncate

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold.errors import UsageError
-from refold.replay.clock import Stamp
-from refold.replay.tariff import Spent, Tariff, Tokens
+from refold.replay._timestamps import Stamp
+from refold.replay.pricing import Spent, Tariff, Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,7 +74,7 @@ class Explained(Struct, frozen=True):
 def explained(found: Recorded, tariff: Tariff, stamps: Sequence[Stamp] = ()) -> Explained:
     """Explain what a recorded conversation cost.
 
-    `stamps` are those of `refold.replay.clock.stamps`; without them an expired cache cannot be told from a changed
+    `stamps` are those of `refold.replay._timestamps.stamps`; without them an expired cache looks like a changed
     request.
 
     Raises:

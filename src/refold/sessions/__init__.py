@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from refold.sessions.asked import compact_session, get_context_stats, needs_compaction
-from refold.sessions.entries import Position, Reported
-from refold.sessions.figures import Compacted, Compaction, ContextStats, Recalled, UsageReported
-from refold.sessions.heads import new_id
-from refold.sessions.jsonl import export_session, import_session
-from refold.sessions.memory import MemoryStore
-from refold.sessions.opening import default_path, open_store
-from refold.sessions.recalling import search
-from refold.sessions.session import Session
-from refold.sessions.state import Billed
-from refold.sessions.store import Head, Hit, Loaded, Received, Store
+from refold.sessions._context_stats import Compacted, Compaction, ContextStats, Recalled, UsageReported
+from refold.sessions._entries import Position, Reported
+from refold.sessions._jsonl import export_session, import_session
+from refold.sessions._search import search
+from refold.sessions._session import Session
+from refold.sessions._session_by_id import compact_session, get_context_stats, needs_compaction
+from refold.sessions._state import Billed
+from refold.sessions._stores.leases import new_id
+from refold.sessions._stores.memory import MemoryStore
+from refold.sessions._stores.open_store import default_path, open_store
+from refold.sessions._stores.protocol import Head, Hit, Loaded, Received, Store
 
 if TYPE_CHECKING:
-    from refold.sessions.sql import SQLStore
+    from refold.sessions._stores.sql import SQLStore
 
 __all__ = [
     "Billed",
@@ -50,7 +50,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "SQLStore":  # which brings in a database library, and many need none
-        from refold.sessions.sql import SQLStore
+        from refold.sessions._stores.sql import SQLStore
 
         return SQLStore
     raise AttributeError(name)

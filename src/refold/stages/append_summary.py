@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
-from refold import prompts
+from refold import _prompts as prompts
+from refold._condense.call_facts import files_of
+from refold._condense.summary_requests import ask, earlier, summary_in
+from refold._condense.view_positions import SUMMARIES, settled
 from refold.core.edits import Hide, Rewrite
 from refold.core.messages import Note, text_of, texts
-from refold.stages.asking import ask, earlier, summary_in
-from refold.stages.facts import files_of
-from refold.stages.places import SUMMARIES, settled
 
 if TYPE_CHECKING:
     from refold.core.edits import Edit

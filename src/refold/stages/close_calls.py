@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
+from refold._rules.pairing import Batch, Found, Ledger, Pairing, PlacedCall
 from refold.core.edits import Edit, Hide, Rewrite
-from refold.core.messages import Message, Note, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from refold.core.messages import (
+    Message,
+    Note,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from refold.core.policy import Pure
-from refold.rules.pairing import Batch, Found, Ledger, Pairing, PlacedCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

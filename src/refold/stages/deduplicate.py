@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from refold._condense.call_facts import FileRef, reads, writes
+from refold._condense.view_positions import with_text
 from refold.core.edits import Rewrite
 from refold.core.messages import Message, ToolResult
 from refold.core.policy import Pure
-from refold.stages.facts import FileRef, reads, writes
-from refold.stages.places import with_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from refold._condense.digest import findings
+from refold._condense.digest.model_account import account_in, need_of
+from refold._condense.digest.previous import digests_in, is_digest, words_of
+from refold._condense.digest.render import account_size, digest_text, files_told, least_of, limit_of
+from refold._condense.fit_draft import Draft
+from refold._condense.pins import lost, pins
+from refold._condense.reduction_order import Trail, shrink
+from refold._condense.refill import refill
+from refold._condense.regions import Regions, regions
+from refold._condense.selection import select
+from refold._salience import features
 from refold.core.budget import Exactly
 from refold.core.messages import Message, Note, Patch, Text
-from refold.salience import features
-from refold.stages import findings
-from refold.stages.account import account_in, need_of
-from refold.stages.carried import digests_in, is_digest, words_of
-from refold.stages.digest import account_size, digest_text, files_told, least_of, limit_of
-from refold.stages.draft import Draft
-from refold.stages.pin import lost, pins
-from refold.stages.refill import refill
-from refold.stages.regions import Regions, regions
-from refold.stages.select import select
-from refold.stages.shrink import Trail, shrink
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from refold._condense.pins import lost
+from refold._condense.view_positions import leading
 from refold.core.messages import Note
 from refold.core.policy import Policy, Step, When
 from refold.stages.close_calls import CloseCalls
-from refold.stages.mend import Mend
-from refold.stages.pin import lost
-from refold.stages.places import leading
+from refold.stages.repair import Mend
 
 if TYPE_CHECKING:
     from refold.core.edits import Edit

@@ -6,12 +6,20 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
+from refold._condense.call_facts import files_of
+from refold._condense.summary_requests import ask, earlier
+from refold._condense.view_positions import (
+    anchor,
+    carried,
+    leading,
+    open_request,
+    said,
+    said_request,
+    settled,
+)
 from refold.core.edits import Hide
 from refold.core.messages import Note, Text, ToolResult, text_of
-from refold.stages.asking import ask, earlier
-from refold.stages.facts import files_of
-from refold.stages.places import anchor, carried, leading, open_request, said, said_request, settled
-from refold.stages.refusals import summary_or_digest
+from refold.stages._missing_summary import summary_or_digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

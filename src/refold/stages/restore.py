@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
+from refold._condense.call_facts import reads
+from refold._condense.view_positions import open_request
 from refold.core.edits import Insert
 from refold.core.messages import Note, ToolCall, ToolResult
 from refold.core.needs import Given, ReadFile
-from refold.stages.facts import reads
-from refold.stages.places import open_request
 
 if TYPE_CHECKING:
     from refold.core.edits import Edit

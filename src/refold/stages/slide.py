@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from refold._condense.view_positions import (
+    SUMMARIES,
+    anchor,
+    carried,
+    cut_after,
+    last_request,
+    leading,
+    settled,
+)
 from refold.core.edits import Hide
 from refold.core.messages import Note
 from refold.core.policy import Pure
-from refold.stages.places import SUMMARIES, anchor, carried, cut_after, last_request, leading, settled
 
 if TYPE_CHECKING:
     from refold.core.edits import Edit

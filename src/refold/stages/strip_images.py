@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from refold._condense.view_positions import unseen
 from refold.core.edits import Rewrite
 from refold.core.messages import Image, Text
 from refold.core.policy import Pure
-from refold.stages.places import unseen
 
 if TYPE_CHECKING:
     from refold.core.edits import Edit

@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from msgspec import Struct
 
+from refold._condense.call_facts import files_of
+from refold._condense.summary_requests import ask, earlier, summary_in
+from refold._condense.view_positions import (
+    all_said,
+    anchor,
+    carried,
+    last_request,
+    leading,
+    said,
+    said_request,
+    settled,
+)
+from refold._text.head_and_tail import shortened
 from refold.core.edits import Hide
 from refold.core.messages import Note, text_of
-from refold.stages.asking import ask, earlier, summary_in
-from refold.stages.edges import shortened
-from refold.stages.facts import files_of
-from refold.stages.places import all_said, anchor, carried, last_request, leading, said, said_request, settled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +31,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, NoteKind, Role
     from refold.core.needs import Answer, Need
     from refold.core.view import View
-    from refold.stages.choose import Cut
+    from refold.stages.selectors import Cut
 
 __all__ = ["Summarize", "outline"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from refold._condense.call_facts import FileRef, reads, writes
+from refold._condense.call_outline import call_line
+from refold._condense.placeholders import is_pointer, replaced_by
 from refold.core.edits import Edit, Rewrite, patched
 from refold.core.messages import Patch, Text, ToolCall, ToolResult
 from refold.core.policy import Pure
-from refold.stages.facts import FileRef, reads, writes
-from refold.stages.outline import call_line
-from refold.stages.replacing import is_pointer, replaced_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

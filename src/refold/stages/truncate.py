@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from refold._condense.view_positions import loop_start, said_texts
+from refold._text.head_and_tail import shortened
 from refold.core.edits import Rewrite
 from refold.core.messages import Reasoning, Text
 from refold.core.policy import Pure
-from refold.stages.choose import LargestThenOldest, Target
-from refold.stages.edges import shortened
-from refold.stages.places import loop_start, said_texts
+from refold.stages.selectors import LargestThenOldest, Target
 
 if TYPE_CHECKING:
     from refold.core.edits import Edit
     from refold.core.messages import Path
     from refold.core.needs import Answer
     from refold.core.view import View
-    from refold.stages.choose import Targets
+    from refold.stages.selectors import Targets
 
 __all__ = ["Truncate"]
 

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from refold._condense.call_outline import ERROR, call_line, may_be_wrong
+from refold._condense.placeholders import with_words
+from refold._condense.selection import PARTS
+from refold._condense.shorten import shorten
+from refold._condense.view_positions import last_request, unseen
+from refold._salience.atoms import names_of
+from refold._salience.cover import Unit, choose
+from refold._salience.mentions import mentions_of
+from refold._salience.segments import segments, shown
 from refold.core.edits import Edit, Rewrite
 from refold.core.messages import Text, texts
 from refold.core.policy import Pure
-from refold.salience.atoms import names_of
-from refold.salience.cover import Unit, choose
-from refold.salience.mentions import mentions_of
-from refold.salience.segments import segments, shown
-from refold.stages.outline import ERROR, call_line, may_be_wrong
-from refold.stages.places import last_request, unseen
-from refold.stages.replacing import with_words
-from refold.stages.select import PARTS
-from refold.stages.shorten import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from refold._salience.segments import Segment
     from refold.core.budget import Budget
     from refold.core.counting import Counter
     from refold.core.messages import Message, ToolResult
     from refold.core.view import View
-    from refold.salience.segments import Segment
 
 __all__ = ["TruncateNew"]
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from refold._condense.view_positions import last_request, leading, said_texts, unseen, with_text
+from refold._text.head_and_tail import shortened
 from refold.core.edits import Rewrite
 from refold.core.messages import Text, ToolResult
 from refold.core.policy import Pure
-from refold.stages.edges import shortened
-from refold.stages.places import last_request, leading, said_texts, unseen, with_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

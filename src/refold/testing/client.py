@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from refold import formats
+from refold.clients._factory import Reply
 from refold.core.messages import MessageId, text_of
 from refold.errors import UsageError
-from refold.outside.clients import Reply
 from refold.testing import judge
-from refold.testing.provider.answering import Answering, Rules
-from refold.testing.provider.script import Fault, FaultKind, Received, Script
-from refold.testing.provider.wire_anthropic import AnthropicWire
-from refold.testing.provider.wire_openai import OpenAIChatWire
+from refold.testing.provider._responder import Answering, Rules
+from refold.testing.provider._script import Fault, FaultKind, Received, Script
+from refold.testing.provider._wire_anthropic import AnthropicWire
+from refold.testing.provider._wire_openai import OpenAIChatWire
 
 if TYPE_CHECKING:
+    from refold.clients._factory import OnText, Wire
     from refold.core.counting import Counter
-    from refold.outside.clients import OnText, Wire
-    from refold.testing.provider.script import Behave, Step
-    from refold.testing.provider.wire import Refusal
+    from refold.testing.provider._script import Behave, Step
+    from refold.testing.provider._wire import Refusal
 
 __all__ = ["ScriptedClient", "ScriptedRefusal"]
 
@@ -40,7 +40,7 @@ class ScriptedRefusal(Exception):
 
 
 class ScriptedClient:
-    """A `refold.outside.clients.Client` that answers by a script or a rule, counts, checks and refuses.
+    """A `refold.clients._factory.Client` that answers by a script or a rule, counts, checks and refuses.
 
     The arguments are those of `ScriptedProvider`; `format` is "openai-chat" or "anthropic". `strict=None` is strict
     where the provider's SDK is installed. Faults that only a network has (timeout, cut stream, malformed) are raised

@@ -4,8 +4,8 @@ import itertools
 import json
 import random
 
+from refold._gateway.recall.tool import NAME
 from refold.core.messages import ToolCall
-from refold.gateway.recall.tool import NAME
 from refold.testing.provider import Answer
 from tests.gateway.talking import output
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from refold.gateway.recall.tool import NAME
+from refold._gateway.recall.tool import NAME
 from tests.gateway.recall.models import Model, asked_back, offered, talk
 from tests.gateway.talking import TALKERS
 

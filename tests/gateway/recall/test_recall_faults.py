@@ -6,12 +6,12 @@ import openai
 import pytest
 from google.genai import errors
 
-from refold.gateway.recall.tool import NAME
+from refold._gateway.recall.tool import NAME
 from refold.testing.provider import Answer, Fault
 from tests.gateway.recall.models import Model, talk
 from tests.gateway.recall.test_recall import DIALECTS, STREAMING
+from tests.gateway.scripted_upstream import call
 from tests.gateway.talking import Chat
-from tests.gateway.wire import call
 
 SDK_ERRORS = (openai.OpenAIError, anthropic.APIError, errors.APIError)
 

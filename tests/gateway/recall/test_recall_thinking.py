@@ -6,12 +6,19 @@ import json
 import pytest
 
 from refold import policies
+from refold._gateway.recall.tool import NAME
 from refold.core.budget import Exactly
-from refold.gateway.recall.tool import NAME
 from refold.testing.provider import Answer, ScriptedProvider
 from tests.gateway.conftest import standing
 from tests.gateway.recall.models import asked_back, brought
-from tests.gateway.thinking import MODELS, Agent, clean, compactions, think, thoughts
+from tests.gateway.thinking import (
+    MODELS,
+    Agent,
+    clean,
+    compactions,
+    think,
+    thoughts,
+)
 
 STREAMING = pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
 POLICIES = pytest.mark.parametrize("policy", policies.names())

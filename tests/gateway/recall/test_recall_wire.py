@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from refold.gateway.recall.tool import NAME
-from refold.gateway.serving import Serving
-from refold.gateway.settings import Settings
-from tests.gateway.wire import call, chat, raw, upstream
+from refold._gateway.recall.tool import NAME
+from refold._gateway.server.serving import Serving
+from refold._gateway.settings import Settings
+from tests.gateway.scripted_upstream import call, chat, raw, upstream
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
 

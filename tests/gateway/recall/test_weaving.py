@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from refold.gateway.body import continued, opened
-from refold.gateway.dialects import DIALECTS
-from refold.gateway.recall.anthropic import AnthropicWeaver
-from refold.gateway.recall.chat import ChatWeaver
-from refold.gateway.recall.events import Events
-from refold.gateway.recall.gemini import GeminiWeaver
-from refold.gateway.recall.responses import ResponsesWeaver
-from refold.gateway.recall.tool import NAME, offered
-from refold.gateway.recall.weaver import added, asking, sound
-from tests.gateway.wire import chat
+from refold._gateway.recall.anthropic import AnthropicWeaver
+from refold._gateway.recall.gemini import GeminiWeaver
+from refold._gateway.recall.openai_chat import ChatWeaver
+from refold._gateway.recall.openai_responses import ResponsesWeaver
+from refold._gateway.recall.response_merger import added, asking, sound
+from refold._gateway.recall.sse import Events
+from refold._gateway.recall.tool import NAME, offered
+from refold._gateway.wire.body import continued, opened
+from refold._gateway.wire.routes import DIALECTS
+from tests.gateway.scripted_upstream import chat
 
 ASKED = '{"query": "a.py"}'
 

@@ -40,7 +40,7 @@ def test_a_format_that_there_is_none_of_is_named():
 
 
 def test_an_sdk_that_is_not_installed_is_named_with_its_extra(monkeypatch):
-    from refold.testing.judge import bedrock
+    from refold.testing.judge import _bedrock as bedrock
 
     def missing():
         raise ImportError(name="botocore")

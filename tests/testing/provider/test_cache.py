@@ -3,7 +3,7 @@ import openai
 import pytest
 
 from refold import Usage
-from refold.counting import reported
+from refold._counting import reported
 from refold.testing.provider import Answer, ScriptedProvider
 
 LONG = "Every word of this is counted. " * 300

@@ -187,7 +187,7 @@ def test_without_the_extra_the_error_names_it(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "refold.testing.provider.http", raising=False)
+    monkeypatch.delitem(sys.modules, "refold.testing.provider._http", raising=False)
     with pytest.raises(UsageError, match=r"refold\[testing\]"):
         ScriptedProvider().start()
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from refold.transcripts import read
-from refold.transcripts.streams import answer_of, answers, sse
+from refold.transcripts._streams import answer_of, answers, sse
 
 
 def raw(value):

@@ -5,7 +5,7 @@ import pytest
 import refold
 from refold.errors import UnreadableTranscript
 from refold.transcripts import read
-from refold.transcripts.bodies import body_of, format_of, reported
+from refold.transcripts._bodies import body_of, format_of, reported
 
 USER = {"role": "user", "content": "hi"}
 CHAT = [

@@ -5,7 +5,7 @@ types of the provider's official SDK (`shapes`; for Bedrock botocore's own valid
 rules that types cannot express (pairs of calls and results, ids, signatures, order), each only to values of the right
 shape. A problem names its rule, the refusal in the provider's words, the path of the value and the source of the rule.
 
-The judge shares no code with `refold.rules`, so that tests can compare the two.
+The judge shares no code with `refold._rules`, so that tests can compare the two.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from refold.core.suggestions import meant
+from refold._text.suggestions import meant
 from refold.errors import UnknownFormat, UsageError
-from refold.testing.judge.finding import Problem
+from refold.testing.judge._problem import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +57,7 @@ def problems(
         raise UnknownFormat(f"there is no format {format!r}{meant(format, _MODULES)}; use one of {', '.join(_MODULES)}")
     named = model or body.get("model") or body.get("modelId") or ""
     try:
-        judge = import_module(f"refold.testing.judge.{_MODULES[format][0]}").problems
+        judge = import_module(f"refold.testing.judge._{_MODULES[format][0]}").problems
         return tuple(judge(body, named if isinstance(named, str) else "", headers or {}))
     except ImportError as error:
         raise UsageError(

@@ -1,0 +1,239 @@
+"""`refold chat`: an agent on the terminal, whose context never runs out."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from refold._cli import options, session_commands
+
+if TYPE_CHECKING:
+    from refold._cli.chat_session import Chat
+    from refold.clients._factory import Client, Wire
+    from refold.config import Settings
+    from refold.sessions import Head, Store
+
+PROMPT = "› "
+WIRES = ("openai-chat", "anthropic")
+HISTORY = 2_000  # lines that are remembered for the arrow keys
+
+
+@click.command("chat")
+@click.option("-m", "--model", metavar="ID", help="Model; by default what is configured.")
+@click.option("--base-url", metavar="URL", help="Where it is asked; by default the provider's own address.")
+@click.option("--wire", type=click.Choice(WIRES), help="How it is spoken to; told from model and URL.")
+@click.option("-p", "--policy", metavar="NAME", help="Policy by name, or a file with one; by default refold.")
+@click.option(
+    "--compact-threshold", type=options.Goal(), help="Compact from this share of the input budget on, or these tokens."
+)
+@click.option("--disable-compaction", is_flag=True, help="Do not compact by itself; /compact still does.")
+@click.option("-w", "--window", type=options.Tokens(), help="Context window; by default what is known of the model.")
+@click.option("--summarize-with", metavar="MODEL", help="Model that writes summaries; by default the same one.")
+@click.option("--session", metavar="ID", help="Session to go on with, or the name of one to begin.")
+@click.option("--resume", is_flag=True, help="Go on with the session used last; with --session, it must be there.")
+@click.option("-C", "--folder", metavar="PATH", default=".", help="Folder for the tools; by default this one.")
+@click.option("-y", "--yes", is_flag=True, help="Run commands of the shell without asking.")
+@session_commands.option
+def command(session: str | None, folder: str, wire: Wire | None, *, resume: bool, yes: bool, **given: Any) -> int:
+    """Talk with an agent that has file tools for one folder and a shell that asks first.
+
+    The conversation is kept, and compacted when it is due; `/help` lists the commands in it. The key is taken from
+    OPENAI_API_KEY or ANTHROPIC_API_KEY. Without a terminal each line of standard input is a message, answers go to
+    standard output, and the first failure ends it. `refold loop` is the same.
+    """
+    from refold._cli.chat_screen import Screen
+    from refold.sessions import Session
+
+    settings = _settings(given)
+    screen = Screen(agreed=yes)
+    with ExitStack() as stack:
+        store = stack.enter_context(session_commands.stored(None, settings))
+        head, id = _chosen(store, session, resume=resume)
+        client = _client(settings, head, wire)
+        stack.callback(client.close)
+
+        from refold._cli.chat_session import Chat, data_folder
+        from refold._cli.session_lock import held
+
+        oldest = Session(store, id, format=client.format).lineage[-1]
+        stack.enter_context(held(data_folder() / "chats", store.name, oldest))
+        chat = Chat(store, id, settings, client, folder, screen)
+        if screen.live:
+            _history(stack)
+            _greet(chat, head)
+        return _talk(chat)
+
+
+def _settings(given: dict[str, Any]) -> Settings:
+    from refold.config import Settings
+    from refold.errors import UsageError
+
+    threshold, off = given.pop("compact_threshold"), given.pop("disable_compaction")
+    if isinstance(threshold, float):
+        given["threshold"] = threshold
+    elif threshold is not None:
+        given["auto_compact_threshold"] = threshold
+    settings = Settings.load(given | ({"enabled": False} if off else {}))
+    if settings.model is None:
+        raise UsageError("which model? Give --model, set REFOLD_MODEL, or write model into refold.toml")
+    settings.chosen()  # a policy that is none is said before anything is opened
+    return settings
+
+
+def _chosen(store: Store, session: str | None, *, resume: bool) -> tuple[Head | None, str]:
+    """Return the session to go on with, if it is there, and its id."""
+    from refold.errors import SessionNotFound
+    from refold.sessions import new_id
+
+    heads = {head.id: head for head in store.sessions()}
+    if session is None and not resume:
+        return None, new_id()
+    if session is None and not heads:
+        raise SessionNotFound(f"there is no session to resume in {store.name}: leave --resume out to begin one")
+    if session is not None and not resume and not any(id.startswith(session) for id in heads) and session != "last":
+        return None, session
+    head = heads[session_commands.find(store, session or "last")]
+    while head.next:  # a policy that renews sessions has gone on with another
+        head = heads[head.next]
+    return head, head.id
+
+
+def _client(settings: Settings, head: Head | None, wire: Wire | None) -> Client:
+    from refold.clients._factory import client
+    from refold.errors import UsageError
+
+    assert settings.model is not None
+    if head is not None and head.format not in WIRES:
+        raise UsageError(f"session {head.id} has messages of {head.format}, in which no client here speaks")
+    if head is not None and wire not in (None, head.format):
+        raise UsageError(f"session {head.id} has messages of {head.format}: leave --wire out, or begin another")
+    spoken: Any = head.format if head is not None else wire
+    return client(settings.model, settings.base_url, wire=spoken)
+
+
+def _greet(chat: Chat, head: Head | None) -> None:
+    from refold._cli import show
+
+    session, screen = chat.session, chat.screen
+    model = chat.client.model
+    screen.line(f"refold chat · {model} · {session.policy.name} · window {session.context_window:,}", "bold")
+    screen.line(f"Folder {show.clean(str(chat.workspace.root))}", "dim")
+    about = "new"
+    if head is not None:
+        used, title = session_commands.ago(head.touched), session_commands.title(chat.store, head)
+        about = f"{show.many(len(session.ids), 'message')}, used {used}: {title}"
+    screen.line(f"Session {session.id}, {about}", "dim")
+    screen.line("/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves", "dim")
+
+
+def _talk(chat: Chat) -> int:
+    """Take lines until there are no more."""
+    while (line := _line(chat)) is not None:
+        if not line.strip():
+            continue
+        try:
+            _said(chat, line.strip())
+        except EOFError:
+            break
+        except KeyboardInterrupt:
+            _interrupted(chat)
+        except Exception as error:
+            _failed(chat, error, in_turn=not line.startswith("/"))
+    if chat.screen.live and chat.session.ids:
+        chat.screen.line(f"Kept: refold chat --session {chat.session.id}", "dim")
+    return 0
+
+
+def _said(chat: Chat, line: str) -> None:
+    from refold._cli import slash_commands
+
+    if line.startswith("/") and not line.startswith("//"):
+        slash_commands.run(chat, line)
+    else:
+        chat.turn(line.removeprefix("/") if line.startswith("//") else line)
+
+
+def _interrupted(chat: Chat) -> None:
+    chat.screen.idle()
+    if not chat.screen.live:
+        raise click.Abort
+    chat.session.refresh()
+    chat.screen.line("Interrupted; what was said so far is kept", "yellow")
+
+
+def _failed(chat: Chat, error: Exception, *, in_turn: bool) -> None:
+    """Say an error of ours and go on; before the first answer, or where nobody watches, it ends the chat."""
+    from refold.errors import RefoldError
+
+    chat.screen.idle()
+    first = in_turn and not chat.client.answered
+    if first or not chat.screen.live or not isinstance(error, RefoldError):
+        raise error
+    chat.screen.line(f"{' '.join(str(error).split())}", "red")
+
+
+def _line(chat: Chat) -> str | None:
+    """Return the next line, None at the end; a line that ends in a backslash goes on in the next."""
+    screen = chat.screen
+    if screen.live:
+        screen.line("")
+    if screen.typed:
+        line = screen.typed.pop(0)
+        screen.line(f"{PROMPT}{line}", "bold")
+        return line
+    if not screen.live:
+        read = sys.stdin.readline()
+        return read if read else None
+    parts: list[str] = []
+    while True:
+        try:
+            part = input("  " if parts else _prompt())
+        except EOFError:
+            sys.stdout.write("\n")
+            return None
+        except KeyboardInterrupt:
+            sys.stdout.write("\n")
+            parts = []
+            continue
+        parts.append(part.removesuffix("\\"))
+        if not part.endswith("\\"):
+            return "\n".join(parts)
+
+
+def _prompt() -> str:
+    """Return the prompt, in colour where that shows; the marks tell readline that colours take no room."""
+    from refold._cli import show
+
+    coloured = show.terminal().color_system is not None and "readline" in sys.modules
+    return f"\001\033[1;36m\002{PROMPT}\001\033[0m\002" if coloured else PROMPT
+
+
+def _history(stack: ExitStack) -> None:
+    """Give the prompt arrow keys and a memory, in a file that only its owner reads."""
+    try:
+        import readline
+    except ImportError:
+        return
+    from refold._cli.chat_session import data_folder
+    from refold.agent._private_files import owned_folder, write_owned
+
+    path = owned_folder(data_folder()) / "chat_history"
+    if not path.exists():
+        write_owned(path, "")
+    try:
+        readline.read_history_file(path)
+    except OSError:
+        return
+    readline.set_history_length(HISTORY)
+    stack.callback(_remembered, path)
+
+
+def _remembered(path: Any) -> None:
+    import readline
+    from contextlib import suppress
+
+    with suppress(OSError):
+        readline.write_history_file(path)

@@ -1,0 +1,248 @@
+"""A conversation on a terminal: a session in a store, and the agent that works on it."""
+
+from __future__ import annotations
+
+import time
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from refold import api, formats
+from refold._cli.provider_errors import failure, unreachable
+from refold.agent import Agent
+from refold.agent._changed_files import Files
+from refold.agent._heartbeat import Heartbeat
+from refold.agent._loop import INTERRUPTED
+from refold.agent._messages import answers
+from refold.agent._profiles import habits_of
+from refold.agent._shell import shell
+from refold.agent._statistics import context_line
+from refold.agent._tool_output import saving
+from refold.agent._tools import definitions
+from refold.agent._workspace import Workspace
+from refold.core.budget import Budget, Never
+from refold.errors import RefoldError
+from refold.recovery._learned_windows import LearnedWindows
+from refold.sessions import Session, default_path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from refold._cli.chat_screen import Screen
+    from refold._compaction.result import Check
+    from refold.clients._factory import Client, OnText, Reply
+    from refold.config import Settings
+    from refold.core.messages import Message
+    from refold.core.policy import Policy
+    from refold.sessions import Store
+
+__all__ = ["Answering", "Chat", "data_folder"]
+
+ANSWER = 16_384  # tokens an answer may have in a large window
+FOREIGN = frozenset(
+    {"openai", "anthropic", "httpx", "httpcore", "json", "pydantic_core"}
+)  # whose errors are a provider's
+
+
+def data_folder() -> Path:
+    """Return the folder for what is kept beside sessions: history, outputs, learned windows."""
+    return default_path().parent
+
+
+class Answering:
+    """A client that knows whether its model ever answered; a server that never did is not asked again at once."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.model, self.base_url, self.format = client.model, client.base_url, client.format
+        self.answered = False
+
+    def complete(
+        self, messages: Sequence[Any], *, system: Any = None, tools: Sequence[Any] | None = None,
+        max_tokens: int | None = None, on_text: OnText | None = None,
+    ) -> Reply:  # fmt: skip
+        """Ask for the next message."""
+        try:
+            reply = self._client.complete(messages, system=system, tools=tools, max_tokens=max_tokens, on_text=on_text)
+        except Exception as error:
+            if not self.answered and unreachable(error):
+                error.is_retryable = False  # type: ignore[attr-defined]
+            raise
+        self.answered = True
+        return reply
+
+    def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
+        """Return the input tokens by the provider's own count."""
+        return self._client.count(messages, system, tools)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+class Chat:
+    """What a chat works with; `configure` exchanges its settings, and the session stays.
+
+    Raises:
+        RefoldError: the settings contradict each other, the store cannot be read, the model has no window.
+    """
+
+    def __init__(
+        self, store: Store, session: str, settings: Settings, client: Client, folder: str, screen: Screen
+    ) -> None:
+        self.store, self.screen = store, screen
+        self.client = Answering(client)
+        self.workspace = Workspace(
+            folder, max_bytes=settings.max_tool_output_bytes, max_lines=settings.max_tool_output_lines,
+            also_read=(self._outputs(session),),
+        )  # fmt: skip
+        save = saving(self._outputs(session))
+        self.tools = (
+            *self.workspace.tools(),
+            shell(
+                self.workspace.root, screen.allow, max_bytes=settings.max_tool_output_bytes,
+                max_lines=settings.max_tool_output_lines, save=save,
+            ),
+        )  # fmt: skip
+        about = files("refold._cli").joinpath("chat_system.md").read_text("utf-8").strip()
+        self.system = f"{about}\n\nThe folder: {self.workspace.root}"
+        self._outputs_folder = self._outputs(session)
+        self._files, self._heartbeat = Files(self.workspace.root), Heartbeat(self.workspace.root)
+        self._windows = LearnedWindows(data_folder() / "windows.json")
+        self.session = Session(store, session, format=client.format)
+        self.configure(settings)
+
+    def configure(self, settings: Settings) -> None:
+        """Go on with other settings."""
+        policy = settings.chosen()
+        flying = not habits_of(policy.name).durable
+        if self.session.in_flight != flying:
+            self.session = Session(self.store, self.session.id, format=self.client.format, in_flight=flying)
+        self.settings = settings
+        self.agent = Agent(
+            self.client, policy=policy, settings=settings, session=self.session, tools=self.tools, system=self.system,
+            files=self._files, folder=self._outputs_folder,
+            observers=(self.screen,), on_text=self.screen.text, summarize=self._summarizer(), windows=self._windows,
+            sleep=self._wait, max_output=self._most(policy),
+        )  # fmt: skip
+
+    def choose(self, policy: str) -> None:
+        """Go on by another policy; the other settings stay.
+
+        Raises:
+            UnknownPolicy: there is none of that name.
+        """
+        self.configure(replace(self.settings, policy=policy, sources=self.settings.sources | {"policy": "argument"}))
+
+    def turn(self, text: str) -> None:
+        """Say something and see the answer; the line or warning about the context follows (N18).
+
+        Raises:
+            KeyboardInterrupt: the person wants no answer; what was said so far is kept.
+            RefoldError: there is none.
+        """
+        if self._heartbeat.asked(text):  # answered outside of the conversation (V11)
+            self.screen.line(self._heartbeat.answer(self.client, text))
+            return
+        self.mend()
+        self.screen.on_stop = self.agent.stop
+        self.screen.waiting("Thinking…")
+        try:
+            self.agent.run(text)
+        except RefoldError:
+            self.session.refresh()
+            raise
+        except Exception as error:
+            if type(error).__module__.split(".")[0] not in FOREIGN and not isinstance(error, OSError):
+                raise
+            raise failure(error, self.client) from error
+        finally:
+            self.screen.on_stop = None
+            self.screen.idle()
+        self.full()
+
+    def compact(self, focus: str | None, keep_recent: int | None) -> bool:
+        """Compact now; tell whether anything became smaller."""
+        self.mend()
+        try:
+            return self.agent.compact(focus, keep_recent=keep_recent) is not None
+        finally:
+            self.screen.idle()
+
+    def mend(self) -> None:
+        """Take over what others wrote, and answer calls that a process which died left open."""
+        self.session.refresh()
+        messages = self.read()
+        last = messages[-1] if messages else None
+        if last is not None and last.role == "assistant" and last.calls:
+            self.session.append(answers(self.client.format, [(call, INTERRUPTED, True) for call in last.calls]))
+
+    def read(self) -> tuple[Message, ...]:
+        """Return everything that was said, read."""
+        return formats.read(formats.find(self.client.format), self.session.messages).messages
+
+    def full(self) -> None:
+        """Say how full the context is, where that is worth a line."""
+        check, threshold = self.session.check(), self.threshold
+        due = threshold / check.limit if threshold is not None else self.settings.threshold
+        line = context_line(check.tokens, check.limit, due)
+        if line and threshold is None and check.ratio >= due:
+            line += ", but it is switched off"
+        if line:
+            self.screen.beside(line, "yellow" if check.ratio >= due else "dim")
+
+    @property
+    def threshold(self) -> int | None:
+        """From how many tokens on compaction is due; None where it never is."""
+        trigger, limit = self.session.policy.trigger, self.session.check().limit
+        if isinstance(trigger, Never):
+            return None
+        window = self.session.context_window
+        return min(trigger.tokens(Budget(window, window - limit)), limit)
+
+    def check(self) -> Check:
+        """Measure the request with what it is made of."""
+        return api.check(self.session.view(), **self.request())
+
+    def request(self) -> dict[str, Any]:
+        """Return what a request consists of beside the messages, as arguments of `refold.check` and `refold.plan`."""
+        window, limit = self.session.context_window, self.session.check().limit
+        return {
+            "format": self.client.format, "policy": self.session.policy, "budget": Budget(window, window - limit),
+            "model": self.client.model, "system": self.system, "tools": definitions(self.tools, self.client.format),
+        }  # fmt: skip
+
+    def _most(self, policy: Policy) -> int | None:
+        """Return the tokens an answer may have, where a request must say it: within what the window keeps for it."""
+        if self.client.format != "anthropic":
+            return None
+        known = self.settings.window_of(self.client.model)
+        most = min(ANSWER, known.output_cap or ANSWER)
+        return min(most, policy.reserve(known.window, None)) or most
+
+    def _wait(self, seconds: float) -> None:
+        said = f"The provider did not answer; trying again in {seconds:.0f} s"
+        if self.screen.live:
+            self.screen.waiting(f"{said}…")
+        else:
+            self.screen.beside(said)
+        time.sleep(seconds)
+
+    def _summarizer(self) -> Any:
+        """Return who writes summaries: the model that is set, else the chat's own, behind the guard."""
+        from refold.summaries.summarizers import guarded, model_summarizer, retrying, summarizer
+
+        settings = self.settings
+        if not settings.enable_summarization:
+            return None
+        if settings.summarizer_model is not None:
+            return summarizer(settings.summarizer_model, settings.summarize_base_url or settings.base_url)
+        window = settings.window_of(self.client.model).window
+        return guarded(retrying(model_summarizer(self.client, window=window)))
+
+    @staticmethod
+    def _outputs(session: str) -> Path:
+        safe = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in session)
+        return data_folder() / "outputs" / safe

@@ -1,0 +1,100 @@
+"""`refold check`: the provider's rules and the budget, with an exit code for scripts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import rich_click as click
+
+from refold._cli import options
+
+if TYPE_CHECKING:
+    from refold._cli.files import Conversation
+    from refold.core.messages import ToolCall
+
+BROKEN = 1
+SHOWN = 20
+
+
+class Verdict(NamedTuple):
+    """What a check found: breaches, calls that still await their results, and the size where a budget is known."""
+
+    file: str
+    format: str
+    broken: list[tuple[str, str, tuple[int, ...]]]
+    pending: list[str]
+    tokens: int | None = None
+    limit: int | None = None
+    due: bool | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Tell whether the request is inside the budget, or no budget is known."""
+        return self.tokens is None or self.limit is None or self.tokens <= self.limit
+
+
+@click.command("check")
+@options.files
+@options.reading
+@options.sized
+@options.as_json
+def command(files: tuple[str, ...], how: options.Reading, asked: options.Asked, as_json: bool) -> int:
+    """Check the provider's rules, and the budget where --window, --model or --budget is given.
+
+    Exit code 1 when a rule is broken or the budget is exceeded.
+    """
+    from refold._cli import files as reading
+    from refold._cli import show
+
+    found = [_verdict(talk, asked) for talk in reading.conversations(files, how, "Checking")]
+    if as_json:
+        show.emit(found[0]._asdict() if len(found) == 1 else [each._asdict() for each in found])
+    else:
+        for verdict in found:
+            _print(verdict)
+    return 0 if all(not verdict.broken and verdict.fits for verdict in found) else BROKEN
+
+
+def _verdict(talk: Conversation, asked: options.Asked) -> Verdict:
+    from refold import api, formats
+
+    found = talk.recorded
+    shape = formats.find(found.format)
+    said = formats.read(shape, found.messages).messages
+    broken = [(each.rule, each.message, each.at) for each in formats.broken(shape, said)]
+    pending = [_named(call) for rule in shape.rules for call in getattr(rule, "open_calls", lambda _: ())(said)]
+    if not asked.sized:
+        return Verdict(talk.label, found.format, broken, pending)
+    given = asked.of(found)
+    size = api.check(
+        found.messages, format=found.format, policy=given.policy, budget=given.budget, model=given.model,
+        window=given.window, system=found.system, tools=found.tools, usage=given.usage, max_output=given.max_output,
+        counter=given.counter,
+    )  # fmt: skip
+    return Verdict(talk.label, found.format, broken, pending, size.tokens, size.limit, size.due)
+
+
+def _print(verdict: Verdict) -> None:
+    from refold._cli import show
+
+    file = show.clean(verdict.file)
+    if not verdict.broken:
+        show.line(f"{file}: valid for {verdict.format}", style="green")
+    else:
+        show.line(f"{file}: not valid for {verdict.format}, {show.many(len(verdict.broken), 'breach')}", style="red")
+        more = len(verdict.broken) - SHOWN
+        rows = [(", ".join(map(str, at)), rule, show.clean(what)) for rule, what, at in verdict.broken[:SHOWN]]
+        rows += [("", "", f"{more:,} more, which --json lists")] if more > 0 else []
+        show.table((">message", "rule", "*breach"), rows)
+    if verdict.pending:
+        waiting = ", ".join(verdict.pending[:5]) + (", …" if len(verdict.pending) > 5 else "")
+        await_ = "awaits its result" if len(verdict.pending) == 1 else "await their results"
+        show.line(f"{file}: {show.many(len(verdict.pending), 'call')} at the end {await_}: {show.clean(waiting)}")
+    if verdict.tokens is not None and verdict.limit is not None:
+        fill = f"{verdict.tokens:,} of {verdict.limit:,} tokens ({show.share(verdict.tokens, verdict.limit)})"
+        state = "too large" if not verdict.fits else "fits, compaction is due" if verdict.due else "fits"
+        show.line(f"{file}: {fill}: {state}", style="green" if verdict.fits else "red")
+
+
+def _named(call: ToolCall) -> str:
+    return f"{call.name} {call.call_id}".strip()

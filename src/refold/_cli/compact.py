@@ -1,0 +1,116 @@
+"""`refold compact`: the conversation inside its budget, written in the provider's own shape."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from refold._cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from refold._cli.files import Conversation
+    from refold._compaction.result import Result
+    from refold.handlers import Outside
+
+
+@click.command("compact")
+@options.files
+@options.output
+@click.option("--plan-out", metavar="PLAN", help="Keep the plan, for `refold apply` and `refold diff`.")
+@options.reading
+@options.budgeted
+@options.summarized
+@options.as_json
+def command(
+    files: tuple[str, ...], out: str, plan_out: str | None, how: options.Reading, asked: options.Asked,
+    outside: Outside, as_json: bool,
+) -> int:  # fmt: skip
+    """Compact conversations and write them in the provider's own shape.
+
+    With system prompt or tools apart, a request body is written, else the list of messages. With several files OUT
+    is a folder. `--json` reports on standard error what was done.
+    """
+    from refold._cli import files as reading
+    from refold._cli import output
+    from refold.errors import UsageError
+
+    named = reading.expanded(files)
+    if plan_out is not None and len(named) > 1:
+        raise UsageError("--plan-out keeps one plan: compact one file at a time")
+    if plan_out == out == reading.STDIN:
+        raise UsageError("messages and plan cannot both go to standard output: name a file for one of them")
+    if plan_out is not None:
+        output.writable(plan_out)
+    return each(files, out, how, "Compacting", lambda talk: _compacted(talk, asked, outside, plan_out), as_json=as_json)
+
+
+def each(
+    files: tuple[str, ...], out: str, how: options.Reading, doing: str, work: Callable[[Conversation], Result],
+    *, as_json: bool,
+) -> int:  # fmt: skip
+    """Do one work on all files and write the results; of several, one that cannot be done is noted and passed over."""
+    from refold._cli import files as reading
+    from refold._cli import output, show
+    from refold.errors import BrokenConversation, CannotFit, OutsideError, UsageError
+
+    if how.select == "all":
+        raise UsageError("--select all has no one place to write to: select one conversation at a time")
+    named = reading.expanded(files)
+    where = output.places(named, out)
+    failed = 0
+    for talk in reading.conversations(files, how, doing):
+        try:
+            with show.working(f"{doing} {talk.label}", alone=len(named) == 1):
+                result = work(talk)
+        except (BrokenConversation, CannotFit, OutsideError) as error:
+            if len(named) == 1:
+                raise
+            show.note(f"refold: {talk.label}: {error}")
+            failed = 1
+        else:
+            written(talk, result, where[talk.path], as_json=as_json)
+    return failed
+
+
+def written(talk: Conversation, result: Result, out: str, *, as_json: bool) -> None:
+    """Write a result, and say on standard error what was done."""
+    from refold._cli import output, plan_table, show
+
+    output.write(out, output.dumped(output.native(talk, result.messages), lines=out.endswith((".jsonl", ".ndjson"))))
+    if as_json:
+        click.echo(_report(talk, result, out), err=True)
+        return
+    sizes, plan = result.sizes, result.plan
+    did = f"{sizes.before:,} -> {sizes.after:,} tokens by {', '.join(plan.stages_used)}"
+    show.note(f"{talk.label}: {did if not plan.empty else 'nothing to do, written as it was'}")
+    if plan.empty:
+        plan_table.unsound(talk)
+
+
+def _compacted(talk: Conversation, asked: options.Asked, outside: Outside, plan_out: str | None) -> Result:
+    from refold import api
+    from refold._cli import output, show
+    from refold._compaction.request import request_for
+    from refold._compaction.result import proven
+    from refold.core._plan_json import dump_plan
+
+    request = request_for(talk.recorded.messages, asked.of(talk.recorded))
+    result = proven(request, api.drive(request, outside), talk.recorded.messages)
+    for step in result.plan.steps if outside.summarize is not None else ():
+        if step.refused:
+            show.note(f"refold: {talk.label}: {step.label}: {step.refused}")
+    if plan_out is not None:
+        output.write(plan_out, dump_plan(result.plan, indent=2) + b"\n")
+    return result
+
+
+def _report(talk: Conversation, result: Result, out: str) -> bytes:
+    import msgspec
+
+    return msgspec.json.encode(
+        {"file": talk.label, "out": out, "plan": result.plan.id, "steps": result.plan.stages_used,
+         "messages_before": len(result.originals), "messages_after": len(result.messages), "sizes": result.sizes}
+    )  # fmt: skip

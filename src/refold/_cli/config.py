@@ -1,0 +1,81 @@
+"""`refold config`: what is in force, and where each value comes from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from refold._cli import options
+
+if TYPE_CHECKING:
+    from refold.config import Settings
+
+
+@click.command("config")
+@click.option("--file", metavar="PATH", help="Read this file, and not refold.toml of the working folder.")
+@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A setting as an argument; may be repeated.")
+@options.as_json
+def command(file: str | None, given: tuple[str, ...], as_json: bool) -> None:
+    """Show the settings in force and where each value comes from.
+
+    An argument wins over the environment (`REFOLD_THRESHOLD=0.7`), the environment over `refold.toml`.
+    """
+    from refold._cli import show
+    from refold.config import Settings, names
+
+    settings = Settings.load(_arguments(given), file=file)
+    settings.chosen()  # settings that contradict each other, or a policy that is none, are said here
+    values = {name: getattr(settings, name) for name in names()}
+    if as_json:
+        rows = {name: {"value": value, "source": settings.sources[name]} for name, value in values.items()}
+        show.emit({"settings": rows, "unknown": _unknown()})
+        return
+    cells = [(name, _shown(value), show.clean(settings.sources[name])) for name, value in values.items()]
+    show.table(("setting", "*value", "*from"), cells, styles=_styles(settings))
+    for name in _unknown():
+        show.note(f"refold: {name} is set and is no setting")
+
+
+def _arguments(given: tuple[str, ...]) -> dict[str, str]:
+    from refold.errors import UsageError
+
+    found: dict[str, str] = {}
+    for each in given:
+        name, sign, value = each.partition("=")
+        if not sign:
+            raise UsageError(f"--set {each} has no value: write it as in --set threshold=0.7")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _unknown() -> list[str]:
+    """Return variables that look like ours and set nothing."""
+    import os
+
+    from refold.config import NAMED_BY, names, variable
+
+    known = {NAMED_BY, *map(variable, names())}
+    return sorted(name for name in os.environ if name.startswith("REFOLD_") and name not in known)
+
+
+def _shown(value: Any) -> str:
+    from refold._cli import show
+
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case None:
+            return "not set"
+        case int():
+            return f"{value:,}"
+        case dict():
+            return ", ".join(f"{show.clean(str(key))} = {each}" for key, each in value.items()) or "none"
+        case _:
+            return show.clean(str(value))
+
+
+def _styles(settings: Settings) -> list[str]:
+    from refold.config import names
+
+    return ["bold" if settings.is_set(name) else "dim" for name in names()]

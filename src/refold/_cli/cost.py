@@ -1,0 +1,298 @@
+"""`refold cost`: what a recorded conversation cost, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import rich_click as click
+
+from refold._cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold._cli.files import Conversation
+    from refold.replay._parallel import Settings
+    from refold.replay._run import Run
+    from refold.replay.cost import Bill, Explained
+    from refold.replay.pricing import Given, Tariff
+
+R = TypeVar("R")
+
+
+def priced(function: Callable[..., R]) -> Callable[..., R]:
+    """Add the options on prices; the command gets them one by one, for `given`."""
+    for name, what in (
+        ("cache-write", "tokens put into the cache"),
+        ("cache-read", "tokens read from the cache"),
+        ("output", "tokens of output"),
+        ("input", "tokens of input"),
+    ):
+        function = click.option(
+            f"--price-{name}", type=click.FloatRange(min=0), metavar="USD",
+            help=f"US dollars for a million {what}; from the table by default.",
+        )(function)  # fmt: skip
+    return function
+
+
+def given(prices: dict[str, Any]) -> Given:
+    """Return the prices the user named."""
+    from refold.replay.pricing import Given
+
+    return Given(**{name.removeprefix("price_"): value for name, value in prices.items()})
+
+
+@click.command("cost")
+@options.files
+@options.reading
+@click.option("-m", "--model", metavar="ID", help="Model whose prices hold; the file's own by default.")
+@click.option(
+    "-p", "--policy", "names", multiple=True, default=("all",), show_default=True, metavar="NAME",
+    help="Policies to price too, for one conversation; none for no others.",
+)  # fmt: skip
+@click.option("-w", "--window", type=options.Tokens(), help="Context window for them; the model's by default.")
+@priced
+@click.option("--calls", "each", is_flag=True, help="Show every call.")
+@options.as_json
+def command(
+    files: tuple[str, ...], how: options.Reading, model: str | None, names: tuple[str, ...], window: int | None,
+    each: bool, as_json: bool, **prices: float | None,
+) -> int:  # fmt: skip
+    """Explain what a recorded conversation cost: reads and writes of the cache, output, breaks and their causes.
+
+    The figures are the provider's own, from the file. Beside them stands the bill of the same calls by the model of
+    the cache with nothing compacted, which should be within 2 %. For one conversation, what each policy would have cost
+    stands under it; for many, see `refold replay`.
+    """
+    from refold._cli import files as reading
+    from refold._cli import replay, show
+    from refold.errors import UsageError
+    from refold.replay._parallel import Settings
+
+    policies = replay.named(names)
+    settings = Settings(model, window, prices=given(prices), judge=False)
+    found: list[tuple[Conversation, Tariff, Explained]] = []
+    alone = len(reading.expanded(files)) == 1
+    for talk in reading.conversations(files, how, "Pricing"):
+        try:
+            found.append((talk, *_explained(talk, model, settings.prices)))
+        except UsageError as error:
+            if alone and how.select != "all":
+                raise reading.placed(error, talk.label) from None
+            show.note(f"refold: {reading.placed(error, talk.label)}")
+    if not found:
+        raise UsageError("none of the conversations holds usage reports with known prices: name another file")
+    one = alone and len(found) == 1
+    runs = _replayed(found[0][0], policies, settings) if one and len(policies) > 1 else []
+    if as_json:
+        made = [_emitted(*row) for row in found]
+        show.emit({**made[0], "policies": [_told(run, runs) for run in runs]} if one else made)
+    elif one:
+        _one(*found[0], each=each)
+        _policies(runs, found[0][2])
+    else:
+        _many(found)
+    return 0
+
+
+def _explained(talk: Conversation, model: str | None, prices: Given) -> tuple[Tariff, Explained]:
+    from refold.replay._timestamps import stamps
+    from refold.replay.cost import explained
+    from refold.replay.pricing import tariff_for
+
+    recorded = talk.recorded
+    cached = any(report.cache_read for report in recorded.usage)
+    tariff = tariff_for(model or recorded.model, prices, cached=cached)
+    timed = stamps(recorded, talk.source) if recorded.usage else []
+    return tariff, explained(recorded, tariff, timed)
+
+
+def _replayed(talk: Conversation, names: tuple[str, ...], settings: Settings) -> list[Run]:
+    """Return what each policy would have cost; nothing, with a note, where that cannot be told."""
+    from refold._cli import show
+    from refold.errors import UsageError
+    from refold.replay._parallel import Job, done
+
+    runs: list[Run] = []
+    try:
+        for name in show.progress(names, "Pricing policies"):
+            runs += done(Job(talk.recorded, talk.label, talk.source, (name,)), settings)
+    except UsageError as error:
+        show.note(f"refold: no policies are priced: {error}")
+        return []
+    return runs
+
+
+def _told(run: Run, runs: Sequence[Run]) -> dict[str, Any]:
+    return {
+        "policy": run.policy, "bill": run.bill, "change": _change(run, runs), "compactions": len(run.compactions),
+        "summaries": run.summaries, "summary": run.summary, "refetches": run.refetches, "refetch": run.refetch,
+        "over": run.over,
+    }  # fmt: skip
+
+
+def _change(run: Run, runs: Sequence[Run]) -> float:
+    return run.bill / runs[0].bill - 1 if runs[0].bill else 0.0
+
+
+def _emitted(talk: Conversation, tariff: Tariff, found: Explained) -> dict[str, Any]:
+    import msgspec
+
+    fields = msgspec.structs.asdict(found)
+    return {"file": talk.label, "model": talk.recorded.model, "tariff": tariff, **fields}
+
+
+def _one(talk: Conversation, tariff: Tariff, found: Explained, *, each: bool) -> None:
+    from refold._cli import show
+
+    rules = tariff.rules
+    dated = f", {tariff.dated}" if tariff.dated else ""
+    show.lines(
+        [
+            ("file", show.clean(f"{talk.label} ({talk.recorded.kind})")),
+            ("model", talk.recorded.model or "not named in the file"),
+            ("prices", f"US$ {tariff.input:g} input, {tariff.output:g} output, {tariff.cache_read:g} cache read, "
+                       f"{tariff.cache_write:g} cache write per million tokens ({tariff.source}{dated})"),
+            ("cache", f"{rules.name}: from {rules.least:,} tokens, kept for {_life(tariff)}"),
+            ("calls", f"{found.bill.calls:,}"),
+        ]
+    )  # fmt: skip
+    _bill(found.bill)
+    _breaks(found)
+    _check(found)
+    if each:
+        _calls(found)
+
+
+def _bill(bill: Bill) -> None:
+    from refold._cli import show
+
+    tokens, spent = bill.tokens, bill.spent
+    parts = (
+        ("read from the cache", tokens.read, spent.read),
+        ("put into the cache", tokens.written, spent.written),
+        ("other input", tokens.fresh, spent.fresh),
+        ("output", tokens.output, spent.output),
+    )
+    most = max((int(dollars * 1_000_000) for _, _, dollars in parts), default=0)
+    rows = [
+        (name, show.number(count), _usd(dollars), _percent(dollars, spent.dollars),
+         show.bar(int(dollars * 1_000_000), most))
+        for name, count, dollars in parts
+    ]  # fmt: skip
+    rows.append(("in all", show.number(tokens.prompt + tokens.output), _usd(spent.dollars), "", ""))
+    show.table(("what", ">tokens", ">US$", ">share", "#"), rows, title="Bill", styles=["", "", "", "", "bold"])
+
+
+def _breaks(found: Explained) -> None:
+    from refold._cli import show
+
+    if not found.breaks:
+        cached = found.bill.tokens.read or found.bill.tokens.written
+        show.line(
+            "\nThe cache never broke." if cached else "\nThe file tells of no cache: every call paid for all input."
+        )
+        return
+    causes: dict[str, list[Any]] = {}
+    for each in found.breaks:
+        causes.setdefault(each.cause, []).append(each)
+    rows = [
+        (str(len(some)), show.number(sum(each.tokens for each in some)), _usd(sum(each.dollars for each in some)),
+         _percent(sum(each.dollars for each in some), found.bill.spent.dollars), cause)
+        for cause, some in sorted(causes.items(), key=lambda item: -sum(each.dollars for each in item[1]))
+    ]  # fmt: skip
+    heads = (">breaks", ">tokens sent again", ">US$ more", ">share", "*cause")
+    show.table(heads, rows, title="Breaks of the cache")
+
+
+def _policies(runs: Sequence[Run], found: Explained) -> None:
+    """Show what each policy would have cost, by the rules alone, beside doing nothing and the recording."""
+    from refold._cli import show
+
+    if not runs:
+        return
+    least = min(run.bill for run in runs)
+    paid = found.bill.spent.dollars
+    change = f"{paid / runs[0].bill - 1:+.1%}" if runs[0].bill else ""
+    rows = [("as recorded", _usd(paid), change, "", "", "", "")]
+    rows += [
+        (run.policy, _usd(run.bill), f"{_change(run, runs):+.1%}", show.number(len(run.compactions)),
+         _times(run.summary, run.summaries), _times(run.refetch, run.refetches), show.number(run.over))
+        for run in runs
+    ]  # fmt: skip
+    heads = ("*policy", ">US$", ">change", ">compactions", ">summaries", ">read again", ">too long")
+    styles = ["", *("bold green" if run.bill == least else "" for run in runs)]
+    show.table(heads, rows, title="What each policy would have cost, in US$", styles=styles)
+    if not (found.bill.tokens.read or found.bill.tokens.written):
+        show.line("The recording used no cache; the policies are priced as if the provider's had been used.")
+
+
+def _check(found: Explained) -> None:
+    from refold._cli import show
+
+    paid = found.bill.spent.dollars
+    rows = [
+        ("the file's own figures", _usd(paid), ""),
+        ("simulated, with the file's breaks", _usd(found.simulated.spent.dollars), f"{found.difference:+.2%}"),
+        ("simulated, by the rules alone", _usd(found.unbroken.spent.dollars),
+         f"{found.unbroken.spent.dollars / paid - 1:+.2%}" if paid else ""),
+    ]  # fmt: skip
+    show.table(("*bill", ">US$", ">difference"), rows, title="The same calls by the model of the cache")
+    for reason in found.reasons:
+        show.line(f"  {reason}")
+
+
+def _calls(found: Explained) -> None:
+    from refold._cli import show
+
+    rows = [
+        (str(place + 1), str(call.covers), show.number(call.tokens.prompt), show.number(call.tokens.read),
+         show.number(call.tokens.written), show.number(call.tokens.output), _usd(call.spent.dollars),
+         f"{call.since:,.0f}" if call.since is not None else "", call.broke)
+        for place, call in enumerate(found.calls)
+    ]  # fmt: skip
+    heads = (
+        *(">call", ">messages", ">prompt", ">read", ">written", ">output", ">US$", ">seconds since"),
+        "*broke",
+    )
+    show.table(heads, rows, title="Calls")
+
+
+def _many(found: Sequence[tuple[Conversation, Tariff, Explained]]) -> None:
+    from refold._cli import show
+
+    rows = [
+        (show.clean(talk.label), talk.recorded.model or "", show.number(each.bill.calls),
+         show.number(each.bill.tokens.prompt), _percent(each.bill.tokens.read, each.bill.tokens.prompt),
+         str(len(each.breaks)), _usd(sum(gap.dollars for gap in each.breaks)), _usd(each.bill.spent.dollars),
+         f"{each.difference:+.1%}")
+        for talk, _, each in found
+    ]  # fmt: skip
+    total = sum(each.bill.spent.dollars for _, _, each in found)
+    lost = sum(gap.dollars for _, _, each in found for gap in each.breaks)
+    calls = sum(each.bill.calls for _, _, each in found)
+    rows.append((f"total of {len(found):,}", "", show.number(calls), "", "", "", _usd(lost), _usd(total), ""))
+    heads = ("*file", "model", ">calls", ">input", ">cached", ">breaks", ">US$ by breaks", ">US$", ">simulated")
+    show.table(heads, rows, styles=[*[""] * len(found), "bold"])
+
+
+def _usd(dollars: float) -> str:
+    return f"{dollars:,.4f}" if abs(dollars) < 1 else f"{dollars:,.2f}"
+
+
+def _times(dollars: float, count: int) -> str:
+    return f"{dollars:,.2f} ({count:,})" if count else "0"
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f}%" if whole else ""
+
+
+def _life(tariff: Tariff) -> str:
+    short, long = tariff.rules.life, tariff.rules.life_long
+    return f"{_time(short)} or {_time(long)}" if long > short else _time(short)
+
+
+def _time(seconds: int) -> str:
+    return f"{seconds // 3600} h" if seconds >= 3600 else f"{seconds // 60} min"

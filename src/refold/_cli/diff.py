@@ -1,0 +1,107 @@
+"""`refold diff`: before and after, side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from refold._cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold._cli.plan_table import Row
+
+CONTEXT = 2  # lines alike before the first that differs
+LINE = 240  # characters shown of a line
+
+
+@click.command("diff")
+@click.argument("file")
+@click.option("--plan", "plan", metavar="PLAN", help="A plan made before, instead of making one now.")
+@options.reading
+@options.budgeted
+@click.option("--lines", type=click.IntRange(1), default=8, show_default=True, help="Lines shown of each message.")
+@click.option("--full", is_flag=True, help="All lines of each message.")
+@options.as_json
+def command(
+    file: str, plan: str | None, how: options.Reading, asked: options.Asked, lines: int, full: bool, as_json: bool
+) -> None:
+    """Show the messages that a compaction changes, before and after, side by side."""
+    from refold._cli import files, plan_table, show
+    from refold._cli.apply import loaded, viewed
+    from refold._cli.plan import summarized
+
+    talk = files.only(file, how)
+    if plan is None:
+        request, made = plan_table.planned(talk.recorded.messages, asked.of(talk.recorded))
+    else:
+        made = loaded(plan)
+        request = viewed(made, talk)
+    rows = plan_table.rows(request, made)
+    if as_json:
+        show.emit([_plain(row) for row in rows if row.fate != "kept"])
+        return
+    summarized(made, talk.label)
+    if not made.empty:
+        _side_by_side(rows, 0 if full else lines)
+
+
+def _plain(row: Row) -> dict[str, object]:
+    from refold._cli.message_labels import said
+
+    return {
+        "position": row.position, "role": row.role, "fate": row.fate, "why": row.why,
+        "tokens_before": row.before, "tokens_after": row.after,
+        "before": said(row.old) if row.old else None, "after": said(row.new) if row.new else None,
+    }  # fmt: skip
+
+
+def _side_by_side(rows: Sequence[Row], lines: int) -> None:
+    from refold._cli import show
+    from refold._cli.plan import STYLES, runs
+
+    shown: list[tuple[str, str, str]] = []
+    styles: list[str] = []
+    for run in runs(rows, 1):
+        first, last = run[0], run[-1]
+        if first.fate == "kept" or len(run) > 1:
+            tokens = sum(row.before for row in run)
+            span = f"{first.position}" if first is last else f"{first.position}-{last.position}"
+            shown.append(
+                (
+                    span,
+                    f"{len(run):,} {first.fate}, {show.many(tokens, 'token')}",
+                    "" if first.fate == "hidden" else "=",
+                )
+            )
+        else:
+            place = "new" if first.position is None else str(first.position)
+            shown.append((place, *_texts(first, lines)))
+        styles.append(STYLES.get(first.fate, "dim"))
+    show.beside(("position", "before", "after"), shown, styles)
+
+
+def _texts(row: Row, most: int) -> tuple[str, str]:
+    """Return both sides of a row, from shortly before the first line that differs, at most so many lines (0: all)."""
+    from refold._cli.message_labels import said
+
+    old = said(row.old).splitlines() if row.old else []
+    new = said(row.new).splitlines() if row.new else []
+    alike = next((place for place, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), 0)
+    start = max(alike - CONTEXT, 0) if most else 0
+    absent = "" if row.old is None else f"{row.fate}: {row.why}"
+    return (
+        _side(row, old, row.before, start, most) if row.old else "",
+        _side(row, new, row.after, start, most) if row.new else absent,
+    )
+
+
+def _side(row: Row, words: Sequence[str], tokens: int, start: int, most: int) -> str:
+    from refold._cli import show
+
+    stop = start + most if most else len(words)
+    head = [f"{row.role}, {show.many(tokens, 'token')}", *([f"… {show.many(start, 'line')} alike"] if start else [])]
+    rest = [f"… {show.many(len(words) - stop, 'more line')}"] if len(words) > stop else []
+    return "\n".join([*head, *(show.clean(text, LINE if most else 0) for text in words[start:stop]), *rest])

@@ -1,0 +1,174 @@
+"""Files in: names, folders and patterns become conversations; standard input is `-`."""
+
+from __future__ import annotations
+
+import glob
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold import formats, transcripts
+from refold._cli import show
+from refold.errors import UnreadableTranscript, UsageError
+from refold.transcripts import Recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold._cli.options import Reading
+
+__all__ = ["STDIN", "SUFFIXES", "Conversation", "Named", "conversations", "expanded", "only", "placed", "read"]
+
+STDIN = "-"
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj")
+
+
+class Named(Struct, frozen=True):
+    """A file to read; `within` is the folder it was found in, "" where the user named the file itself."""
+
+    path: str
+    within: str = ""
+
+
+class Conversation(Struct, frozen=True):
+    """A conversation, the path it was named by, its file (the bytes, from standard input), and what to call it."""
+
+    recorded: Recorded
+    path: str
+    source: str | bytes
+    label: str
+
+
+def expanded(names: Sequence[str]) -> list[Named]:
+    """Return the files that names stand for: themselves, all JSON below a folder, all a pattern matches.
+
+    Raises:
+        UnreadableTranscript: a folder or pattern without a file.
+    """
+    found: dict[str, Named] = {}
+    for name in names:
+        for each in _expanded(name):
+            found.setdefault(each.path, each)
+    return list(found.values())
+
+
+def conversations(names: Sequence[str], how: Reading, doing: str = "Reading") -> Iterator[Conversation]:
+    """Yield the conversations of all files; a file of a folder that is no transcript is passed over with a note.
+
+    Raises:
+        UnreadableTranscript: a file the user named is none, or no file of a folder is one.
+    """
+    named = expanded(names)
+    some = False
+    for each in show.progress(named, doing):
+        try:
+            found = read(each.path, how, alone=len(named) == 1)
+        except UnreadableTranscript as error:
+            if not each.within:
+                raise
+            show.note(f"passed over: {error}")
+            continue
+        some = True
+        yield from found
+    if not some:
+        raise UnreadableTranscript(
+            f"{', '.join(names)}: no transcript in {show.many(len(named), 'file')}: name another place"
+        )
+
+
+def only(name: str, how: Reading) -> Conversation:
+    """Return the one conversation meant by a name.
+
+    Raises:
+        UsageError: the name stands for several.
+    """
+    if how.select == "all":
+        raise UsageError("--select all is for commands that take several conversations: name one")
+    named = expanded([name])
+    if len(named) > 1:
+        raise UsageError(f"{name}: {len(named)} files, and this takes one: name one of them, as {named[0].path}")
+    return read(named[0].path, how)[0]
+
+
+def read(path: str, how: Reading, *, alone: bool = True) -> list[Conversation]:
+    """Return the selected conversations of one file; one that is read `alone` gets a spinner and a hint.
+
+    Raises:
+        UnreadableTranscript: no transcript, or none of that kind or selection.
+        UnknownFormat: a format named that is not there, or is not that of the messages.
+    """
+    shown = "standard input" if path == STDIN else path
+    source = sys.stdin.buffer.read() if path == STDIN else path
+    try:
+        with show.working(f"Reading {shown}", alone=alone):
+            found = transcripts.read(source, lenient=how.lenient, kind=how.kind)
+    except UnreadableTranscript as error:
+        said = str(error).replace("<bytes>", shown).replace("read leniently", "read with --lenient")
+        raise UnreadableTranscript(said) from None
+    for note in found[0].notes if how.lenient else ():
+        show.note(f"{shown}: {note}")
+    if alone and how.select is None and len(found) > 1:
+        show.note(f"{shown}: holds {len(found)} conversations, this is the first: --select 2, or --select all")
+    chosen = _selected(found, how.select, shown)
+    return [
+        Conversation(
+            _shaped(item, how.format, shown), path, source, f"{shown}#{item.name}" if len(chosen) > 1 else shown
+        )
+        for item in chosen
+    ]
+
+
+def placed(error: UsageError, label: str) -> UsageError:
+    """Return an error that begins with the conversation it is about."""
+    return error if str(error).startswith(label) else type(error)(f"{label}: {error}")
+
+
+def _expanded(name: str) -> list[Named]:
+    if name == STDIN or os.path.isfile(name):
+        return [Named(name)]
+    if os.path.isdir(name):
+        below = sorted(str(path) for path in Path(name).rglob("*") if path.suffix in SUFFIXES and path.is_file())
+        if not below:
+            raise UnreadableTranscript(f"{name}: no {', '.join(SUFFIXES)} file in this folder: name another")
+        return [Named(path, name) for path in below]
+    if glob.has_magic(name):
+        matched = sorted(path for path in glob.glob(name, recursive=True) if os.path.isfile(path))
+        if not matched:
+            raise UnreadableTranscript(f"{name}: no file matches this pattern: check the folder and the ending")
+        return [Named(path, _root(name)) for path in matched]
+    return [Named(name)]
+
+
+def _root(pattern: str) -> str:
+    """Return the folder that a pattern starts from."""
+    fixed = pattern[: min(place for place, char in enumerate(pattern) if char in "*?[")]
+    return os.path.dirname(fixed) or "."
+
+
+def _selected(found: list[Recorded], select: str | None, shown: str) -> list[Recorded]:
+    if select is None:
+        return found[:1]
+    if select == "all":
+        return found
+    if select.isdecimal() and 0 < int(select) <= len(found):
+        return [found[int(select) - 1]]
+    matching = [item for item in found if item.name == select]
+    if matching:
+        return matching[:1]
+    names = ", ".join(f"{number} {item.name}" for number, item in enumerate(found[:12], 1))
+    raise UnreadableTranscript(f"{shown}: no conversation {select!r} in {len(found)} ({names}): select one of these")
+
+
+def _shaped(found: Recorded, named: str | None, shown: str) -> Recorded:
+    """Return a conversation with the format the user named, if that can be."""
+    if named is None:
+        return found
+    wanted, told = formats.find(named), formats.find(found.format)
+    if wanted.name != told.name and any(map(told.recognizes, found.messages)):
+        raise UsageError(f"{shown}: these messages are {told.name}, not {named}: leave out --format")
+    return replace(found, format=wanted.name)

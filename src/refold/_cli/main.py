@@ -1,0 +1,130 @@
+"""The `refold` command: finds the module of a command when it is asked for, and turns errors into one line."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any, NoReturn
+
+import rich_click as click
+
+from refold._text.suggestions import meant
+
+__all__ = ["cli", "main"]
+
+COMMANDS = (
+    *("stats", "plan", "diff", "compact", "apply", "check", "repair", "cost", "replay", "models", "policies", "config"),
+    *("chat", "sessions", "show", "rewind", "export", "search", "serve", "run", "demo"),
+)
+ALIASES = {"loop": "chat"}
+MODULES = {"show": "show_session"}  # whose names are taken
+OK, BROKEN, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+class Refold(click.RichGroup):
+    """A group whose commands are modules of this package; a module is imported when its command is."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands, in the order of use."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of a name, or None."""
+        name = ALIASES.get(cmd_name, cmd_name)
+        if name not in COMMANDS:
+            return None
+        found: click.Command = import_module(f"refold._cli.{MODULES.get(name, name)}").command
+        return found
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Return the command that the first word names; a word that names none is told with one that is near."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            raise click.UsageError(f"there is no command {args[0]!r}{meant(args[0], COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def main(self, *args: Any, **options: Any) -> NoReturn:
+        """Run a command line and leave with its exit code: 0 done, 1 broken or cannot fit, 2 usage, 130 Ctrl-C."""
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="replace")  # a narrow terminal shows "?" and is no reason to stop
+        sys.exit(_ran(lambda: super(Refold, self).main(*args, **(options | {"standalone_mode": False}))))
+
+
+def _ran(run: Any) -> int:
+    try:
+        code = run()
+    except click.Abort:
+        return _said("interrupted: no file was left half-written", INTERRUPTED)
+    except click.NoSuchOption as error:
+        return _said(_one_line(f"there is no option {error.option_name} here{_elsewhere(error)}{_help(error)}"), USAGE)
+    except click.UsageError as error:
+        return _said(f"{_one_line(error.format_message())}{_help(error)}", USAGE)
+    except click.ClickException as error:
+        return _said(_one_line(error.format_message()), USAGE)
+    except SystemExit:  # click's own end where whoever reads our output has seen enough (`| head`)
+        return OK
+    except OSError as error:
+        return _of_system(error)
+    except RecursionError:
+        return _said("the content is nested too deeply to be read: flatten it, or leave that message out", USAGE)
+    except Exception as error:
+        return _of_refold(error)
+    return code if isinstance(code, int) else OK
+
+
+def _of_refold(error: Exception) -> int:
+    """Say an error of the library in one line; anything else is a fault of ours and is raised on."""
+    from refold.errors import RefoldError, SessionNotFound, UsageError
+
+    if not isinstance(error, RefoldError):
+        raise error
+    return _said(_one_line(str(error)), USAGE if isinstance(error, UsageError | SessionNotFound) else BROKEN)
+
+
+def _of_system(error: OSError) -> int:
+    place = f"{error.filename}: " if error.filename else ""
+    return _said(f"{place}{error.strerror or error}: check the path, the space and the permissions", USAGE)
+
+
+def _elsewhere(error: click.NoSuchOption) -> str:
+    """Say which option is meant, or which commands have one of that name."""
+    close = [name for name in error.possibilities or () if name[:4] == error.option_name[:4]]
+    if close:
+        return f"; did you mean {' or '.join(close)}?"
+    have = [name for name in COMMANDS if _has(name, error.option_name)]
+    return f"; {', '.join(have)} {'have' if len(have) > 1 else 'has'} it" if have else ""
+
+
+def _has(command: str, option: str) -> bool:
+    found = cli.get_command(click.Context(cli), command)
+    return found is not None and any(option in each.opts for each in found.params)
+
+
+def _help(error: click.UsageError) -> str:
+    return f"; see {error.ctx.command_path} --help" if error.ctx else ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).rstrip(".")
+
+
+def _said(what: str, code: int) -> int:
+    click.echo(f"refold: {what}", err=True)
+    return code
+
+
+@click.group("refold", cls=Refold, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="refold", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Keep an agent's conversation inside the context window.
+
+    FILE is a session file of any agent, a request body, or a list of messages: a file, a folder, a pattern, or `-`
+    for standard input. Look first (`stats`, `plan`, `diff`), then write (`compact`).
+
+    Exit codes: 0 done, 1 the conversation is broken or cannot fit, 2 wrong input, 130 interrupted.
+    """
+
+
+def main() -> NoReturn:
+    """Run the command line of this process."""
+    cli.main(prog_name="refold")

@@ -1,0 +1,118 @@
+"""`refold models`: windows, caps and prices of models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from refold._cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.models._catalog import Found, Prices, Window
+
+ALL = 1_000_000
+
+
+@click.command("models")
+@click.argument("model", required=False, metavar="[ID]")
+@click.option("--provider", metavar="NAME", help="Who serves it; some cut the window.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Rows of a search.")
+@options.as_json
+def command(model: str | None, provider: str | None, limit: int, as_json: bool) -> None:
+    """Show what is known of a model: window, caps and prices; or of how many models, without ID.
+
+    ID may be a part of an id: then all that hold it are shown.
+    """
+    from refold._cli import show
+    from refold._text.suggestions import meant
+    from refold.errors import UnknownModel
+    from refold.models import _catalog as catalog
+
+    if model is None:
+        _all(as_json)
+        return
+    window, prices = catalog.window(model, provider), catalog.prices(model, provider)
+    found = catalog.find(model, ALL)
+    guess = window.source == "default"
+    if guess and not found:
+        near = meant(model, catalog.known())
+        raise UnknownModel(
+            f"no table knows model {model}{near}: look for a part of its name, as in `refold models claude`"
+        )
+    if as_json:
+        show.emit({"model": model, "window": window, "prices": prices, "matching": found[:limit]})
+        return
+    if not guess:
+        _one(model, window, prices)
+    others = [each for each in found if each.model != model]
+    if others:
+        _matching(others, limit)
+
+
+def _one(model: str, window: Window, prices: Prices | None) -> None:
+    from refold._cli import show
+
+    cap = {0: "none stated"}
+    show.lines(
+        [
+            ("model", model),
+            ("window", f"{window.window:,} tokens"),
+            ("input cap", cap.get(window.input_cap, f"{window.input_cap:,} tokens")),
+            ("output cap", cap.get(window.output_cap, f"{window.output_cap:,} tokens")),
+            ("source", f"{window.source} (assumed)" if window.assumed else window.source),
+            ("prices", _said(prices)),
+        ]
+    )
+
+
+def _said(prices: Prices | None) -> str:
+    if prices is None:
+        return "none in the table"
+    cache = [
+        f"{amount:g} {name}"
+        for amount, name in ((prices.cache_read, "cache read"), (prices.cache_write, "cache write"))
+        if amount is not None
+    ]
+    said = ", ".join([f"{prices.input:g} input", f"{prices.output:g} output", *cache])
+    return f"US$ {said} per million tokens ({prices.dated}, {prices.source})"
+
+
+def _matching(found: Sequence[Found], limit: int) -> None:
+    from refold._cli import show
+
+    heads = ("*model", ">window", ">input cap", ">output cap", ">US$/M in", ">out")
+    rows = [
+        (each.model, show.number(each.window.window), _cap(each.window.input_cap), _cap(each.window.output_cap),
+         f"{each.prices.input:g}" if each.prices else "", f"{each.prices.output:g}" if each.prices else "")
+        for each in found[:limit]
+    ]  # fmt: skip
+    more = f", the {limit} shortest names" if len(found) > limit else ""
+    show.table(heads, rows, title=f"{show.many(len(found), 'model')} match{'es' if len(found) == 1 else ''}{more}")
+
+
+def _cap(tokens: int) -> str:
+    return f"{tokens:,}" if tokens else ""
+
+
+def _all(as_json: bool) -> None:
+    from refold._cli import show
+    from refold.models import _catalog as catalog
+
+    found = catalog.find("", ALL)
+    dated = next((each.prices.dated for each in found if each.prices), "")
+    priced = sum(each.prices is not None for each in found)
+    providers = sorted(catalog.table().hosts)
+    if as_json:
+        show.emit({"models": len(found), "priced": priced, "dated": dated, "providers": providers})
+        return
+    show.lines(
+        [
+            ("models", f"{len(found):,}, {priced:,} with prices"),
+            ("dated", dated),
+            ("providers", ", ".join(providers)),
+            ("look up", "refold models ID, or a part of one"),
+        ]
+    )

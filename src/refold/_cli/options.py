@@ -1,0 +1,317 @@
+"""Options that several commands share, and the numbers they take."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+
+import rich_click as click
+
+from refold._text.token_numbers import parse_tokens
+
+if TYPE_CHECKING:
+    from refold._compaction.request import Options
+    from refold.config import Settings
+    from refold.core.policy import Policy
+    from refold.handlers import Outside
+    from refold.summaries.summarizers import SummaryCost
+    from refold.transcripts import Recorded
+
+__all__ = [
+    "Asked",
+    "Goal",
+    "Reading",
+    "Tokens",
+    "as_json",
+    "budgeted",
+    "files",
+    "output",
+    "policy_of",
+    "reading",
+    "sized",
+    "summarized",
+]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+MOST = 100_000_000  # the largest window that refold.models takes
+
+
+class Asked(NamedTuple):
+    """What the user said about policy and budget."""
+
+    policy: str | None = None
+    window: int | None = None
+    model: str | None = None
+    budget: int | None = None
+    goal: int | float | None = None
+    max_output: int | None = None
+    counter: str | None = None
+    force: bool = False
+    instructions: str | None = None
+    reported: bool = False
+
+    @property
+    def sized(self) -> bool:
+        """Tell whether the user said how much may be in a request."""
+        return not (self.window is None and self.model is None and self.budget is None)
+
+    def of(self, found: Recorded) -> Options:
+        """Return the arguments for one conversation; window and model of the file hold where none were given.
+
+        Policy, switches and the user's own windows are those of the settings in force.
+
+        Raises:
+            UnknownModel: no table knows the model, and no window was given.
+            BadBudget: neither the user nor the file says how much a request may hold.
+        """
+        from refold._compaction.request import Options
+        from refold.config import Settings
+
+        settings = Settings.load({"policy": self.policy})
+        window, model = self.window, self.model
+        if not self.sized:
+            window, model = found.window, found.model
+        if window is None and self.budget is None:
+            window, model = _configured(settings, model)
+        if window is None and self.budget is None:
+            _known(model, in_file=self.model is None)
+        _fitting(self, window)
+        return Options(
+            format=found.format, policy=settings.apply_to(policy_of(settings.policy)), budget=self.budget,
+            model=model or found.model, window=window, goal=self.goal, system=found.system, tools=found.tools,
+            usage=_last_report(found) if self.reported else None, force=self.force,
+            instructions=self.instructions, max_output=self.max_output, counter=self.counter,
+        )  # fmt: skip
+
+
+class Reading(NamedTuple):
+    """What the user said about how files are to be read."""
+
+    kind: str | None = None
+    format: str | None = None
+    lenient: bool = False
+    select: str | None = None
+
+
+class Tokens(click.ParamType[int]):
+    """A number of tokens: 200000, 200_000, 200k, 1m."""
+
+    name = "tokens"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number."""
+        number = parse_tokens(str(value))
+        if number is None or not 0 < number <= MOST:
+            self.fail(f"{value} is no number of tokens: give 1 to {MOST:,}, as in 200000 or 200k", param, ctx)
+        return number
+
+
+class Goal(click.ParamType[int | float]):
+    """A number of tokens, or a share of the input budget: 60k, 0.5, 50%."""
+
+    name = "tokens|share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number of tokens, or the share as a float."""
+        text = str(value).strip()
+        try:
+            share = float(text[:-1]) / 100 if text.endswith("%") else float(text) if "." in text else None
+        except ValueError:
+            share = None
+        if share is not None and 0 < share <= 1:
+            return share
+        number = None if share is not None else parse_tokens(text)
+        if number is None or not 0 < number <= MOST:
+            self.fail(f"{value} is no goal: give tokens as in 60k, or a share as in 0.5 or 50%", param, ctx)
+        return number
+
+
+def files(function: Callable[P, R]) -> Callable[P, R]:
+    """Add the files to read."""
+    return click.argument("files", nargs=-1, required=True, metavar="FILE...")(function)
+
+
+def as_json(function: Callable[P, R]) -> Callable[P, R]:
+    """Add `--json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")(function)
+
+
+def output(function: Callable[P, R]) -> Callable[P, R]:
+    """Add `-o OUT`."""
+    return click.option(
+        "-o", "--output", "out", default="-", metavar="OUT",
+        help="Where to write: a file (one message a line when it ends in .jsonl), `-`, or a folder for several files.",
+    )(function)  # fmt: skip
+
+
+def reading(function: Callable[..., R]) -> Callable[..., R]:
+    """Add the options on reading; the command gets them as one `how`."""
+
+    @click.option("--kind", metavar="KIND", help="Kind of session file; told from the content by default.")
+    @click.option("--format", "shape", metavar="FORMAT", help="Format of the messages; told from them by default.")
+    @click.option("--lenient", is_flag=True, help="Skip damaged lines, and say which.")
+    @click.option(
+        "--select", metavar="NAME|N|all", help="Which conversation, where a file holds several; the first by default."
+    )
+    @functools.wraps(function)
+    def read(kind: str | None, shape: str | None, lenient: bool, select: str | None, *args: Any, **rest: Any) -> R:
+        how = Reading(kind=kind, format=shape, lenient=lenient, select=select)
+        return function(*args, how=how, **rest)
+
+    return read
+
+
+def summarized(function: Callable[..., R]) -> Callable[..., R]:
+    """Add the options on a model that writes summaries; the command gets who answers needs as `outside`."""
+
+    @click.option(
+        "--summarize-with", metavar="MODEL", help="Model that writes summaries, behind a guard; none by default."
+    )
+    @click.option("--base-url", metavar="URL", help="Where it is asked: any server that speaks as OpenAI does.")
+    @click.option("--keep-secrets", is_flag=True, help="Send that model keys and passwords too.")
+    @functools.wraps(function)
+    def summarize(summarize_with: str | None, base_url: str | None, keep_secrets: bool, *args: Any, **rest: Any) -> R:
+        redact = False if keep_secrets else None
+        return function(*args, outside=_outside(summarize_with, base_url, redact), **rest)
+
+    return summarize
+
+
+def sized(function: Callable[..., R]) -> Callable[..., R]:
+    """Add the options on policy and size of a request, not on a run; the command gets them as one `asked`."""
+    return _gathered(function, (*_POLICY, *_SIZE))
+
+
+def budgeted(function: Callable[..., R]) -> Callable[..., R]:
+    """Add the options on policy and budget; the command gets them as one `asked`."""
+    return _gathered(function, (*_POLICY, *_SIZE, *_RUN))
+
+
+_POLICY = (
+    click.option("-p", "--policy", help="Policy by name, or a file with one; by default what is configured: refold."),
+)
+_SIZE = (
+    click.option("-w", "--window", type=Tokens(), help="Context window in tokens."),
+    click.option("-m", "--model", metavar="ID", help="Model, whose window and tokenizer are used."),
+    click.option("--budget", type=Tokens(), help="Tokens into which everything must fit, counted exactly."),
+    click.option("--max-output", type=Tokens(), help="Tokens the answer may have."),
+    click.option("--counter", type=click.Choice(["exact", "policy"]), help="The model's tokenizer, or the policy."),
+    click.option(
+        "--reported", is_flag=True, help="Measure by the provider's last report in the file, where it holds one."
+    ),
+)
+_RUN = (
+    click.option("--goal", type=Goal(), help="Where compaction may stop."),
+    click.option("--force", is_flag=True, help="Compact although it is not due."),
+    click.option("--instructions", metavar="TEXT", help="What a summary should heed."),
+)
+
+
+def _gathered(function: Callable[..., R], options: tuple[Any, ...]) -> Callable[..., R]:
+    @functools.wraps(function)
+    def gather(*args: Any, **given: Any) -> R:
+        mine = {name: given.pop(name) for name in Asked._fields if name in given}
+        return function(*args, asked=Asked(**mine), **given)
+
+    for option in reversed(options):
+        gather = option(gather)
+    return gather
+
+
+def policy_of(name: str) -> Policy:
+    """Return a policy by name or file.
+
+    Raises:
+        UnknownPolicy: no such policy, or a file that cannot be run.
+    """
+    from refold import policies
+    from refold.errors import RefoldError, UnknownPolicy
+
+    if os.path.basename(name) != name and not name.endswith(".py"):
+        raise UnknownPolicy(f"{name}: a policy's file ends in .py and has a POLICY: name one, or a policy by its name")
+    try:
+        return policies.find(name)
+    except RefoldError:
+        raise
+    except Exception as error:  # whatever the user's own file raises
+        raise UnknownPolicy(f"{name} cannot be run ({type(error).__name__}: {error}): mend that file") from None
+
+
+def _fitting(asked: Asked, window: int | None) -> None:
+    """Refuse numbers that the window leaves no room for, by the names of their options."""
+    from refold.errors import BadBudget
+
+    if window is None:
+        return
+    for option, tokens in (("--budget", asked.budget), ("--max-output", asked.max_output)):
+        if tokens is not None and (tokens > window or (tokens == window and option == "--max-output")):
+            raise BadBudget(
+                f"{option} {tokens:,} does not fit a window of {window:,} tokens: give less, or more to --window"
+            )
+
+
+def _configured(settings: Settings, model: str | None) -> tuple[int | None, str | None]:
+    """Return the window that the user set for all models or for this one, and the model that a deployment is."""
+    if settings.window is not None or (model is not None and settings.window_of(model).source == "override"):
+        return settings.window_of(model).window, model
+    return None, settings.deployments.get(model or "", model)
+
+
+def _outside(model: str | None, base_url: str | None, redact: bool | None) -> Outside:
+    """Return who answers needs: a summarizer where a model is named or configured, else nobody."""
+    from refold.config import Settings
+    from refold.handlers import Outside
+
+    settings = Settings.load({"summarize_with": model, "summarize_base_url": base_url, "redact_secrets": redact})
+    if settings.summarizer_model is None:
+        return Outside()
+    from refold.clients._factory import client
+    from refold.summaries.summarizers import guarded, model_summarizer, retrying
+
+    asked = client(settings.summarizer_model, settings.summarize_base_url or settings.base_url)
+    if (context := click.get_current_context()) is not None:
+        context.call_on_close(asked.close)
+    size = settings.window_of(asked.model)
+    window = size.window if size.source == "override" else None
+    summarize = guarded(retrying(model_summarizer(asked, window=window, observers=[_told])))
+    return Outside(summarize=summarize, redact=settings.redact_secrets)
+
+
+def _told(cost: SummaryCost) -> None:
+    """Say on standard error what a summary cost."""
+    from refold._cli import show
+
+    dollars = "" if cost.dollars is None else f", US$ {cost.dollars:.4f}"
+    show.note(f"summary by {cost.model}: {cost.usage.prompt:,} tokens in, {cost.usage.completion:,} out{dollars}")
+
+
+def _known(model: str | None, *, in_file: bool) -> None:
+    from refold._cli import show
+    from refold._text.suggestions import meant
+    from refold.errors import BadBudget, UnknownModel
+    from refold.models import _catalog as catalog
+
+    if model is None:
+        raise BadBudget("how much may a request hold? Give --window, --model or --budget")
+    known = catalog.window(model)
+    if known.source == "default":
+        near = meant(model, catalog.known())
+        named = (
+            f"the file names the model {model}, which no table knows" if in_file else f"no table knows model {model}"
+        )
+        raise UnknownModel(f"{named}{near}: give --window, or look for its name with `refold models {model}`")
+    if known.assumed:
+        show.note(f"model {model} is in no table: its window is taken to be {known.window:,} tokens, as a near name's")
+
+
+def _last_report(found: Recorded) -> Any:
+    """Return the provider's last report; after a compaction of the session's own it no longer covers the messages."""
+    from refold.core.budget import Usage
+
+    if not found.usage or found.boundaries:
+        return None
+    last = found.usage[-1]
+    return Usage(last.prompt, last.completion, last.cache_read, last.covers)

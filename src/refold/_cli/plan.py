@@ -1,0 +1,117 @@
+"""`refold plan`: what would happen, without doing it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from refold._cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold._cli.plan_table import Row
+    from refold.core.plan import Plan
+    from refold.core.view import View
+    from refold.handlers import Outside
+
+STYLES = {"cleared": "yellow", "shortened": "yellow", "hidden": "red", "inserted": "green", "changed": "yellow"}
+CANNOT_FIT = 1
+LONG = 3  # a run of messages with one fate and more than this many is one line
+
+
+@click.command("plan")
+@click.argument("file")
+@options.reading
+@options.budgeted
+@options.summarized
+@click.option("--all", "every", is_flag=True, help="Every message on a line of its own.")
+@options.as_json
+def command(file: str, how: options.Reading, asked: options.Asked, outside: Outside, every: bool, as_json: bool) -> int:
+    """Show what a compaction would do to each message, and why, without doing it.
+
+    Exit code 1 when what is left would not fit.
+    """
+    from refold._cli import files, plan_table, show
+    from refold.core._plan_json import dump_plan
+
+    talk = files.only(file, how)
+    with show.working("Planning"):
+        request, made = plan_table.planned(talk.recorded.messages, asked.of(talk.recorded), outside)
+    if as_json:
+        click.echo(dump_plan(made))
+    else:
+        summarized(made, talk.label)
+        if not made.empty:
+            messages(plan_table.rows(request, made), request.view, every=every)
+        else:
+            plan_table.unsound(talk)
+    if made.sizes.after <= made.sizes.limit:
+        return 0
+    show.note(
+        f"refold: {made.sizes.after:,} tokens would be left of at most {made.sizes.limit:,}: name a larger window"
+    )
+    return CANNOT_FIT
+
+
+def summarized(made: Plan, label: str) -> None:
+    """Print what a plan comes to: sizes, and what each step did."""
+    from refold._cli import show
+
+    sizes = made.sizes
+    total = f"{sizes.before:,} -> {sizes.after:,} tokens"
+    room = f"input budget {sizes.limit:,}, goal {sizes.goal:,}"
+    show.lines(
+        [
+            ("file", show.clean(label)),
+            ("policy", f"{made.policy} ({made.cause})"),
+            ("tokens", total if not made.empty else f"{sizes.before:,}: nothing to do"),
+            ("room", f"{room}, of which {sizes.fixed:,} fixed" if sizes.fixed else room),
+        ]
+    )
+    heads = ("step", ">changes", ">tokens before", ">after", "*remark")
+    rows = [
+        (step.label, show.number(step.stop - step.start), show.number(step.before), show.number(step.after),
+         show.clean(step.refused))
+        for step in made.steps
+    ]  # fmt: skip
+    if rows:
+        show.table(heads, rows, title=" ")
+
+
+def messages(rows: Sequence[Row], view: View, *, every: bool) -> None:
+    """Print a line a message; long runs of one fate are one line."""
+    from refold._cli import show
+    from refold._cli.message_labels import what
+
+    heads = (">position", "role", ">tokens", ">after", "fate", "why", "~what")
+    lines: list[tuple[str, ...]] = []
+    styles: list[str] = []
+    for run in runs(rows, 0 if every else LONG):
+        first = run[0]
+        before, after = sum(row.before for row in run), sum(row.after for row in run)
+        span = _place(first) if len(run) == 1 else f"{_place(first)}-{_place(run[-1])}"
+        role = first.role if len(run) == 1 else ""
+        message = first.old or first.new
+        about = what(message, view) if len(run) == 1 and message else show.many(len(run), "message")
+        lines.append((span, role, show.number(before), show.number(after), first.fate, first.why, about))
+        styles.append(STYLES.get(first.fate, "dim"))
+    show.table(heads, lines, title=" ", styles=styles)
+
+
+def runs(rows: Sequence[Row], long: int) -> list[list[Row]]:
+    """Return rows in runs: neighbours kept or hidden for one reason together, where they are more than `long`."""
+    found: list[list[Row]] = []
+    for row in rows:
+        last = found[-1][-1] if found else None
+        alike = last is not None and row.fate in ("kept", "hidden") and (last.fate, last.why) == (row.fate, row.why)
+        if long and alike:
+            found[-1].append(row)
+        else:
+            found.append([row])
+    return [part for run in found for part in ([run] if len(run) > long else [[row] for row in run])]
+
+
+def _place(row: Row) -> str:
+    return "new" if row.position is None else str(row.position)

@@ -1,0 +1,126 @@
+"""A plan read off message by message: what happens to each, why, and its tokens before and after."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from refold import api
+from refold._compaction.request import request_for
+from refold.core.edits import Hide, Insert, Rewrite, fold
+from refold.core.messages import Message, texts
+from refold.handlers import Outside
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold._cli.files import Conversation
+    from refold._compaction.request import Options, Request
+    from refold.core.messages import MessageId
+    from refold.core.plan import Plan
+
+__all__ = ["Fate", "Row", "planned", "rows", "unsound"]
+
+PLACEHOLDER = 400  # characters: what replaces a cleared text is a sentence or two
+
+
+class Fate(StrEnum):
+    """What a plan does to a message."""
+
+    KEPT = "kept"
+    CLEARED = "cleared"
+    SHORTENED = "shortened"
+    HIDDEN = "hidden"
+    INSERTED = "inserted"
+    CHANGED = "changed"
+
+
+class Row(Struct, frozen=True):
+    """One message under a plan; `position` is its place in the conversation, None for an inserted one."""
+
+    position: int | None
+    role: str
+    before: int
+    after: int
+    fate: Fate
+    why: str
+    old: Message | None = None
+    new: Message | None = None
+
+
+def unsound(talk: Conversation) -> None:
+    """Note that a conversation to which nothing is done breaks its provider's rules, which a compaction would mend."""
+    from refold._cli import show
+
+    broken = api.violations(talk.recorded.messages, format=talk.recorded.format)
+    if broken:
+        breaches = f"{show.many(len(broken), 'breach')} of the rules of {talk.recorded.format}"
+        show.note(f"refold: {talk.label}: {breaches}: `refold repair` mends that")
+
+
+def planned(messages: Sequence[Any], options: Options, outside: Outside | None = None) -> tuple[Request, Plan]:
+    """Plan, and return the request with the counter that the plan's sizes are by."""
+    request = request_for(messages, options)
+    made = api.drive(request, outside or Outside())
+    if made.sizes.before != request.view.tokens:
+        request = request.recounted()
+    return request, made
+
+
+def rows(request: Request, plan: Plan) -> list[Row]:
+    """Return every message of the view before and after, in order."""
+    view = request.view
+    why = _reasons(plan)
+    hidden = {id for edit in plan.edits if isinstance(edit, Hide) for id in edit.messages}
+    shown = [edit for edit in plan.edits if not isinstance(edit, Hide)]
+    tip = view.start[-1].id if view.start else None
+    olds = {message.id: message for message in view.start}
+    found: list[Row] = []
+    for new in fold(view.start, [shown], [tip]):
+        old = olds.get(new.id)
+        gone = new.id in hidden
+        if old is None and gone:
+            continue
+        before = view.size(old) if old else 0
+        after = 0 if gone else view.size(new)
+        fate = _fate(old, new, gone=gone)
+        place = view.index[new.id] if old else None
+        reason = ", ".join(why.get(new.id, ()))
+        found.append(Row(place, new.role, before, after, fate, reason, old, None if gone else new))
+    return found
+
+
+def _reasons(plan: Plan) -> dict[MessageId, dict[str, None]]:
+    """Return the labels of the steps that touched each message, in order."""
+    found: dict[MessageId, dict[str, None]] = {}
+    for step in plan.steps:
+        for edit in plan.edits[step.start : step.stop]:
+            match edit:
+                case Rewrite(message=id):
+                    touched: Sequence[MessageId] = (id,)
+                case Insert(message=message):
+                    touched = (message.id,)
+                case Hide(messages=ids):
+                    touched = ids
+            for id in touched:
+                if isinstance(edit, Hide):  # what an earlier step did to it no longer shows
+                    found[id] = {}
+                found.setdefault(id, {})[step.label] = None
+    return found
+
+
+def _fate(old: Message | None, new: Message, *, gone: bool) -> Fate:
+    if gone:
+        return Fate.HIDDEN
+    if old is None:
+        return Fate.INSERTED
+    if new is old:
+        return Fate.KEPT
+    before, after = "".join(texts(old)), "".join(texts(new))
+    if len(new.parts) > len(old.parts) or len(after) > len(before):
+        return Fate.CHANGED
+    if len(after) <= PLACEHOLDER and after[:20] != before[:20]:
+        return Fate.CLEARED
+    return Fate.SHORTENED

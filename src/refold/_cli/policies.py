@@ -1,0 +1,107 @@
+"""`refold policies`: which there are, and what one does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from refold._cli import options
+
+if TYPE_CHECKING:
+    from refold.core.budget import Limit
+    from refold.core.policy import Policy, Stage
+
+
+@click.command("policies")
+@click.argument("name", required=False)
+@options.as_json
+def command(name: str | None, as_json: bool) -> None:
+    """List the policies; with NAME (or a file with one), show its steps and their options."""
+    from refold import policies
+    from refold._cli import show
+
+    if name is None:
+        found = [policies.find(each) for each in policies.names()]
+        if as_json:
+            show.emit([_plain(policy) for policy in found])
+        else:
+            _list(found)
+        return
+    policy = options.policy_of(name)
+    if as_json:
+        show.emit(_plain(policy))
+    else:
+        _one(policy)
+
+
+def _list(found: list[Policy]) -> None:
+    from refold._cli import show
+
+    heads = ("policy", "trigger", "goal", "*steps", "*summary")
+    rows = [
+        (policy.name, limit(policy.trigger), limit(policy.goal), ", ".join(step.name for step in policy.steps),
+         policy.summary)
+        for policy in found
+    ]  # fmt: skip
+    show.table(heads, rows)
+
+
+def _one(policy: Policy) -> None:
+    from refold._cli import show
+
+    show.lines(
+        [
+            ("policy", policy.name),
+            *([("summary", policy.summary)] if policy.summary else []),
+            ("trigger", limit(policy.trigger)),
+            ("goal", limit(policy.goal)),
+            ("counter", repr(policy.counter) if policy.counter else "the model's own tokenizer"),
+            ("gauge", type(policy.gauge).__name__),
+            ("reserve", repr(policy.reserve)),
+            ("after overflow", "another policy" if policy.after_overflow else "the same policy"),
+            ("fingerprint", policy.fingerprint),
+        ]
+    )
+    heads = ("step", "stage", "when", "*options")
+    rows = [
+        (step.name, type(step.stage).__name__, str(step.when), ", ".join(_options(step.stage))) for step in policy.steps
+    ]
+    show.table(heads, rows, title=" ")
+
+
+def limit(value: Limit) -> str:
+    """Return a limit in words."""
+    from refold.core.budget import Exactly, LeastCost, Never, Share
+
+    match value:
+        case Share(share=share, of_window=of_window, minus=minus):
+            less = f" - {minus:,}" if minus else ""
+            return f"{share:.0%} of {'window' if of_window else 'input'}{less}"
+        case Exactly(count=count):
+            return f"{count:,} tokens"
+        case LeastCost(size=size, most=most):
+            return f"{size:,} tokens (least cost), at most {most:.0%} of input"
+        case Never():
+            return "never"
+
+
+def _options(stage: Stage) -> list[str]:
+    fields: tuple[str, ...] = getattr(stage, "__struct_fields__", ())
+    return [f"{name}={getattr(stage, name)!r}" for name in fields]
+
+
+def _plain(policy: Policy) -> dict[str, object]:
+    return {
+        "name": policy.name, "summary": policy.summary, "trigger": limit(policy.trigger), "goal": limit(policy.goal),
+        "fingerprint": policy.fingerprint,
+        "steps": [
+            {
+                "label": step.name,
+                "stage": type(step.stage).__name__,
+                "when": str(step.when),
+                "options": _options(step.stage),
+            }
+            for step in policy.steps
+        ],
+    }  # fmt: skip

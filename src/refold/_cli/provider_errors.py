@@ -1,0 +1,68 @@
+"""What a provider's refusal comes to: one line that names the place and the remedy, and an exit code by its kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refold.errors import OutsideError, RefoldError, UsageError
+
+if TYPE_CHECKING:
+    from refold.clients._factory import Client
+
+__all__ = ["failure", "unreachable"]
+
+KEYS = {"openai-chat": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+OWN = {"openai-chat": "OpenAI", "anthropic": "Anthropic"}
+CONNECTING = ("ConnectError", "ConnectTimeout", "gaierror", "ConnectionRefusedError")
+NOT_FOUND = 404
+
+
+def failure(error: Exception, client: Client) -> RefoldError:
+    """Return an error of ours for one of a provider's; ours are returned as they are.
+
+    What a person mends by another argument is a UsageError: the key, the base URL, the model.
+    """
+    from refold.models.provider_errors import classify_error
+
+    if isinstance(error, RefoldError):
+        return error
+    place = client.base_url or OWN[client.format]
+    found = classify_error(error)
+    said = _words(_own_words(error) or found.message or str(error))
+    if unreachable(error):
+        return OutsideError(f"no server answers at {place}: start it, or name another with --base-url")
+    if found.kind == "auth" or found.status in (401, 403):
+        return UsageError(f"{place} refused the key ({said}): set {KEYS[client.format]}")
+    if found.status == NOT_FOUND and client.model.lower() in said.lower():
+        return UsageError(f"{place} knows no model {client.model} ({said}): name another with --model")
+    if found.status == NOT_FOUND:
+        return UsageError(f"there is no such service at {place} ({said}): check --base-url, it often ends in /v1")
+    if _timed_out(error):
+        return OutsideError(f"{place} did not answer in time: try again")
+    return OutsideError(f"{place} did not answer as it should ({said}): try again")
+
+
+def unreachable(error: BaseException | None) -> bool:
+    """Tell whether no connection came about, so that no other attempt will do better at once."""
+    while error is not None:
+        if type(error).__name__ in CONNECTING:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _own_words(error: Exception) -> str:
+    """Return what the provider's own body says, which an SDK carries with or without its outer object."""
+    body = getattr(error, "body", None)
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    said = inner.get("message") if isinstance(inner, dict) else inner
+    return said if isinstance(said, str) else ""
+
+
+def _timed_out(error: Exception) -> bool:
+    return "timeout" in type(error).__name__.lower() or "timed out" in str(error).lower()
+
+
+def _words(text: str) -> str:
+    words = " ".join(text.split()).rstrip(".")
+    return words if len(words) <= 300 else f"{words[:300]}…"

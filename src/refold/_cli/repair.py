@@ -1,0 +1,23 @@
+"""`refold repair`: a conversation that its provider accepts again."""
+
+from __future__ import annotations
+
+import rich_click as click
+
+from refold._cli import options
+
+
+@click.command("repair")
+@options.files
+@options.output
+@options.reading
+@options.as_json
+def command(files: tuple[str, ...], out: str, how: options.Reading, as_json: bool) -> int:
+    """Make conversations valid for their provider: pair calls and results, drop empty content, mend arguments."""
+    from refold import api
+    from refold._cli.compact import each
+
+    return each(
+        files, out, how, "Repairing",
+        lambda talk: api.repair(talk.recorded.messages, format=talk.recorded.format), as_json=as_json,
+    )  # fmt: skip

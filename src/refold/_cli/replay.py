@@ -1,0 +1,195 @@
+"""`refold replay`: what each policy keeps and costs on recorded conversations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from refold._cli import options
+from refold._cli.cost import given, priced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from refold.replay._parallel import Job, Settings
+    from refold.replay._run import Run
+    from refold.replay._tables import Table
+
+ALL = "all"
+GAP = 2  # blanks between two columns
+
+
+@click.command("replay")
+@options.files
+@options.reading
+@click.option(
+    "-p", "--policy", "names", multiple=True, default=(ALL,), show_default=True, metavar="NAME",
+    help="Policy by name, or a file with one; may be given several times.",
+)  # fmt: skip
+@click.option("-m", "--model", metavar="ID", help="Model whose prices, window and tokenizer hold; else the file's own.")
+@click.option("-w", "--window", type=options.Tokens(), help="Context window in tokens; the model's by default.")
+@click.option(
+    "--budget", "sizes", multiple=True, type=options.Goal(), default=("10%", "25%", "50%"), show_default=True,
+    help="Size at which all policies are compared, as tokens or a share of the history; may be given several times.",
+)  # fmt: skip
+@click.option("--goal", type=options.Goal(), help="Where compaction may stop; the policy's own by default.")
+@priced
+@click.option("--out", metavar="HTML", help="Write a report: one HTML file with all tables and plots in it.")
+@click.option("--plots", metavar="DIR", help="Write each plot as an SVG file into this folder.")
+@click.option("--png", is_flag=True, help="With --plots: write each plot as a PNG picture too.")
+@click.option("--keep", metavar="DIR", help="Where results are kept; the user's cache folder by default.")
+@click.option("--fresh", is_flag=True, help="Neither read nor keep results.")
+@click.option("--jobs", type=click.IntRange(1, 256), help="Processes at once; all cores by default.")
+@options.as_json
+def command(
+    files: tuple[str, ...], how: options.Reading, names: tuple[str, ...], model: str | None, window: int | None,
+    sizes: tuple[int | float, ...], goal: int | float | None, out: str | None, plots: str | None, png: bool,
+    keep: str | None, fresh: bool, jobs: int | None, as_json: bool, **prices: float | None,
+) -> int:  # fmt: skip
+    """Replay recorded conversations under policies, without a model: what each keeps, and what it would have cost.
+
+    Policies compact where they would have, with an outline in place of a model's summary, which is charged. Each call
+    is priced by its longest live beginning in the prompt cache, and what would have had to be read again is charged.
+    `none` is doing nothing. Then all are compared at equal sizes, and after five compactions in a row. Results are
+    kept, so an interrupted run goes on where it was.
+    """
+    from refold._cli import output
+    from refold.errors import UsageError
+    from refold.replay import _png
+    from refold.replay._parallel import Settings
+
+    if out is not None:
+        output.writable(out)
+    if plots is not None:
+        output.writable(f"{plots}/plot.svg", made=True)
+    if png and plots is None:
+        raise UsageError("--png is about the plots: name a folder for them with --plots")
+    if png:
+        _png.ready()
+    settings = Settings(model, window, goal, given(prices), "" if fresh else keep or _kept(), sizes)
+    found = _replayed(files, how, named(names), settings, jobs)
+    if not found:
+        raise UsageError("none of the conversations could be replayed: name longer ones, or a model and a window")
+    _written(found, out, plots, png=png)
+    _shown(found, as_json=as_json)
+    return 0
+
+
+def _replayed(
+    files: tuple[str, ...], how: options.Reading, names: tuple[str, ...], settings: Settings, workers: int | None
+) -> list[list[Run]]:
+    """Return the runs of all conversations; of several, one that cannot be replayed is noted and passed over."""
+    from refold._cli import files as reading
+    from refold._cli import show
+    from refold.errors import UsageError
+    from refold.replay._parallel import Job, cores, replay_all, split
+
+    talks = reading.conversations(files, how, "Replaying")  # read one by one, as they are replayed
+    jobs = (Job(talk.recorded, talk.label, talk.source, names) for talk in talks)
+    pieces: Iterable[tuple[int, Job]] = enumerate(jobs)
+    if len(reading.expanded(files)) == 1:  # all cores work on the policies of one conversation
+        pieces = show.progress(split(list(jobs), workers or cores()), "Replaying")
+    labels: list[tuple[int, str]] = []
+
+    def coming() -> Iterator[Job]:
+        for place, job in pieces:
+            labels.append((place, job.file))
+            yield job
+
+    made: dict[int, list[Run]] = {}
+    refused: dict[int, UsageError] = {}
+    for number, runs in enumerate(replay_all(coming(), settings, workers)):
+        place = labels[number][0]
+        if isinstance(runs, UsageError):
+            refused[place] = runs
+        else:
+            made.setdefault(place, []).extend(runs)
+    names_of = dict(labels)
+    if not made and len(refused) == 1:
+        place, error = refused.popitem()
+        raise reading.placed(error, names_of[place])
+    for place, error in refused.items():
+        show.note(f"refold: {reading.placed(error, names_of[place])}")
+    return [made[place] for place in sorted(made)]
+
+
+def _written(found: list[list[Run]], out: str | None, plots: str | None, *, png: bool) -> None:
+    from refold._cli import output
+    from refold.replay import _charts as charts
+    from refold.replay import _report as report
+    from refold.replay._png import png_of
+
+    if out is not None:
+        output.write(out, report.report(found).encode("utf-8", "replace"))
+    for name, svg in report.plots(found).items() if plots is not None else ():
+        output.write(f"{plots}/{name}.svg", svg.encode("utf-8", "replace"))
+    for name, svg in report.plots(found, charts.LIGHT).items() if png else ():
+        output.write(f"{plots}/{name}.png", png_of(svg))
+
+
+def named(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the policies to replay, doing nothing first.
+
+    Raises:
+        UnknownPolicy: no such policy.
+    """
+    from refold import policies
+    from refold.replay._run import NONE
+
+    wanted = [each for name in names for each in (policies.names() if name == ALL else (name,))]
+    for name in wanted:
+        if name != NONE:
+            options.policy_of(name)
+    return (NONE, *(name for name in dict.fromkeys(wanted) if name != NONE))
+
+
+def _kept() -> str:
+    from platformdirs import user_cache_path
+
+    return str(user_cache_path("refold", appauthor=False) / "replay")
+
+
+def _shown(found: list[list[Run]], *, as_json: bool) -> None:
+    from refold._cli import show
+    from refold.replay._summary import limits_of, summed, verdicts
+    from refold.replay._tables import tables, verdict_table
+
+    if as_json:
+        told = verdicts(found)
+        said = [{"figure": each.figure, "best": each.best, "other": each.other, "verdict": each.said} for each in told]
+        show.emit({"policies": summed(found), "limits": limits_of(found), "verdicts": said, "conversations": found})
+        return
+    for table in (*tables(found), verdict_table(found)):
+        if table is not None:
+            _print(table)
+    if not any(run.compactions for runs in found for run in runs):
+        show.line("\nNothing was compacted on the way: no policy was due.")
+
+
+def _print(table: Table) -> None:
+    """Print a table, in as many blocks of columns as the terminal needs."""
+    from refold._cli import show
+
+    console = show.terminal()
+    first = max(len(line.name) for line in table.lines)
+    cells = [[f"{'★ ' if cell.best else ''}{cell.said}" for cell in line.cells] for line in table.lines]
+    widths = [max(map(len, column)) for column in zip(table.heads, *cells, strict=True)]
+    whole = sum(widths) + GAP * len(widths)
+    narrow = console.is_terminal and not table.words  # words wrap
+    room = console.width - first - GAP - 1 if narrow else whole
+    for number, (start, stop) in enumerate(_blocks(widths, room)):
+        heads = ["", *(f"{'*' if table.words else '>'}{head}" for head in table.heads[start:stop])]
+        rows = [(line.name, *some[start:stop]) for line, some in zip(table.lines, cells, strict=True)]
+        show.table(heads, rows, title="" if number else table.title)
+
+
+def _blocks(widths: Sequence[int], room: int) -> list[tuple[int, int]]:
+    """Return columns as ranges that fit a room, one column at least."""
+    found, start, taken = [], 0, 0
+    for place, width in enumerate(widths):
+        taken += width + GAP
+        if taken > room and place > start:
+            found.append((start, place))
+            start, taken = place, width + GAP
+    return [*found, (start, len(widths))]

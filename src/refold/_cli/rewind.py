@@ -1,0 +1,28 @@
+"""`refold rewind`: back in a session, deleting nothing."""
+
+from __future__ import annotations
+
+import rich_click as click
+
+from refold._cli import session_commands
+
+
+@click.command("rewind")
+@click.argument("session")
+@click.argument("to", required=False)
+@session_commands.option
+@click.option("--undo", is_flag=True, help="Take the last rewind back, or else the newest compaction.")
+def command(session: str, to: str | None, store: str | None, undo: bool) -> None:
+    """Go back in a session: before its last TO turns (1), or to the message or compaction of the id TO.
+
+    Nothing is deleted: `--undo` goes forward again. SESSION is an id, the beginning of one, or `last`.
+    """
+    from refold._cli import show
+    from refold.errors import UsageError
+
+    if undo and to is not None:
+        raise UsageError("--undo takes no TO: it goes back to where the session was")
+    with session_commands.stored(store) as place:
+        found = session_commands.opened(place, session)
+        done = session_commands.undo(found) if undo else session_commands.back(found, to or "1")
+    show.line(f"{found.id}: {done}")

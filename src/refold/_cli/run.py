@@ -1,0 +1,77 @@
+"""`refold run`: a command with a gateway before its provider, for as long as it runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import rich_click as click
+
+from refold._cli.serve import NAMES, acting, made, serving, started
+
+if TYPE_CHECKING:
+    from refold._gateway.observability.metrics import Metrics
+
+__all__ = ["command"]
+
+ENDING = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+@click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("words", nargs=-1, required=True, metavar="-- COMMAND", type=click.UNPROCESSED)
+@acting
+def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
+    """Run COMMAND with a gateway on a free port before its provider, and say at the end what it saved.
+
+    The variables that tell clients of OpenAI, Anthropic and Gemini where their provider is are set for COMMAND; where
+    one of them is set already, the gateway sends there. The exit code is COMMAND's.
+    """
+    if words[0].startswith("-"):
+        raise click.UsageError(f"there is no option {words[0]}: options of refold stand before --, COMMAND after it")
+    settings = made(acts, port=0)
+    gateway = serving(settings)
+    place = gateway.url + (f"/token/{quote(settings.token, safe='')}" if settings.token else "")
+    environment = {**os.environ, **{name: place + tail for name, (_, tail) in NAMES.items()}, **_unproxied()}
+    with started(gateway):
+        try:
+            code = _ran(list(words), environment)
+        except OSError as error:
+            said = f"{words[0]} cannot be run ({error.strerror}): name a program that is there, with its path"
+            raise click.UsageError(said) from None
+    click.echo(f"refold: {_report(gateway.gateway.metrics)}", err=True)
+    return code
+
+
+def _unproxied() -> dict[str, str]:
+    """Return the variables that keep a proxy of this machine's clients away from the gateway."""
+    names = ("NO_PROXY", "no_proxy")
+    without = ",".join(dict.fromkeys(value for name in names if (value := os.environ.get(name))))
+    return dict.fromkeys(names, f"{without},127.0.0.1" if without else "127.0.0.1")
+
+
+def _report(metrics: Metrics) -> str:
+    """Say what was done and saved; plans that only cut new output are told apart from compactions."""
+    requests, compactions, cuts = metrics.total_requests, metrics.total_compactions, metrics.total_cuts
+    parts = [f"{requests:,} request{'s'[: requests != 1]}", f"{compactions:,} compaction{'s'[: compactions != 1]}"]
+    if cuts:
+        parts.append(f"new output cut {cuts:,} time{'s'[: cuts != 1]}")
+    if shadows := metrics.total_shadows:
+        parts.append(f"{shadows:,} plan{'s'[: shadows != 1]} in shadow")
+    return ", ".join([*parts, f"{metrics.total_saved:,} input tokens not sent"])
+
+
+def _ran(words: list[str], environment: dict[str, str]) -> int:
+    """Run a command in the foreground; an interrupt is its own to handle, and what should end us ends it first."""
+    with subprocess.Popen(words, env=environment) as child:  # noqa: S603 # the user's own command
+        handlers = {signal.SIGINT: signal.SIG_IGN}
+        handlers |= {getattr(signal, name): lambda number, _: child.send_signal(number) for name in ENDING}
+        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+        try:
+            code = child.wait()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+    return 128 - code if code < 0 else code

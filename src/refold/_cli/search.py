@@ -1,0 +1,44 @@
+"""`refold search`: words in everything that was ever said."""
+
+from __future__ import annotations
+
+import rich_click as click
+
+from refold._cli import options, session_commands
+
+FOUND_NOTHING = 1
+
+
+@click.command("search")
+@click.argument("query", nargs=-1, required=True)
+@session_commands.option
+@click.option("--session", metavar="ID", help="Only in this session.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many are listed.")
+@options.as_json
+def command(query: tuple[str, ...], store: str | None, session: str | None, limit: int, as_json: bool) -> int:
+    """Find messages that hold all words of QUERY, in all sessions, whatever compactions and rewinds did to them.
+
+    Exit code 1 when there are none.
+    """
+    from refold._cli import show
+    from refold.errors import UsageError
+    from refold.sessions import search
+
+    words = " ".join(query).strip()
+    if not words:
+        raise UsageError("nothing to search for: give a word")
+    with session_commands.stored(store) as place:
+        found = (
+            session_commands.opened(place, session).search(words, limit)
+            if session is not None
+            else search(place, words, (), limit)
+        )
+        name = place.name
+    if as_json:
+        show.emit([{"id": hit.id, "session": hit.session, "message": hit.message} for hit in found])
+    elif found:
+        cells = [(hit.session, hit.id, show.clean(hit.excerpt)) for hit in found]
+        show.table(("session", "message", "~what"), cells)
+    else:
+        show.note(f"refold: no message in {name} holds {words!r}")
+    return 0 if found else FOUND_NOTHING

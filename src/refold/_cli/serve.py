@@ -1,0 +1,215 @@
+"""`refold serve`: a gateway between agents and their providers, until it is stopped."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from refold._cli.options import Tokens
+
+if TYPE_CHECKING:
+    from refold._gateway.server.serving import Serving
+    from refold._gateway.settings import Settings
+    from refold.config import Settings as Configured
+
+__all__ = ["NAMES", "acting", "command", "made", "serving", "started"]
+
+# variables by which clients are told where their provider is: provider, what follows the address
+NAMES = {
+    "OPENAI_BASE_URL": ("openai", "/v1"),
+    "OPENAI_API_BASE": ("openai", "/v1"),
+    "ANTHROPIC_BASE_URL": ("anthropic", ""),
+    "ANTHROPIC_API_BASE": ("anthropic", ""),
+    "GOOGLE_GEMINI_BASE_URL": ("gemini", ""),
+    "GEMINI_API_BASE": ("gemini", ""),
+}
+
+
+def acting(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how a gateway acts, and hand them over as keywords of its settings."""
+    options = (
+        click.option("--openai", metavar="URL", help="Where OpenAI's paths go; any server that speaks them."),
+        click.option("--anthropic", metavar="URL", help="Where Anthropic's paths go."),
+        click.option("--gemini", metavar="URL", help="Where Gemini's paths go."),
+        click.option("--policy", help="Policy that compacts; by default what is configured: refold."),
+        click.option("--model-policy", "model_policies", multiple=True, metavar="MODEL=POLICY", help="For one model."),
+        click.option("--route-policy", "route_policies", multiple=True, metavar="ROUTE=POLICY",
+                     help="For one route: /v1/chat/completions, /v1/responses, /v1/messages or /v1beta/models."),
+        click.option("--trigger", metavar="SIZE",
+                     help="When compaction is due: a share of the input budget (0.7), tokens (60k), or never."),
+        click.option("--model-trigger", "model_triggers", multiple=True, metavar="MODEL=SIZE", help="For one model."),
+        click.option("--route-trigger", "route_triggers", multiple=True, metavar="ROUTE=SIZE", help="For one route."),
+        click.option("--window", type=Tokens(), help="Context window of all models, in tokens (200k, 1M)."),
+        click.option("--model-window", "model_windows", multiple=True, metavar="MODEL=TOKENS", help="Of one model."),
+        click.option("--store", metavar="PLACE", help="A file, a postgresql:// URL, or memory; a file by default."),
+        click.option("--retention", type=click.FloatRange(0), default=30.0, show_default=True, metavar="DAYS",
+                     help="Days without use after which a conversation is forgotten; 0 keeps it."),
+        click.option("--summarizer", metavar="MODEL", help="Model that writes summaries."),
+        click.option("--summarizer-url", metavar="URL", help="Where that model is."),
+        click.option("--keep-secrets", is_flag=True, help="Send that model keys and passwords too."),
+        click.option("--strict", is_flag=True, help="Refuse a request whose compaction fails, instead of sending it."),
+        click.option("--shadow", is_flag=True, help="Plan and report, and change nothing."),
+        click.option("--repair", is_flag=True, help="Mend invalid conversations before they are sent."),
+        click.option("--recall-tool", is_flag=True, help="Offer models a tool that brings back what plans left out."),
+        click.option("--timeout", type=click.FloatRange(0.1), default=720.0, show_default=True, metavar="SECONDS",
+                     help="Longest silence of a provider."),
+        click.option("--connections", type=click.IntRange(0), default=0, help="Most connections upstream; 0: any."),
+    )  # fmt: skip
+
+    @functools.wraps(command)
+    def wrapped(**given: Any) -> Any:
+        acts = {name: given.pop(name) for name in _ACTING}
+        return command(acts=acts, **given)
+
+    for option in reversed(options):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+_ACTING = (
+    "openai", "anthropic", "gemini", "policy", "model_policies", "route_policies", "trigger", "model_triggers",
+    "route_triggers", "window", "model_windows", "store", "retention",
+    "summarizer", "summarizer_url", "keep_secrets", "strict", "shadow", "repair", "recall_tool", "timeout",
+    "connections",
+)  # fmt: skip
+
+
+@click.command("serve")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; another one needs a token.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="Port; 0: a free one.")
+@acting
+def command(host: str, port: int, acts: dict[str, Any]) -> int:
+    """Stand between agents and their providers, and keep every conversation inside the window.
+
+    Agents are told where it is by their base URL: OPENAI_BASE_URL=http://127.0.0.1:8787/v1,
+    ANTHROPIC_BASE_URL=http://127.0.0.1:8787, GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8787. REFOLD_GATEWAY_TOKEN is the
+    token that clients must send, REFOLD_STORE_KEY the secret that encrypts what is stored.
+    """
+    gateway = serving(made(acts, host=host, port=port))
+    click.echo(f"refold: serving on {gateway.url} (Ctrl-C stops)", err=True)
+    with _told():
+        gateway.run()
+    return 0
+
+
+def made(acts: dict[str, Any], **more: Any) -> Settings:
+    """Return the settings that options, environment and `refold.toml` make."""
+    try:
+        from refold._gateway.conversations.triggers import trigger
+        from refold._gateway.settings import UPSTREAMS, Settings
+    except ImportError as error:
+        raise _missing(error) from error
+    named = {provider: acts.pop(provider) for provider in UPSTREAMS}
+    upstreams = {provider: url or _from_environment(provider) or UPSTREAMS[provider] for provider, url in named.items()}
+    _summarizer(acts["summarizer"], acts["summarizer_url"])
+    store = acts.pop("store") or _default_store()
+    days, size, triggers = acts.pop("retention"), acts.pop("trigger"), acts.pop("model_triggers")
+    own = _configured(acts)
+    windows = {name: _window(name, size) for name, size in map(_pair, acts.pop("model_windows"))}
+    return Settings(
+        upstreams=upstreams,
+        policy=own.policy,
+        policies=dict(map(_pair, acts.pop("model_policies"))),
+        route_policies=dict(map(_pair, acts.pop("route_policies"))),
+        trigger=own.trigger if size is None else trigger(size),
+        triggers={name: trigger(size) for name, size in map(_pair, triggers)},
+        route_triggers={name: trigger(size) for name, size in map(_pair, acts.pop("route_triggers"))},
+        window=own.window,
+        windows=own.windows | windows,
+        summarizer=own.summarizer_model or "",
+        summarizer_url=own.summarize_base_url or own.base_url or "",
+        redact=own.redact_secrets,
+        store=store,
+        retention=days * 86_400,
+        token=os.environ.get("REFOLD_GATEWAY_TOKEN", ""),
+        store_key=os.environ.get("REFOLD_STORE_KEY", ""),
+        **acts,
+        **more,
+    )
+
+
+def _configured(acts: dict[str, Any]) -> Configured:
+    """Take the options that are settings of every command out, and return these with what is configured."""
+    from refold.config import Settings as Configured
+
+    given = {"policy": acts.pop("policy"), "window": acts.pop("window"), "summarize_with": acts.pop("summarizer")}
+    redact = False if acts.pop("keep_secrets") else None
+    return Configured.load({**given, "summarize_base_url": acts.pop("summarizer_url"), "redact_secrets": redact})
+
+
+def serving(settings: Settings) -> Serving:
+    """Return a gateway on its socket."""
+    try:
+        from refold._gateway.server.serving import Serving
+    except ImportError as error:
+        raise _missing(error) from error
+    from refold.sessions import open_store
+
+    with _told():  # before it is said that anything is served
+        open_store(settings.store or "memory").close()
+    return Serving(settings)
+
+
+@contextmanager
+def started(gateway: Serving) -> Iterator[None]:
+    """Run a block beside a gateway."""
+    with _told():
+        gateway.start()
+    try:
+        yield
+    finally:
+        gateway.stop()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say of a gateway that cannot be started where to look."""
+    from refold.errors import StoreError, UsageError
+
+    try:
+        yield
+    except StoreError as error:
+        raise UsageError(f"{error}: check --store") from None
+
+
+def _from_environment(provider: str) -> str:
+    """Return where a user's clients already are told to go, which then is upstream."""
+    return next((url for name, (whose, _) in NAMES.items() if whose == provider and (url := os.environ.get(name))), "")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not (name and sign and value):
+        raise click.UsageError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def _window(name: str, size: str) -> int:
+    try:
+        tokens: int = Tokens().convert(size, None, None)
+    except click.BadParameter as error:
+        raise click.UsageError(f"--model-window {name}: {error.message}") from None
+    return tokens
+
+
+def _summarizer(model: str, url: str) -> None:
+    """Refuse an address of a summarizer that says nothing: before anything is served, not at the first compaction."""
+    if url and not model:
+        raise click.UsageError("--summarizer-url says where a model is: name it with --summarizer")
+    if url and not url.startswith(("http://", "https://")):
+        raise click.UsageError(f"--summarizer-url {url}: no http or https address")
+
+
+def _default_store() -> str:
+    from platformdirs import user_data_path
+
+    return str(user_data_path("refold", appauthor=False) / "gateway.db")
+
+
+def _missing(error: ImportError) -> click.UsageError:
+    return click.UsageError(f"the gateway needs {error.name}: install refold[gateway]")

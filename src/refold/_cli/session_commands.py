@@ -1,0 +1,194 @@
+"""Sessions of the store: opened, listed, gone back in."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+import rich_click as click
+
+from refold import formats
+from refold.core.edits import Hide, Insert, Rewrite
+from refold.core.messages import text_of
+from refold.errors import SessionNotFound, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from refold.config import Settings
+    from refold.core.messages import Message
+    from refold.sessions import Head, Session, Store
+
+__all__ = [
+    "ago",
+    "back",
+    "fates",
+    "find",
+    "listed",
+    "messages_of",
+    "opened",
+    "option",
+    "stored",
+    "title",
+    "turns",
+    "undo",
+]
+
+R = TypeVar("R")
+TITLE = 72
+DAY, HOUR, MINUTE = 86_400, 3_600, 60
+
+
+def option(function: Callable[..., R]) -> Callable[..., R]:
+    """Add `--store`."""
+    return click.option(
+        "--store", metavar="PLACE", help="Where sessions are kept: a file or a database's URL; by default your own."
+    )(function)
+
+
+@contextmanager
+def stored(place: str | None, settings: Settings | None = None) -> Iterator[Store]:
+    """Open the store that an argument or the settings name, and close it."""
+    from refold.config import Settings
+    from refold.sessions import open_store
+
+    store = open_store((settings or Settings.load({"store": place})).store)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def find(store: Store, session: str) -> str:
+    """Return the id of a session by it, or by the beginning of it; `last` is the one used last.
+
+    Raises:
+        SessionNotFound: there is none, or several begin so.
+    """
+    heads = store.sessions()
+    like = [head.id for head in heads if head.id.startswith(session)]
+    if session in like:
+        return session
+    if session == "last" and heads:
+        return heads[0].id
+    if len(like) != 1:
+        many = f"{len(like):,} begin so, give more of it" if like else "see `refold sessions`"
+        raise SessionNotFound(f"there is no session {session!r} in {store.name}: {many}")
+    return like[0]
+
+
+def opened(store: Store, session: str) -> Session:
+    """Open a session that is there, without a model: for reading and for going back."""
+    from refold.sessions import Session
+
+    return Session(store, find(store, session), must_exist=True)
+
+
+def messages_of(session: Session) -> Sequence[Message]:
+    """Return everything that was said and is not rewound, read."""
+    return formats.read(formats.find(session.format or ""), session.messages).messages if session.ids else ()
+
+
+def fates(session: Session) -> dict[str, str]:
+    """Return what the compactions in force did to messages: hidden, or shortened in the view."""
+    found: dict[str, str] = {}
+    for edit in (edit for plan in session.plans for edit in plan.edits):
+        match edit:
+            case Hide(messages=ids):
+                found |= dict.fromkeys(ids, "hidden")
+            case Rewrite(message=id):
+                found[id] = "shortened"
+            case Insert():
+                pass
+    return found
+
+
+def whole_id(session: Session, what: str) -> str:
+    """Return the whole id of a message or compaction by the beginning of it; what is none stays as it is."""
+    known = [*session.ids, *(plan.id for plan in session.plans)]
+    like = [id for id in known if id.startswith(what) or id.partition(":")[2].startswith(what)]
+    return like[0] if len(like) == 1 else what
+
+
+def turns(messages: Sequence[Message]) -> list[int]:
+    """Return where turns begin: the places of what a person said."""
+    return [place for place, message in enumerate(messages) if message.role == "user" and not message.results]
+
+
+def back(session: Session, to: str) -> str:
+    """Go back before so many turns, or to the message or plan of an id; return what was done, in words.
+
+    Raises:
+        UsageError: no such message, plan or turn.
+    """
+    if not (to.isdecimal() and len(to) < 5):
+        session.rewind(to)
+        return f"Back to {to}: {_stands(session)}"
+    from refold._cli import show
+
+    begins, wanted = turns(messages_of(session)), int(to)
+    if not 0 < wanted < len(begins):
+        most = f"1 to {len(begins) - 1:,}" if len(begins) > 1 else "none; a new session begins anew"
+        raise UsageError(
+            f"{show.many(int(to), 'turn')} cannot be taken back: the session has {len(begins):,}, so give {most}"
+        )
+    session.rewind(session.ids[begins[-wanted] - 1])
+    return f"Back before the last {'turn' if wanted == 1 else f'{wanted:,} turns'}: {_stands(session)}"
+
+
+def undo(session: Session) -> str:
+    """Take the last rewind back, else the newest compaction; return what was done, in words.
+
+    Raises:
+        UsageError: there is neither.
+    """
+    try:
+        session.forward()
+    except UsageError:
+        if not session.plans:
+            raise UsageError("there is nothing to undo: no rewind, and no compaction in force") from None
+        session.rewind(-1)
+        return f"The newest compaction is taken off: {_stands(session)}"
+    return f"The last rewind is taken back: {_stands(session)}"
+
+
+def listed(store: Store, limit: int) -> list[tuple[Head, str]]:
+    """Return the sessions used last, each with how it begins; those that another continues are left out."""
+    heads = [head for head in store.sessions() if not head.next][:limit]
+    return [(head, title(store, head)) for head in heads]
+
+
+def title(store: Store, head: Head) -> str:
+    """Return the first words that a person said in a session."""
+    from refold._cli.show import clean
+    from refold.sessions._entries import Appended
+
+    first = head
+    while first.parent:
+        first = store.load(first.parent, 0, 1).head
+    shape, loaded = formats.find(head.format), store.load(first.id, 0, 3)
+    appended = (recorded.entry.ids for recorded in loaded.entries if isinstance(recorded.entry, Appended))
+    for id in (id for ids in appended for id in ids):
+        message = shape.read(json.loads(loaded.natives[id]), id)
+        if message.role == "user" and (words := text_of(message).strip()):
+            return clean(words, TITLE)
+    return ""
+
+
+def ago(then: float) -> str:
+    """Return how long ago something was, in few words."""
+    seconds = max(time.time() - then, 0)
+    for unit, name in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute")):
+        if seconds >= unit:
+            count = int(seconds // unit)
+            return f"{count} {name}{'s' if count > 1 else ''} ago"
+    return "just now"
+
+
+def _stands(session: Session) -> str:
+    from refold._cli import show
+
+    return f"{show.many(len(session.ids), 'message')}, {show.many(len(session.plans), 'compaction')} in force"

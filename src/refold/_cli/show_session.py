@@ -1,0 +1,95 @@
+"""`refold show`: one session, message by message."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from refold._cli import options, session_commands
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.messages import Message
+    from refold.sessions import Session
+
+
+@click.command("show")
+@click.argument("session")
+@session_commands.option
+@click.option("--view", "seen", is_flag=True, help="What the model sees, compactions applied, not what was said.")
+@click.option("--message", metavar="ID", help="Only this message, or what stands behind this compaction, in full.")
+@options.as_json
+def command(session: str, store: str | None, seen: bool, message: str | None, as_json: bool) -> None:
+    """Show a session: every message, and how compactions changed what the model sees.
+
+    SESSION is an id, the beginning of one, or `last`. `--json` prints the messages in the provider's own shape.
+    """
+    from refold._cli import show
+    from refold.errors import UsageError
+
+    if seen and message:
+        raise UsageError("--view and --message do not go together: give one")
+    with session_commands.stored(store) as place:
+        found = session_commands.opened(place, session)
+        if message is not None:
+            _recalled(found, message, as_json=as_json)
+        elif as_json:
+            show.emit(found.view() if seen else found.messages)
+        else:
+            _listed(found, seen=seen)
+
+
+def _listed(session: Session, *, seen: bool) -> None:
+    from refold._cli import show
+    from refold._cli.message_labels import said
+
+    head, billed = session.head, session.billed
+    assert head is not None
+    compactions = ", ".join(f"{plan.id} ({plan.policy})" for plan in session.plans) or "none"
+    show.lines(
+        [
+            ("session", session.id),
+            ("used", session_commands.ago(head.touched)),
+            ("messages", f"{len(session.ids):,}, {head.format}"),
+            ("compactions", compactions),
+            ("billed", f"{show.many(billed.calls, 'call')}: {billed.prompt:,} tokens in, {billed.completion:,} out"),
+        ]
+    )
+    if seen:
+        cells = [("", message.role, "", show.clean(said(message), 400)) for message in viewed(session)]
+    else:
+        fates = session_commands.fates(session)
+        cells = [
+            (message.id, message.role, fates.get(message.id, ""), show.clean(said(message), 400))
+            for message in session_commands.messages_of(session)
+        ]
+    show.table(("message", "role", "in the view", "~what"), cells, title=" ")
+
+
+def viewed(session: Session) -> Sequence[Message]:
+    """Return what the model sees, read."""
+    from refold import formats
+
+    return formats.read(formats.find(session.format or ""), session.view()).messages
+
+
+def _recalled(session: Session, what: str, *, as_json: bool) -> None:
+    from refold import formats
+    from refold._cli import show
+    from refold._cli.message_labels import said
+    from refold.errors import UsageError
+
+    found = session.recall(session_commands.whole_id(session, what))
+    if not found:
+        raise UsageError(f"no message and no compaction of session {session.id} is called {what!r}")
+    if as_json:
+        show.emit([each.message for each in found])
+        return
+    shape = formats.find(session.format or "")
+    for each in found:
+        message = shape.read(each.message, each.id)
+        show.line(f"{each.id} {message.role}", style="bold")
+        for line in said(message).split("\n"):
+            show.line(show.clean(line) if line.strip() else "")

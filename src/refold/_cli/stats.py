@@ -1,0 +1,148 @@
+"""`refold stats`: where the tokens go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from refold._cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold._cli.token_table import Share, Tally
+
+
+@click.command("stats")
+@options.files
+@options.reading
+@click.option("-m", "--model", metavar="ID", help="Model whose tokenizer counts; the file's own by default.")
+@click.option("--counter", type=click.Choice(["exact", "policy"]), help="The model's tokenizer, or the policy.")
+@click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="Rows of each table.")
+@options.as_json
+def command(
+    files: tuple[str, ...], how: options.Reading, model: str | None, counter: str | None, top: int, as_json: bool
+) -> None:
+    """Show where the tokens go: by role, kind, tool, file and turn, and the largest messages."""
+    from refold._cli import files as reading
+    from refold._cli import show
+    from refold._cli.token_table import tallied
+
+    found = [
+        tallied(talk, model=model, counter=counter, top=top)
+        for talk in reading.conversations(files, how, "Counting")
+    ]  # fmt: skip
+    if as_json:
+        show.emit(found[0] if len(found) == 1 else found)
+    elif len(found) == 1:
+        _one(found[0], top)
+    else:
+        _many(found)
+
+
+def _one(tally: Tally, top: int) -> None:
+    from refold._cli import show
+
+    show.lines(
+        [
+            ("file", show.clean(f"{tally.file} ({tally.kind}, {tally.format})")),
+            ("model", tally.model or "not named in the file"),
+            (
+                "total",
+                f"{show.many(tally.total, 'token')} in {show.many(tally.messages, 'message')} "
+                f"with {show.many(tally.calls, 'tool call')}",
+            ),
+            *([("system", f"{tally.system:,} tokens")] if tally.system else []),
+            *([("tools", f"{tally.schemas:,} tokens of definitions")] if tally.schemas else []),
+            *_reported(tally),
+        ]
+    )
+    for title, shares, counted in (
+        ("By role", tally.roles, "messages"),
+        ("By kind of part", tally.kinds, "parts"),
+        ("By tool (call and result)", tally.tools, "calls"),
+        ("By file (read or written)", tally.files, "calls"),
+        ("By turn", tally.turns, "messages"),
+    ):
+        _bars(title, shares, counted, tally.total, top)
+    heads = (">position", "role", ">tokens", ">share", "#", "~what")
+    rows = [
+        (str(item.position), item.role, show.number(item.tokens), show.share(item.tokens, tally.total),
+         show.bar(item.tokens, tally.largest[0].tokens), item.what)
+        for item in tally.largest
+    ]  # fmt: skip
+    show.table(heads, rows, title="Largest messages")
+    if tally.notes:
+        show.table(("*Left aside",), [(show.clean(note),) for note in tally.notes], title=" ")
+
+
+def _bars(title: str, shares: Sequence[Share], counted: str, total: int, top: int) -> None:
+    from refold._cli import show
+
+    if not shares:
+        return
+    largest = sorted(range(len(shares)), key=lambda place: (-shares[place].tokens, place))[:top]
+    shown = [shares[place] for place in sorted(largest)]
+    most = max(each.tokens for each in shown)
+    rows = [
+        (show.number(each.tokens), show.share(each.tokens, total), show.bar(each.tokens, most),
+         show.number(each.count), show.clean(each.name))
+        for each in shown
+    ]  # fmt: skip
+    others = len(shares) - len(shown)
+    if others:
+        tokens = sum(each.tokens for each in shares) - sum(each.tokens for each in shown)
+        count = sum(each.count for each in shares) - sum(each.count for each in shown)
+        rows.append(
+            (
+                show.number(tokens),
+                show.share(tokens, total),
+                "",
+                show.number(count),
+                f"{others:,} other{'' if others == 1 else 's'}",
+            )
+        )
+    mark = "~" if counted == "messages" else "*"  # turns are told by their first words, files need their whole path
+    heads = (">tokens", ">share", "#", f">{counted}", f"{mark}{title}")
+    show.table(heads, rows, title=" ")
+
+
+def _reported(tally: Tally) -> list[tuple[str, str]]:
+    if not tally.reported:
+        return []
+    from refold._cli import show
+
+    last = tally.reported[-1]
+    most = max(each.prompt for each in tally.reported)
+    return [
+        (
+            "reported",
+            f"{last.prompt:,} tokens of input and {last.completion:,} of output at the last of "
+            f"{show.many(len(tally.reported), 'call')}, which covered {show.many(last.covers, 'message')}; "
+            f"at most {most:,} of input",
+        )
+    ]
+
+
+def _many(found: Sequence[Tally]) -> None:
+    from refold._cli import show
+
+    heads = ("*file", "kind", ">messages", ">turns", ">calls", ">tokens", ">results", ">reported")
+    rows = [
+        (show.clean(each.file), each.kind, show.number(each.messages), show.number(len(each.turns)),
+         show.number(each.calls), show.number(each.total), show.share(_results(each), each.total),
+         show.number(each.reported[-1].prompt) if each.reported else "")
+        for each in found
+    ]  # fmt: skip
+    total = sum(each.total for each in found)
+    rows.append(
+        (f"total of {len(found):,}", "", show.number(sum(each.messages for each in found)),
+         show.number(sum(len(each.turns) for each in found)), show.number(sum(each.calls for each in found)),
+         show.number(total), show.share(sum(map(_results, found)), total), "")
+    )  # fmt: skip
+    show.table(heads, rows, styles=[*[""] * len(found), "bold"])
+
+
+def _results(tally: Tally) -> int:
+    return sum(each.tokens for each in tally.kinds if each.name == "result")

@@ -1,0 +1,158 @@
+"""Where the tokens of a conversation go: by role, kind, tool, file and turn, and the largest messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold._cli import message_labels
+from refold._compaction.request import Options, request_for
+from refold._condense.call_facts import reads, writes
+from refold.core.budget import Budget
+from refold.core.messages import Message, MessageId, ToolCall, ToolResult
+from refold.core.transcript import turns
+from refold.transcripts import Reported
+
+if TYPE_CHECKING:
+    from refold._cli.files import Conversation
+    from refold.core.counting import Counter
+    from refold.core.messages import Part
+    from refold.core.view import View
+
+__all__ = ["Item", "Share", "Tally", "tallied"]
+
+ROOMY = Budget(10**12)  # nothing is planned, so any room will do
+EMPTY = Message(MessageId("empty"), "user")
+
+
+class Share(Struct, frozen=True):
+    """A name, its tokens, and how many messages, calls or parts make them up."""
+
+    name: str
+    tokens: int
+    count: int
+
+
+class Item(Struct, frozen=True):
+    """One large message."""
+
+    position: int
+    role: str
+    what: str
+    tokens: int
+
+
+class Tally(Struct, frozen=True, kw_only=True):
+    """All figures on one conversation, in tokens; each list is sorted by size, turns by time.
+
+    `roles` and `turns` are whole messages with their framing; `kinds`, `tools` and `files` are parts of them.
+    """
+
+    file: str
+    kind: str
+    format: str
+    model: str | None
+    total: int
+    system: int
+    schemas: int
+    messages: int
+    calls: int
+    roles: list[Share]
+    kinds: list[Share]
+    tools: list[Share]
+    files: list[Share]
+    turns: list[Share]
+    largest: list[Item]
+    reported: list[Reported]
+    notes: tuple[str, ...] = ()
+
+
+class Sums:
+    """Adds up tokens and counts by name."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, name: str, tokens: int, count: int = 1) -> None:
+        """Add tokens to a name."""
+        self._tokens[name] = self._tokens.get(name, 0) + tokens
+        self._counts[name] = self._counts.get(name, 0) + count
+
+    def shares(self) -> list[Share]:
+        """Return all names, largest first."""
+        found = [Share(name, tokens, self._counts[name]) for name, tokens in self._tokens.items()]
+        return sorted(found, key=lambda share: (-share.tokens, share.name))
+
+
+def tallied(talk: Conversation, *, model: str | None = None, counter: str | None = None, top: int = 10) -> Tally:
+    """Count a conversation, by the exact counter of its model unless another is named."""
+    found = talk.recorded
+    view = request_for(
+        found.messages,
+        Options(
+            format=found.format, budget=ROOMY, model=model or found.model, counter=counter or "exact",
+            system=found.system, tools=found.tools,
+        ),
+    ).view  # fmt: skip
+    roles, kinds, tools, files = Sums(), Sums(), Sums(), Sums()
+    for message, size in zip(view.messages, view.sizes, strict=True):
+        roles.add(message.role, size)
+        for part in message.parts:
+            tokens = size if len(message.parts) == 1 else _alone(view.counter, part)
+            kinds.add(message_labels.kind(part), tokens)
+            _add_tool(view, message, part, tokens, tools, files)
+    return Tally(
+        file=talk.label, kind=found.kind, format=found.format, model=found.model, total=view.estimated,
+        system=view.fixed.system, schemas=view.fixed.tools, messages=len(view.messages),
+        calls=sum(len(message.calls) for message in view.messages),
+        roles=roles.shares(), kinds=kinds.shares(), tools=tools.shares(), files=files.shares(), turns=_turns(view),
+        largest=_largest(view, top), reported=list(found.usage), notes=found.notes,
+    )  # fmt: skip
+
+
+def _alone(counter: Counter, part: Part) -> int:
+    """Return the tokens of a part without what frames a message."""
+    return counter.message(replace(EMPTY, parts=(part,))) - counter.message(EMPTY)
+
+
+def _add_tool(view: View, message: Message, part: Part, tokens: int, tools: Sums, files: Sums) -> None:
+    """Add a call, or a result by its call; each call counts once."""
+    match part:
+        case ToolCall():
+            call, count = part, 1
+        case ToolResult():
+            found = view.call_of(message, part)
+            if found is None:
+                tools.add(part.name or "(result without call)", tokens, 0)
+                return
+            call, count = found, 0
+        case _:
+            return
+    tools.add(call.name, tokens, count)
+    ref = reads(call)
+    paths = (ref.path,) if ref else writes(call)
+    for number, path in enumerate(paths):  # several files of one patch: the first has the tokens, so none count twice
+        files.add(path, tokens if number == 0 else 0, count)
+
+
+def _turns(view: View) -> list[Share]:
+    """Return the turns in order; what precedes the first is a share of its own."""
+    spoken = any(message.role == "user" for message in view.messages)
+    found: list[Share] = []
+    for number, turn in enumerate(turns(view.messages) if spoken else (), 1):
+        about = message_labels.what(view.messages[turn.start], view)
+        found.append(Share(f"{number}. {about}", sum(view.sizes[turn.start : turn.stop]), len(turn)))
+    before = len(view.messages) - sum(turn.count for turn in found)
+    head = [Share("before the first turn", sum(view.sizes[:before]), before)] if before else []
+    return [*head, *found]
+
+
+def _largest(view: View, top: int) -> list[Item]:
+    order = sorted(range(len(view.sizes)), key=lambda place: (-view.sizes[place], place))[:top]
+    return [
+        Item(place, view.messages[place].role, message_labels.what(view.messages[place], view), view.sizes[place])
+        for place in order
+    ]

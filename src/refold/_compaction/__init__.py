@@ -1,0 +1,1 @@
+"""The compaction of one conversation: a request is resolved, planned and proved."""

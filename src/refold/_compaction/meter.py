@@ -1,0 +1,153 @@
+"""A meter counts each message of a growing conversation once, so a check costs what is new."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from refold import formats
+from refold._compaction.request import Options, Request, format_for, request_for, usage_for
+from refold._compaction.result import Check
+from refold.core._engine import due
+from refold.core.budget import Breakdown
+from refold.core.transcript import Transcript
+from refold.core.usage_gauges import covered
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from refold.core.budget import Usage
+    from refold.core.messages import Message, MessageId
+
+__all__ = ["Meter"]
+
+NEAR = 0.5  # of the limit in use, from which on messages are looked at as they arrive: a pass may be near
+AT_ONCE = 4  # messages that one check looks at
+
+
+class Meter:
+    """Measures a conversation before every call, at a cost that grows with what is new and not with its length.
+
+    From half of the limit on it also has the policy look at a few messages a call, so that a pass costs less.
+    Takes the arguments of `refold.check` that stay the same from call to call. Messages are known by identity: an
+    entry changed in place after it was seen is not counted again (append new entries; replaced ones are noticed).
+    Not for use by several threads at once.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self._options = Options(**options)
+        self._natives: list[Any] = []
+        self._transcript = Transcript()
+        self._estimates: dict[MessageId, int] = {}
+        self._sums: list[int] = [0]
+        self._request: Request | None = None
+        self._looked = 0
+        self._anchor = 0  # the first message that the provider reads
+        self._loaded: frozenset[str] = frozenset()  # deferred tools that messages have brought into the context
+
+    def check(self, messages: Sequence[Any], *, usage: Usage | Mapping[str, Any] | None = None) -> Check:
+        """Measure the request with these messages: what `refold.check` returns, without kinds and roles."""
+        request = self._seen(messages)
+        view = request.view
+        read = self._sums[-1] - self._sums[self._anchor]
+        estimated = view.fixed.overhead + view.counter.per_conversation + read
+        report = replace(self._options, usage=usage)
+        counted = usage_for(report)
+        since = self._sums[-1] - self._sums[covered(self._transcript.messages, counted)] if counted else 0
+        tokens = request.policy.gauge.measure(estimated, min(since, read), counted)
+        if tokens > NEAR * view.budget.input:
+            self._look(request)
+        now = replace(view, measured=tokens, before=None)
+        parts = Breakdown(view.fixed.system, view.fixed.tools, read)
+        return Check(tokens, view.budget.input, due(request.policy, now), parts)
+
+    def largest_new(self, above: int) -> int:
+        """Return the tokens of the largest output above a size that was not answered yet, of the messages seen last."""
+        if self._request is None:
+            return 0
+        count, largest = self._request.view.counter.text, 0
+        for message in reversed(self._transcript.messages):
+            if message.role == "assistant":
+                break
+            if message.results and self._estimates.get(message.id, 0) > above:
+                largest = max(largest, *(count(result.text) for result in message.results))
+        return largest if largest > above else 0
+
+    def request(self, messages: Sequence[Any], options: Options, start: tuple[Message, ...] | None = None) -> Request:
+        """Resolve a request of `refold.compact` or `refold.plan` without reading or counting anything again.
+
+        `start` is what its plans fold to, where that is known.
+        """
+        seen = self._seen(messages)
+        options = replace(options, format=seen.format.name, counter=options.counter or seen.view.counter)
+        same = options.counter is seen.view.counter
+        estimates = self._estimates if same else None
+        return request_for(messages, options, transcript=self._transcript, estimates=estimates, start=start)
+
+    def _look(self, request: Request) -> None:
+        """Let the policy look at a few messages that it has not seen, so that a pass finds most of its work done."""
+        some = self._transcript.messages[self._looked : self._looked + AT_ONCE]
+        for message in some:
+            request.policy.arrived(message)
+        self._looked += len(some)
+
+    def _seen(self, messages: Sequence[Any]) -> Request:
+        known = self._known(messages)
+        if known < len(self._natives):
+            self._forget(known)
+        if self._request is None:
+            options = replace(self._options, format=format_for(messages, self._options.format).name)
+            self._request = request_for((), options, measuring=True)
+        if known < len(messages):
+            self._learn(messages, self._request)
+        return self._request
+
+    def _known(self, messages: Sequence[Any]) -> int:
+        """Return how many leading messages are the very objects seen before."""
+        natives = self._natives
+        if list(messages[: len(natives)]) == natives:  # compares by identity first, so this costs microseconds
+            return len(natives)
+        pairs = zip(messages, natives, strict=False)
+        return next(
+            (place for place, (new, old) in enumerate(pairs) if new is not old), min(len(messages), len(natives))
+        )
+
+    def _forget(self, known: int) -> None:
+        for message in self._transcript.messages[known:]:
+            self._estimates.pop(message.id, None)
+        self._transcript = Transcript(self._transcript.messages[:known])
+        del self._natives[known:], self._sums[known + 1 :]
+        self._looked = min(self._looked, known)
+        if self._request is not None and (self._anchor or self._loaded):
+            self._place(self._request)
+
+    def _learn(self, messages: Sequence[Any], request: Request) -> None:
+        start = len(self._natives)
+        self._transcript = formats.read(request.format, messages, self._transcript)
+        self._natives.extend(messages[start:])
+        new = self._transcript.messages[start:]
+        for message in new:
+            self._sums.append(self._sums[-1] + self._size(message, request))
+        if any(message.anchor for message in new):
+            self._place(request)
+        elif more := formats.loaded_in(new):
+            self._load(request, self._loaded | more)
+
+    def _place(self, request: Request) -> None:
+        """Find what the provider reads of the messages, and count the tools that they have loaded."""
+        messages = self._transcript.messages
+        self._anchor = request.format.anchor(messages)
+        self._load(request, formats.loaded_in(messages[self._anchor :]))
+
+    def _load(self, request: Request, loaded: frozenset[str]) -> None:
+        """Count the tools anew where others of the deferred ones are loaded now."""
+        if loaded != self._loaded:
+            self._loaded = loaded
+            tokens = request.view.counter.tools(formats.tools_text(self._options.tools, loaded))
+            view = replace(request.view, fixed=replace(request.view.fixed, tools=tokens))
+            self._request = replace(request, view=view)
+
+    def _size(self, message: Message, request: Request) -> int:
+        size = self._estimates[message.id] = request.view.counter.message(message)
+        return size

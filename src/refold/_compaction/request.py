@@ -1,0 +1,321 @@
+"""What a caller asked for, resolved: format, transcript, budget, policy and counter, ready to plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold import formats, policies
+from refold._rules.reasoning import SealedReasoning
+from refold._text.suggestions import meant
+from refold.core.budget import (
+    Breakdown,
+    Budget,
+    Exactly,
+    Limit,
+    Share,
+    Usage,
+)
+from refold.core.counting import Counter
+from refold.core.edits import Insert, fold
+from refold.core.plan import Plan, checked
+from refold.core.policy import Policy
+from refold.core.transcript import Transcript
+from refold.core.usage_gauges import covered
+from refold.core.view import Cause, View
+from refold.errors import BadBudget, UsageError
+from refold.formats import Format
+from refold.models._thinking import binds_thinking
+
+if TYPE_CHECKING:
+    from refold.core.messages import Message, MessageId
+    from refold.core.view import Rule
+
+__all__ = ["Options", "Request", "all_checked", "counter_for", "format_for", "request_for", "usage_for"]
+
+
+# What an argument may be, and what to give; the others are checked where they are read.
+_KINDS: Mapping[str, tuple[Any, str]] = {
+    "format": (str | None, "the name of a format"),
+    "policy": (str | Policy, "a policy's name, a path to a file with one, or a Policy"),
+    "model": (str | None, "a model's id"),
+    "goal": (int | float | Limit | None, "a number of tokens, a share of the input budget up to 1.0, or a limit"),
+    "instructions": (str | None, "a text"),
+    "plans": (list | tuple, "a list of plans"),
+}
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """A caller's arguments as given; `refold.compact` says what each means."""
+
+    format: str | None = None
+    policy: str | Policy = "refold"
+    budget: Budget | int | None = None
+    model: str | None = None
+    window: int | None = None
+    goal: int | float | Limit | None = None
+    system: Any = None
+    tools: Any = None
+    usage: Usage | Mapping[str, Any] | None = None
+    cause: Cause | str | None = None
+    force: bool = False
+    instructions: str | None = None
+    max_output: int | None = None
+    counter: Counter | str | None = None
+    plans: Sequence[Plan] = ()
+
+
+class Request(Struct, frozen=True):
+    """A request with every argument resolved; `view` is where a policy starts from, `transcript` all that was said."""
+
+    format: Format
+    policy: Policy
+    view: View
+    exact: Counter
+    options: Options
+    transcript: Transcript
+
+    def asking(self, someone: bool) -> Request:
+        """Return the same request with someone to ask for a summary, or nobody."""
+        return replace(self, view=replace(self.view, summarizer=True)) if someone else self
+
+    def recounted(self) -> Request:
+        """Return the same request measured with exact counts instead of the policy's own estimate."""
+        view = replace(self.view, counter=self.exact, estimates={}, usage=None)
+        return replace(self, view=measured(view, self.policy, self.options))
+
+
+def request_for(
+    messages: Sequence[Any],
+    options: Options,
+    *,
+    transcript: Transcript | None = None,
+    estimates: dict[MessageId, int] | None = None,
+    start: tuple[Message, ...] | None = None,
+    measuring: bool = False,
+) -> Request:
+    """Resolve a caller's arguments; `transcript` and `estimates` are what is already read and counted.
+
+    `start` is what the plans in force, which were checked before, fold to. `measuring`: the request is only measured,
+    so one that no compaction could make fit is taken as it is.
+
+    Raises:
+        UsageError: an argument that cannot be, named with its remedy.
+    """
+    _typed(options)
+    shape = format_for(messages, options.format)
+    said = formats.read(shape, messages) if transcript is None else transcript
+    if start is None:
+        plans = all_checked(options.plans, said)
+        start = fold(said.messages, [plan.edits for plan in plans], [plan.base.tip for plan in plans])
+    ignored = shape.anchor(start)
+    heard = _after_anchor(said, start, ignored)
+    cause = _cause(options)
+    policy = _policy(options, cause)
+    budget = budget_for(policy, options, measuring=measuring)
+    exact = counter_for("exact", options.model)
+    binds = binds_thinking(shape.name, options.model)
+    view = View(
+        transcript=heard,
+        start=start[ignored:],
+        budget=budget,
+        goal=_goal(policy, options, budget),
+        counter=_counter(options, policy, exact),
+        rules=shape.rules if not binds else tuple(map(_unopened, shape.rules)),
+        traits=shape.traits,
+        usage=_since(usage_for(options), ignored),
+        binds_thinking=binds,
+        cause=cause,
+        instructions=options.instructions or "",
+        estimates={} if estimates is None else estimates,
+        skipped=len(said) - len(heard),
+        ignored=tuple(message.id for message in start[:ignored]),
+    )
+    view = measured(view, policy, options)
+    if view.fixed.overhead >= budget.input and not measuring:
+        raise BadBudget(
+            f"system prompt and tools alone take {view.fixed.overhead:,} of {budget.input:,} tokens of input: "
+            "name a larger window or send fewer tools"
+        )
+    return Request(shape, policy, view, exact, options, said)
+
+
+def _after_anchor(transcript: Transcript, start: Sequence[Message], ignored: int) -> Transcript:
+    """Return the part of a transcript that the provider reads: all but what stands before an anchor."""
+    place = transcript.index.get(start[ignored].id, 0) if ignored else 0
+    return Transcript(transcript.messages[place:]) if place else transcript
+
+
+def _since(usage: Usage | None, ignored: int) -> Usage | None:
+    """Return a usage report with the leading messages it counted, as the view numbers them."""
+    if usage is None or usage.covers is None or not ignored:
+        return usage
+    return replace(usage, covers=max(usage.covers - ignored, 0))
+
+
+def _unopened(rule: Rule) -> Rule:
+    """Return a rule without the demand that thinking opens a tool loop, which no model makes that binds it."""
+    return replace(rule, first=False) if isinstance(rule, SealedReasoning) else rule
+
+
+def _typed(options: Options) -> None:
+    """Refuse arguments of a type that they cannot have."""
+    for name, (kinds, remedy) in _KINDS.items():
+        if not isinstance(value := getattr(options, name), kinds):
+            raise UsageError(f"{name} is of type {type(value).__name__}: give {remedy}")
+    if options.max_output:  # 0 reserves nothing
+        _whole("max_output", options.max_output)
+
+
+def measured(view: View, policy: Policy, options: Options) -> View:
+    """Return the view with its fixed part counted and its size read off the policy's gauge."""
+    counter = view.counter
+    fixed = Breakdown(
+        system=counter.text(formats.system_text(options.system)) if options.system else 0,
+        tools=counter.tools(formats.tools_text(options.tools, formats.loaded_in(view.start))) if options.tools else 0,
+    )
+    view = replace(view, fixed=fixed)
+    since = sum(view.sizes[covered(view.start, view.usage) :]) if view.usage else 0
+    return replace(view, measured=policy.gauge.measure(view.estimated, since, view.usage))
+
+
+def format_for(messages: Sequence[Any], format: str | None) -> Format:
+    """Return the named format, or the one the messages have."""
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+        raise UsageError(f"messages must be a list of the provider's messages, not {type(messages).__name__}")
+    return formats.find(format) if format is not None else formats.detect(messages)
+
+
+def budget_for(policy: Policy, options: Options, *, measuring: bool = False) -> Budget:
+    """Return the budget of a request: given, or from a window, or from what is known of the model.
+
+    `measuring`: an answer that leaves nothing of the window leaves one token, of which any request is too many.
+
+    Raises:
+        BadBudget: none of the three was given, or a figure cannot hold.
+    """
+    if isinstance(options.budget, Budget):
+        return options.budget
+    if options.budget is not None:
+        return Budget(_whole("budget", options.budget))
+    if options.window is not None:
+        size = _whole("window", options.window)
+        return _left(size, policy.reserve(size, options.max_output), options, measuring)
+    if options.model is None:
+        raise BadBudget("how much may the request hold? Give budget=, window= or model=")
+    from refold.models import _catalog as catalog
+
+    known = catalog.window(options.model)
+    given = options.max_output if options.max_output is not None else known.output_cap or None
+    beyond_input = known.window - known.input_cap if known.input_cap else 0
+    return _left(known.window, max(policy.reserve(known.window, given), beyond_input), options, measuring)
+
+
+def _left(window: int, reserve: int, options: Options, measuring: bool) -> Budget:
+    """Return the budget of a window, of which the answer must leave something."""
+    if options.max_output and window - reserve <= 1 and not measuring:  # a reserve always leaves one
+        raise BadBudget(
+            f"max_output={options.max_output:,} leaves nothing of a window of {window:,} tokens: "
+            "ask for a shorter answer, or name a larger window"
+        )
+    return Budget(window, reserve)
+
+
+def counter_for(counter: Counter | str, model: str | None) -> Counter:
+    """Return the counter given, or the model's exact one by the name "exact"."""
+    if not isinstance(counter, str):
+        if not callable(getattr(counter, "message", None)):
+            raise UsageError(f'a counter of type {type(counter).__name__} cannot count: say "exact" or "policy"')
+        return counter
+    if counter != "exact":
+        near = meant(counter, ("exact", "policy"))
+        raise UsageError(f'no counter is called "{counter}"{near}; say "exact" or "policy", or pass a counter')
+    from refold._counting import counter_for as exact
+
+    return exact(model)
+
+
+def all_checked(plans: Sequence[Plan], transcript: Transcript) -> tuple[Plan, ...]:
+    """Return plans that may be applied to a transcript one after the other.
+
+    Raises:
+        StalePlan: one of them may not.
+        UsageError: one of them is no plan.
+    """
+    inserted: set[MessageId] = set()
+    for plan in plans:
+        if not isinstance(plan, Plan):
+            raise UsageError(f"plans holds a value of type {type(plan).__name__}: give plans, as in result.plans")
+        checked(plan, transcript, inserted)
+        inserted.update(edit.message.id for edit in plan.edits if isinstance(edit, Insert))
+    return tuple(plans)
+
+
+def _cause(options: Options) -> Cause:
+    try:
+        if options.cause is not None:
+            return Cause(options.cause)
+    except ValueError:
+        raise UsageError(
+            f'no cause is called "{options.cause}"{meant(options.cause, Cause)}; causes are {", ".join(Cause)}'
+        ) from None
+    return Cause.MANUAL if options.force else Cause.THRESHOLD
+
+
+def _policy(options: Options, cause: Cause) -> Policy:
+    policy = policies.find(options.policy) if isinstance(options.policy, str) else options.policy
+    if cause in (Cause.OVERFLOW, Cause.SILENT_OVERFLOW) and policy.after_overflow is not None:
+        policy = policy.after_overflow
+    if isinstance(options.budget, int):  # "fit into this many tokens": due when it does not
+        policy = replace(policy, trigger=Exactly(options.budget))
+    return policy
+
+
+def _goal(policy: Policy, options: Options, budget: Budget) -> Limit:
+    match options.goal:
+        case None:
+            return Exactly(options.budget) if isinstance(options.budget, int) else policy.goal
+        case bool():
+            raise BadBudget("goal is a number of tokens or a share, not a truth value")
+        case int() as tokens if 0 < tokens <= budget.input:
+            return Exactly(tokens)
+        case int() as tokens:
+            raise BadBudget(f"a goal of {tokens:,} tokens does not lie within the input budget of {budget.input:,}")
+        case float() as share if 0 < share <= 1:
+            return Share(share)
+        case float() as share:
+            raise BadBudget(f"a goal of {share} is neither a share up to 1.0 nor a whole number of tokens")
+        case limit:
+            return limit
+
+
+def _counter(options: Options, policy: Policy, exact: Counter) -> Counter:
+    """Choose the scale: a budget in plain tokens is counted exactly, a share of a window as the policy counts."""
+    match options.counter:
+        case None if isinstance(options.budget, int):
+            return exact
+        case None | "policy":
+            return policy.counter or exact
+        case "exact":
+            return exact
+        case other:
+            return counter_for(other, options.model)
+
+
+def usage_for(options: Options) -> Usage | None:
+    """Return the usage report as given, or read from the provider's own shape."""
+    if options.usage is None or isinstance(options.usage, Usage):
+        return options.usage
+    from refold._counting.calibration import reported
+
+    report = reported(options.usage)
+    return Usage(report.prompt, report.completion, report.cached_read)
+
+
+def _whole(name: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= 10_000_000_000:
+        raise BadBudget(f"{name}={value!r} is not a number of tokens: give a positive whole number")
+    return value

@@ -1,0 +1,206 @@
+"""What the verbs return, and the proof that it fits and is valid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold import formats
+from refold.core._engine import due
+from refold.core._preserved_thinking import Sent, bound_parts, without_stale
+from refold.core.budget import Breakdown
+from refold.core.counting import count_all
+from refold.core.edits import fold
+from refold.core.messages import Message, MessageId
+from refold.core.plan import Plan, Sizes
+from refold.errors import BrokenConversation, CannotFit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold._compaction.request import Request
+    from refold.core.messages import Part
+    from refold.core.transcript import Transcript
+    from refold.core.view import View, Violation
+    from refold.formats import Format
+
+__all__ = [
+    "Check",
+    "Result",
+    "checked_result",
+    "folded",
+    "must_recount",
+    "named",
+    "proven",
+    "rewound",
+    "view_breakdown",
+]
+
+_EMPTY = Message(MessageId("empty"), "user")
+
+
+class Result(Struct, frozen=True):
+    """A compacted conversation: native messages and system prompt, the plan that made them, and its sizes.
+
+    `originals` are the messages it was made from and `plans` all plans in force, oldest first, without one that changes
+    nothing: together they are everything `rewind` needs.
+    """
+
+    messages: list[Any]
+    system: Any
+    plan: Plan
+    sizes: Sizes
+    originals: list[Any]
+    plans: tuple[Plan, ...]
+    format: str
+
+
+class Check(Struct, frozen=True):
+    """How full the window is: tokens of the whole request, the input budget, whether compaction is due, and why."""
+
+    tokens: int
+    limit: int
+    due: bool
+    breakdown: Breakdown
+
+    @property
+    def ratio(self) -> float:
+        """The share of the input budget in use; above 1.0 it does not fit."""
+        return self.tokens / self.limit
+
+
+def proven(request: Request, made: Plan, messages: Sequence[Any], *, alternate: bool = False) -> Result:
+    """Return the result of a plan, after proving that it fits and is valid.
+
+    Raises:
+        CannotFit: still above the input budget.
+        BrokenConversation: a provider's rule would not hold that held before.
+    """
+    view = request.view
+    if made.sizes.after > made.sizes.limit and due(request.policy, view):
+        raise cannot_fit(made, view.after(made.edits))
+    plans = (*request.options.plans, made)
+    return checked_result(
+        request.format, request.transcript, messages, plans, request.options.system, alternate=alternate
+    )
+
+
+def checked_result(
+    shape: Format,
+    transcript: Transcript,
+    messages: Sequence[Any],
+    plans: tuple[Plan, ...],
+    system: Any,
+    *,
+    alternate: bool,
+) -> Result:
+    """Write the view under the plans and prove that it breaks no rule that held before.
+
+    Raises:
+        BrokenConversation: it would.
+    """
+    view = folded(transcript, plans)
+    out = formats.assemble(shape, view, alternate=alternate)
+    newest = plans[-1]
+    if not newest.empty:
+        untouched = {
+            id(message.native): message for message in view if message.native is not None and not message.patches
+        }
+        _refuse_fresh_breaches(shape, transcript, [untouched.get(id(native)) or _read(shape, native) for native in out])
+    in_force = plans[:-1] if newest.empty else plans
+    return Result(out, system, newest, newest.sizes, list(messages), in_force, shape.name)
+
+
+def folded(transcript: Transcript, plans: Sequence[Plan]) -> tuple[Message, ...]:
+    """Return the view of a transcript under plans."""
+    return fold(transcript.messages, [plan.edits for plan in plans], [plan.base.tip for plan in plans])
+
+
+def rewound(transcript: Transcript, plans: Sequence[Plan], remaining: Sequence[Plan]) -> tuple[Message, ...]:
+    """Return the view under the plans that remain, without thinking that was produced under those that go.
+
+    A message is taken to be produced under the plans that were made before it.
+    """
+    taken = plans[len(remaining) :]
+    now = folded(transcript, remaining)
+    if not any(plan.binds_thinking for plan in taken) or not any(map(bound_parts, now)):
+        return now
+    views = {count: Sent(folded(transcript, plans[:count])) for count in range(len(plans) + 1)}
+
+    def produced(place: int) -> Sent:
+        return views[sum(1 for plan in plans if plan.base.length <= place)]
+
+    return without_stale(transcript.messages, produced, views[len(remaining)])
+
+
+def must_recount(request: Request, made: Plan) -> bool:
+    """Tell whether a plan that fits by the policy's estimate is too large by exact count."""
+    view = request.view
+    if made.empty or view.counter is request.exact or made.sizes.after > made.sizes.limit:
+        return False
+    return count_all(request.exact, view.after(made.edits).messages) + view.fixed.overhead > view.budget.input
+
+
+def cannot_fit(made: Plan, view: View) -> CannotFit:
+    """Return the error that says what is left and cannot shrink, in tokens."""
+    sizes = {"system": view.fixed.system, "tools": view.fixed.tools}
+    for message, size in zip(view.messages, view.sizes, strict=True):
+        sizes[f"{message.role} messages"] = sizes.get(f"{message.role} messages", 0) + size
+    largest, place = max(zip(view.sizes, range(len(view.sizes)), strict=True), default=(0, 0))
+    which = _original(view, place)
+    named = ", ".join(f"{name} {size:,}" for name, size in sizes.items() if size)
+    return CannotFit(
+        f"policy {made.policy} cannot bring the request under {made.sizes.limit:,} tokens; {made.sizes.after:,} are "
+        f"left ({named}; {which} alone has {largest:,}): "
+        "allow a larger budget, or shorten what is named",
+        made,
+        sizes | {"largest message": largest},
+    )
+
+
+def _original(view: View, place: int) -> str:
+    """Return which of the caller's messages stands at a place of a view."""
+    if not view.messages:
+        return "no message"
+    message = view.messages[place]
+    given = view.transcript.index.get(message.id)
+    return f"the {message.note.kind if message.note else 'message'} of a plan" if given is None else f"message {given}"
+
+
+def view_breakdown(view: View) -> Breakdown:
+    """Return what a view is made of, by system, tools, messages, kind of part and role, in the counter's tokens."""
+    kinds: dict[str, int] = {}
+    roles: dict[str, int] = {}
+    framing = view.counter.message(_EMPTY)
+    for message, size in zip(view.messages, view.sizes, strict=True):
+        roles[message.role] = roles.get(message.role, 0) + size
+        for part in message.parts:
+            kind = _kind(part)
+            alone = view.counter.message(replace(_EMPTY, parts=(part,))) - framing if len(message.parts) > 1 else size
+            kinds[kind] = kinds.get(kind, 0) + alone
+    return replace(view.fixed, messages=sum(view.sizes), kinds=kinds, roles=roles)
+
+
+def _kind(part: Part) -> str:
+    return str(part.__struct_config__.tag)
+
+
+def _read(shape: Format, native: Any) -> Message:
+    return shape.read(native, MessageId("written"))
+
+
+def _refuse_fresh_breaches(shape: Format, transcript: Transcript, written: list[Message]) -> None:
+    broken = formats.broken(shape, written)
+    if not broken:
+        return
+    known = {(breach.rule, breach.message) for breach in formats.broken(shape, transcript.messages)}
+    fresh = tuple(breach for breach in broken if (breach.rule, breach.message) not in known)
+    if fresh:
+        raise BrokenConversation(f"{len(fresh)} rules of {shape.name} would not hold: {named(fresh)}", fresh)
+
+
+def named(breaches: Sequence[Violation]) -> str:
+    """Return the first three breaches in words."""
+    return "; ".join(f"{breach.rule}: {breach.message}" for breach in breaches[:3])

@@ -1,0 +1,238 @@
+"""Facts read off tool calls: which file a call reads, which lines of it, and which files it changes.
+
+Tools are known by their names and arguments, never by prose that sounds like one (N04).
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from refold._condense.shell_commands import argv_of, patched_files, read_by, written_by
+from refold._text.graphemes import head_of
+from refold.core.messages import ToolCall, once
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.messages import Message
+
+__all__ = ["FileRef", "arguments_of", "files_of", "is_shell", "plain_name", "reads", "subject", "writes"]
+
+_decode = msgspec.json.Decoder().decode
+WHOLE_READ = 2_000  # lines that common agents show when a whole file is asked for; what follows was not shown
+READERS = frozenset(
+    {
+        "read",
+        "readfile",
+        "read_file",
+        "view",
+        "view_file",
+        "viewfile",
+        "open_file",
+        "fs_read",
+        "notebookread",
+        "notebook_read",
+        "cat",
+    }
+)
+WRITERS = frozenset(
+    {
+        "write",
+        "write_file",
+        "writefile",
+        "edit",
+        "edit_file",
+        "editfile",
+        "multiedit",
+        "multi_edit",
+        "notebookedit",
+        "notebook_edit",
+        "replace",
+        "create_file",
+        "write_to_file",
+        "replace_in_file",
+        "search_replace",
+        "str_replace",
+        "fs_write",
+        "apply_diff",
+        "update_file",
+        "delete_file",
+    }
+)
+EDITORS = frozenset({"str_replace_editor", "str_replace_based_edit_tool", "text_editor", "file_editor"})
+PATCHERS = frozenset({"apply_patch", "patch"})
+SHELLS = frozenset(
+    {
+        "bash",
+        "shell",
+        "exec",
+        "exec_command",
+        "local_shell",
+        "run_shell_command",
+        "execute_bash",
+        "terminal",
+        "run_command",
+    }
+)
+SUBJECTS = ("command", "cmd", "pattern", "query", "url", "path")
+SUBJECT = 720  # characters of what a call is about that are kept: a line of it is shorter
+PATH_KEYS = ("file_path", "path", "filePath", "absolute_path", "notebook_path", "filename", "target_file", "file")
+
+
+class FileRef(Struct, frozen=True, omit_defaults=True):
+    """A file and the lines of it that a call asks for: from `start`, counted from 1, to before `stop`, or the end."""
+
+    path: str
+    start: int = 1
+    stop: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether the call asks for the file without naming lines."""
+        return self.start <= 1 and self.stop is None
+
+    def covers(self, other: FileRef) -> bool:
+        """Tell whether what this call shows contains what the other shows; a whole read shows 2,000 lines."""
+        if self.path != other.path or self.start > other.start:
+            return False
+        if self.whole and not other.whole:
+            return other.stop is not None and other.stop <= WHOLE_READ + 1
+        return self.stop is None or (other.stop is not None and other.stop <= self.stop)
+
+
+@lru_cache(maxsize=1_024)
+def plain_name(name: str) -> str:
+    """Return a tool's name in small letters, without the server it comes from (`mcp__fs__read_file`)."""
+    return name.rsplit("__", 1)[-1].rsplit(".", 1)[-1].rsplit("/", 1)[-1].lower()
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """Return the arguments of a call as a mapping; an empty one where they are no JSON object."""
+    try:
+        found = _decode(call.arguments)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        found = _lenient(call.arguments)
+    return found if isinstance(found, dict) else {}
+
+
+@once
+def is_shell(call: ToolCall) -> bool:
+    """Tell whether a call runs a command of a shell."""
+    return plain_name(call.name) in SHELLS
+
+
+def reads(call: ToolCall) -> FileRef | None:
+    """Return the file and lines that a call reads, or None."""
+    return _told(call)[0]
+
+
+def writes(call: ToolCall) -> tuple[str, ...]:
+    """Return the files that a call creates, changes or deletes; empty for most calls."""
+    return _told(call)[1]
+
+
+def subject(call: ToolCall) -> tuple[str, bool]:
+    """Return the beginning of what a call is about, and whether it is a command, pattern, query, address or path."""
+    return _told(call)[2]
+
+
+@once
+def _told(call: ToolCall) -> tuple[FileRef | None, tuple[str, ...], tuple[str, bool]]:
+    """Return what a call reads, writes and is about; its arguments are decoded here and nowhere else."""
+    name = plain_name(call.name)
+    arguments = arguments_of(call)
+    ref: FileRef | None = None
+    written: tuple[str, ...] = ()
+    if name in READERS:
+        ref = _ref(arguments)
+    elif name in WRITERS:
+        written = _one(arguments)
+    elif name in EDITORS:
+        views = arguments.get("command") == "view"
+        ref, written = (_ref(arguments), ()) if views else (None, _one(arguments))
+    elif name in PATCHERS:
+        written = patched_files(_patch_text(call, arguments)) or _one(arguments)
+    elif name in SHELLS and arguments:
+        command = argv_of(arguments.get("command", arguments.get("cmd")))
+        found = read_by(command)
+        ref, written = FileRef(*found) if found else None, written_by(command)
+    return ref, written, _subject(arguments)
+
+
+def _subject(arguments: dict[str, Any]) -> tuple[str, bool]:
+    for key in SUBJECTS:
+        value = arguments.get(key)
+        if isinstance(value, list):
+            value = " ".join(word for word in value if isinstance(word, str))
+        if isinstance(value, str) and value:
+            return head_of(value, SUBJECT), True
+    first = next((value for value in arguments.values() if isinstance(value, str) and value), "")
+    return head_of(first, SUBJECT), False
+
+
+def files_of(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the files read and the files modified, each in order of first mention.
+
+    The lists of earlier summaries come first; a file that was read and later modified is modified only (O11).
+    Calls whose result is an error count for nothing.
+    """
+    failed = {result.call_id for message in messages for result in message.results if result.is_error}
+    failed.discard("")
+    read: dict[str, None] = {}
+    modified: dict[str, None] = {}
+    for message in messages:
+        if message.note is not None:
+            read |= dict.fromkeys(message.note.read)
+            modified |= dict.fromkeys(message.note.modified)
+        for call in message.calls:
+            if call.call_id not in failed:
+                ref, written, _ = _told(call)
+                if ref:
+                    read[ref.path] = None
+                for path in written:
+                    modified[path] = None
+    return tuple(path for path in read if path not in modified), tuple(modified)
+
+
+def _lenient(text: str) -> Any:
+    """Decode what the strict decoder refuses and models write: lone surrogates, NaN."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _patch_text(call: ToolCall, arguments: dict[str, Any]) -> str:
+    return "\n".join(str(value) for value in arguments.values()) if arguments else call.arguments
+
+
+def _one(arguments: dict[str, Any]) -> tuple[str, ...]:
+    path = _path(arguments)
+    return (path,) if path else ()
+
+
+def _path(arguments: dict[str, Any]) -> str:
+    return next((value for key in PATH_KEYS if isinstance(value := arguments.get(key), str) and value), "")
+
+
+def _ref(arguments: dict[str, Any]) -> FileRef | None:
+    path = _path(arguments)
+    if not path:
+        return None
+    match arguments.get("view_range"):
+        case [int(top), int(bottom)]:
+            return FileRef(path, max(top, 1), None if bottom < 0 else bottom + 1)
+    first = _number(arguments, "offset", "start_line", "startLine", "line_start") or 1
+    last = _number(arguments, "end_line", "endLine", "line_end")
+    count = _number(arguments, "limit", "line_count")
+    stop = last + 1 if last is not None else max(first, 1) + count if count is not None else None
+    return FileRef(path, max(first, 1), stop)
+
+
+def _number(arguments: dict[str, Any], *keys: str) -> int | None:
+    return next((value for key in keys if isinstance(value := arguments.get(key), int)), None)

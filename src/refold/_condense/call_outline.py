@@ -1,0 +1,161 @@
+"""One line that says what a tool call was and what its output held, for the place where the output stood."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from refold._condense.call_facts import reads, subject, writes
+from refold._text.graphemes import head_of, tail_of
+from refold.core.messages import ToolCall, once
+
+if TYPE_CHECKING:
+    from refold.core.messages import ToolResult
+
+__all__ = [
+    "CLEARED", "call_line", "content_line", "exit_code", "first_error", "held", "may_be_wrong", "one_line", "pointer",
+]  # fmt: skip
+
+CLEARED = "[output cleared]"
+LOOKED_AT = 2_000  # characters at the start of an output that are searched for what it is
+AT_END = 1_000  # and at its end, where commands say how they ended
+CALL = 90  # characters of a path, a command or an argument that name a call
+NAMES = 8  # definitions, keys or files named in a line
+
+CODE = re.compile(  # a first sign of its own is found quickest
+    r"\n[ \t\d→:|]*(?:export |pub |async |static |public |private )*"
+    r"((?:class|def|fn|func|function|struct|interface|trait|enum|impl|type)\s+\w+)"
+)
+KEYS = re.compile(r'"([A-Za-z_][\w.-]{0,40})"\s*:')
+TESTS = re.compile(r"\b\d+ (?:passed|failed|errors?|skipped|xfailed|warnings?)\b")
+HITS = re.compile(r"\n([\w./@+-]+\.\w{1,8})(?=[:\n])")
+ERROR = re.compile(
+    r"\w*(?:Error|Exception)\b[:(]|\b(?:error|fatal|panic(?:ked)?|FAILED|failed|Traceback|denied|not found|"
+    r"No such file|cannot|undefined)\b"
+)
+RAISED = re.compile(r"^(?:E\s+)?[\w.]*(?:Error|Exception)\b:.*$", re.M)
+# Looked for before the patterns, which are slower: without one of them the pattern finds nothing.
+RAISING = ("Error:", "Exception:")
+WRONG = (
+    "rror", "xception", "fatal", "panic", "FAILED", "failed", "Traceback", "denied", "not found", "No such file",
+    "cannot", "undefined",
+)  # fmt: skip
+COUNTED = (" passed", " failed", " error", " skipped", " xfailed", " warning")
+DEFINING = ("class", "def", "fn", "func", "struct", "interface", "trait", "enum", "impl", "type")
+EXIT = re.compile(
+    r"(?:exit(?:ed with)?(?: status| code)?|returncode|exit_code)[\"' ]*[:=]?[ >]*(-?\d{1,3})\b(?! ?(?:ms|s\b))", re.I
+)
+MARKS = re.compile(
+    r"```+|~~~+|</?(?:system|user|assistant|tool|human|instructions?|developer|summary)\b[^>]*>|<\|[^|>]{1,40}\|>|"
+    r"\[/?(?:INST|SYS|compaction summary|conversation summary|system|summary)[^\]]*\]",
+    re.I,
+)
+SPEAKERS = re.compile(r"^(?:system|user|assistant|human|developer)\s*:", re.I)
+
+
+def one_line(text: str, limit: int = 160) -> str:
+    """Return a text as one harmless line: no line breaks, fences, role tags or markers; cut at a space, if it must be.
+
+    Words that came from tools pass through here, so that they can be quoted without gaining authority.
+    """
+    line = head_of(text, 8 * limit)
+    if any(sign in line for sign in "`~<["):
+        line = MARKS.sub(" ", line)
+    line = SPEAKERS.sub("", " ".join(line.split())).strip()
+    if len(line) <= limit:
+        return line
+    end = line.rfind(" ", limit // 2, limit)
+    return f"{head_of(line, end if end > 0 else limit)} …"
+
+
+def pointer(call: ToolCall | None, result: ToolResult) -> str:
+    """Return what stands in place of an output: what was called, how much it was, what it held."""
+    return f"{CLEARED} {call_line(call, result)}, {held(result)}"
+
+
+@once
+def held(result: ToolResult) -> str:
+    """Return how much an output was and what it held."""
+    what = content_line(result.text, error=result.is_error)
+    said = f": {what}" if what else ""
+    return f"{_size(result.text)}{said}"
+
+
+def call_line(call: ToolCall | None, result: ToolResult | None = None) -> str:
+    """Return a call as one line: the tool, and the file with its lines, the command or the first argument."""
+    return one_line((result.name if result else "") or "tool", 60) if call is None else _line(call)
+
+
+@once
+def _line(call: ToolCall) -> str:
+    ref = reads(call)
+    if ref is not None:
+        lines = "" if ref.whole else f" lines {ref.start}-{'end' if ref.stop is None else ref.stop - 1}"
+        return f"{call.name} {one_line(ref.path, CALL)}{lines}"
+    written = writes(call)
+    if written:
+        return f"{call.name} {one_line(', '.join(written), CALL)}"
+    about, plain = subject(call)
+    if plain:
+        return f"{call.name} `{one_line(about, CALL).replace('`', chr(39))}`"
+    return f"{call.name} {one_line(about, CALL)}".rstrip()
+
+
+def content_line(text: str, *, error: bool = False) -> str:
+    """Return in a few words what an output holds: how it ended, its first error, or what sort of content it is."""
+    code = exit_code(text)
+    head = head_of(text, LOOKED_AT)
+    ended = f"exit code {code}" if code is not None else ""
+    end = tail_of(text, AT_END)
+    counted = ", ".join(TESTS.findall(end)[:4]) if _any(COUNTED, end) else ""
+    wrong = first_error(text) if error or code or "failed" in counted else ""
+    if wrong or counted:
+        return "; ".join(filter(None, (ended, counted, wrong)))
+    defined = CODE.findall(f"\n{head}") if _any(DEFINING, head) else ()
+    if names := [" ".join(name.split()) for name in defined[:NAMES]]:
+        return ", ".join(dict.fromkeys(names))
+    if head.lstrip()[:1] in ("{", "[") and (keys := dict.fromkeys(KEYS.findall(head))):
+        return f"JSON with {', '.join(list(keys)[:NAMES])}"
+    files = dict.fromkeys(HITS.findall(f"\n{head}"))
+    if len(files) > 1:
+        return f"{len(files)} files: {', '.join(list(files)[:NAMES])}"
+    opening = next((line for line in head.split("\n") if line.strip(" \t{}[]()<>#*-=/")), "")
+    return "; ".join(filter(None, (ended, one_line(opening, 80))))
+
+
+def exit_code(text: str) -> int | None:
+    """Return the exit code that an output names at its start or end, or None."""
+    for piece in (text[:400], text[-300:]):
+        small = piece.lower()
+        if ("exit" in small or "returncode" in small) and (found := EXIT.search(piece)):
+            return int(found[1])
+    return None
+
+
+def first_error(text: str) -> str:
+    """Return the line of an output that says what went wrong, or nothing."""
+    for piece in (tail_of(text, AT_END), head_of(text, LOOKED_AT)):
+        if _any(RAISING, piece) and (raised := RAISED.search(piece)):
+            return one_line(raised[0], 140)
+        if may_be_wrong(piece) and (found := ERROR.search(piece)):
+            return one_line(_line_around(piece, found.start()), 140)
+    return ""
+
+
+def may_be_wrong(text: str) -> bool:
+    """Tell quickly whether it is worth to look for an error in a text."""
+    return _any(WRONG, text)
+
+
+def _any(words: tuple[str, ...], text: str) -> bool:
+    return any(map(text.__contains__, words))
+
+
+def _line_around(text: str, place: int) -> str:
+    end = text.find("\n", place)
+    return text[text.rfind("\n", 0, place) + 1 : end if end >= 0 else len(text)]
+
+
+def _size(text: str) -> str:
+    lines = text.count("\n") + 1
+    return f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"

@@ -1,0 +1,1 @@
+"""The digest: a structured summary of messages that left the view, made from the originals."""

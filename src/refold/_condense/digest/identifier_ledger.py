@@ -1,0 +1,217 @@
+"""The ledger: identifiers of what left the view that are most likely needed again, and where each was last seen."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from heapq import nlargest
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+
+from refold._condense.call_facts import reads, writes
+from refold._condense.call_outline import call_line
+from refold._salience.atoms import spoken
+from refold._text.graphemes import head_of
+from refold.core.messages import Message, Text, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from refold.core.view import View
+
+__all__ = ["Atom", "atoms_in", "grouped", "ledger", "ungrouped", "words_in"]
+
+WORD = re.compile(r"[\w./@+-]+")
+BETWEEN = {code: " " for code in range(128) if not WORD.fullmatch(chr(code))}  # ASCII signs that no word holds
+FIRST_BYTES = (0xC2, 0xE2)  # in UTF-8, of signs beyond ASCII that no word holds: U+0080 to 00BF and 2000 to 2FFF
+BLANKED = bytes(32 if code in BETWEEN or code in FIRST_BYTES else code for code in range(256))
+AROUND = "./-+@"  # signs of identifiers that none begins or ends with
+SHORTEST, LONGEST = 3, 160  # characters of an identifier
+NAMED = re.compile(
+    r"(?P<path>.*\w/\w.*|/\w.*|[\w-]+\.(?:[jt]sx?|py|rs|go|java|kt|rb|php|c|h|cc|cpp|hpp|cs|md|toml|json|ya?ml|sql|sh|"
+    r"txt|cfg|ini|html|css|lock|xml|csv|proto))|(?P<dotted>[A-Za-z_]\w*(?:\.\w+)+)|"
+    r"(?P<name>(?=\w*[A-Za-z])(?:\w+_\w*|_\w+|[a-z]+[A-Z]\w*|(?:[A-Z][a-z0-9]+){2,}\w*|[A-Z]{2,}[a-z]\w+|(?=\w*\d)[A-Za-z0-9-]+[\w-]*|"
+    r"[A-Z]{2,}-\d+))|(?P<number>\d{3,}(?:\.\d+)*)",
+)
+WEIGHTS = {"path": 1.5, "dotted": 1.2, "name": 1.0, "number": 0.6}  # of a reference, by its kind
+OUTPUT_CHARS = 200_000  # of the newest output that are looked through
+OWN_CHARS = 200_000  # of the newest words and calls of users and the assistant
+EACH_OWN = 40_000  # characters at the start of one of them
+EACH_OUTPUT = 20_000  # characters at the start of one output
+KEPT_CHARS = 200_000  # of the newest kept text that are looked through
+SAID_ELSEWHERE = "messages"
+ELSEWHERE = "elsewhere"
+SEVERAL = 4  # identifiers that are worth a line of their own
+OWN, SEEN, LATE = 2.0, 0.5, 1.5  # uses by the assistant or the user, showings by tools, how lately
+MANY = 4  # uses or showings from which more count for nothing
+OWN_WORTH = [OWN * times for times in range(MANY + 1)]
+SEEN_WORTH = [SEEN * times for times in range(MANY + 1)]
+AHEAD = 2  # times as many words as are asked for are looked at: not all are identifiers
+LENGTH = 60  # characters that halve the worth of an identifier, since room is short
+
+
+class Piece(NamedTuple):
+    """A text of a message that left, with the message's place; `own` where a user or the assistant wrote it."""
+
+    text: str
+    place: int
+    message: Message
+    part: ToolCall | ToolResult | None = None
+    own: bool = True
+
+
+class Atom(Struct, frozen=True):
+    """An identifier, kept whole or not at all; `source` says where it was last seen."""
+
+    text: str
+    source: str
+    score: float
+
+
+def atoms_in(text: str) -> set[str]:
+    """Return the identifiers of a text: paths, dotted names, compound names, ids, numbers of three or more digits."""
+    return {
+        word
+        for raw in set(_words(text))
+        if SHORTEST <= len(word := raw.strip(AROUND)) <= LONGEST and NAMED.fullmatch(word)
+    }
+
+
+def ledger(
+    view: View,
+    left: Sequence[Message],
+    kept: Iterable[str] = (),
+    limit: int = 4_000,
+    before: Sequence[tuple[str, str]] = (),
+) -> tuple[Atom, ...]:
+    """Return identifiers that stand in messages that left and in no kept text, the likeliest needed first.
+
+    What the assistant wrote itself counts most, then how often and how lately something was said. `before` are
+    identifiers of an earlier ledger with their sources; each counts as one that was used once.
+    """
+    pieces = _pieces(left)
+    used: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
+    last: dict[str, int] = {}
+    for number, piece in enumerate(pieces):
+        words = _words(piece.text)
+        (used if piece.own else seen).update(words)
+        last.update(dict.fromkeys(words, number))
+    standing = words_in(kept)
+    late = [LATE * (piece.place + 1) / len(left) for piece in pieces]
+    uses, shows = used.get, seen.get  # a counter's own look-up is slow where it has nothing
+    worth: dict[str, tuple[float, str, int]] = {}
+    for raw, number in last.items():
+        if raw in standing or (raw.isalpha() and raw[1:].islower()):
+            continue
+        word = raw if raw.isalnum() else raw.strip(AROUND)
+        size = len(word)
+        if not SHORTEST <= size <= LONGEST or word in standing:
+            continue
+        said = OWN_WORTH[uses(raw, 0)] if uses(raw, 0) < MANY else OWN_WORTH[-1]
+        shown = SEEN_WORTH[shows(raw, 0)] if shows(raw, 0) < MANY else SEEN_WORTH[-1]
+        score = (said + shown + late[number]) / (1 + size / LENGTH)
+        if word not in worth or worth[word][0] < score:
+            worth[word] = score, word, number
+    earlier = {word: source for word, source in before if word not in standing and word not in worth}
+    for word in earlier:
+        worth[word] = OWN / (1 + len(word) / LENGTH), word, -1
+    best: Iterable[tuple[float, str, int]] = worth.values()
+    if len(worth) > AHEAD * limit:
+        best = nlargest(AHEAD * limit, best)
+    found = [(-score * weight, word, number) for score, word, number in best if (weight := _weight(word))]
+    found.sort()
+    sources: dict[int, str] = {}
+    for _, _, number in found[:limit]:
+        if number >= 0 and number not in sources:
+            sources[number] = _source(view, pieces[number])
+    return tuple(Atom(word, sources.get(number) or earlier[word], -score) for score, word, number in found[:limit])
+
+
+def grouped(atoms: Iterable[Atom]) -> tuple[str, ...]:
+    """Return one line a source that has several identifiers, and one for all the others, best first."""
+    lines: dict[str, list[str]] = {}
+    for atom in atoms:
+        lines.setdefault(atom.source, []).append(atom.text)
+    several = [f"{source}: {', '.join(words)}" for source, words in lines.items() if len(words) >= SEVERAL]
+    single = [word for words in lines.values() if len(words) < SEVERAL for word in words]
+    return (*several, f"{ELSEWHERE}: {', '.join(single)}") if single else tuple(several)
+
+
+def ungrouped(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return identifiers with their sources from lines that `grouped` has made."""
+    parted = (line.rpartition(": ") for line in lines)
+    return tuple(
+        (word, SAID_ELSEWHERE if source == ELSEWHERE else source)
+        for source, _, words in parted
+        for word in words.split(", ")
+        if word
+    )
+
+
+def words_in(texts: Iterable[str]) -> set[str]:
+    """Return the words of texts, as they stand and without the signs around them, until enough was looked through."""
+    words: set[str] = set()
+    spent = 0
+    for text in texts:
+        words.update(_words(text))
+        spent += len(text)
+        if spent > KEPT_CHARS:
+            break
+    return words | {word.strip(AROUND) for word in words if not word.isalnum()}
+
+
+def _pieces(left: Sequence[Message]) -> list[Piece]:
+    """Return the beginnings of the newest texts, calls and output, oldest first."""
+    pieces: list[Piece] = []
+    spent = said = 0
+    for place in range(len(left) - 1, -1, -1):
+        message = left[place]
+        for part in message.parts:
+            match part:
+                case Text(text=text) if said < OWN_CHARS:
+                    text = head_of(text, EACH_OWN)
+                    said += len(text)
+                    pieces.append(Piece(text, place, message))
+                case ToolCall() if said < OWN_CHARS:
+                    text = head_of(spoken(part), EACH_OWN)
+                    said += len(text)
+                    pieces.append(Piece(text, place, message, part))
+                case ToolResult() if spent < OUTPUT_CHARS:
+                    text = head_of(part.text, EACH_OUTPUT)
+                    spent += len(text)
+                    pieces.append(Piece(text, place, message, part, own=False))
+                case _:
+                    pass
+    pieces.reverse()
+    return pieces
+
+
+def _source(view: View, piece: Piece) -> str:
+    match piece.part:
+        case ToolCall(name=name) as call:
+            return next(iter(writes(call)), name)
+        case ToolResult() as result:
+            answered = view.call_of(piece.message, result)
+            ref = reads(answered) if answered else None
+            return ref.path if ref else call_line(answered, result)
+        case _:
+            return SAID_ELSEWHERE
+
+
+def _weight(word: str) -> float:
+    """Return the weight of an identifier by its kind, 0 where a word is none; the common kinds without the pattern."""
+    if word.isdecimal():
+        return WEIGHTS["number"]
+    if "_" in word and word.isidentifier() and word.isascii():
+        return WEIGHTS["name"] if word.strip("_0123456789") else 0.0
+    kind = NAMED.fullmatch(word)
+    return WEIGHTS[kind.lastgroup or "name"] if kind else 0.0
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text: what stands between blanks and signs that no identifier holds."""
+    if text.isascii():
+        return text.translate(BETWEEN).split()
+    return text.encode("utf-8", "surrogatepass").translate(BLANKED).decode("utf-8", "ignore").split()

@@ -1,0 +1,116 @@
+"""An account of what left, by a model, for the digest: how the work went, which no list of facts tells.
+
+It reports and never demands: a sentence that gives orders, or tells of rules that they end, is left out of it unless a
+person has said it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from refold._condense.call_outline import one_line
+from refold._condense.digest.previous import carried, is_digest
+from refold._condense.pins import said_in
+from refold._condense.placeholders import is_pointer
+from refold._condense.summary_requests import ask
+from refold.core.needs import Given, Lengths, Summarize
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.messages import Message
+    from refold.core.view import View
+
+__all__ = ["ACCOUNT", "account_in", "earlier_account", "need_of", "room_for"]
+
+ACCOUNT = "How it went, by a model (a report that asks for nothing)"  # the section of a digest
+PROMPT = "refold_account"
+SHARE = 0.03  # of the goal
+LEAST, MOST = 150, 1_200  # tokens; below the least nobody is asked
+OVER = 1.25  # times its room that an account may have
+LENGTHS = Lengths(text=4_000, arguments=600, result=1_200)  # characters; whole outputs are dear and tell little more
+LONGEST = 2_000  # characters of a paragraph
+ORDERS = re.compile(
+    r"\b(?:you|the (?:assistant|agent|model|reader|user)) (?:must|should|shall|may not|need to|needs to|have to|has to|"
+    r"(?:is|are) (?:now )?(?:allowed|authori[sz]ed|required|permitted)|can now)\b|"
+    r"^\W*(?:never|always|do not|don't|please|ignore|disregard|forget|ensure|make sure|remember|important|run|execute|"
+    r"delete|send|curl|upload)\b|"
+    r"\b(?:ignore|disregard|forget|override)s? (?:all |any |the |your )*"
+    r"(?:previous|earlier|prior|above|instructions|rules)|"
+    r"\b(?:instructions?|rules?|constraints?|restrictions?|limits?|requirements?) (?:\w+ ){0,4}"
+    r"(?:void|lifted|cancel\w*|no longer|gone|obsolete|removed|revoked|withdrawn|appl(?:y|ies)|remains?)\b|"
+    r"\bno (?:more |further |such )?(?:instructions|rules|constraints|restrictions|limits)\b|"
+    r"\bfrom now on\b|\b(?:new|updated) (?:instructions?|rules?|policy)\b",
+    re.I,
+)
+SENTENCES = re.compile(r"(?<=[.!?。！？])\s+")
+
+
+def room_for(view: View) -> int:
+    """Return the tokens that an account may have in the digest: 3 % of the goal, at most 1,200; 0 for none."""
+    room = min(int(view.room * SHARE), MOST)
+    return room if room >= LEAST else 0
+
+
+def need_of(view: View, old: int) -> Summarize | None:
+    """Return the request for an account of the first `old` messages of a view, or None where there is nothing to tell.
+
+    An earlier account travels as `previous`; what it covers is not sent again.
+    """
+    room = room_for(view)
+    previous = earlier_account(view)
+    messages = _untold(view, old) if previous else _told(view, old)
+    if not room or not any(message.role == "assistant" for message in messages):
+        return None
+    made = ask(view, messages, PROMPT, previous=previous, max_tokens=room, lengths=LENGTHS, label="account")
+    return replace(made, judged=True)
+
+
+def account_in(view: View, answers: Sequence[object]) -> str:
+    """Return the account that an answer gives, else the earlier one, else nothing."""
+    for answer in answers:
+        text = _reported(view, answer.text) if isinstance(answer, Given) else ""
+        if text and view.counter.text(text) <= room_for(view) * OVER:
+            return text
+    return earlier_account(view) or ""
+
+
+def earlier_account(view: View) -> str | None:
+    """Return the account in the digest of an earlier compaction."""
+    return "\n".join(carried(view.start).lines(ACCOUNT)) or None
+
+
+def _told(view: View, old: int) -> list[Message]:
+    """Return all messages of the transcript up to a place of the view."""
+    stop = _place(view, old)
+    return [message for message in view.transcript.messages[:stop] if not is_digest(message)]
+
+
+def _untold(view: View, old: int) -> list[Message]:
+    """Return those after the newest message that left before, or whose output did: an earlier account covers others."""
+    whole = {message.id for message in view.start if not any(is_pointer(message, each) for each in message.results)}
+    messages = view.transcript.messages
+    start = next((place + 1 for place in range(len(messages) - 1, -1, -1) if messages[place].id not in whole), 0)
+    return [message for message in messages[start : _place(view, old)] if not is_digest(message)]
+
+
+def _place(view: View, old: int) -> int:
+    """Return where in the transcript the first `old` messages of a view end."""
+    index = view.transcript.index
+    places = (index[message.id] for message in reversed(view.messages[:old]) if message.id in index)
+    return next(places, -1) + 1
+
+
+def _reported(view: View, text: str) -> str:
+    """Return paragraphs without marks, markers and orders; an order that a person gave may be told."""
+    said = said_in(view.transcript.messages)
+    paragraphs: list[str] = []
+    for line in text.splitlines():
+        sentences = SENTENCES.split(one_line(line, LONGEST).lstrip("#*->| "))
+        kept = " ".join(each for each in sentences if each and (not ORDERS.search(each) or each in said))
+        if kept:
+            paragraphs.append(kept)
+    return "\n".join(paragraphs)

@@ -1,0 +1,133 @@
+"""A working copy of a view while a fit is sought: every change is counted exactly, and can be taken back."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from refold.core._typed_placeholders import shaped
+from refold.core.edits import Edit, Hide, Rewrite, patched
+from refold.core.messages import MessageId, Patch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from refold.core.messages import Message, Part, Path
+    from refold.core.view import View
+
+__all__ = ["Draft"]
+
+
+class Same(Enum):
+    """Says that a part is as the view has it."""
+
+    SAME = "same"
+
+
+SAME = Same.SAME
+
+
+class Draft:
+    """The messages of a view with changes on trial; `total` is the size of the whole request, on the view's scale."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.base = view.messages
+        self.messages: list[Message] = list(view.messages)
+        self.sizes: list[int] = list(view.sizes)
+        self.hidden: list[bool] = [False] * len(self.messages)
+        self.changes: dict[int, dict[Path, Part | None]] = {}
+        self.total = view.tokens
+        self.extra = 0
+        self.dropped: frozenset[int] = frozenset()
+
+    def change(self, place: int, patches: Iterable[Patch]) -> int:
+        """Change parts of a message, in place of earlier changes to the same parts; return the tokens saved."""
+        changes = self.changes.setdefault(place, {})
+        kinds = self.view.traits.picture_results
+        changes.update((patch.at, shaped(self.base[place], patch.at, patch.to, kinds)) for patch in patches)
+        return self._recounted(place)
+
+    def undo(self, place: int, paths: Iterable[Path]) -> int:
+        """Take changes to parts of a message back; return the tokens saved, which is negative."""
+        changes = self.changes.get(place, {})
+        for path in paths:
+            changes.pop(path, None)
+        return self._recounted(place)
+
+    def changed(self, place: int, patches: Iterable[Patch]) -> dict[Path, Part | Same | None]:
+        """Return what this run has made of the parts that patches name: for `restore`."""
+        changes = self.changes.get(place, {})
+        return {patch.at: changes.get(patch.at, SAME) for patch in patches}
+
+    def restore(self, place: int, before: dict[Path, Part | Same | None]) -> int:
+        """Make parts again what `changed` said; return the tokens saved, which is negative."""
+        changes = self.changes.setdefault(place, {})
+        for path, part in before.items():
+            if isinstance(part, Same):
+                changes.pop(path, None)
+            else:
+                changes[path] = part
+        return self._recounted(place)
+
+    def hide(self, places: Iterable[int]) -> None:
+        """Let messages leave the view."""
+        for place in places:
+            if not self.hidden[place]:
+                self.hidden[place] = True
+                self.total -= self._leaves(place)
+
+    def drop(self, places: Iterable[int]) -> None:
+        """Let messages leave for good."""
+        self.dropped |= frozenset(places)
+        self.hide(self.dropped)
+
+    def show(self, places: Iterable[int]) -> None:
+        """Let hidden messages return, but for those dropped."""
+        for place in places:
+            if self.hidden[place] and place not in self.dropped:
+                self.hidden[place] = False
+                self.total += self._leaves(place)
+
+    def add(self, tokens: int) -> None:
+        """Set what messages of ours will add, in place of what was set before."""
+        self.total += tokens - self.extra
+        self.extra = tokens
+
+    def shown(self) -> list[Message]:
+        """Return the messages that stay, as changed."""
+        return [message for message, gone in zip(self.messages, self.hidden, strict=True) if not gone]
+
+    def size(self, places: Sequence[int]) -> int:
+        """Return the tokens of messages as they are now, hidden or not."""
+        return sum(self.sizes[place] for place in places)
+
+    def edits(self) -> tuple[Edit, ...]:
+        """Return the changes as edits: rewrites in order, then one hide."""
+        edits: list[Edit] = [
+            Rewrite(self.base[place].id, at, to)
+            for place in sorted(self.changes)
+            if not self.hidden[place]
+            for at, to in self.changes[place].items()
+        ]
+        gone: list[MessageId] = [message.id for message, off in zip(self.base, self.hidden, strict=True) if off]
+        return (*edits, Hide(tuple(gone))) if gone else tuple(edits)
+
+    def _leaves(self, place: int) -> int:
+        """Return the tokens that hiding a message saves: all but those of parts that carry state."""
+        message = self.messages[place]
+        stays = message.opaques or message.id in self.view.stuck
+        return self.view.leaves(message) if stays else self.sizes[place]
+
+    def _recounted(self, place: int) -> int:
+        changes = self.changes.get(place)
+        if changes:
+            self.messages[place] = patched(self.base[place], [Patch(at, to) for at, to in changes.items()])
+            size = self.view.counter.message(self.messages[place])
+        else:
+            self.messages[place], size = self.base[place], self.view.sizes[place]
+        saved = self.sizes[place] - size
+        self.sizes[place] = size
+        if not self.hidden[place]:
+            self.total -= saved
+        return saved

@@ -1,0 +1,79 @@
+"""What each identifier of a conversation is worth keeping: predicted once for a transcript, from the originals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refold._salience.atoms import WEIGHTS, names_of
+from refold._salience.model import Scorer
+from refold.core.messages import once
+from refold.core.transcript import Transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from refold._condense.digest.identifier_ledger import Atom
+
+__all__ = ["Worths", "likeliest", "likeliest_first", "need_in", "worth_of"]
+
+TOLD = 0.2  # worth of an identifier that only an earlier digest tells of
+OF_PART = 0.7  # an identifier that is known only by the name it ends in is worth less
+FRAME, CHARS = 1.5, 5.0  # tokens beside an identifier in a list, and characters a token
+
+
+class Worths(dict[str, float]):
+    """The worth of every atom that was said, shown or asked for, as it is asked; 0 for all others."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self.scorer = scorer
+
+    def __missing__(self, atom: str) -> float:
+        return self.of((atom,))[0]
+
+    def of(self, atoms: Collection[str]) -> list[float]:
+        """Return what each of some atoms is worth; to ask for many together is quickest."""
+        found = self.scorer.worths(atoms)
+        self.update(zip(atoms, found, strict=True))
+        return found
+
+
+@once
+def worth_of(transcript: Transcript) -> Worths:
+    """Return the worth of every atom of a transcript."""
+    return Worths(_scorer(transcript))
+
+
+def need_in(transcript: Transcript, atoms: Iterable[str] | None = None) -> float:
+    """Return the need that is expected of some atoms, or of all there are: likelihoods, weighed by kind."""
+    scorer = _scorer(transcript)
+    likely = scorer.likelihoods(scorer.tally.notes if atoms is None else atoms)
+    return sum(chance * WEIGHTS[kind] for kind, chance in likely if chance)
+
+
+@once
+def _scorer(transcript: Transcript) -> Scorer:
+    return Scorer([message for message in transcript.messages if message.note is None])
+
+
+def likeliest(atoms: Sequence[Atom], transcript: Transcript, limit: int) -> tuple[Atom, ...]:
+    """Return the identifiers of a ledger that are worth most for their length, best first.
+
+    Its own score counts too: it knows words as they stand, where the model knows the atoms in them.
+    """
+    known = worth_of(transcript)
+    known.of([atom.text for atom in atoms if atom.text not in known])
+
+    def value(atom: Atom) -> float:
+        own = known[atom.text]
+        if not own:
+            last = atom.text.rsplit("/", 1)[-1]
+            own = OF_PART * (known[last] or known[last.rsplit(".", 1)[-1]]) or TOLD
+        return float(own * atom.score**0.5 / (FRAME + len(atom.text) / CHARS))
+
+    return tuple(sorted(atoms, key=lambda atom: (-value(atom), atom.text))[:limit])
+
+
+def likeliest_first(lines: Sequence[str], transcript: Transcript) -> tuple[str, ...]:
+    """Return lines by the worth of the identifiers in them, the likeliest needed first; else in their order."""
+    known = worth_of(transcript)
+    return tuple(sorted(lines, key=lambda line: -max((known[atom] for atom in names_of(line)), default=0.0)))

@@ -1,0 +1,81 @@
+"""The patches that put other words in place of an output, a picture, reasoning or arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from refold.core.messages import (
+    File,
+    Image,
+    Message,
+    Opaque,
+    Patch,
+    Text,
+    ToolResult,
+    once,
+)
+
+if TYPE_CHECKING:
+    from refold.core.messages import Part, Path
+    from refold.core.view import View
+
+__all__ = ["is_pointer", "original_parts", "picture_marker", "pictures_in", "replaced_by", "with_words"]
+
+POINTER = "[output "
+LONGEST = 600  # characters of a pointer, which is one line
+
+
+def is_pointer(message: Message, result: ToolResult) -> bool:
+    """Tell whether an earlier plan has put a pointer in place of this output, or a client has sent one back."""
+    text = result.text
+    return text.startswith(POINTER) and (bool(message.patches) or (len(text) < LONGEST and "\n" not in text))
+
+
+def replaced_by(result: ToolResult, text: str) -> tuple[Patch, ...]:
+    """Return the patches that leave a result with these words alone; blocks of unknown kind stay."""
+    known = [inner for inner in result.content if not isinstance(inner, Opaque)]
+    if not known or any(inner.at == result.at or not inner.at for inner in known):
+        rest = tuple(inner for inner in result.content if isinstance(inner, Opaque))
+        return (Patch(result.at, replace(result, content=(Text(text), *rest))),)
+    first = next((inner for inner in known if isinstance(inner, Text)), known[0])
+    dropped = (Patch(inner.at, None) for inner in known if inner is not first)
+    return (Patch(first.at, Text(text)), *dropped)
+
+
+def with_words(result: ToolResult, text: str) -> tuple[Patch, ...]:
+    """Return the patches that change the words of a result, and leave its pictures where its words are one block."""
+    words = [inner for inner in result.content if isinstance(inner, Text)]
+    if len(words) == 1 and words[0].at and words[0].at != result.at:
+        return (Patch(words[0].at, Text(text)),)
+    return replaced_by(result, text)
+
+
+@once
+def pictures_in(message: Message) -> tuple[Image, ...]:
+    """Return the pictures of a message that can be replaced, in order, those inside results too."""
+    found: list[Image] = []
+    for part in message.parts:
+        match part:
+            case Image():
+                found.append(part)
+            case ToolResult(content=content):
+                found += (inner for inner in content if isinstance(inner, Image))
+            case _:
+                pass
+    return tuple(picture for picture in found if picture.at)
+
+
+def picture_marker(part: Image | File) -> Text:
+    """Return the words that stand in place of a picture or a file that was seen."""
+    if isinstance(part, File):
+        return Text(f"[{part.kind} seen earlier, left out: {part.name or part.media_type}]")
+    size = f" {part.width}x{part.height}" if part.width else ""
+    return Text(f"[image seen earlier, left out: {part.media_type or 'image'}{size}]")
+
+
+def original_parts(view: View, message: Message) -> dict[Path, Part]:
+    """Return the parts of a message as they were said, by path."""
+    said = view.original(message.id) or message
+    return {part.at: part for part in said.parts}

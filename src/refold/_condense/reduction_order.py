@@ -1,0 +1,102 @@
+"""The order of loss: what gives way first, what last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold._condense.reductions import (
+    Move,
+    clear_results,
+    cut_results,
+    cut_texts,
+    drop_reasoning,
+    hide_repeats,
+    hide_segments,
+    hide_users,
+    shorten_calls,
+    strip_pictures,
+    strip_seen,
+)
+from refold._condense.sentences import cut_to_sentences
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold._condense.fit_draft import Draft
+    from refold._condense.regions import Regions
+
+__all__ = ["ROOMY", "Trail", "lighten", "shrink"]
+
+ROOMY, TIGHT = 400, 48  # tokens to which one text is cut, at first and at last
+SHORT = 80  # characters of a long argument or an output in the newest batch, at last
+
+
+class Trail(Struct):
+    """What a fit has done, each in the order it was done; all but `pictures` can be taken back."""
+
+    moves: list[Move] = []
+    pictures: list[Move] = []
+    segments: list[range] = []
+    users: list[range] = []
+
+
+def shrink(draft: Draft, areas: Regions, target: int, users: int, trail: Trail) -> None:
+    """Make the draft smaller until it meets the target; `users` is what users' turns may have in tokens.
+
+    `trail` takes down what was done.
+
+    First pictures that were answered, all but the newest: they are the dearest and the model has said what it saw.
+    Old: output, arguments, reasoning, pictures, errors, whole batches. Then users beyond their share, the largest
+    of the newest part, the rest of it, older users' turns, the newest batch, and at the very last users' words.
+    """
+    every = range(len(draft.base))
+    old, newer = range(areas.tail), range(areas.tail, len(every))
+    trail.pictures += strip_seen(draft, areas.fresh)
+    calm = [place for place in newer if place not in areas.fresh]
+    lighten(draft, old, target, trail, areas)
+    trail.segments += hide_segments(draft, areas, old, target)
+    trail.segments += hide_segments(draft, areas, old, target, inner=True)
+    trail.users += hide_repeats(draft, areas, target)
+    _limit_users(draft, areas, target, users, trail)
+    trail.moves += cut_results(draft, newer, target, ROOMY)
+    trail.moves += shorten_calls(draft, newer, target, areas.loop)
+    trail.moves += cut_texts(draft, _assistants(draft, every), target, ROOMY)
+    lighten(draft, calm, target, trail, areas)
+    trail.segments += hide_segments(draft, areas, every, target)
+    trail.segments += hide_segments(draft, areas, every, target, inner=True)
+    trail.users += hide_users(draft, areas, target)
+    fresh = sorted(areas.fresh)
+    trail.moves += drop_reasoning(draft, fresh, target, areas.loop)
+    trail.moves += cut_results(draft, fresh, target, TIGHT)
+    trail.moves += strip_pictures(draft, every, target)
+    trail.moves += clear_results(draft, fresh, target, worth=SHORT)
+    trail.moves += shorten_calls(draft, fresh, target, areas.loop, SHORT)
+    trail.moves += cut_texts(draft, _assistants(draft, every), target, TIGHT)
+    trail.moves += cut_texts(draft, areas.users[:-1], target, TIGHT)
+    trail.moves += cut_texts(draft, areas.users[-1:], target, TIGHT)
+
+
+def lighten(draft: Draft, places: Sequence[int], target: int, trail: Trail, areas: Regions) -> None:
+    """Make places lighter, cheapest loss first, until the draft meets the target."""
+    trail.moves += clear_results(draft, places, target)
+    trail.moves += shorten_calls(draft, places, target, areas.loop)
+    trail.moves += drop_reasoning(draft, places, target, areas.loop)
+    trail.moves += strip_pictures(draft, places, target)
+    trail.moves += clear_results(draft, places, target, errors=True)
+
+
+def _limit_users(draft: Draft, areas: Regions, target: int, share: int, trail: Trail) -> None:
+    """Cut users' turns beyond their share to what tells most, let the rest leave, then cut what is left."""
+    cut_to_sentences(draft, areas, target, share, trail)
+    older = areas.users[:-1]
+    beyond = draft.size([place for place in older if not draft.hidden[place]]) - share
+    if beyond > 0:
+        trail.users += hide_users(draft, areas, max(target, draft.total - beyond))
+        beyond = draft.size([place for place in older if not draft.hidden[place]]) - share
+        trail.moves += cut_texts(draft, older, max(target, draft.total - beyond), ROOMY)
+
+
+def _assistants(draft: Draft, places: Sequence[int]) -> list[int]:
+    return [place for place in places if draft.base[place].role == "assistant"]

@@ -1,0 +1,320 @@
+"""The moves of a fit, cheapest first: each takes a draft nearer to its size and stops when it is reached."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold._condense.call_outline import pointer
+from refold._condense.pins import pins_of
+from refold._condense.placeholders import (
+    is_pointer,
+    original_parts,
+    picture_marker,
+    pictures_in,
+    replaced_by,
+    with_words,
+)
+from refold._condense.shorten import shorten, shorten_arguments
+from refold._rules.reasoning import seal_of
+from refold.core.messages import (
+    File,
+    Image,
+    Patch,
+    Reasoning,
+    Text,
+    ToolResult,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator, Sequence
+
+    from refold._condense.fit_draft import Draft
+    from refold._condense.regions import Regions
+    from refold.core.messages import Message
+
+__all__ = [
+    "Move",
+    "clear_results",
+    "cut_results",
+    "cut_texts",
+    "drop_reasoning",
+    "hide_repeats",
+    "hide_segments",
+    "hide_users",
+    "kept_words",
+    "original_result",
+    "original_words",
+    "results_in",
+    "shorten_calls",
+    "strip_pictures",
+    "strip_seen",
+    "tried",
+    "words_alone",
+]
+
+WORTH = 240  # characters from which an output is cleared
+ARGUMENT = 320  # characters left of a long argument
+REPEATED = 40  # characters from which words that are said again are no mere "go on"
+
+
+class Move(Struct, frozen=True):
+    """A change to a message that can be taken back; `result` is the output it concerns, `words` the text it cut."""
+
+    place: int
+    patches: tuple[Patch, ...]
+    saved: int
+    result: ToolResult | None = None
+    words: str = ""
+
+
+def results_in(draft: Draft, places: Iterable[int]) -> Iterator[tuple[int, ToolResult]]:
+    """Yield each output of visible messages that is more than a pointer, as it is now, with its position."""
+    for place in places:
+        if not draft.hidden[place]:
+            message = draft.messages[place]
+            yield from ((place, result) for result in message.results if not is_pointer(message, result))
+
+
+def clear_results(
+    draft: Draft, places: Iterable[int], target: int, *, errors: bool = False, worth: int = WORTH
+) -> list[Move]:
+    """Put pointers in place of outputs of `worth` characters, oldest first; errors when asked, and then only they."""
+    done: list[Move] = []
+    for place, result in results_in(draft, places):
+        if draft.total <= target:
+            break
+        if result.is_error is not errors or len(result.text) + 2_000 * _pictures(result) < worth:
+            continue
+        said = original_result(draft, place, result)
+        patches = list(replaced_by(result, pointer(draft.view.call_of(draft.base[place], result), said)))
+        done += [replace(move, result=result) for move in tried(draft, place, patches)]
+    return done
+
+
+def shorten_calls(draft: Draft, places: Iterable[int], target: int, loop: int, chars: int = ARGUMENT) -> list[Move]:
+    """Cut long texts inside the arguments of calls, oldest first.
+
+    A call that bears a signature of its own loses it with the change; at or after `loop`, where the provider demands
+    that signature (Gemini's current turn), it stays as it is.
+    """
+    done: list[Move] = []
+    for place in _visible(draft, places, target):
+        patches: list[Patch] = []
+        for part in draft.messages[place].calls:
+            if len(part.arguments) > 2 * chars:
+                shorter = shorten_arguments(part.arguments, chars, free_text=part.kind == "custom")
+                seal = seal_of(draft.messages[place], part)
+                if len(shorter) < len(part.arguments) and not (seal and place >= loop):
+                    patches.append(Patch(part.at, replace(part, arguments=shorter)))
+                    patches += [Patch(seal.at, None)] if seal else []
+        done += tried(draft, place, patches)
+    return done
+
+
+def drop_reasoning(draft: Draft, places: Iterable[int], target: int, loop: int) -> list[Move]:
+    """Drop the reasoning of whole messages, oldest first; sealed reasoning at or after `loop` stays."""
+    done: list[Move] = []
+    for place in _visible(draft, places, target):
+        parts = draft.messages[place].parts
+        thoughts = [part for part in parts if isinstance(part, Reasoning)]
+        if not thoughts:
+            continue
+        sealed = any(part.sealed for part in thoughts)
+        if len(thoughts) < len(parts) and not (sealed and place >= loop):
+            done += tried(draft, place, [Patch(part.at, None) for part in thoughts])
+    return done
+
+
+def strip_seen(draft: Draft, protected: Container[int]) -> list[Move]:
+    """Put markers in place of all pictures that the model has answered, but for the newest picture there is."""
+    messages = draft.base
+    shown = [
+        (place, picture)
+        for place, message in enumerate(messages)
+        if not draft.hidden[place]
+        for picture in pictures_in(message)
+    ]
+    answered = next((place for place in range(len(messages) - 1, -1, -1) if messages[place].role == "assistant"), 0)
+    done: list[Move] = []
+    for place, picture in shown[:-1]:
+        if place < answered and place not in protected:
+            done += tried(draft, place, [Patch(picture.at, picture_marker(picture))])
+    return done
+
+
+def strip_pictures(draft: Draft, places: Iterable[int], target: int) -> list[Move]:
+    """Put markers in place of pictures and files in messages, oldest first."""
+    done: list[Move] = []
+    for place in _visible(draft, places, target):
+        patches: list[Patch] = []
+        for part in draft.messages[place].parts:
+            inner = part.content if isinstance(part, ToolResult) else (part,)
+            patches += [Patch(one.at, picture_marker(one)) for one in inner if isinstance(one, Image | File)]
+        done += tried(draft, place, patches)
+    return done
+
+
+def _visible(draft: Draft, places: Iterable[int], target: int) -> Iterator[int]:
+    """Yield positions of visible messages while the target is not met."""
+    for place in places:
+        if draft.total <= target:
+            return
+        if not draft.hidden[place]:
+            yield place
+
+
+def tried(draft: Draft, place: int, patches: Sequence[Patch]) -> list[Move]:
+    """Make a change if it saves anything; return it, or nothing."""
+    if not patches:
+        return []
+    before = draft.changed(place, patches)
+    saved = draft.change(place, patches)
+    if saved > 0:
+        return [Move(place, tuple(patches), saved)]
+    draft.restore(place, before)
+    return []
+
+
+def hide_segments(draft: Draft, regions: Regions, places: range, target: int, *, inner: bool = False) -> list[range]:
+    """Let whole batches leave, oldest first; users' turns, system messages and the newest batch stay."""
+    gone: list[range] = []
+    for segment in regions.inner if inner else regions.segments:
+        if draft.total <= target:
+            break
+        if (
+            segment.start >= places.start
+            and segment.stop <= places.stop
+            and all(_may_leave(draft, place, regions) for place in segment)
+        ):
+            draft.hide(segment)
+            gone.append(segment)
+    return gone
+
+
+def hide_users(draft: Draft, regions: Regions, target: int, among: Container[int] | None = None) -> list[range]:
+    """Let users' turns leave, oldest first, but the first and the newest; the digest quotes them.
+
+    With `among` only those leave. A turn whose message also holds results leaves with their calls.
+    """
+    gone: list[range] = []
+    kept = {*regions.users[:1], *regions.users[-1:]}
+    older = {place for place in set(regions.users) - kept if among is None or place in among}
+    for segment in regions.segments:
+        if draft.total <= target:
+            break
+        turns = [place for place in segment if place in older and not draft.hidden[place]]
+        if turns and all(place in older or _may_leave(draft, place, regions) for place in segment):
+            draft.hide(segment)
+            gone.append(segment)
+    return gone
+
+
+def hide_repeats(draft: Draft, regions: Regions, target: int) -> list[range]:
+    """Let turns and answers leave, oldest first, whose words a later message says again letter by letter."""
+    kept = {*regions.fresh, *regions.users[:1]}
+    said: set[str] = set()
+    repeated: list[range] = []
+    for segment in reversed(regions.segments):
+        place = segment[0]
+        words = words_alone(draft.messages[place]) if len(segment) == 1 and not draft.hidden[place] else ""
+        if words in said and place not in kept and draft.base[place].role in ("user", "assistant"):
+            repeated.append(segment)
+        elif len(words) >= REPEATED:
+            said.add(words)
+    gone: list[range] = []
+    for segment in reversed(repeated):
+        if draft.total <= target:
+            break
+        draft.hide(segment)
+        gone.append(segment)
+    return gone
+
+
+def words_alone(message: Message) -> str:
+    """Return the words of a message that has nothing else, or nothing."""
+    words = [part.text for part in message.parts if isinstance(part, Text)]
+    return "\n".join(words) if len(words) == len(message.parts) else ""
+
+
+def cut_results(draft: Draft, places: Iterable[int], target: int, least: int) -> list[Move]:
+    """Cut the largest outputs to whole lines of head and tail, all to one size, not below `least` tokens."""
+    done: list[Move] = []
+    if draft.total <= target:
+        return done
+    found = [(place, result, draft.view.counter.text(result.text)) for place, result in results_in(draft, places)]
+    cap = max(_cap([size for _, _, size in found], draft.total - target), least)
+    for place, result, size in found:
+        if size > cap and draft.total > target:
+            said = original_result(draft, place, result)
+            text = shorten(said.text, cap, draft.view.counter.text)
+            patches = with_words(result, text)
+            done.append(Move(place, patches, draft.change(place, patches), result))
+    return done
+
+
+def cut_texts(draft: Draft, places: Iterable[int], target: int, least: int) -> list[Move]:
+    """Cut the longest words of messages to one size, not below `least` tokens; pinned sentences of users stay whole."""
+    done: list[Move] = []
+    if draft.total <= target:
+        return done
+    count = draft.view.counter.text
+    found = [
+        (place, part, count(part.text))
+        for place in places
+        if not draft.hidden[place]
+        for part in draft.messages[place].parts
+        if isinstance(part, Text)
+    ]
+    cap = max(_cap([size for _, _, size in found], draft.total - target), least)
+    for place, part, size in found:
+        if size > cap and draft.total > target:
+            words = original_words(draft, place, part)
+            shorter = shorten(words, cap, count, keep=kept_words(draft, place, words))
+            moves = tried(draft, place, [Patch(part.at, Text(shorter))])
+            done += [replace(move, words=words) for move in moves]
+    return done
+
+
+def kept_words(draft: Draft, place: int, words: str) -> tuple[str, ...]:
+    """Return the sentences of a message's words that a cut must leave."""
+    return pins_of(words) if draft.base[place].role == "user" else ()
+
+
+def original_words(draft: Draft, place: int, part: Text) -> str:
+    """Return words as they were said, whatever earlier plans did to them."""
+    message = draft.messages[place]
+    said = original_parts(draft.view, message).get(part.at) if message.patches else None
+    return said.text if isinstance(said, Text) else part.text
+
+
+def _cap(sizes: list[int], need: int) -> int:
+    """Return the size to which the largest must shrink so that together they save what is needed."""
+    ordered = sorted(sizes, reverse=True)
+    saved = 0
+    for number, size in enumerate(ordered, 1):
+        following = ordered[number] if number < len(ordered) else 0
+        if saved + number * (size - following) >= need:
+            return size - -(-(need - saved) // number)
+        saved += number * (size - following)
+    return 0
+
+
+def original_result(draft: Draft, place: int, result: ToolResult) -> ToolResult:
+    """Return an output as it was said, whatever earlier plans did to it."""
+    message: Message = draft.messages[place]
+    said = original_parts(draft.view, message).get(result.at) if message.patches else None
+    return said if isinstance(said, ToolResult) else result
+
+
+def _may_leave(draft: Draft, place: int, regions: Regions) -> bool:
+    message = draft.base[place]
+    turn = message.role == "user" and message.note is None
+    instruction = message.role == "system" and (message.note is not None or message.id in draft.view.stuck)
+    return not (turn or instruction or place in regions.fresh)
+
+
+def _pictures(result: ToolResult) -> int:
+    return sum(isinstance(inner, Image | File) for inner in result.content)

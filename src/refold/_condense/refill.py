@@ -1,0 +1,134 @@
+"""Filling the room that is left: what gave way last comes back first, the newest output partly if not whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from refold._condense.placeholders import with_words
+from refold._condense.reductions import Move, kept_words, original_result, words_alone
+from refold._condense.sentences import show_sentences
+from refold._condense.shorten import shorten, shorten_arguments
+from refold.core.messages import Patch, Text, ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold._condense.fit_draft import Draft
+    from refold._condense.reduction_order import Trail
+
+__all__ = ["refill"]
+
+SLACK = 0.01  # of the goal that may stay empty
+WORTH = 80  # tokens from which part of an output is worth its place
+CHARS = 6  # characters of arguments that a token holds at most, as a rule
+TRIES = 40  # parts of outputs and texts
+
+
+def refill(draft: Draft, trail: Trail, room: int) -> None:
+    """Put back whole users' turns, batches and outputs, newest first, then parts of outputs, while they fit."""
+    enough = room - int(room * SLACK)
+    if draft.total < enough:
+        show_sentences(draft, trail, room)
+    _show_whole(draft, [*reversed(trail.users), *reversed(trail.segments)], room)
+    markers: dict[int, list[Patch]] = {}  # of pictures that were answered, which never come back
+    for move in trail.pictures:
+        markers.setdefault(move.place, []).extend(move.patches)
+    tries = TRIES
+    for move in reversed(trail.moves):
+        if draft.total >= enough or not tries:
+            break
+        if draft.hidden[move.place]:
+            continue
+        if draft.total + move.saved > room or not _put_back(draft, move, room, markers.get(move.place, ())):
+            tries -= 1
+            _put_part(draft, move, room)
+    if draft.total < enough:
+        _part_of_segment(draft, trail, room)
+
+
+def _show_whole(draft: Draft, segments: Sequence[range], room: int) -> None:
+    """Show turns and batches in this order while they fit; words that stand already come last."""
+    standing = {words for message in draft.shown() if (words := words_alone(message))}
+    repeated: list[range] = []
+    for segment in segments:
+        words = words_alone(draft.messages[segment[0]]) if len(segment) == 1 else ""
+        if words in standing:
+            repeated.append(segment)
+        elif draft.total + draft.size(segment) <= room:
+            draft.show(segment)
+            standing.update([words] if words else [])
+    for segment in repeated:
+        if draft.total + draft.size(segment) <= room:
+            draft.show(segment)
+
+
+def _put_back(draft: Draft, move: Move, room: int, markers: Sequence[Patch]) -> bool:
+    """Show an output as it was before this run, if it fits, with the markers of its pictures; tell whether it does."""
+    before = draft.changed(move.place, (*move.patches, *markers))
+    draft.undo(move.place, (patch.at for patch in move.patches))
+    if markers:
+        draft.change(move.place, markers)
+    if draft.total > room:
+        draft.restore(move.place, before)
+    return draft.total <= room and draft.changed(move.place, move.patches) != before
+
+
+def _put_part(draft: Draft, move: Move, room: int) -> None:
+    """Show as many whole lines of a cut or cleared text as there is room for, or more of cut arguments."""
+    before = draft.changed(move.place, move.patches)
+    words = next((part.text for part in before.values() if isinstance(part, Text)), None)
+    if words is None:
+        _part_of_calls(draft, move, room)
+        return
+    count = draft.view.counter.text
+    limit = room - draft.total + count(words) - 2
+    if limit < WORTH or not (move.result or move.words):
+        return
+    if move.result:
+        longer = shorten(original_result(draft, move.place, move.result).text, limit, count)
+        draft.change(move.place, with_words(move.result, longer))
+    else:
+        longer = shorten(move.words, limit, count, keep=kept_words(draft, move.place, move.words))
+        draft.change(move.place, [Patch(move.patches[0].at, Text(longer))])
+    if draft.total > room:
+        draft.restore(move.place, before)
+
+
+def _part_of_calls(draft: Draft, move: Move, room: int) -> None:
+    """Show more of the long arguments that were cut: the longest that fits, found by halving."""
+    said = {part.at: part for part in draft.base[move.place].parts if isinstance(part, ToolCall)}
+    calls = [call for patch in move.patches if (call := said.get(patch.at))]
+    best = draft.changed(move.place, move.patches)
+    low, high = 0, CHARS * (room - draft.total)
+    while calls and high - low > CHARS * WORTH:
+        chars = (low + high) // 2
+        draft.change(move.place, [Patch(call.at, _shorter(call, chars // len(calls))) for call in calls])
+        if draft.total <= room:
+            low, best = chars, draft.changed(move.place, move.patches)
+        else:
+            high = chars
+    draft.restore(move.place, best)
+
+
+def _shorter(call: ToolCall, chars: int) -> ToolCall:
+    return replace(call, arguments=shorten_arguments(call.arguments, chars, free_text=call.kind == "custom"))
+
+
+def _part_of_segment(draft: Draft, trail: Trail, room: int) -> None:
+    """Show the newest hidden message that is words alone, cut to the room there is."""
+    count = draft.view.counter.text
+    hidden = (segment[0] for segment in reversed(trail.segments) if len(segment) == 1)
+    place = next((place for place in hidden if draft.hidden[place]), -1)
+    parts = draft.messages[place].parts if place >= 0 else ()
+    if len(parts) != 1 or not isinstance(parts[0], Text):
+        return
+    text = parts[0]
+    limit = room - draft.total - (draft.sizes[place] - count(text.text)) - 2
+    if limit >= WORTH:
+        draft.change(place, [Patch(text.at, Text(shorten(text.text, limit, count)))])
+        draft.show([place])
+        if draft.total > room:
+            draft.hide([place])
+            draft.undo(place, [text.at])

@@ -1,0 +1,103 @@
+"""The regions of a view by age: what is protected, which messages leave together, which are the newest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold._condense.view_positions import loop_start
+from refold._rules.reasoning import SealedReasoning
+from refold.core.messages import ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+    from refold.core.messages import Message
+    from refold.core.view import View
+
+__all__ = ["Regions", "regions"]
+
+
+class Regions(Struct, frozen=True):
+    """Positions in a view.
+
+    `segments` are ranges that can leave whole, in order, covering the view. `inner` are ranges of a tool loop that can
+    leave while the answer that opened the loop, with the reasoning that the loop stands on, stays. `tail` is where the
+    protected newest part begins, `users` are the turns' own messages, `fresh` is the newest turn's message with the
+    results that no answer has followed yet, and their calls. `loop` is where the newest tool loop began: words beside
+    results are a turn of the user's, but the loop goes on; -1 where there is none.
+    """
+
+    segments: tuple[range, ...]
+    inner: tuple[range, ...]
+    tail: int
+    users: tuple[int, ...]
+    fresh: frozenset[int]
+    loop: int
+
+
+def regions(view: View, protected: int) -> Regions:
+    """Return the regions of a view whose newest part is protected up to a number of tokens."""
+    messages = view.messages
+    segments = _segments(messages, view.cuts)
+    fine = _fine(view, segments)
+    starts = {segment.start for segment in segments}
+    inner = tuple(part for part in fine if part.start not in starts)
+    users = tuple(place for place, message in enumerate(messages) if message.role == "user" and message.note is None)
+    fresh = _fresh(messages, fine, users)
+    return Regions(segments, inner, _tail(view, fine, protected), users, fresh, loop_start(messages))
+
+
+def _fine(view: View, segments: tuple[range, ...]) -> tuple[range, ...]:
+    """Cut also the tool loops that only a rule on reasoning holds together."""
+    others = [rule for rule in view.rules if not isinstance(rule, SealedReasoning)]
+    if len(others) == len(view.rules) or not any(len(segment) > 2 for segment in segments):
+        return segments
+    cuts = set(range(len(view.messages) + 1)).intersection(*(rule.cuts(view.messages) for rule in others))
+    return _segments(view.messages, cuts)
+
+
+def _segments(messages: Sequence[Message], cuts: Container[int]) -> tuple[range, ...]:
+    """Cut at every place given that parts no call from its result."""
+    reach = list(range(len(messages)))  # for each message: the last one that answers a call of it
+    asked: dict[str, int] = {}
+    for place, message in enumerate(messages):
+        for call in message.calls:
+            asked[call.call_id or call.name] = place
+        for result in message.results:
+            start = asked.get(result.call_id or result.name)
+            if start is not None:
+                reach[start] = place
+    found: list[range] = []
+    start = end = 0
+    for place in range(len(messages)):
+        end = max(end, reach[place])
+        if end <= place and (place + 1 in cuts or place + 1 == len(messages)):
+            found.append(range(start, place + 1))
+            start = place + 1
+    return tuple(found)
+
+
+def _tail(view: View, segments: Sequence[range], protected: int) -> int:
+    spent = 0
+    tail = len(view.messages)
+    for segment in reversed(segments):
+        spent += sum(view.sizes[place] for place in segment)
+        if spent > protected and tail < len(view.messages):
+            break
+        tail = segment.start
+    return tail
+
+
+def _fresh(messages: Sequence[Message], segments: Sequence[range], users: Sequence[int]) -> frozenset[int]:
+    last = segments[-1] if segments else range(0)
+    waiting = (
+        set(last) if len(messages) and messages[-1].role in ("tool", "assistant") and _works(messages, last) else ()
+    )
+    return frozenset({*users[-1:], *waiting})
+
+
+def _works(messages: Sequence[Message], places: range) -> bool:
+    """Tell whether these are a batch: calls, with or without results yet."""
+    return any(isinstance(part, ToolCall | ToolResult) for place in places for part in messages[place].parts)

@@ -1,0 +1,283 @@
+"""Selecting: what of the old part comes back, by predicted need for its size: batches, calls, and lines of output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+
+from refold._condense.call_facts import reads
+from refold._condense.call_outline import call_line
+from refold._condense.identifier_scores import need_in, worth_of
+from refold._condense.placeholders import with_words
+from refold._condense.reduction_order import ROOMY, lighten
+from refold._condense.reductions import (
+    Move,
+    clear_results,
+    cut_texts,
+    hide_segments,
+    kept_words,
+    original_result,
+    strip_seen,
+)
+from refold._salience.atoms import names_of, spoken
+from refold._salience.cover import Cover, Unit
+from refold._salience.mentions import mentioned_in
+from refold._salience.segments import Segment, segments, segments_of, shown
+from refold.core.messages import Patch, Reasoning, Text, ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from refold._condense.fit_draft import Draft
+    from refold._condense.reduction_order import Trail
+    from refold._condense.regions import Regions
+
+__all__ = ["PARTS", "Selection", "select"]
+
+PARTS = "[parts of the output]"
+MARKER = "\n[… 100 lines left out …]"  # what a segment on its own needs beside it
+ROUNDS = 4  # of choosing, until the room is filled
+STEPS = 16  # in which the room grows while a floor of predicted coverage is looked for
+SLACK = 0.01  # of the room that may stay empty
+SHORT, WRONG = (
+    2_000,
+    0.02,
+)  # characters of a short error, and its worth by token: it comes back before most other output
+EDITED = 0.002  # worth by token of a file's lines, times its path's: an edit quotes lines that hold no identifier
+UNSEEN = 0.002  # worth by token of output that no answer has followed yet, where it is too large to stay whole
+LARGE, LARGEST = 0.15, 0.5  # of the room: what a newest output may have whole, and one that no answer has followed yet
+TURN, TURNS = 0.1, 0.3  # of the room: what a turn at either end may have whole, and what all long turns share
+FEW, BRIEF = 4, 160  # turns at the ends of the view that may have that much each, and tokens that any may have
+CHARS = 3.5  # characters a token, where a guess will do
+NEWER = 2e-5  # worth by token of the newest text above the oldest: it settles what need does not
+
+
+class Lines(Struct, frozen=True):
+    """Lines of an output or of a user's turn that a move has taken away."""
+
+    place: int
+    move: Move
+    segment: Segment
+
+
+Choice: TypeAlias = range | Move | Lines
+
+
+class Selection:
+    """What can come back to a draft, and what has; `fill` brings back more."""
+
+    def __init__(self, draft: Draft, areas: Regions, trail: Trail) -> None:
+        self.draft, self.trail = draft, trail
+        worth = worth_of(draft.view.transcript)
+        covered = frozenset().union(*map(mentioned_in, draft.shown()))
+        self.cover = Cover(_units(draft, trail, worth, areas.fresh), worth.of, covered)
+        self.chosen: list[Choice] = []
+        self.enough = False
+
+    def predicted(self) -> float:
+        """Return the share of what will be needed that is predicted to be there, 0 to 1; the digest not counted."""
+        transcript = self.draft.view.transcript
+        whole = need_in(transcript)
+        missing = need_in(transcript, (atom for atom, open_ in self.cover.open.items() if open_))
+        return 1 - missing / whole if whole else 1.0
+
+    def keep_until(self, floor: float, room: int) -> None:
+        """Bring back what is likeliest needed until this share of the need is predicted to be there, or room ends."""
+        start = self.draft.total
+        for step in range(1, STEPS + 1):
+            self.enough = self.predicted() >= floor
+            if self.enough:
+                break
+            self.fill(start + (room - start) * step // STEPS)
+
+    def fill(self, room: int) -> None:
+        """Bring back what is likeliest needed, each for its size, until the room is filled."""
+        draft, chosen = self.draft, self.chosen
+        for _ in range(ROUNDS):  # neighbors merge, so that what was chosen is smaller than its parts
+            if draft.total >= room - int(room * SLACK):
+                break
+            found = self.cover.choose(room - draft.total)
+            if not found:
+                break
+            chosen += [unit.of for unit in found]
+            _show(draft, chosen, len(found))
+            while draft.total > room and found:
+                over = draft.total - room
+                dropped: list[Choice] = []
+                while found and over > 0:
+                    over -= int(found.pop().cost)
+                    dropped.append(chosen.pop())
+                _take_back(draft, dropped, chosen)
+        _settle(draft, self.trail, chosen)
+
+
+def select(draft: Draft, areas: Regions, room: int, trail: Trail, keep_until: float | None = None) -> Selection | None:
+    """Empty the old part, then bring back what is likeliest needed, each for its size; return the selection.
+
+    Batches come back whole or without the bulk of their output, long arguments whole, output as whole lines in their
+    order with markers between. Long turns of users keep their beginning and every pinned sentence. What of the newest
+    part is too large for the room comes back by lines, too.
+    With `keep_until` the rest of the room stays empty where that share of the need is predicted to be there.
+    Where even the emptied old part leaves too much, nothing comes back: the order of loss has to go on.
+    """
+    old = range(areas.tail)
+    trail.pictures += strip_seen(draft, areas.fresh)
+    if draft.total <= room:
+        return None
+    lighten(draft, old, 0, trail, areas)
+    trail.moves += _opened(draft, areas, room)
+    trail.segments += hide_segments(draft, areas, old, 0)
+    trail.segments += hide_segments(draft, areas, old, 0, inner=True)
+    if draft.total > room:
+        return None
+    selection = Selection(draft, areas, trail)
+    if keep_until is None:
+        selection.fill(room)
+    else:
+        selection.keep_until(keep_until, room)
+    return selection
+
+
+def _opened(draft: Draft, areas: Regions, room: int) -> list[Move]:
+    """Cut users' turns, and outputs of the newest part that are large for the room, so that they come back by lines."""
+    share = max(BRIEF, min(ROOMY, int(room * TURNS / max(len(areas.users), 1))))
+    older = [place for place in areas.users[1:-1] if place < areas.tail]
+    ends = sorted({*areas.users}.difference(older))
+    done = cut_texts(draft, older, 0, share)
+    done += cut_texts(draft, ends, 0, max(share, int(room * TURN) if len(ends) < FEW else 0))
+    seen = [place for place in range(areas.tail, len(draft.base)) if place not in areas.fresh]
+    for places, part in ((seen, LARGE), (sorted(areas.fresh), LARGEST)):
+        for errors in (False, True):
+            done += clear_results(draft, places, 0, errors=errors, worth=int(max(room * part, ROOMY) * CHARS))
+    return done
+
+
+def _units(draft: Draft, trail: Trail, worth: Mapping[str, float], fresh: frozenset[int]) -> Iterator[Unit]:
+    """Yield what can come back, newest first: each hidden batch, then what its messages lost."""
+    moves: dict[int, list[Move]] = {}
+    for move in trail.moves:
+        moves.setdefault(move.place, []).append(move)
+    newer = NEWER / max(len(draft.base), 1)
+    batch_of: dict[int, Unit] = {}
+    for batch in reversed(trail.segments):
+        atoms = frozenset().union(*(mentioned_in(draft.messages[place]) for place in batch))
+        unit = Unit(batch, max(draft.size(batch), 1), atoms, extra=newer * batch.start)
+        batch_of.update(dict.fromkeys(batch, unit))
+        yield unit
+    for place in sorted(moves, reverse=True):
+        for move in moves[place]:
+            extra = newer * place + _extra(draft, move, worth) + (UNSEEN if place in fresh else 0.0)
+            first = batch_of.get(place)
+            yield from [Unit(of, max(cost, 1), atoms, first, extra) for of, cost, atoms in _pieces(draft, move)]
+
+
+def _extra(draft: Draft, move: Move, worth: Mapping[str, float]) -> float:
+    """Return what any line of an output is worth by token: short errors, and reads of files likely to be edited."""
+    if move.result is None:
+        return 0.0
+    if move.result.is_error:
+        return WRONG if len(_text_of(draft, move)) <= SHORT else 0.0
+    call = draft.view.call_of(draft.base[move.place], move.result)
+    ref = reads(call) if call else None
+    return EDITED * max((worth[atom] for atom in names_of(ref.path)), default=0.0) if ref else 0.0
+
+
+def _pieces(draft: Draft, move: Move) -> Iterator[tuple[Choice, float, frozenset[str]]]:
+    """Yield the parts in which what a move took away can come back, with their tokens and atoms."""
+    text = _text_of(draft, move)
+    if text:
+        count = draft.view.counter.text
+        tokens, marker = count(text) / len(text), count(MARKER)
+        for segment in _segments(draft, move, text):
+            yield Lines(move.place, move, segment), segment.chars * tokens + marker, segment.atoms
+        return
+    paths = {patch.at for patch in move.patches}
+    parts = [part for part in draft.base[move.place].parts if part.at in paths]
+    if not any(isinstance(part, Reasoning) for part in parts):
+        atoms = frozenset(atom for part in parts if isinstance(part, ToolCall) for atom in names_of(spoken(part)))
+        yield move, move.saved, atoms
+
+
+def _text_of(draft: Draft, move: Move) -> str:
+    return original_result(draft, move.place, move.result).text if move.result else move.words
+
+
+def _segments(draft: Draft, move: Move, text: str) -> tuple[Segment, ...]:
+    return segments_of(original_result(draft, move.place, move.result)) if move.result else segments(text)
+
+
+def _show(draft: Draft, chosen: Sequence[Choice], last: int) -> None:
+    """Show the last of the chosen, beside those that are shown."""
+    touched: dict[int, Move] = {}
+    for choice in chosen[-last:]:
+        match choice:
+            case range():
+                draft.show(choice)
+            case Move(place=place, patches=patches):
+                draft.undo(place, (patch.at for patch in patches))
+            case Lines(move=move):
+                touched[id(move)] = move
+    _show_touched(draft, touched, chosen)
+
+
+def _take_back(draft: Draft, dropped: Sequence[Choice], chosen: Sequence[Choice]) -> None:
+    """Take away again what did not fit; what is chosen stays."""
+    touched: dict[int, Move] = {}
+    for choice in dropped:
+        match choice:
+            case range():
+                draft.hide(choice)
+            case Move(place=place, patches=patches):
+                draft.change(place, patches)
+            case Lines(move=move):
+                touched[id(move)] = move
+    _show_touched(draft, touched, chosen)
+
+
+def _show_touched(draft: Draft, touched: Mapping[int, Move], chosen: Sequence[Choice]) -> None:
+    lines: dict[int, list[Segment]] = {key: [] for key in touched}
+    for choice in chosen:
+        if isinstance(choice, Lines) and id(choice.move) in lines:
+            lines[id(choice.move)].append(choice.segment)
+    for key, move in touched.items():
+        _show_lines(draft, move, lines[key])
+
+
+def _show_lines(draft: Draft, move: Move, some: Sequence[Segment]) -> None:
+    """Show lines of a text in place of what a move left of it; all of it as it was where all lines are chosen."""
+    draft.undo(move.place, [patch.at for patch in move.patches])
+    text = _text_of(draft, move)
+    if not some:
+        draft.change(move.place, move.patches)
+    elif move.result:
+        count, whole = sum(segment.stop - segment.start for segment in some), text.count("\n") + 1
+        if count < whole:
+            line = call_line(draft.view.call_of(draft.base[move.place], move.result), move.result)
+            opening = f"{PARTS} {line}, {count:,} of {whole:,} lines"
+            draft.change(move.place, with_words(move.result, f"{opening}\n{shown(text, some)}"))
+    else:
+        draft.change(move.place, [Patch(move.patches[0].at, Text(shown(text, _with_kept(draft, move, text, some))))])
+
+
+def _with_kept(draft: Draft, move: Move, text: str, some: Sequence[Segment]) -> list[Segment]:
+    """Add the beginning of a user's turn, and the lines with its pinned sentences, to the chosen ones."""
+    pinned = kept_words(draft, move.place, text)
+    lines = text.split("\n")
+    kept = {segment.start: segment for segment in some}
+    for segment in _segments(draft, move, text):
+        words = "\n".join(lines[segment.start : segment.stop])
+        if segment.start == 0 or any(sentence in words for sentence in pinned):
+            kept[segment.start] = segment
+    return list(kept.values())
+
+
+def _settle(draft: Draft, trail: Trail, chosen: Sequence[Choice]) -> None:
+    """Leave in the trail what can still come back whole: batches that are hidden, moves that nothing was chosen of."""
+    trail.segments[:] = [batch for batch in trail.segments if all(draft.hidden[place] for place in batch)]
+    done: Mapping[int, Move] = {
+        id(move): move
+        for choice in chosen
+        if (move := choice.move if isinstance(choice, Lines) else choice) and isinstance(move, Move)
+    }
+    trail.moves[:] = [move for move in trail.moves if id(move) not in done]

@@ -1,0 +1,165 @@
+"""Cutting one text or one call's arguments: whole lines from head and tail, what matters of the middle, a marker."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from refold._condense.call_outline import ERROR, may_be_wrong
+from refold._text.graphemes import head_of, tail_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+__all__ = ["shorten", "shorten_arguments"]
+
+ROUNDS = 7
+CLOSE = 0.96  # of the limit used is near enough
+NEAR = 20  # a step of less than this part of the text changes nothing that matters
+HEAD, TAIL = 0.5, 0.35  # of the characters; the rest is for error lines of the middle
+LONG_LINE = 400  # characters from which a line may be cut inside, between words
+LONG_LIST = 24  # items from which a list in arguments is cut
+WORD_END = re.compile(r"[^\w./-]")
+
+
+def shorten(text: str, limit: int, count: Callable[[str], int], *, keep: Sequence[str] = ()) -> str:
+    """Return a text of at most `limit` tokens if that can be: head, tail, error lines, and a marker between.
+
+    Sentences in `keep` stand in the middle where they would be left out; with them the result may be above the limit.
+    """
+    size = count(text)
+    if size <= limit:
+        return text
+    lines = text.split("\n")
+    wrong = _wrong(text, lines)
+    chars = int(len(text) * max(limit, 0) / size)
+    best = _cut(lines, 0, keep, wrong)
+    low, high = 0, len(text)
+    for _ in range(ROUNDS):
+        made = _cut(lines, chars, keep, wrong)
+        size = count(made)
+        if size <= limit:
+            best, low = made, chars
+            if size >= CLOSE * limit:
+                break
+        else:
+            high = chars
+        aimed = int(chars * limit / max(size, 1) * 0.99)
+        following = aimed if low < aimed < high else (low + high) // 2
+        if size <= limit and abs(following - chars) * NEAR < chars:
+            break
+        chars = following
+    return best
+
+
+def shorten_arguments(arguments: str, chars: int, *, free_text: bool = False) -> str:
+    """Return a call's arguments with each long text cut to about `chars` characters; JSON stays JSON.
+
+    Arguments that are neither JSON nor free text are left as they are.
+    """
+    try:
+        decoded = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return shorten(arguments, chars, len) if free_text else arguments
+    compact = (",", ":") if '": ' not in arguments[:400] else None
+    try:
+        return json.dumps(_smaller(decoded, chars), ensure_ascii=False, separators=compact)
+    except RecursionError:
+        return arguments
+
+
+def _smaller(value: Any, chars: int) -> Any:
+    match value:
+        case str():
+            return shorten(value, chars, len) if len(value) > chars + 60 else value
+        case dict():
+            return {key: _smaller(inner, chars) for key, inner in value.items()}
+        case list() if len(value) > LONG_LIST:
+            left = f"[… {len(value) - 12:,} items left out …]"
+            return [_smaller(inner, chars) for inner in (*value[:8], left, *value[-4:])]
+        case list():
+            return [_smaller(inner, chars) for inner in value]
+        case _:
+            return value
+
+
+def _wrong(text: str, lines: Sequence[str]) -> list[int]:
+    """Return which lines tell of something that went wrong, but for very long ones."""
+    if not may_be_wrong(text):
+        return []
+    return [
+        place
+        for place, line in enumerate(lines)
+        if len(line) <= LONG_LINE and may_be_wrong(line) and ERROR.search(line)
+    ]
+
+
+def _cut(lines: Sequence[str], chars: int, keep: Sequence[str], wrong: Sequence[int]) -> str:
+    head, first = _taken(lines, int(chars * HEAD))
+    tail, last = _taken_last(lines, first, int(chars * TAIL))
+    shown = "\n".join([*head, *tail])
+    kept = [sentence for sentence in dict.fromkeys(keep) if sentence not in shown]
+    errors = _errors(
+        (lines[place] for place in wrong if first <= place < len(lines) - last),
+        chars - int(chars * HEAD) - int(chars * TAIL),
+    )
+    left = len(lines) - last - first - len(errors)
+    if left > 1:
+        marker = f"[… {left:,} of {len(lines):,} lines left out …]"
+    else:
+        whole = sum(map(len, lines)) + len(lines) - 1
+        out = whole - len(shown) - sum(map(len, errors))
+        marker = f"[… {max(out, 0):,} of {whole:,} characters left out …]"
+    return "\n".join([*head, marker, *kept, *errors, *tail])
+
+
+def _taken(lines: Iterable[str], chars: int) -> tuple[list[str], int]:
+    """Return lines up to a number of characters, and how many are whole; a very long line is cut between words."""
+    taken: list[str] = []
+    for line in lines:
+        if len(line) + 1 > chars:
+            if len(line) > LONG_LINE and chars > 20:
+                return [*taken, _words(line, chars)], len(taken)
+            break
+        taken.append(line)
+        chars -= len(line) + 1
+    return taken, len(taken)
+
+
+def _taken_last(lines: Sequence[str], first: int, chars: int) -> tuple[list[str], int]:
+    """Return the last lines from `first` on up to a number of characters, and how many are whole."""
+    place = len(lines)
+    while place > first and len(lines[place - 1]) + 1 <= chars:
+        place -= 1
+        chars -= len(lines[place]) + 1
+    tail = list(lines[place:])
+    if place > first and len(line := lines[place - 1]) > LONG_LINE and chars > 20:
+        tail.insert(0, _last_words(line, chars))
+    return tail, len(lines) - place
+
+
+def _words(line: str, chars: int) -> str:
+    """Return the beginning of a line, at most so many characters, up to the end of a word where there is one."""
+    end = min(chars, len(line) - 1)
+    while end > chars // 2 and not WORD_END.match(line[end]):
+        end -= 1
+    return head_of(line, end if end > chars // 2 else chars)
+
+
+def _last_words(line: str, chars: int) -> str:
+    """Return the end of a line, at most so many characters, from the beginning of a word where there is one."""
+    length = min(chars, len(line) - 1)
+    while length > chars // 2 and not WORD_END.match(line[-length - 1]):
+        length -= 1
+    return tail_of(line, length if length > chars // 2 else chars)
+
+
+def _errors(lines: Iterable[str], chars: int) -> list[str]:
+    """Return the lines, as far as there is room for them."""
+    found: list[str] = []
+    for line in lines:
+        if len(line) < chars:
+            found.append(line)
+            chars -= len(line) + 1
+    return found

@@ -1,0 +1,104 @@
+"""The tools of the sample agent: each makes a call with what the made-up repository answers."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from refold._demo.recorder import Call
+from refold._demo.workspace import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold._demo.seeded_random import Dice
+    from refold._demo.workspace import Workspace
+
+__all__ = ["bash", "edit", "glob", "grep", "head_of", "read", "small_change", "stale_edit", "todo", "write"]
+
+
+def read(workspace: Workspace, path: str, offset: int = 1, limit: int | None = None) -> Call:
+    """Read a file, or some lines of it."""
+    input: dict[str, object] = {"file_path": f"{ROOT}/{path}"}
+    if limit is not None:
+        input |= {"offset": offset, "limit": limit}
+    if path not in workspace.files:
+        return Call("Read", input, f"File does not exist: {ROOT}/{path}", is_error=True)
+    return Call("Read", input, workspace.read(path, offset, limit))
+
+
+def edit(workspace: Workspace, path: str, old: str, new: str) -> Call:
+    """Change a file."""
+    if not workspace.has_shown(path, old):
+        raise ValueError(f"{path} was not read before this edit")
+    input = {"file_path": f"{ROOT}/{path}", "old_string": old, "new_string": new}
+    return Call("Edit", input, workspace.replace(path, old, new))
+
+
+def stale_edit(path: str, old: str, new: str) -> Call:
+    """Try to change what is no longer there."""
+    input = {"file_path": f"{ROOT}/{path}", "old_string": old, "new_string": new}
+    said = f"String to replace not found in {ROOT}/{path}. Read the file again; it has changed since."
+    return Call("Edit", input, said, is_error=True)
+
+
+def write(workspace: Workspace, path: str, text: str) -> Call:
+    """Create a file."""
+    return Call("Write", {"file_path": f"{ROOT}/{path}", "content": text}, workspace.write(path, text))
+
+
+def grep(workspace: Workspace, word: str, under: str = "") -> Call:
+    """Search for a word."""
+    return Call("Grep", {"pattern": word, "path": f"{ROOT}/{under}"}, workspace.search(word, under))
+
+
+def glob(workspace: Workspace, pattern: str) -> Call:
+    """List files."""
+    return Call("Glob", {"pattern": pattern}, workspace.glob(pattern))
+
+
+def bash(command: str, output: str, code: int = 0, about: str = "") -> Call:
+    """Run a command; a code other than 0 is an error."""
+    input: dict[str, object] = {"command": command}
+    if about:
+        input["description"] = about
+    return Call("Bash", input, f"{output}\n[exit code {code}]" if code else output, is_error=code != 0)
+
+
+def todo(items: Sequence[str], done: int) -> Call:
+    """Write the list of what is to be done, the first `done` of it finished."""
+    states = ["completed"] * done + ["in_progress"] + ["pending"] * len(items)
+    todos = [{"content": item, "status": state} for item, state in zip(items, states, strict=False)]
+    return Call("TodoWrite", {"todos": todos}, f"{min(done, len(items))} of {len(items)} done")
+
+
+def head_of(text: str, name: str) -> str:
+    """Return the first two lines of a function."""
+    start = text.index(f"def {name}(")
+    return "\n".join(text[start:].split("\n", 2)[:2])
+
+
+_CHANGES = (
+    (r'^ +log\.info\("\w+ done", extra=\{.*"actor": actor\}\)$', "actor})", 'actor, "request_id": request_id})'),
+    (r'^ +raise Forbidden\("[\w-]+", actor\)$', ", actor)", ', f"{actor} on {id}")'),
+    (r'^ +raise TooLate\("[\w-]+", \w+\.id\)$', ".id)", '.id, request_id)'),
+    (r"^[A-Z]+_MINUTES = \d+$", "", "  # minutes, per stage in config/"),
+    (r'^ +log\.debug\("\w+ looks at %s", key\)$', "%s\", key)", '%s for %s", key, request_id)'),
+    (r'^ +self\._audit\.write\(.*request_id\)$', "request_id)", "request_id, dry_run=dry_run)"),
+)  # fmt: skip
+
+
+def small_change(workspace: Workspace, path: str, dice: Dice) -> tuple[str, str] | None:
+    """Return a small change to lines of a file that were shown and still stand there once, or None."""
+    found: list[tuple[str, str]] = []
+    lines = "\n".join(workspace.shown.get(path, ())).split("\n")
+    for above, line in zip(["", *lines], lines, strict=False):
+        for pattern, old, new in _CHANGES:
+            if re.match(pattern, line):
+                changed = line.replace(old, new) if old else line + new
+                before = f"{above}\n" if above.strip() and dice.chance(0.6) else ""
+                found.append((before + line, before + changed))
+    usable = [
+        pair for pair in found if workspace.files[path].count(pair[0]) == 1 and workspace.has_shown(path, pair[0])
+    ]
+    return dice.pick(usable) if usable else None

@@ -1,0 +1,306 @@
+"""What the gateway answers itself: health, figures, conversations, originals, and compaction without forwarding."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, unquote
+
+import msgspec
+
+from refold import formats
+from refold._gateway.conversations.conversation import fixed, measured, refold, write
+from refold._gateway.conversations.plan_store import behind
+from refold._gateway.conversations.planner import Failed
+from refold._gateway.server.asgi import Refusal, reply
+from refold._gateway.wire.body import native, spliced
+from refold._gateway.wire.routes import DIALECTS, Route
+from refold.core.messages import MessageId
+from refold.core.view import Cause
+from refold.errors import BadMessages, RefoldError, SessionNotFound, StoreError, UnknownFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from refold._gateway.conversations.plan_store import Keeper
+    from refold._gateway.conversations.planner import Planner, Target
+    from refold._gateway.conversations.tracker import Track, Tracks
+    from refold._gateway.observability.metrics import Metrics
+    from refold._gateway.proxy import Exchanges
+    from refold._gateway.server.asgi import Send
+    from refold._gateway.server.request_headers import Asked
+    from refold._gateway.settings import Settings
+    from refold.core.plan import Plan
+
+__all__ = ["PATHS", "Control", "is_ours"]
+
+PATHS = re.compile(r"/livez|/readyz|/metrics|/v1/compact|/v1/recall(?:/.+)?|/v1/sessions(?:/.+)?")
+SESSION = re.compile(r"/v1/sessions/([\w.:@-]+)(/rewind)?")
+THEIRS = "/v1/sessions"
+METHODS = {"/v1/compact": "POST", "/v1/sessions/": "GET, DELETE"}  # by the beginning of a path; GET for the others
+MOST = 200  # conversations of one list
+
+
+def is_ours(path: str, headers: Mapping[bytes, bytes]) -> bool:
+    """Tell whether a path is answered here and never sent upstream; Anthropic has sessions of its own."""
+    return PATHS.fullmatch(path) is not None and not (path.startswith(THEIRS) and b"anthropic-version" in headers)
+
+
+class Control:
+    """Answers requests to the gateway itself."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        tracks: Tracks,
+        keeper: Keeper,
+        planner: Planner,
+        exchanges: Exchanges,
+        metrics: Metrics,
+    ) -> None:
+        self._shadow = settings.shadow
+        self._tracks = tracks
+        self._keeper = keeper
+        self._planner = planner
+        self._exchanges = exchanges
+        self._metrics = metrics
+
+    async def answer(
+        self, method: str, path: str, query: bytes, body: bytes, asked: Asked, send: Send, provider: str = ""
+    ) -> None:
+        """Answer one request; `provider` is whose client seems to ask, by its headers.
+
+        Raises:
+            Refusal: there is no such thing, or it cannot be done.
+        """
+        asks = {name: values[-1] for name, values in parse_qs(query.decode("latin-1")).items()}
+        allowed = next((each for prefix, each in METHODS.items() if path.startswith(prefix)), "GET")
+        method = "GET" if method == "HEAD" else method
+        try:
+            match method, path:
+                case "GET", "/livez":
+                    await _json(send, {"status": "ok"})
+                case "GET", "/readyz":
+                    await self._ready(send)
+                case "GET", "/metrics":
+                    await reply(send, 200, self._metrics.page(), b"text/plain; version=0.0.4; charset=utf-8")
+                case "POST", "/v1/compact":
+                    await self._compact(body, asks.get("model", ""), provider, asked, send)
+                case "GET", "/v1/sessions":
+                    await _json(send, {"sessions": await self._sessions()})
+                case "GET", _ if path.startswith("/v1/recall"):
+                    what = unquote(path.removeprefix("/v1/recall").lstrip("/")) or asks.get("q", "")
+                    await _json(send, {"messages": await self.recall(what, asks.get("session", ""))})
+                case _ if found := SESSION.fullmatch(unquote(path)):
+                    await self._session(method, found[1], found[2] is not None, body, send)
+                case "GET" | "POST" | "DELETE", _ if path.startswith("/v1/sessions/"):
+                    raise SessionNotFound(path)
+                case _:
+                    raise _not_for(method, allowed)
+        except SessionNotFound:
+            raise Refusal(404, "there is no such conversation: GET /v1/sessions lists them", "not_found") from None
+        except StoreError as error:
+            raise Refusal(503, f"the store could not be used ({error})", "store") from error
+        except RefoldError as error:
+            raise Refusal(400, f"this cannot be compacted: {error}", "bad_body") from error
+
+    async def _ready(self, send: Send) -> None:
+        """Say whether the store answers; to whoever asks, so not where it is."""
+        try:
+            await self._keeper.answers()
+        except RefoldError as error:
+            raise Refusal(503, f"the store cannot be used ({type(error).__name__})", "store") from error
+        await _json(send, {"status": "ok"})
+
+    async def recall(self, what: str, session: str = "") -> list[dict[str, Any]]:
+        """Return originals: by a message's id, by the plan or message that stands for them, or by their words."""
+        what = what.strip().strip("[]")
+        ids = [MessageId(what)] if what.startswith("b2:") else []
+        track = self._tracks.get(session)
+        if not ids:
+            for each in [track] if track is not None else self._tracks.all():
+                ids = behind(each.plans, what)
+                if ids:
+                    break
+        if not ids and session and track is None:
+            ids = behind(await self._keeper.plans(session), what)
+        elif not ids and what.startswith("plan:"):
+            ids = await self._keeper.behind(what)
+        found = await self._keeper.originals(ids) if ids else {}
+        if not found and what and not ids:
+            found = await self._keeper.search(what, track.stored if track is not None else session)
+        order = ids or list(found)
+        return [{"id": id, "message": found[id]} for id in order if id in found]
+
+    async def responses_compact(self, target: Target, send: Send) -> None:
+        """Answer OpenAI's own request for a compaction with items that stand for those sent."""
+        made = await self._forced(target, "")
+        track = target.track
+        items = native(b"[" + write(track, target.bound) + b"]")
+        size = measured(track, target.bound, fixed(track, target.dialect, target.bound))
+        before, after = (made.sizes.before, made.sizes.after) if made else (size, size)
+        usage = {"input_tokens": before, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": after}
+        usage |= {"output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": before + after}
+        told = {"id": f"resp_{track.id}", "object": "response.compaction", "created_at": int(time.time())}
+        await _json(send, {**told, "output": list(map(_item, items)), "usage": usage})
+
+    async def _compact(self, raw: bytes, model: str, provider: str, asked: Asked, send: Send) -> None:
+        try:
+            held = native(raw)
+            dialect = _dialect(held, provider)
+        except (ValueError, RecursionError, BadMessages, UnknownFormat) as error:
+            said = f"this is no request with a conversation ({type(error).__name__}): send a body as for a provider"
+            raise Refusal(400, said, "bad_body") from None
+        said = held.get("model") or model
+        target = await self._exchanges.target(
+            Route(dialect, "compact", said if isinstance(said, str) else ""), asked, raw
+        )
+        if target is None:
+            raise Refusal(
+                400, "this is no request with a list of messages and a model: name the model in it, or with ?model=",
+                "bad_body",
+            )  # fmt: skip
+        instructions = held.get("instructions") if dialect.format != "openai-responses" else ""
+        made = await self._forced(target, instructions if isinstance(instructions, str) else "")
+        track = target.track
+        body = spliced(track.body, write(track, target.bound)) if track.plans else raw
+        told = {"conversation": track.id, "done": "nothing"}
+        if made is not None:
+            shadow = "shadow-" if self._shadow else ""
+            sizes = made.sizes
+            told |= {"done": "forwarded" if shadow else "compacted", "reason": "shadow" if shadow else made.cause.value}
+            told |= {f"{shadow}plan": made.id, f"{shadow}policy": made.policy}
+            told |= {f"{shadow}tokens-before": str(sizes.before), f"{shadow}tokens-after": str(sizes.after)}
+        await reply(send, 200, body, extra=[(f"x-refold-{name}".encode(), v.encode()) for name, v in told.items()])
+
+    async def _forced(self, target: Target, instructions: str) -> Plan | None:
+        track = target.track
+        async with track.lock:
+            await self._planner.read(target)
+            if await self._keeper.follow(track):
+                refold(track, target.bound)
+            try:
+                return await self._planner.compact(target, Cause.MANUAL, instructions=instructions)
+            except Failed as failed:
+                size = measured(track, target.bound, fixed(track, target.dialect, target.bound))
+                if size <= target.bound.budget.input:
+                    return None
+                raise Refusal(422, f"the conversation could not be compacted: {failed}", "compaction") from None
+
+    async def _sessions(self) -> list[dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        for track in reversed(self._tracks.all()[-MOST:]):
+            found[track.stored or track.id] = _told(track)
+        for head in (await self._keeper.sessions())[:MOST]:
+            kept = {"format": head.format, "messages": head.messages, "kept": True, "touched": head.touched}
+            found[head.id] = {"id": head.id, "plans": 0, **kept} | found.get(head.id, {}) | {"kept": True}
+        return list(found.values())
+
+    async def _session(self, method: str, id: str, rewinding: bool, body: bytes, send: Send) -> None:
+        track = self._found(id)
+        match method, rewinding:
+            case "GET", False:
+                plans = track.plans if track is not None else await self._keeper.plans(id)
+                told = _told(track) if track is not None else {"id": id, "kept": True}
+                await _json(send, {**told, "plans": [_plan(plan) for plan in plans]})
+            case "DELETE", False:
+                if track is not None:
+                    self._tracks.forget(track.id, deleted=True)
+                kept = await self._keeper.delete(track.stored if track is not None and track.stored else id)
+                if track is None and not kept:
+                    raise SessionNotFound(id)
+                await _json(send, {"id": id, "deleted": True})
+            case "POST", True:
+                to = _to(body)
+                if track is None:
+                    stay = _until(await self._keeper.plans(id), to)
+                    await self._keeper.rewound(id, stay)
+                else:
+                    stay = await self._rewind(track, to)
+                told = _told(track) if track is not None else {"id": id, "kept": True}
+                await _json(send, {**told, "plans": [_plan(plan) for plan in stay]})
+            case _:
+                raise _not_for(method, "POST" if rewinding else "GET, DELETE")
+
+    async def _rewind(self, track: Track, to: int | str) -> tuple[Plan, ...]:
+        async with track.lock:
+            kept = _until(track.plans, to)
+            if track.stored:
+                await self._keeper.rewound(track.stored, kept)
+            track.plans, track.view, track.written, track.pending = kept, (), None, None
+            track.resting = 0
+        return kept
+
+    def _found(self, id: str) -> Track | None:
+        return self._tracks.get(id) or next((each for each in self._tracks.all() if each.stored == id), None)
+
+
+def _item(item: Any) -> Any:
+    """Return an item in the long form that typed clients read: a message has a type and a list for its content."""
+    if not isinstance(item, dict) or "role" not in item or item.get("type", "message") != "message":
+        return item
+    content, kind = item.get("content"), "output_text" if item["role"] == "assistant" else "input_text"
+    if isinstance(content, str):
+        content = [{"type": kind, "text": content, **({"annotations": []} if kind == "output_text" else {})}]
+    return {"type": "message", **item, "content": content}
+
+
+def _to(body: bytes) -> int | str:
+    """Return how many plans stay, or the id of the newest that stays; without a word the newest goes."""
+    try:
+        to = msgspec.json.decode(body or b"{}").get("to", -1)
+    except (msgspec.DecodeError, UnicodeDecodeError, AttributeError):
+        to = None
+    if isinstance(to, bool) or not isinstance(to, int | str):
+        raise Refusal(400, 'rewind takes {"to": how many plans stay, or a plan\'s id}', "bad_body")
+    return to
+
+
+def _until(plans: tuple[Plan, ...], to: int | str) -> tuple[Plan, ...]:
+    if isinstance(to, int):
+        return plans[: to if to >= 0 else max(len(plans) + to, 0)]
+    ids = [str(plan.id) for plan in plans]
+    if to not in ids:
+        raise Refusal(404, "this conversation has no such plan: GET it to see those it has", "not_found")
+    return plans[: ids.index(to) + 1]
+
+
+def _not_for(method: str, allowed: str) -> Refusal:
+    said = f"{method} is not for this path: {allowed} is" if "," not in allowed else f"{method} is not for this path"
+    return Refusal(405, said, "method", [(b"allow", allowed.encode())])
+
+
+def _dialect(held: Any, provider: str) -> Any:
+    if not isinstance(held, dict):
+        raise BadMessages("no object")
+    if "contents" in held:
+        return DIALECTS["gemini"]
+    if "input" in held:
+        return DIALECTS["responses"]
+    name = (
+        "anthropic" if "system" in held or provider == "anthropic" else formats.detect(held.get("messages") or []).name
+    )
+    return DIALECTS["anthropic" if name == "anthropic" else "chat"]
+
+
+def _told(track: Track) -> dict[str, Any]:
+    shadow = {"shadow": _plan(track.shadow)} if track.shadow is not None else {}
+    return {
+        **shadow,
+        "id": track.stored or track.id,
+        "format": track.format.name,
+        "messages": len(track.body.raws),
+        "plans": len(track.plans),
+        "kept": bool(track.stored),
+    }
+
+
+def _plan(plan: Plan) -> dict[str, Any]:
+    sizes = plan.sizes
+    told = {"id": plan.id, "policy": plan.policy, "cause": plan.cause.value, "steps": list(plan.stages_used)}
+    return {**told, "messages": plan.base.length, "tokens_before": sizes.before, "tokens_after": sizes.after}
+
+
+async def _json(send: Send, value: Any) -> None:
+    await reply(send, 200, msgspec.json.encode(value))

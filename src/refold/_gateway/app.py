@@ -1,0 +1,224 @@
+"""The gateway as an ASGI application: it stands between clients and their providers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING
+
+from refold._gateway.admin import Control, is_ours
+from refold._gateway.conversations.budgets import Budgets
+from refold._gateway.conversations.plan_store import Keeper
+from refold._gateway.conversations.planner import Planner
+from refold._gateway.conversations.provenance import Lost
+from refold._gateway.conversations.ready import Exchange
+from refold._gateway.conversations.tracker import Tracks
+from refold._gateway.observability.metrics import Metrics
+from refold._gateway.proxy import Exchanges
+from refold._gateway.server.asgi import (
+    CLIENT,
+    Gone,
+    Refusal,
+    in_time,
+    read_body,
+    refuse,
+)
+from refold._gateway.server.auth import Door, once
+from refold._gateway.server.relay import Cut, WhileThere, relay
+from refold._gateway.server.request_headers import asked, inflated
+from refold._gateway.summarizer import outside
+from refold._gateway.upstream.client import Upstream, from_upstream, to_upstream
+from refold._gateway.wire.routes import route
+from refold.errors import SessionNotFound, StoreError, WriteConflict
+from refold.sessions import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from refold._gateway.conversations.planner import Target
+    from refold._gateway.conversations.tracker import Track
+    from refold._gateway.server.asgi import Headers, Receive, Scope, Send
+    from refold._gateway.server.request_headers import Asked
+    from refold._gateway.settings import Settings
+    from refold._gateway.wire.routes import Route
+    from refold.sessions import Store
+
+__all__ = ["Gateway"]
+
+
+class Gateway:
+    """An ASGI application; its server must send it the lifespan events."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.tracks = Tracks(settings.memory)
+        self.metrics = Metrics(self.tracks)
+        self._door = Door(settings)
+        self._budgets = Budgets(settings)
+        self._upstream: Upstream
+        self._tidying: asyncio.Task[None] | None = None
+        self.failed: Exception | None = None  # why it could not be started
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection's request, or start and end."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await self._serve(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            await self._open()
+        except Exception as error:  # whatever a store, or a summarizer's package, says
+            self.failed = error
+            await send({"type": "lifespan.startup.failed", "message": type(error).__name__})
+            return
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        if self._tidying is not None:
+            self._tidying.cancel()
+        await self._planner.close()
+        await self._upstream.close()
+        await self._keeper.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _open(self) -> None:
+        settings = self.settings
+        writers = outside(settings)
+        store = open_store(settings.store or "memory")
+        self._keeper = keeper = Keeper(store, settings.store_key)
+        lost = Lost()
+        try:
+            await keeper.check()
+        except BaseException:
+            await keeper.close()
+            raise
+        self._upstream = Upstream(settings)
+        self.tracks.on_forget = lambda track: _forgotten(track, lost, store if keeper.local else None)
+        self._planner = Planner(settings, writers, keeper, self.metrics, lost)
+        self._exchanges = Exchanges(settings, self._upstream, self.tracks, self._budgets, self._planner, self.metrics)
+        self._control = Control(settings, self.tracks, keeper, self._planner, self._exchanges, self.metrics)
+        if settings.retention:
+            self._tidying = asyncio.create_task(self._tidy(settings.retention))
+
+    async def _tidy(self, retention: float) -> None:
+        """Forget what was not used for longer than the retention, again and again."""
+        while True:
+            await asyncio.sleep(min(max(retention / 4, 0.05), 600))
+            try:
+                gone = await self._keeper.expired(retention, self.tracks.all())
+            except StoreError:  # next time, then
+                self.metrics.failed("store")
+                gone = frozenset()
+            before = time.time() - retention
+            for track in self.tracks.all():
+                if track.stored in gone or (track.used < before and not track.lock.locked()):
+                    self.tracks.forget(track.id, deleted=True)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        came = path = scope["raw_path"].decode("latin-1")  # as it came: an escaped line end must stay escaped
+        where = route(scope["method"], path, headers)
+        try:
+            if len(headers) != len(scope["headers"]):
+                once(scope["headers"])
+            path = self._door.admitted(path, headers)
+            if headers.get(b"upgrade", b"").lower() == b"websocket" and scope["method"] == "GET":
+                raise Refusal(426, "this gateway speaks HTTP alone, no WebSocket", "websocket")
+            if is_ours(path, headers):
+                await self._ours(scope, path, where, headers, receive, send)
+                return
+            if path is not came:
+                where = route(scope["method"], path, headers)
+            if where.kind == "other":
+                await self._through(scope, path, where, receive, send)
+            else:
+                await self._chat(scope, path, where, headers, receive, send)
+        except Refusal as refusal:
+            self.metrics.refused(where.dialect.provider, refusal.code)
+            await refuse(send, where.dialect.provider, refusal)
+        except Gone:
+            return
+        except Cut:
+            raise
+        except Exception as error:  # a fault of ours
+            self.metrics.refused(where.dialect.provider, "internal")
+            said = f"the gateway failed ({type(error).__name__}): send x-refold-bypass: 1 to go past it, and report it"
+            with suppress(RuntimeError):  # the answer has begun: all that is left is to end it
+                await refuse(send, where.dialect.provider, Refusal(500, said, "internal"))
+            raise
+
+    async def _ours(
+        self, scope: Scope, path: str, where: Route, headers: dict[bytes, bytes], receive: Receive, send: Send
+    ) -> None:
+        """Answer what is asked of the gateway itself."""
+        settings = self.settings
+        body = await read_body(receive, headers, settings.max_body, settings.body_timeout)
+        plain = inflated(body, headers.get(b"content-encoding", b""), settings.max_body)
+        if plain is None:
+            raise Refusal(415, "this body cannot be unpacked: send it as it is, or with gzip", "bad_encoding")
+        wishes = asked(headers, settings)
+        provider = where.dialect.provider
+        await self._control.answer(scope["method"], path, scope["query_string"], plain, wishes, send, provider)
+
+    async def _through(self, scope: Scope, path: str, where: Route, receive: Receive, send: Send) -> None:
+        """Pass anything that carries no conversation, however large, in both directions as it comes."""
+        url = self._upstream.address(where.dialect.provider, path, scope["query_string"])
+        headers: Headers = scope["headers"]
+        sized = [(name, value) for name, value in headers if name == b"content-length"]
+        has_body = bool(sized and sized[0][1] != b"0") or any(name == b"transfer-encoding" for name, _ in headers)
+        body = _parts(receive, self.settings.body_timeout) if has_body else None
+        there = WhileThere(scope, receive)
+        early = body is None or CLIENT in scope.get("extensions", {})  # else who leaves is told where the body comes
+        with there if early else nullcontext():
+            answer = await self._upstream.send(scope["method"], url, [*to_upstream(headers), *sized], body)
+            try:
+                with nullcontext() if early else there:
+                    await relay(send, answer, from_upstream(answer))
+            finally:
+                answer.close()
+
+    async def _chat(
+        self, scope: Scope, path: str, where: Route, held: dict[bytes, bytes], receive: Receive, send: Send
+    ) -> None:
+        headers: Headers = scope["headers"]
+        url = self._upstream.address(where.dialect.provider, path, scope["query_string"])
+        wishes = asked(held, self.settings)
+        client = scope.get("extensions", {}).get(CLIENT)
+        raw = await read_body(receive, held, self.settings.max_body, self.settings.body_timeout, client)
+        begun = time.perf_counter()
+        plain = inflated(raw, held.get(b"content-encoding", b""), self.settings.max_body)
+        with WhileThere(scope, receive):
+            if where.kind == "compact" and plain is not None and not wishes.bypass and not self.settings.shadow:
+                target = await self._compactable(where, wishes, plain)
+                if target is not None:
+                    await self._control.responses_compact(target, send)
+                    return
+            await self._exchanges.run(Exchange(where, url, headers, wishes, raw, plain), send, begun)
+
+    async def _compactable(self, where: Route, wishes: Asked, plain: bytes) -> Target | None:
+        try:
+            return await self._exchanges.target(where, wishes, plain)
+        except ValueError:
+            return None
+
+
+def _forgotten(track: Track, lost: Lost, local: Store | None) -> None:
+    """Let originals go with their conversation where they are in this process alone."""
+    if local is not None or track.deleted:
+        lost.add(track.id, track.production, track.sent)
+    if local is not None:
+        with suppress(SessionNotFound, WriteConflict):
+            local.delete(track.stored or track.id)
+
+
+async def _parts(receive: Receive, timeout: float) -> AsyncIterator[bytes]:
+    more = True
+    while more:
+        message = await in_time(receive, timeout)
+        if message["type"] == "http.disconnect":
+            raise Gone
+        yield message.get("body", b"")
+        more = message.get("more_body", False)

@@ -1,0 +1,1 @@
+"""The conversations a gateway knows: their history, their budgets and their plans."""

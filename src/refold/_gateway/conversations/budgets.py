@@ -1,0 +1,112 @@
+"""How much a request may hold, and by which policy it is kept there: settings, tables, and what refusals told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold import policies
+from refold._counting import counter_for
+from refold._gateway.conversations.triggers import triggered
+from refold._gateway.wire.routes import ROUTES
+from refold.core.budget import Budget, Never
+from refold.core.policy import When
+from refold.errors import BadBudget
+from refold.models import _catalog as catalog
+from refold.models._thinking import binds_thinking
+from refold.recovery._learned_windows import LearnedWindows
+
+if TYPE_CHECKING:
+    from refold._gateway.settings import Settings
+    from refold.core.budget import Limit
+    from refold.core.counting import Counter
+    from refold.core.policy import Policy
+
+__all__ = ["Bound", "Budgets"]
+
+MOST = 4_096  # combinations of model and length of answer that are remembered
+
+
+class Bound(Struct, frozen=True):
+    """A policy at work on one model: the budget, the size in tokens from which it acts, and who counts.
+
+    `wakes` is how many new tokens it takes before a step of every call may act, and `first` before one that runs first;
+    None where there is no such step. `assumed` says that the model's window is not known; `binds_thinking`, that the
+    model takes thinking only behind what it was produced behind.
+    """
+
+    policy: Policy
+    budget: Budget
+    trigger: int
+    counter: Counter
+    assumed: bool = False
+    wakes: int | None = None
+    first: int | None = None
+    binds_thinking: bool = False
+
+    def due(self, tokens: int) -> bool:
+        """Tell whether a request of this size is to be compacted."""
+        if isinstance(self.policy.trigger, Never):
+            return False
+        return self.policy.trigger.reached(tokens, self.budget) or tokens > self.budget.input
+
+
+class Budgets:
+    """Answers what bounds a request."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._learned = LearnedWindows()
+        self._known: dict[tuple[str, int | None, str, str, Limit | None, bool], Bound] = {}
+        self._policies = {ROUTES[route]: name for route, name in settings.route_policies.items()}
+        self._triggers = {ROUTES[route]: limit for route, limit in settings.route_triggers.items()}
+
+    def bound(
+        self, model: str, max_output: int | None, policy: str = "", format: str = "", trigger: Limit | None = None,
+        *, long: bool = False,
+    ) -> Bound:  # fmt: skip
+        """Return what bounds a request to a model whose answer may have so many tokens.
+
+        `policy` and `trigger` are what the request asks for, before what is set for its model, its route, and all;
+        `long` asks for a window of a million.
+        """
+        settings = self._settings
+        name = policy or settings.policies.get(model) or self._policies.get(format) or settings.policy
+        if trigger is None:
+            trigger = settings.triggers.get(model) or self._triggers.get(format) or settings.trigger
+        key = model, max_output, name, format, trigger, long
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= MOST:
+                self._known.clear()
+            made = self._bound(model, max_output, policies.find(name), trigger, long)
+            found = self._known[key] = replace(made, binds_thinking=binds_thinking(format, model))
+        return found
+
+    def learn(self, model: str, window: int) -> None:
+        """Take a model's true window from a provider's refusal."""
+        self._learned.learn(model, "", window)
+        self._known.clear()
+
+    def _bound(self, model: str, max_output: int | None, policy: Policy, due: Limit | None, long: bool) -> Bound:
+        settings = self._settings
+        given = settings.windows.get(model, settings.window)
+        table = catalog.window(f"{model}[1m]" if long else model, None, given)
+        size = self._learned.window(model, "", table.window) or table.window
+        if due is not None:
+            policy = triggered(policy, due, size)
+        assumed = table.assumed and self._learned.get(model) is None
+        beyond_input = table.window - table.input_cap if table.input_cap and size == table.window else 0
+        answer = max_output if max_output is not None else (None if given else table.output_cap or None)
+        reserve = max(policy.reserve(size, answer), beyond_input)
+        try:
+            budget = Budget(size, reserve)
+        except BadBudget:
+            budget = Budget(size, size // 2)
+        if budget.input < size // 8:  # a client that asks for the whole window as an answer means "as much as there is"
+            budget = Budget(size, policy.reserve(size, None))
+        trigger = policy.trigger.tokens(budget)
+        return Bound(policy, budget, min(trigger, budget.input), policy.counter or counter_for(model), assumed,
+                     policy.wakes(budget), policy.wakes(budget, When.FIRST))  # fmt: skip

@@ -1,0 +1,376 @@
+"""Keeps plans and the originals behind them where any process of the gateway finds them.
+
+What was never compacted is not kept: its client has it all and sends it again. With the first plan of a conversation
+its messages go to the store, and the plan after them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from contextlib import asynccontextmanager, suppress
+from time import time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from refold._gateway.conversations.encryption import Seal
+from refold._gateway.conversations.provenance import StoredRange
+from refold._gateway.conversations.tracker import within
+from refold._gateway.recall.deferred_call import Later
+from refold.core._plan_json import load_plan
+from refold.core.budget import Usage
+from refold.core.edits import Hide, Insert, Rewrite
+from refold.core.transcript import ROOT
+from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConflict
+from refold.sessions._entries import Noted, Planned, Position, Reported, Rewound
+from refold.sessions._message_json import words_in
+from refold.sessions._stores.leases import owner_here
+from refold.sessions._stores.protocol import Received, Write
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from refold._gateway.conversations.provenance import SentRange
+    from refold._gateway.conversations.tracker import Track
+    from refold.core.messages import MessageId
+    from refold.core.plan import Plan
+    from refold.sessions._stores.protocol import Head, Store
+
+__all__ = ["Keeper", "behind", "finished"]
+
+LEASE = 60.0  # seconds after which a process that says nothing no longer holds a conversation
+LONGEST = 720.0  # seconds for which others wait for one that is at work (V12)
+SEARCHED = 50  # sessions, the newest, in which a plan is looked for
+CHECKED = 20  # sessions, the newest, that are looked at for a plan when a gateway starts
+PAUSE = 0.05  # seconds between two looks at somebody else's reservation
+OURS = "conv_"  # how conversations of a gateway are named; a store may hold sessions of others
+T = TypeVar("T")
+
+
+class Keeper:
+    """The gateway's side of a store; every method but those named `…_now` leaves the event loop free."""
+
+    def __init__(self, store: Store, key: str = "") -> None:
+        self._store = store
+        self._seal = Seal(key)
+        self._owner = owner_here()
+        self.local = store.name == "memory"
+
+    @asynccontextmanager
+    async def alone(self, track: Track) -> AsyncIterator[None]:
+        """Be the only process that compacts a conversation; others wait until it is done, or until it is dead.
+
+        Raises:
+            StoreError: somebody else holds it for longer than anybody waits.
+        """
+        if self.local:
+            yield
+            return
+        session = track.stored or track.id
+        await self._run(lambda: self._store.create(session, track.format.name))
+        renewing: asyncio.Task[None] | None = None
+        try:
+            await self._reserved(session)
+            renewing = asyncio.create_task(self._renewed(session))
+            yield
+        finally:
+            if renewing is not None:
+                renewing.cancel()
+                await asyncio.wait((renewing,))
+            await self._run(lambda: self._store.release(session, self._owner))
+
+    async def _reserved(self, session: str) -> None:
+        for _ in range(int(LONGEST / PAUSE)):
+            try:
+                return await self._lease(session)
+            except WriteConflict:
+                await asyncio.sleep(PAUSE)
+        raise StoreError("another process holds the conversation")
+
+    async def _renewed(self, session: str) -> None:
+        """Hold on to a conversation for as long as the work on it takes."""
+        while True:
+            await asyncio.sleep(LEASE / 3)
+            with suppress(StoreError, WriteConflict):
+                await self._lease(session)
+
+    async def _lease(self, session: str) -> None:
+        await self._run(lambda: self._store.lease(session, self._owner, LEASE))
+
+    async def follow(self, track: Track) -> bool:
+        """Take over what others have planned for a conversation that is read; tell whether there was something new."""
+        if self.local and track.followed:
+            return False
+        found = await self._run(lambda: self._planned(track))
+        track.followed = True
+        if found is None:
+            return False
+        plans, fresh = found
+        fresh = fresh or plans != track.plans
+        track.plans = plans
+        return fresh
+
+    async def check(self) -> None:
+        """See that what others have kept can be read here.
+
+        Raises:
+            StoreCorrupt: it was encrypted with another secret, or with one that was not given.
+        """
+        await self._run(self._check)
+
+    async def keep(self, track: Track, plan: Plan) -> None:
+        """Keep a plan and the messages it was made for."""
+        await self._run(lambda: self._keep(track, plan))
+
+    async def remember(self, track: Track, later: Later) -> None:
+        """Remember what the next request of a conversation is to bring, wherever that comes in."""
+        track.pending = later
+        if track.stored:
+            await self._run(lambda: self._note(track, later))
+
+    async def produced(self, track: Track) -> None:
+        """Keep what answers are produced under from now on, before the request goes out that is the first of them."""
+        if track.stored and track.production.unsaved:
+            await self._run(lambda: self._produced(track))
+
+    async def rewound(self, session: str, plans: tuple[Plan, ...]) -> None:
+        """Keep that only these plans of a session are in force."""
+        await self._run(lambda: self._rewind(session, plans))
+
+    async def behind(self, plan: str) -> list[MessageId]:
+        """Return what a plan stands for that no conversation in memory has; the newest ones kept are looked through."""
+        return await self._run(lambda: self._behind(plan))
+
+    async def delete(self, session: str) -> bool:
+        """Remove a conversation with its originals and plans, the texts of summaries included."""
+        try:
+            await self._run(lambda: self._store.delete(session))
+        except SessionNotFound:
+            return False
+        return True
+
+    async def answers(self) -> None:
+        """See that the store answers, at hardly any cost.
+
+        Raises:
+            StoreError: it does not.
+        """
+        await self._run(lambda: self._store.natives([ROOT]))
+
+    async def sessions(self) -> tuple[Head, ...]:
+        """Return all conversations kept."""
+        return await self._run(self._store.sessions)
+
+    async def originals(self, ids: list[MessageId]) -> dict[MessageId, Any]:
+        """Return those messages as they were said."""
+        found = await self._run(lambda: self._store.natives(ids))
+        return {id: self._seal.opened(json.loads(text)) for id, text in found.items()}
+
+    async def search(self, query: str, session: str = "") -> dict[MessageId, Any]:
+        """Return originals that hold all words of a query; none where they are encrypted."""
+        hits = await self._run(lambda: self._store.search(query, [session] if session else []))
+        return {hit.id: self._seal.opened(json.loads(hit.native)) for hit in hits}
+
+    async def plans(self, session: str) -> tuple[Plan, ...]:
+        """Return the plans in force of a conversation kept.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+        """
+        return await self._run(lambda: self._load(session).plans)
+
+    async def expired(self, retention: float, tracks: list[Track]) -> frozenset[str]:
+        """Remove the conversations that nobody has used for so many seconds, and return their ids.
+
+        Of those in memory that were used since anything was written of them, others are told in time by a report.
+        """
+        gone = await self._run(lambda: self._unused(time() - retention, retention / 2, tracks))
+        return frozenset([id for id in gone if await self.delete(id)])
+
+    async def close(self) -> None:
+        """Give connections back."""
+        await self._run(self._store.close)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return work() if self.local else await finished(asyncio.to_thread(work))
+
+    def _check(self) -> None:
+        for head in self._store.sessions()[:CHECKED]:
+            for each in self._store.load(head.id).entries:
+                if isinstance(each.entry, Planned):
+                    try:
+                        self._seal.opened_text(each.entry.plan)
+                    except StoreCorrupt as error:
+                        raise StoreCorrupt(f"{self._store.name}: {error}") from None
+                    return
+
+    def _unused(self, before: float, margin: float, tracks: list[Track]) -> list[str]:
+        known = {track.stored: track for track in tracks if track.stored}
+        gone = []
+        for head in self._store.sessions():
+            track = known.get(head.id)
+            if not head.id.startswith(OURS) or head.touched >= before + margin:
+                continue
+            if track is not None and track.used >= before:
+                usage = track.reported.usage if track.reported is not None else Usage(0)
+                self._store.report(head.id, Reported(usage.prompt, usage.completion, usage.cached))
+            elif head.touched < before:
+                gone.append(head.id)
+        return gone
+
+    def _planned(self, track: Track) -> tuple[tuple[Plan, ...], bool] | None:
+        """Return the plans in force, and whether it is news what earlier answers were produced under."""
+        index = track.transcript.index
+        known = track.stored
+        session = known or self._store.holder([message.id for message in track.transcript.messages])
+        if session is None:
+            return None
+        try:
+            loaded = self._load(session)
+        except SessionNotFound:
+            return None
+        if loaded.head.tip in index:
+            track.stored = session
+        if loaded.noted > track.noted:
+            track.noted, track.pending = loaded.noted, loaded.later
+        fitting = within(loaded.plans, len(track.transcript))
+        messages, ids = track.transcript.messages, tuple(plan.id for plan in fitting)
+        count = next(
+            (
+                place
+                for place, plan in enumerate(fitting)
+                if messages[plan.base.length - 1].id != plan.base.tip or plan.earlier != ids[:place]
+            ),
+            len(fitting),
+        )
+        if not fitting[:count] and track.stored != session:
+            return None
+        production, fresh = track.production, False
+        if not (known and production.unsaved) and (track.stored == session or not production.ranges):
+            fresh = production.take(loaded.ranges, loaded.known, messages)
+        return fitting[:count], fresh
+
+    def _load(self, session: str) -> _Stored:
+        """Return what is known of a conversation kept."""
+        loaded = self._store.load(session)
+        noted: tuple[int, Later | None] = 0, None
+        ranges: list[StoredRange] = []
+        known: dict[str, Plan] = {}
+        live: tuple[str, ...] = ()
+        for each in loaded.entries:
+            match each.entry:
+                case Planned(plan=text):
+                    plan = load_plan(self._seal.opened_text(text))
+                    known[plan.id] = plan
+                    live = (*live, plan.id)
+                case Rewound(to=to):
+                    live, noted = to.plans, (each.seq, None)
+                case Noted(text=text):
+                    note = _read(self._seal.opened_text(text))
+                    if isinstance(note, StoredRange):
+                        ranges = [*(one for one in ranges if one.base.length < note.base.length), note]
+                    else:
+                        noted = each.seq, note
+                case _:
+                    pass
+        plans = tuple(known[id] for id in live if id in known)
+        return _Stored(loaded.head, plans, known, tuple(ranges), *noted)
+
+    def _keep(self, track: Track, plan: Plan) -> None:
+        index, messages = track.transcript.index, track.transcript.messages[: plan.base.length]
+        session = track.stored or track.id
+        head = self._store.create(session, track.format.name)
+        if head.tip != ROOT and head.tip not in index:  # another branch has this name
+            session = f"{track.id}_{os.urandom(4).hex()}"
+            head = self._store.create(session, track.format.name)
+        track.stored = session
+        start = index[head.tip] + 1 if head.tip != ROOT else 0
+        made = (plan,) if start else (*track.plans, plan)  # a branch begins with the plans of what it comes from
+        fresh = []
+        for place in range(start, len(messages)):
+            text = bytes(track.body.raws[place]).decode()
+            fresh.append(
+                Received(messages[place].id, self._seal.closed(text), self._seal.words(words_in(messages[place])))
+            )
+        if fresh:
+            head = self._store.append(session, fresh, head.tip)
+        entries = [Planned(self._seal.closed_text(Planned.of(each).plan)) for each in made]
+        first = Write(entries[0], revision=head.revision)
+        ranges = track.production.ranges[track.production.saved if start else 0 :]
+        self._store.write(session, (first, *map(Write, entries[1:]), *map(self._entry, ranges)))
+        track.production.saved = len(track.production.ranges)
+
+    def _note(self, track: Track, later: Later) -> None:
+        entry = Noted(self._seal.closed_text(msgspec.json.encode(later).decode()))
+        track.noted = self._store.write(track.stored, (Write(entry),)).seq
+
+    def _produced(self, track: Track) -> None:
+        production = track.production
+        self._store.write(track.stored, tuple(map(self._entry, production.unsaved)))
+        production.saved = len(production.ranges)
+
+    def _entry(self, produced: SentRange) -> Write:
+        return Write(Noted(self._seal.closed_text(msgspec.json.encode(produced.written).decode())))
+
+    def _rewind(self, session: str, plans: tuple[Plan, ...]) -> None:
+        head = self._store.load(session).head
+        position = Position(head.tip, head.messages, tuple(plan.id for plan in plans))
+        self._store.rewind(session, position, head)
+
+    def _behind(self, plan: str) -> list[MessageId]:
+        for head in self._store.sessions()[:SEARCHED]:
+            if head.id.startswith(OURS) and (ids := behind(self._load(head.id).plans, plan)):
+                return ids
+        return []
+
+
+async def finished(work: Awaitable[T]) -> T:
+    """Wait for work in a thread; who is cancelled meanwhile waits all the same, and nobody else finds it half done."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))
+        raise
+
+
+class _Stored(Struct, frozen=True):
+    """A conversation in the store: the plans in force and all that ever were, what answers were produced under.
+
+    `later` is what its next request is to bring, `noted` the entry that said so last.
+    """
+
+    head: Head
+    plans: tuple[Plan, ...]
+    known: dict[str, Plan]
+    ranges: tuple[StoredRange, ...]
+    noted: int
+    later: Later | None
+
+
+def _read(text: str) -> Later | StoredRange | None:
+    try:
+        return msgspec.json.decode(text, type=Later | StoredRange)
+    except msgspec.DecodeError:  # of another release: what waits there is not brought
+        return None
+
+
+def behind(plans: tuple[Plan, ...], what: str) -> list[MessageId]:
+    """Return the messages that a plan, or a message it made, stands for, in the order the plan names them."""
+    found: dict[MessageId, None] = {}
+    for plan in plans:
+        made = {edit.message.id for edit in plan.edits if isinstance(edit, Insert)}
+        if what != plan.id and what not in made:
+            continue
+        for edit in plan.edits:
+            match edit:
+                case Hide(messages=ids):
+                    found.update(dict.fromkeys(ids))
+                case Rewrite(message=id):
+                    found[id] = None
+                case _:
+                    pass
+    return [id for id in found if id.startswith("b2:")]

@@ -1,0 +1,409 @@
+"""Makes plans for conversations: before a request, beside the traffic, or after a refusal; one at a time for each."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import nullcontext, suppress
+from copy import copy
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold import api, formats
+from refold._compaction.request import Options, all_checked, request_for
+from refold._compaction.result import proven
+from refold._gateway.conversations.conversation import (
+    fixed,
+    foreign,
+    measured,
+    oversized,
+    read,
+    refold,
+    stale,
+    unread,
+    usage_of,
+)
+from refold._gateway.conversations.failed import Failed, Overtaken
+from refold._gateway.conversations.plan_store import finished
+from refold._gateway.observability.metrics import NEW_OUTPUT
+from refold._gateway.recall.deferred import Bringing
+from refold.core.budget import Usage
+from refold.core.edits import fold
+from refold.core.plan import Base, Plan
+from refold.core.policy import Policy
+from refold.core.transcript import Transcript
+from refold.core.view import Cause
+from refold.errors import RefoldError, StoreError, WriteConflict
+from refold.models._thinking import SIGNED_BLOCKS
+from refold.policies._internal import REPAIR_REQUEST, STRIP_MEDIA, drop_reasoning
+from refold.stages.truncate_new import TruncateNew
+
+if TYPE_CHECKING:
+    from refold._gateway.conversations.budgets import Bound
+    from refold._gateway.conversations.plan_store import Keeper
+    from refold._gateway.conversations.provenance import Lost
+    from refold._gateway.conversations.tracker import Track
+    from refold._gateway.observability.metrics import Metrics
+    from refold._gateway.settings import Settings
+    from refold._gateway.wire.routes import Dialect
+    from refold.core.edits import Edit
+    from refold.handlers import Outside
+    from refold.models.provider_errors import ProviderError
+
+__all__ = ["Failed", "Planner", "Target", "faulty"]
+
+AT_ONCE = 256 * 1024  # bytes that are read without leaving the event loop
+PLAUSIBLE = 2  # a likely overflow is one where the request, as counted, fills at least one part in two of the window
+REST = 0.05  # share of the window by which a request must grow before it is compacted again
+
+
+class Target(Struct, frozen=True):
+    """A conversation with what bounds it and what is asked of it."""
+
+    track: Track
+    dialect: Dialect
+    bound: Bound
+    model: str
+
+
+def reason_of(made: Plan) -> str:
+    """Return what a plan is reported as: its cause, or that it cut new output alone."""
+    alone = made.steps and all(record.stage == TruncateNew.__name__ for record in made.steps)
+    return NEW_OUTPUT if alone else made.cause.value
+
+
+class Planner:
+    """Compacts conversations, each by one plan at a time."""
+
+    def __init__(self, settings: Settings, outside: Outside, keeper: Keeper, metrics: Metrics, lost: Lost) -> None:
+        self._settings = settings
+        self._outside = outside
+        self._keeper = keeper
+        self._metrics = metrics
+        self._lost = lost
+        self.bringing = Bringing(self, settings, keeper, metrics)
+        self._works: set[asyncio.Task[None]] = set()
+
+    async def look(self, target: Target) -> str:
+        """Measure a conversation and compact it where that is due; return why it was, or nothing.
+
+        The caller holds the conversation's lock. Below the hard limit the work goes on beside the traffic.
+
+        Raises:
+            Failed: the compaction was due and came to nothing.
+        """
+        track, bound = target.track, target.bound
+        await self.recognize(target)
+        tokens = measured(track, bound, fixed(track, target.dialect, bound))
+        limit = bound.budget.input
+        if not (track.full or bound.due(tokens)) or (tokens < track.resting and tokens <= limit):
+            early = oversized(track, bound, bound.wakes) and not self._settings.shadow
+            return await self._early(target) if early else ""
+        if self._settings.shadow:
+            await self.compact(target, _cause(track))
+            return "shadow"
+        if self._settings.background and tokens <= limit and not track.full:
+            large = oversized(track, bound, bound.first) or oversized(track, bound, bound.wakes)
+            if not large:  # which is cut before it is sent for the first time
+                return await self._beside_it(target)
+        return reason_of(await self.compact(target, _cause(track)))
+
+    async def _beside_it(self, target: Target) -> str:
+        """Begin a compaction beside the traffic; originals that are to be brought come first, or wait for the room."""
+        track = target.track
+        if track.pending is not None:
+            await self.bringing.bring(target, patient=True)  # now, or what is begun would come to nothing by it
+        if self.bringing.waiting(track) is None:
+            self.begin(target)
+            return "background"
+        try:
+            await self.compact(target, Cause.THRESHOLD)
+        except Failed as failed:  # and nobody need know: the request fits
+            self._metrics.failed(str(failed))
+            return ""
+        return Cause.THRESHOLD.value
+
+    async def _early(self, target: Target) -> str:
+        """Let the steps of every call act on new output before it is sent for the first time; return what was done."""
+        resting = target.track.resting
+        try:
+            return reason_of(await self.compact(target, Cause.THRESHOLD))
+        except Failed:
+            return ""
+        finally:
+            target.track.resting = resting
+
+    async def recognize(self, target: Target) -> str:
+        """Read a conversation and take over what other processes have planned for it; it is compacted for no reason."""
+        await self.read(target)
+        await self.follow(target)
+        return ""
+
+    async def restore_production(self, target: Target) -> None:
+        """Take over what the store knows of a conversation where answers in it with thinking were not given here.
+
+        What they were produced under tells whether it can be sent. The caller holds the conversation's lock.
+        """
+        track = target.track
+        if not self._keeper.local and target.bound.binds_thinking and foreign(track):
+            await self.recognize(target)
+        if track.id in self._lost and not track.sent:
+            await self.read(target)
+            self._lost.restore(track.id, track.production, track.transcript.messages)
+            refold(track, target.bound)
+
+    async def read(self, target: Target) -> None:
+        """Read what is new of a conversation, in a thread where that is much."""
+        if unread(target.track) > AT_ONCE:
+            await finished(asyncio.to_thread(read, target.track, target.bound))
+        else:
+            read(target.track, target.bound)
+
+    def begin(self, target: Target) -> None:
+        """Begin a compaction beside the traffic, unless one is under way."""
+        track = target.track
+        if track.work is not None and not track.work.done():
+            return
+        track.work = asyncio.create_task(self._made(target, Cause.THRESHOLD))
+        adopting = asyncio.create_task(self._beside(target, track.work))
+        self._works.add(adopting)
+        adopting.add_done_callback(self._works.discard)
+
+    async def compact(self, target: Target, cause: Cause, policy: Policy | None = None,
+                      usage: Usage | None = None, instructions: str = "") -> Plan:  # fmt: skip
+        """Compact a conversation whose lock the caller holds, and put the plan in force.
+
+        Raises:
+            Failed: no plan could be made, or it would change nothing.
+        """
+        track = target.track
+        async with nullcontext() if self._settings.shadow else self._keeper.alone(track):
+            if await self.follow(target):  # somebody else has done it meanwhile
+                return track.plans[-1]
+            made = await self._begun(track, cause)
+            if made is None:
+                making = self._made(target, cause, policy, usage, instructions)
+                if cause is Cause.MANUAL:
+                    made = await making
+                else:  # what a client waits for that then leaves is there when it asks again
+                    track.work = asyncio.create_task(making)
+                    made = await asyncio.shield(track.work)
+            await self._adopt(target, made, made.policy if policy is REPAIR_REQUEST else reason_of(made))
+        return made
+
+    async def force(self, target: Target, policy: Policy) -> None:
+        """Put a plan in force that shortens nothing; the caller holds the conversation's lock.
+
+        Raises:
+            Failed: it came to nothing.
+        """
+        resting = target.track.resting
+        try:
+            await self._enforce(target, await self._made(target, Cause.MANUAL, policy))
+        finally:
+            target.track.resting = resting
+
+    async def follow(self, target: Target) -> bool:
+        """Take over what others have planned for a conversation that is read; tell whether there was something new."""
+        if not await self._keeper.follow(target.track):
+            return False
+        refold(target.track, target.bound)
+        return True
+
+    async def sent(self, target: Target, *, tool: bool, plain: bool = False) -> None:
+        """Note what the answer to a request is produced under that is about to be sent: plans, and the recall tool.
+
+        `plain` says that it goes out as the client made it. The caller holds the conversation's lock.
+        """
+        track, bound = target.track, target.bound
+        if not bound.binds_thinking and track.format.name not in SIGNED_BLOCKS:
+            return  # no later model of this conversation can ask
+        production, plans = track.production, () if plain else track.plans
+        binds, count = bound.binds_thinking and not plain, len(track.body.raws)
+        under = tuple([plan.id for plan in plans]), tool, binds
+        if production.covers(count, under):
+            return
+        await self.read(target)
+        production.sent(Base(count, track.transcript.tip), plans, tool, binds)
+        try:
+            await self._keeper.produced(track)
+        except StoreError:  # it is known here all the same
+            self._metrics.failed("store")
+
+    async def close(self) -> None:
+        """Wait for work under way, so that what was planned is kept."""
+        if self._works:
+            await asyncio.wait(self._works, timeout=5)
+
+    async def rescue(self, target: Target, error: ProviderError) -> Plan:
+        """Compact a conversation that the provider has refused for its size; the caller holds its lock.
+
+        Raises:
+            Failed: nothing can be done.
+        """
+        await self.read(target)
+        if error.kind == "request_too_large":
+            return await self.compact(target, Cause.MANUAL, STRIP_MEDIA)
+        if error.kind == "context_overflow" and error.confidence == "likely" and not _plausible(target):
+            raise Failed("unlikely overflow")
+        full = target.bound.budget.input
+        asked = error.requested or full + 1  # whoever tells no number has said that it is more than fits
+        usage = Usage(asked, covers=len(target.track.view)) if asked > full else None
+        return await self.compact(target, Cause.OVERFLOW, None, usage)
+
+    async def cure(self, target: Target, error: ProviderError) -> None:
+        """Remove the reasoning that the provider has refused; the caller holds the conversation's lock.
+
+        Raises:
+            Failed: there is none, or another process was first.
+        """
+        track = target.track
+        await self.read(target)
+        resting = track.resting
+        try:
+            async with self._keeper.alone(track):
+                if not await self.follow(target):
+                    await self._dropped(target, drop_reasoning(error))
+                    if error.item:  # the messages that a compaction item stood for are read again without it
+                        with suppress(Failed):
+                            await self._dropped(target, drop_reasoning(error))
+        finally:
+            track.resting = resting
+
+    async def _dropped(self, target: Target, policy: Policy) -> None:
+        made = await self._made(target, Cause.MANUAL, policy)
+        await self._adopt(target, made, made.policy)
+
+    async def _begun(self, track: Track, cause: Cause) -> Plan | None:
+        """Return the plan that was begun beside the traffic or for a client that has left, if it still is for this."""
+        work = track.work
+        if work is None or cause is Cause.MANUAL or (work.done() and (work.cancelled() or work.exception())):
+            return None
+        made = await asyncio.shield(work)
+        return made if _fits(track, made) and (cause is not Cause.OVERFLOW or made.cause is cause) else None
+
+    async def _beside(self, target: Target, work: asyncio.Task[Plan]) -> None:
+        track = target.track
+        try:
+            async with self._keeper.alone(track):
+                made = await work
+                async with track.lock:
+                    if not await self.follow(target) and _fits(track, made):
+                        await self._adopt(target, made, reason_of(made))
+        except Failed as failed:
+            self._metrics.failed(str(failed))
+        except StoreError:
+            self._metrics.failed("store")
+            await asyncio.wait((work,))  # whose own end nobody else would hear of
+            if not work.cancelled():
+                work.exception()
+
+    async def _made(self, target: Target, cause: Cause, policy: Policy | None = None, usage: Usage | None = None,
+                    instructions: str = "") -> Plan:  # fmt: skip
+        track, bound = target.track, target.bound
+        beside = fixed(track, target.dialect, bound)
+        messages, budget = track.transcript.messages[: _lasting(track)], bound.budget
+        if closing := sum(map(bound.counter.message, track.transcript.messages[len(messages) :])):
+            budget = replace(budget, output_reserve=min(budget.output_reserve + closing, budget.window - 1))
+        options = Options(
+            format=track.format.name, policy=policy or bound.policy, budget=budget, model=target.model,
+            system=beside.system, tools=beside.tools, usage=usage or usage_of(track), cause=cause, plans=track.plans,
+            instructions=instructions or None,
+        )  # fmt: skip
+        natives, dropped = [message.native for message in messages], stale(track, bound)
+        with self._metrics.compacting():
+            try:
+                made = await asyncio.to_thread(self._planned, natives, options, track, dropped)
+            except RefoldError as error:
+                track.resting = _rest(track, bound, measured(track, bound, beside))
+                raise Failed(type(error).__name__) from error
+            except Exception as error:  # whatever a policy or summarizer of others raises, the request goes on
+                raise Failed(type(error).__name__) from error
+        track.resting = _rest(track, bound, made.sizes.after)
+        if made.empty:
+            raise Failed("nothing to compact")
+        return made
+
+    def _planned(self, natives: list[object], options: Options, track: Track, dropped: tuple[Edit, ...]) -> Plan:
+        messages = track.transcript.messages[: len(natives)]
+        # Stages remember on messages what they found in them, many times their size: that goes with these copies.
+        copies = Transcript(tuple(map(copy, messages)))
+        start = None
+        if dropped:
+            plans = all_checked(options.plans, copies)
+            runs, tips = [plan.edits for plan in plans], [plan.base.tip for plan in plans]
+            start = fold(copies.messages, [*runs, dropped], tips)
+        request = request_for(natives, options, transcript=copies, estimates=track.estimates, start=start)
+        made = api.drive(request, self._outside)
+        proven(request, made, natives)
+        return made
+
+    async def _adopt(self, target: Target, made: Plan, cause: str) -> None:
+        track = target.track
+        if track.work is not None and track.work.done():
+            track.work = None
+        self._metrics.compacted(made, "shadow" if self._settings.shadow else cause)
+        if self._settings.shadow:
+            track.shadow = made
+            return
+        await self._enforce(target, made)
+        track.full = False
+
+    async def _enforce(self, target: Target, made: Plan) -> None:
+        track = target.track
+        try:
+            await self._kept(track, made)
+        except WriteConflict:
+            raise Overtaken("another process was first") from None
+        except StoreError:  # the plan holds here all the same
+            self._metrics.failed("store")
+        track.plans = (*track.plans, made)
+        refold(track, target.bound)
+
+    async def _kept(self, track: Track, made: Plan) -> None:
+        """Keep a plan, unless its conversation was deleted while it was made."""
+        if not track.deleted:
+            await self._keeper.keep(track, made)
+        if track.deleted and track.stored:
+            await self._keeper.delete(track.stored)
+
+
+def faulty(track: Track) -> bool:
+    """Tell whether the provider would refuse a conversation that is read, be it for calls that nobody answered."""
+    waiting = any(getattr(rule, "open_calls", lambda _: ())(track.view) for rule in track.format.rules)
+    return waiting or bool(formats.broken(track.format, track.view))
+
+
+def _plausible(target: Target) -> bool:
+    """Tell whether a request is large enough for an overflow that its refusal does not say for certain."""
+    track, bound = target.track, target.bound
+    tokens = measured(track, bound, fixed(track, target.dialect, bound))
+    return bound.assumed or tokens * PLAUSIBLE >= bound.budget.window
+
+
+def _cause(track: Track) -> Cause:
+    return Cause.SILENT_OVERFLOW if track.full else Cause.THRESHOLD
+
+
+def _lasting(track: Track) -> int:
+    """Return how many messages will be in the next request too: some clients close each with a reminder of its own.
+
+    What a plan in force was made for is among them.
+    """
+    messages = track.transcript.messages
+    count, least = len(messages), track.plans[-1].base.length if track.plans else 1
+    while count > least and messages[count - 1].role == "system":
+        count -= 1
+    return count
+
+
+def _fits(track: Track, made: Plan) -> bool:
+    """Tell whether a plan made beside the traffic still is for this conversation."""
+    messages, base = track.transcript.messages, made.base
+    same = 0 < base.length <= len(messages) and messages[base.length - 1].id == base.tip
+    return same and made.earlier == tuple(plan.id for plan in track.plans)
+
+
+def _rest(track: Track, bound: Bound, tokens: int) -> int:
+    return tokens + int(bound.budget.window * REST)

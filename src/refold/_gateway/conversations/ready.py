@@ -1,0 +1,45 @@
+"""The two values of an exchange: the client's request as received, and the request as sent upstream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+    from refold._gateway.conversations.planner import Target
+    from refold._gateway.conversations.tracker import Reported
+    from refold._gateway.recall.response_rounds import Recalls
+    from refold._gateway.server.asgi import Headers
+    from refold._gateway.server.request_headers import Asked
+    from refold._gateway.wire.routes import Route
+    from refold.core.budget import Usage
+
+__all__ = ["Exchange", "Ready"]
+
+
+class Ready(Struct):
+    """A request as it goes upstream: its body, the conversation it belongs to, and what is said of it in headers."""
+
+    body: bytes
+    plain: bool = True
+    target: Target | None = None
+    reported: Reported | None = None
+    usage: Usage | None = None
+    recalls: Recalls | None = None
+    done: str = "forwarded"
+    reason: str = ""
+    failed: str = ""
+
+
+class Exchange(Struct, frozen=True):
+    """One request of a client: its address, what it asks, and its body unpacked (None where it cannot be read)."""
+
+    route: Route
+    url: URL
+    headers: Headers
+    asked: Asked
+    raw: bytes
+    plain: bytes | None

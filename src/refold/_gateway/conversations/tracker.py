@@ -1,0 +1,400 @@
+"""What the gateway remembers of each conversation, and how a resent history is known again.
+
+A client sends everything it has said with every call. Its newest body is compared with the ones before: first as bytes
+from the start, then message by message as bytes, then by what was said (`cache_control` moves from call to call). What
+differs earlier than at the end is another conversation that shares a beginning: an edit, a branch, a sub-agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from hashlib import blake2b
+from itertools import islice
+from time import time
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold._gateway.conversations.provenance import Production, Under
+from refold._gateway.wire.body import continued, native, opened, repeats
+from refold.core.transcript import Transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from refold._gateway.recall.deferred_call import Later
+    from refold._gateway.wire.body import Bytes, Opened, Values
+    from refold._gateway.wire.routes import Dialect
+    from refold.core.budget import Usage
+    from refold.core.counting import Counter
+    from refold.core.messages import Message, MessageId
+    from refold.core.plan import Plan
+    from refold.formats import Format
+
+__all__ = ["Busy", "Fixed", "Reported", "Track", "Tracks", "Wanted", "Written", "within"]
+
+HEAD = 512  # bytes at the start of a body by which those that may continue it are found
+CANDIDATES = 128  # conversations with one beginning that are looked at, the newest first
+TAIL = 64  # bytes at the end of a body's messages by which it is looked for in a longer one
+FIRST = 8  # leading messages at most that are the opening of a conversation
+INSTRUCTIONS = ("system", "developer")
+
+
+class Busy(Exception):  # the caller waits for the track's lock and looks again
+    """The conversation that a body belongs to is at work on an earlier request."""
+
+    def __init__(self, track: Track) -> None:
+        super().__init__(track.id)
+        self.track = track
+
+
+class Fixed(Struct, frozen=True):
+    """What stands beside the messages: system prompt and tools, and their tokens."""
+
+    system: object = None
+    tools: object = None
+    tokens: int = 0
+
+
+class Wanted(Struct, frozen=True):
+    """What a body asks for beside its messages, and the values that this was read from.
+
+    `model` is empty where the body names none, `output` is the longest answer in tokens; a history that is `elsewhere`
+    is kept by the provider.
+    """
+
+    before: Values
+    after: Values
+    model: str
+    output: int | None
+    elsewhere: bool
+
+
+class Reported(Struct, frozen=True):
+    """A usage report: how many messages of the client were in that request, and under which plans it was sent."""
+
+    usage: Usage
+    count: int
+    size: int  # bytes of the messages in the request
+    plans: tuple[str, ...] = ()
+
+
+class Written(Struct, frozen=True):
+    """A view as bytes: what stands for the first `count` messages of the client.
+
+    More of the client's messages can follow as they are where it is `open`; else the border must be written again.
+    """
+
+    count: int
+    body: bytes
+    open: bool
+    under: Under
+
+
+class Track:
+    """One conversation: the newest body, and what was read, counted and planned of it.
+
+    `transcript` and `estimates` are of the first messages alone, until more is needed, which it is not far below the
+    trigger.
+    """
+
+    def __init__(self, id: str, format: Format, session: str, body: Opened, lead: int = 0) -> None:
+        self.id = id
+        self.lead = lead  # leading messages that are instructions
+        self.format = format
+        self.session = session
+        self.body = body
+        self.transcript = Transcript()
+        self.view: tuple[Message, ...] = ()
+        self.estimated = 0  # tokens of the view from the anchor on
+        self.anchor = 0  # the first message of the view that the provider reads
+        self.loaded: frozenset[str] = frozenset()  # deferred tools that messages have brought into the context
+        self.estimates: dict[MessageId, int] = {}
+        self.plans: tuple[Plan, ...] = ()
+        self.production = Production()
+        self.written: Written | None = None
+        self.reported: Reported | None = None
+        self.counter: Counter | None = None  # who made the estimates
+        self.beside: tuple[Bytes | None, Bytes | None, tuple[Counter, frozenset[str]], Fixed] | None = None
+        self.wanted: Wanted | None = None
+        self.resting = 0  # tokens below which no further compaction is tried
+        self.shadow: Plan | None = None  # what a gateway that only reports would have done
+        self.full = False  # the last answer showed that the window was full
+        self.sent = 0  # leading messages that were in an earlier request
+        self.searched = 0  # bytes of the body that were searched for what is not text
+        self.costly = 0  # how many messages there were when some was found
+        self.used = 0.0  # when the last request was done, in seconds since 1970
+        self.deleted = False  # nothing more of it is kept
+        self.followed = False  # the store was asked what it knows
+        self.stored = ""  # the session of the store that holds it
+        self.pending: Later | None = None  # calls of the recall tool that the next request brings the answers of
+        self.noted = 0  # the entry of the store that told of the last ones
+        self.lock = asyncio.Lock()
+        self.work: asyncio.Task[Plan] | None = None
+
+    @property
+    def applied(self) -> tuple[str, ...]:
+        """The ids of the plans in force."""
+        return tuple([plan.id for plan in self.plans]) if self.plans else ()
+
+    @property
+    def size(self) -> int:
+        """Bytes that this conversation holds on to, about: bodies, what was read of them, plans, and what is kept."""
+        size = 2_000 + 2 * (body := len(self.body.body))
+        if read := len(self.transcript):
+            size += 6 * body * read // max(len(self.body.raws), 1)
+        if self.written is not None:
+            size += len(self.written.body)
+        for plan in self.plans:
+            size += 500 * len(plan.edits) + 4 * max(plan.sizes.after - plan.sizes.before, 0)
+        return size
+
+    def grow(self, body: Opened) -> None:
+        """Take a newer body that begins with all of the one before."""
+        self.searched = min(self.searched, self.body.end)
+        self.body = body
+
+    def advance(self, body: Opened, same: int) -> None:
+        """Take a newer body, of which so many leading messages are the same bytes."""
+        if same < len(self.body.raws):
+            self.searched = self.costly = 0
+            self.sent = min(self.sent, same)
+        known = self.body.raws
+        self.grow(body)
+        if same < len(self.transcript):
+            self.transcript = Transcript(self.transcript.messages[:same])
+            self.view = ()
+        if self.written is not None and same < self.written.count:
+            self.written = None
+        self._instructed(known)
+
+    def _instructed(self, known: list[Bytes]) -> None:
+        """Take newer instructions, under the ids of the older ones: what was said since goes on from them."""
+        raws = self.body.raws
+        changed = [place for place in range(self.lead) if _differ(known[place], raws[place])]
+        if not changed:
+            return
+        self.view, self.written, self.searched, self.costly = (), None, 0, 0
+        messages = list(self.transcript.messages)
+        for place in changed:
+            if place < len(messages):
+                id = messages[place].id
+                messages[place] = self.format.read(native(raws[place]), id)
+                self.estimates.pop(id, None)
+        self.transcript = Transcript(tuple(messages))
+
+    def fork(self, id: str, body: Opened, shared: int, same: int) -> Track:
+        """Return another conversation that begins with so many messages of this one."""
+        made = Track(id, self.format, self.session, body, self.lead)
+        made.transcript = Transcript(self.transcript.messages[: min(same, len(self.transcript))])
+        made.estimates, made.counter = dict(self.estimates), self.counter
+        made.plans, made.production = within(self.plans, shared), self.production.forked(shared)
+        made.pending = self.pending  # it may go on from the same answer, by whose calls that is known
+        made._instructed(self.body.raws)
+        return made
+
+
+def within(plans: tuple[Plan, ...], count: int) -> tuple[Plan, ...]:
+    """Return the leading plans that were made for no more than so many messages."""
+    fitting = enumerate(plans)
+    stop = next((place for place, plan in fitting if not 0 < plan.base.length <= count), len(plans))
+    return plans[:stop]
+
+
+class Tracks:
+    """The conversations in memory; those not used for longest are forgotten when they hold more than `limit` bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.on_forget: Callable[[Track], None] = lambda track: None
+        self._held = 0
+        self._sizes: OrderedDict[str, int] = OrderedDict()
+        self._tracks: dict[str, Track] = {}
+        self._by_head: dict[tuple[str, str, bytes], dict[str, tuple[int, bytes]]] = {}
+        self._by_first: dict[tuple[str, str, bytes], OrderedDict[str, None]] = {}
+        self._keys: dict[str, tuple[tuple[str, str, bytes], tuple[str, str, bytes]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._tracks)
+
+    @property
+    def held(self) -> int:
+        """Bytes that all conversations hold on to, about."""
+        return self._held
+
+    def all(self) -> list[Track]:
+        """Return all conversations, the last used last."""
+        return [self._tracks[id] for id in self._sizes]
+
+    def get(self, id: str) -> Track | None:
+        """Return a conversation by its id."""
+        return self._tracks.get(id)
+
+    def find(self, dialect: Dialect, format: Format, session: str, raw: bytes) -> Track | None:
+        """Return the conversation that a body belongs to, with the body taken in; None where it has no messages.
+
+        Raises:
+            ValueError: the body is no JSON object.
+            Busy: the conversation is locked; nothing was taken in.
+        """
+        head = format.name, session, raw[:HEAD]
+        if (known := self._continued(head, raw)) is not None:
+            self._touch(known)
+            return known
+        fresh = opened(raw, dialect.messages)
+        if fresh is None or not fresh.raws:
+            return None
+        return self._known(format, session, fresh, head)
+
+    def _continued(self, head: tuple[str, str, bytes], raw: bytes) -> Track | None:
+        """Let a body be taken by the conversation of which it repeats most: one whose newest body it begins with."""
+        ends = self._by_head.get(head)
+        if ends is None:
+            return None
+        likely = [(end, id) for id, (end, tail) in ends.items() if raw.endswith(tail, 0, end)]
+        for _, id in sorted(likely, reverse=True) if len(likely) > 1 else likely:
+            track = self._tracks[id]
+            if repeats(track.body, raw):
+                _free(track)
+                if (body := continued(track.body, raw)) is not None:
+                    track.grow(body)
+                    return track
+        return None
+
+    def forget(self, id: str, *, deleted: bool = False) -> None:
+        """Forget a conversation; with `deleted` for good, so that work under way keeps nothing of it."""
+        if id not in self._tracks:
+            return
+        self._tracks[id].deleted = deleted
+        self.on_forget(self._tracks.pop(id))
+        self._held -= self._sizes.pop(id)
+        by_head, by_first = self._keys.pop(id)
+        self._unlisted(id, by_head, by_first)
+
+    def resized(self, track: Track) -> None:
+        """Reckon anew what a conversation holds on to, and forget others where all together is too much."""
+        if track.id in self._sizes:
+            track.used = time()
+            size = track.size
+            self._held += size - self._sizes[track.id]
+            self._sizes[track.id] = size
+        while self._held > self._limit and len(self._sizes) > 1:
+            oldest = next((id for id in self._sizes if not _busy(self._tracks[id]) and id != track.id), None)
+            if oldest is None:
+                break
+            self.forget(oldest)
+
+    def _known(self, format: Format, session: str, body: Opened, head: tuple[str, str, bytes]) -> Track:
+        opening, name, lead = _opening(format, body.raws)
+        first = format.name, session, opening
+        best: Track | None = None
+        most, found = 0, (0, False, False)
+        for id in islice(reversed(self._by_first.get(first, ())), CANDIDATES):
+            track = self._tracks[id]
+            known = track.body.raws
+            if track.lead != lead:
+                continue
+            same = _same(known, body.raws, lead)
+            count = _shared(format, known, body.raws, same)
+            alike = count > 0 and _shared(format, known[:lead], body.raws, _same(known[:lead], body.raws)) == lead
+            if (alike or count > lead + 1) and (count, count == len(known), alike) > found:
+                best, most, found = track, same, (count, count == len(known), alike)
+        shared = found[0]
+        if best is not None and shared == len(best.body.raws):
+            _free(best)
+            best.advance(body, most)
+            self._index(best, head, first)
+            return best
+        id = self._named(session, name, format, body, shared)
+        made = Track(id, format, session, body, lead) if best is None else best.fork(id, body, shared, most)
+        self._index(made, head, first)
+        return made
+
+    def _named(self, session: str, first: bytes, format: Format, body: Opened, shared: int) -> str:
+        """Return an id that follows from what was said: the opening, and where another branch begins."""
+        key = blake2b(session.encode() + b"\0" + first, digest_size=9)
+        if shared:
+            own = _identity(format, body.raws[shared]) if shared < len(body.raws) else b"shorter"
+            key.update(b"%d" % shared + own)
+        id = f"conv_{key.hexdigest()}"
+        while id in self._tracks:  # the same words again, after a history that is no more
+            key.update(b"again")
+            id = f"conv_{key.hexdigest()}"
+        return id
+
+    def _index(self, track: Track, head: tuple[str, str, bytes], first: tuple[str, str, bytes]) -> None:
+        if track.id in self._tracks:
+            self._held -= self._sizes.pop(track.id)
+            self._unlisted(track.id, *self._keys[track.id])
+        self._tracks[track.id] = track
+        self._keys[track.id] = head, first
+        self._by_head.setdefault(head, {})[track.id] = _end(track.body)
+        self._by_first.setdefault(first, OrderedDict())[track.id] = None
+        self._sizes[track.id] = 0
+        self.resized(track)
+
+    def _unlisted(self, id: str, head: tuple[str, str, bytes], first: tuple[str, str, bytes]) -> None:
+        for index, key in ((self._by_head, head), (self._by_first, first)):
+            del index[key][id]
+            if not index[key]:
+                del index[key]
+
+    def _touch(self, track: Track) -> None:
+        head, first = self._keys[track.id]
+        self._by_head[head][track.id] = _end(track.body)
+        self._by_first[first].move_to_end(track.id)
+        self._sizes.move_to_end(track.id)
+
+
+def _free(track: Track) -> None:
+    if track.lock.locked():
+        raise Busy(track)
+
+
+def _busy(track: Track) -> bool:
+    return track.lock.locked() or (track.work is not None and not track.work.done())
+
+
+def _differ(known: Bytes, fresh: Bytes) -> bool:
+    return known is not fresh and bytes(known) != bytes(fresh)
+
+
+def _same(known: list[Bytes], fresh: list[Bytes], start: int = 0) -> int:
+    """Return how many leading messages are the same bytes; those before the start are passed over."""
+    stop = min(len(known), len(fresh))
+    return next((place for place in range(start, stop) if _differ(known[place], fresh[place])), stop)
+
+
+def _shared(format: Format, known: list[Bytes], fresh: list[Bytes], same: int) -> int:
+    """Return how many leading messages say the same."""
+    for place in range(same, min(len(known), len(fresh))):
+        if _identity(format, known[place]) != _identity(format, fresh[place]):
+            return place
+    return min(len(known), len(fresh))
+
+
+def _end(body: Opened) -> tuple[int, bytes]:
+    """Return where the messages of a body end, and their last bytes."""
+    return body.end, body.body[max(body.end - TAIL, 0) : body.end]
+
+
+def _opening(format: Format, raws: list[Bytes]) -> tuple[bytes, bytes, int]:
+    """Return by what a conversation is looked for, what names it, and how many leading messages are instructions.
+
+    All conversations of an application may begin with the same instructions, and those of one may change with the time
+    of day: it is looked for by the message after them.
+    """
+    said, lead, found = blake2b(digest_size=12), 0, b""
+    for raw in raws[:FIRST]:
+        message = native(raw)
+        found = blake2b(format.identity(message), digest_size=12).digest()
+        said.update(found)
+        if not (isinstance(message, dict) and message.get("role") in INSTRUCTIONS):
+            break
+        lead, found = lead + 1, b""
+    return found, said.digest(), lead
+
+
+def _identity(format: Format, raw: Bytes) -> bytes:
+    return blake2b(format.identity(native(raw)), digest_size=12).digest()

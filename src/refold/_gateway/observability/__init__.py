@@ -1,0 +1,1 @@
+"""Metrics for Prometheus and spans for OpenTelemetry; never any text of a request."""

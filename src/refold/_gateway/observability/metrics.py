@@ -1,0 +1,152 @@
+"""Figures of a running gateway for Prometheus; no text of any request is in them."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections import defaultdict
+from contextlib import contextmanager
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from refold._gateway.conversations.tracker import Tracks
+    from refold.core.plan import Plan
+    from refold.models._usage_report import Reported
+
+__all__ = ["NEW_OUTPUT", "Metrics"]
+
+NEW_OUTPUT = "new-output"  # what a plan is reported as that cut new output alone
+
+SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+KINDS = ("input", "output", "cached")  # tokens that a provider reports
+
+
+class Times(Collector):
+    """A histogram of seconds that costs every request next to nothing: it is summed up when somebody asks."""
+
+    def __init__(self, name: str, documentation: str) -> None:
+        self._name = name
+        self._documentation = documentation
+        self._counts = [0] * (len(SECONDS) + 1)
+        self._sum = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Take a time."""
+        self._counts[bisect_left(SECONDS, seconds)] += 1
+        self._sum += seconds
+
+    def collect(self) -> Iterator[HistogramMetricFamily]:
+        """Yield the figures as Prometheus has them."""
+        bounds = [*(str(float(bound)) for bound in SECONDS), "+Inf"]
+        buckets = list(zip(bounds, accumulate(self._counts), strict=True))
+        yield HistogramMetricFamily(self._name, self._documentation, buckets=buckets, sum_value=self._sum)
+
+
+class Metrics:
+    """Counts what a gateway does; what every request counts is kept aside until somebody asks."""
+
+    def __init__(self, tracks: Tracks) -> None:
+        registry = self._registry = CollectorRegistry()
+        self.requests = Counter(
+            "refold_requests", "Requests by dialect and by what was done", ("dialect", "done"), registry=registry
+        )
+        self.answers = Counter("refold_answers", "Answers by status", ("dialect", "status"), registry=registry)
+        self.refusals = Counter(
+            "refold_refusals", "Requests that the gateway answered with an error of its own", ("provider", "code"),
+            registry=registry,
+        )  # fmt: skip
+        self.compactions = Counter(
+            "refold_compactions", "Plans put in force, by policy and cause", ("policy", "cause"), registry=registry
+        )
+        self.failures = Counter("refold_failures", "Compactions that failed, by reason", ("reason",), registry=registry)
+        self.retries = Counter("refold_overflow_retries", "Requests sent again after an overflow", registry=registry)
+        self.reasoning_retries = Counter(
+            "refold_reasoning_retries", "Requests sent again after a refusal of reasoning", registry=registry
+        )
+        self.saved = Counter("refold_tokens_saved", "Tokens that plans took out", registry=registry)
+        self.tokens = Counter("refold_tokens", "Tokens that providers reported", ("kind",), registry=registry)
+        self.added = Times("refold_added_seconds", "Time between a body's end and its sending")
+        registry.register(self.added)
+        self.planned = Histogram("refold_compaction_seconds", "A compaction's time", registry=registry, buckets=SECONDS)
+        Gauge("refold_conversations", "Conversations in memory", registry=registry).set_function(lambda: len(tracks))
+        Gauge("refold_held_bytes", "Bytes of conversations in memory", registry=registry).set_function(
+            lambda: tracks.held
+        )
+        self.recalls = Counter("refold_recalls", "Calls of the recall tool", ("outcome",), registry=registry)
+        self._exchanges: defaultdict[tuple[str, str, int], int] = defaultdict(int)
+        self._tokens = [0, 0, 0]
+        self._spared = 0
+        self.total_saved = 0
+        self.total_requests = 0
+        self.total_compactions = 0
+        self.total_shadows = 0  # plans that were made and not put in force
+        self.total_cuts = 0  # plans that cut new output alone
+
+    def page(self) -> bytes:
+        """Return the figures in Prometheus's text format."""
+        exchanges, self._exchanges = self._exchanges, defaultdict(int)
+        for (dialect, done, status), count in exchanges.items():
+            self.requests.labels(dialect, done).inc(count)
+            self.answers.labels(dialect, str(status)).inc(count)
+        tokens, self._tokens = self._tokens, [0, 0, 0]
+        for kind, count in zip(KINDS, tokens, strict=True):
+            self.tokens.labels(kind).inc(count)
+        spared, self._spared = self._spared, 0
+        self.saved.inc(spared)
+        return generate_latest(self._registry)
+
+    def exchanged(self, dialect: str, done: str, status: int) -> None:
+        """Count a request and the answer that came to it."""
+        self.total_requests += 1
+        self._exchanges[dialect, done, status] += 1
+
+    def refused(self, provider: str, code: str) -> None:
+        """Count a request that is answered with an error of the gateway's own."""
+        self.refusals.labels(provider, code).inc()
+
+    def failed(self, reason: str) -> None:
+        """Count a compaction that came to nothing."""
+        self.failures.labels(reason[:40]).inc()
+
+    def compacted(self, plan: Plan, cause: str) -> None:
+        """Count a plan by its cause: the plan's own, "new-output", "repair", "drop-reasoning" or "shadow"."""
+        self.compactions.labels(plan.policy, cause).inc()
+        if cause == NEW_OUTPUT:
+            self.total_cuts += 1
+        elif cause == "shadow":
+            self.total_shadows += 1
+        elif cause not in ("repair", "drop-reasoning"):
+            self.total_compactions += 1
+
+    def spared(self, tokens: int) -> None:
+        """Count tokens that a request was sent without."""
+        self.total_saved += tokens
+        self._spared += tokens
+
+    def recalled(self, outcome: str, count: int) -> None:
+        """Count calls of the recall tool: "answered" with originals, "later" in the next request, or "dropped"."""
+        if count:
+            self.recalls.labels(outcome).inc(count)
+
+    def reported(self, usage: Reported) -> None:
+        """Count a provider's report."""
+        tokens = self._tokens
+        tokens[0] += usage.prompt
+        tokens[1] += usage.completion
+        tokens[2] += usage.cached_read
+
+    @contextmanager
+    def compacting(self) -> Iterator[None]:
+        """Time a compaction."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.planned.observe(time.perf_counter() - begun)

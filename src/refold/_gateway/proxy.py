@@ -1,0 +1,385 @@
+"""One request with a conversation: made ready, sent, its answer carried back; sent again where it did not fit."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from refold import formats
+from refold._gateway.conversations.conversation import (
+    grown,
+    most,
+    reported,
+    unchanged,
+    wanted,
+    write,
+)
+from refold._gateway.conversations.planner import Failed, Target, faulty
+from refold._gateway.conversations.ready import Exchange, Ready
+from refold._gateway.conversations.tracker import Busy, Reported
+from refold._gateway.observability.tracing import span, watched
+from refold._gateway.recall.response_rounds import Carrying, Overflowed, recalls
+from refold._gateway.recall.tool import offered
+from refold._gateway.server.asgi import Refusal
+from refold._gateway.server.relay import relay
+from refold._gateway.server.response_headers import told, traced
+from refold._gateway.upstream.client import from_upstream, to_upstream
+from refold._gateway.wire.body import spliced
+from refold._gateway.wire.response_observer import Reading, beginning, refused
+from refold.core.view import Cause
+from refold.errors import RefoldError, StoreError
+from refold.models._thinking import SIGNED_BLOCKS
+from refold.models.provider_errors import classify_error
+from refold.policies._internal import REPAIR_REQUEST
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from refold._gateway.conversations.budgets import Budgets
+    from refold._gateway.conversations.planner import Planner
+    from refold._gateway.conversations.tracker import Tracks
+    from refold._gateway.observability.metrics import Metrics
+    from refold._gateway.recall.response_merger import Said
+    from refold._gateway.server.asgi import Send
+    from refold._gateway.server.request_headers import Asked
+    from refold._gateway.settings import Settings
+    from refold._gateway.upstream.client import Upstream
+    from refold._gateway.upstream.connection_pool import Answer
+    from refold._gateway.wire.routes import Route
+    from refold.models.provider_errors import ProviderError
+
+__all__ = ["Exchanges"]
+
+
+class Exchanges:
+    """Carries out exchanges."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        upstream: Upstream,
+        tracks: Tracks,
+        budgets: Budgets,
+        planner: Planner,
+        metrics: Metrics,
+    ) -> None:
+        self._settings = settings
+        self._strict = settings.strict and not settings.shadow  # a shadow changes nothing
+        self._upstream = upstream
+        self._tracks = tracks
+        self._budgets = budgets
+        self._planner = planner
+        self._metrics = metrics
+
+    def run(self, exchange: Exchange, send: Send, begun: float) -> Awaitable[None]:
+        """Carry out one exchange."""
+        return (self._traced if watched() else self._run)(exchange, send, begun)
+
+    async def _traced(self, exchange: Exchange, send: Send, begun: float) -> None:
+        route = exchange.route
+        with span(route.dialect.provider, route.operation, exchange.url.host or "") as tell:
+            await self._run(exchange, send, begun, tell)
+
+    async def _run(
+        self, exchange: Exchange, send: Send, begun: float, tell: Callable[[str, Any], None] | None = None
+    ) -> None:
+        ready = await self.ready(exchange)
+        self._metrics.added.observe(time.perf_counter() - begun)
+        answer = await self._send(exchange, ready)
+        try:
+            reading = Reading(answer.headers)
+            first = await beginning(answer, reading) if ready.target is not None else b""
+            while ready.target is not None and ready.done != "cured" and refused(answer, reading):
+                again = await self._again(exchange, ready, answer.status, reading)
+                if again is None:
+                    break
+                answer.close()
+                ready = again
+                answer = await self._send(exchange, ready)
+                reading = Reading(answer.headers)
+                first = await beginning(answer, reading)
+            await self._carry(exchange, ready, answer, send, reading, first)
+        finally:
+            answer.close()  # and not released: what nobody reads any more is not drained
+            if ready.target is not None:
+                self._tracks.resized(ready.target.track)
+            if tell is not None:
+                traced(ready, answer.status, exchange.route.operation, tell)
+
+    async def ready(self, exchange: Exchange) -> Ready:
+        """Make a request ready: as it came, or with its messages under the plans in force.
+
+        Raises:
+            Refusal: a compaction failed and the gateway is strict (503).
+        """
+        untouched = Ready(exchange.raw, plain=False)
+        if exchange.asked.bypass or exchange.plain is None:
+            untouched.done = "bypassed" if exchange.asked.bypass else "forwarded"
+            if exchange.asked.bypass:
+                await self._bypassed(exchange)
+            return untouched
+        try:
+            target = await self.target(exchange.route, exchange.asked, exchange.plain)
+            if target is None:
+                return untouched
+            return await self._prepared(exchange, target)
+        except Refusal:
+            raise
+        except (
+            ValueError,
+            RefoldError,
+            RecursionError,
+        ) as error:  # the provider says its own error
+            if self._strict and isinstance(error, RefoldError):
+                raise _strict(type(error).__name__) from error
+            untouched.failed = type(error).__name__ if isinstance(error, RefoldError) else ""
+            return untouched
+
+    async def target(self, route: Route, asked: Asked, plain: bytes) -> Target | None:
+        """Return the conversation a body belongs to, with what bounds it; None where it holds none to be seen."""
+        dialect = route.dialect
+        shape = formats.find(dialect.format)
+        while True:
+            try:
+                track = self._tracks.find(dialect, shape, asked.session, plain)
+                break
+            except Busy as busy:
+                async with busy.track.lock:
+                    pass
+        if track is None:
+            return None
+        wants = wanted(track, dialect)
+        model = route.model or wants.model
+        if wants.elsewhere or not model:
+            return None
+        bound = self._budgets.bound(model, wants.output, asked.policy, dialect.format, asked.trigger, long=asked.long)
+        return Target(track, dialect, bound, model)
+
+    async def _prepared(self, exchange: Exchange, target: Target) -> Ready:
+        track = target.track
+        ready = Ready(exchange.raw, plain=False, target=target)
+        async with track.lock:
+            chat = exchange.route.kind == "chat"
+            if chat:
+                await self._begun(exchange, target, ready)
+            top = most(track, target.dialect)
+            if self._settings.repair and chat:
+                await self._repaired(target, ready)
+            if top is None or top >= target.bound.trigger or track.full or (chat and grown(track, target.bound.wakes)):
+                try:
+                    ready.reason = (
+                        await (self._planner.look if chat else self._planner.recognize)(target) or ready.reason
+                    )
+                except (Failed, StoreError) as failed:
+                    reason = str(failed) if isinstance(failed, Failed) else "store"
+                    self._metrics.failed(reason)
+                    if self._strict:
+                        raise _strict(reason) from None
+                    ready.failed = reason
+            if chat and exchange.asked.recall and await self._planner.bringing.bring(target):
+                ready.reason = ready.reason or "recall"
+            if track.plans or (track.production.tool and chat) or not unchanged(track, target.bound):
+                ready.plain, ready.done = True, "compacted" if track.plans else "forwarded"
+                await self._write(exchange, ready, target)
+            elif chat:
+                await self._planner.sent(target, tool=False)
+            ready.reported = reported(track)
+            track.sent = len(track.body.raws) if chat else track.sent
+        return ready
+
+    async def _begun(self, exchange: Exchange, target: Target, ready: Ready) -> None:
+        """Learn what was sent of a conversation from elsewhere; decide whether the recall tool is among its tools."""
+        track, url = target.track, exchange.url
+        if not target.bound.binds_thinking or self._settings.shadow:
+            return
+        try:
+            await self._planner.restore_production(target)
+        except StoreError:
+            self._metrics.failed("store")
+            ready.failed = "store"
+        if track.production.tool is None:
+            offer = exchange.asked.recall and offered(
+                track.body, target.dialect, b"", url.raw_path, url.raw_query_string
+            )
+            track.production.offer(bool(offer), first=not track.sent)
+
+    async def _bypassed(self, exchange: Exchange) -> None:
+        """Note of a request that goes past all plans that its answer is produced under none."""
+        if exchange.route.kind != "chat" or exchange.route.dialect.format not in SIGNED_BLOCKS:
+            return
+        with suppress(ValueError, RefoldError, RecursionError):
+            target = await self.target(exchange.route, exchange.asked, exchange.plain or b"")
+            if target is not None and target.track.production.ranges:
+                async with target.track.lock:
+                    await self._planner.sent(target, tool=False, plain=True)
+                    target.track.sent = len(target.track.body.raws)
+
+    async def _write(self, exchange: Exchange, ready: Ready, target: Target) -> None:
+        """Put the messages that stand for the client's into its body, and the recall tool beside them where it is on.
+
+        Where models bind thinking it is there from the first request on, since they bind tools too.
+        """
+        track, url = target.track, exchange.url
+        chat = exchange.route.kind == "chat"
+        messages = write(track, target.bound)
+        wanted = track.production.tool if target.bound.binds_thinking else exchange.asked.recall and bool(track.plans)
+        if wanted and chat:
+            ready.recalls = recalls(target, messages, url.raw_path, url.raw_query_string)
+        ready.body = ready.recalls.offer.body if ready.recalls is not None else spliced(track.body, messages)
+        if chat:
+            await self._planner.sent(target, tool=ready.recalls is not None)
+
+    async def _repaired(self, target: Target, ready: Ready) -> None:
+        """Mend a conversation that breaks its provider's rules."""
+        await self._planner.read(target)
+        if not faulty(target.track):
+            return
+        try:
+            await self._planner.compact(target, Cause.MANUAL, REPAIR_REQUEST)
+            ready.reason = "repair"
+        except (Failed, StoreError) as failed:
+            ready.failed = str(failed) if isinstance(failed, Failed) else "store"
+
+    async def _again(self, exchange: Exchange, ready: Ready, status: int, reading: Reading) -> Ready | None:
+        """Return the request changed where the provider refused it for its size or its reasoning, else None."""
+        if self._settings.shadow or exchange.plain is None or exchange.route.kind != "chat":
+            return None
+        error = classify_error(_error(status, reading))
+        if error.remedy == "drop_reasoning":
+            return await self._cured(exchange, ready, error)
+        if ready.done == "rescued":
+            return None
+        if error.kind not in ("context_overflow", "request_too_large") and error.remedy != "compact":
+            return None
+        certain = error.kind == "context_overflow" and error.confidence == "certain"
+        if certain and error.limit and ready.target is not None and error.limit < ready.target.bound.budget.window:
+            self._budgets.learn(ready.target.model, error.limit)
+        empty = Ready(b"", done="rescued", reason="overflow")
+        made = await self._changed(exchange, ready, partial(self._planner.rescue, error=error), empty)
+        if made is not None:
+            self._metrics.retries.inc()
+        return made
+
+    async def _cured(self, exchange: Exchange, ready: Ready, error: ProviderError) -> Ready | None:
+        """Return a request without the reasoning that was refused; Gemini's goes out as it was once more before."""
+        self._metrics.reasoning_retries.inc()
+        if error.provider == "google" and ready.done != "resent":
+            return replace(ready, done="resent", reason="reasoning")
+        empty = Ready(b"", done="cured", reason="reasoning")
+        return await self._changed(exchange, ready, partial(self._planner.cure, error=error), empty)
+
+    async def _changed(
+        self, exchange: Exchange, ready: Ready, change: Callable[[Target], Awaitable[object]], made: Ready
+    ) -> Ready | None:
+        """Write a request anew after a change of its conversation; None where that fails, which headers then name."""
+        assert exchange.plain is not None  # `_again` leaves such a request as it is
+        try:
+            target = await self.target(exchange.route, exchange.asked, exchange.plain)
+            if target is None:
+                return None
+            async with target.track.lock:
+                await change(target)
+                made.target, made.reported = target, reported(target.track)
+                await self._write(exchange, made, target)
+        except (Failed, RefoldError, ValueError) as failed:
+            ready.failed = str(failed) if isinstance(failed, Failed) else type(failed).__name__
+            self._metrics.failed(ready.failed)
+            return None
+        return made
+
+    def _send(self, exchange: Exchange, ready: Ready) -> Awaitable[Answer]:
+        headers = to_upstream(exchange.headers)
+        if ready.plain:
+            headers = [(name, value) for name, value in headers if name != b"content-encoding"]
+        if ready.recalls is not None:  # an answer that may have to be changed
+            headers = [(name, value) for name, value in headers if name != b"accept-encoding"]
+            headers.append((b"accept-encoding", b"identity"))
+        return self._upstream.send("POST", exchange.url, headers, ready.body)
+
+    async def _recalling(self, exchange: Exchange, ready: Ready, answer: Answer, send: Send) -> None:
+        """Carry an answer in which the recall tool may be called."""
+
+        async def again(body: bytes) -> Answer:
+            return await self._send(exchange, replace(ready, body=body))
+
+        async def later(said: Said) -> bool:
+            assert ready.target is not None
+            count = ready.reported.count if ready.reported is not None else 0
+            return await self._planner.bringing.remember(ready.target, said, count)
+
+        assert ready.recalls is not None
+        name = exchange.route.dialect.format
+        carrying = Carrying(ready.recalls, self._settings, self._metrics, send, name, again, told(ready), later)
+        try:
+            self._learn(ready, await carrying.carry(answer))
+        except Overflowed as overflowed:
+            await self._anew(exchange, ready, overflowed, send)
+
+    async def _anew(self, exchange: Exchange, ready: Ready, overflowed: Overflowed, send: Send) -> None:
+        """Begin an answer anew whose rounds have outgrown the window: once, with a shorter conversation."""
+        answer, said = overflowed.answer, overflowed.body
+        try:
+            reading = Reading(answer.headers)
+            reading.feed(said)
+            again = await self._again(exchange, ready, answer.status, reading) if ready.done != "rescued" else None
+            if again is None:
+                answer.content.unread_data(said)
+                await relay(send, answer, [*from_upstream(answer), *told(ready)])
+                return
+            answer.close()
+            answer = await self._send(exchange, again)
+            await self._carry(exchange, again, answer, send, Reading(answer.headers))
+        finally:
+            answer.close()
+
+    async def _carry(
+        self, exchange: Exchange, ready: Ready, answer: Answer, send: Send, reading: Reading, first: bytes = b""
+    ) -> None:
+        """Carry an answer, of which the beginning may have been read already."""
+        self._count(exchange, ready, answer)
+        if ready.recalls is not None and answer.status == 200:
+            if first:
+                answer.content.unread_data(first)
+            await self._recalling(exchange, ready, answer, send)
+            return
+        headers = [*from_upstream(answer), *told(ready)]
+        if ready.target is None or exchange.route.kind != "chat" or answer.status != 200:
+            await relay(send, answer, headers, None, first)
+            return
+        await relay(send, answer, headers, reading.feed, first)
+        self._learn(ready, reading)
+
+    def _learn(self, ready: Ready, reading: Reading) -> None:
+        """Take what an answer reported for the next look at its conversation."""
+        target, usage = ready.target, reading.usage()
+        if target is None or ready.reported is None or usage is None:
+            return
+        self._metrics.reported(usage)
+        ready.usage = usage.usage()
+        track, sent = target.track, ready.reported
+        track.reported = Reported(ready.usage, sent.count, sent.size, sent.plans)
+        if not target.bound.assumed:
+            track.full = track.full or reading.full(usage, target.bound.budget.window)
+
+    def _count(self, exchange: Exchange, ready: Ready, answer: Answer) -> None:
+        name = exchange.route.dialect.format
+        self._metrics.exchanged(name, ready.done, answer.status)
+        if ready.target is not None and ready.plain and exchange.route.kind == "chat":
+            self._metrics.spared(sum(plan.sizes.saved for plan in ready.target.track.plans))
+
+
+def _error(status: int, reading: Reading) -> Any:
+    """Return the error that the beginning of an answer holds."""
+    body = reading.body()
+    if status == 200:
+        return body.get("error")
+    return {**(body or {"message": reading.text.decode("utf-8", "replace")}), "status": status}
+
+
+def _strict(reason: str) -> Refusal:
+    said = f"the conversation could not be compacted ({reason}) and this gateway is strict: shorten it, or end --strict"
+    return Refusal(503, said, "compaction")

@@ -1,0 +1,171 @@
+"""Anthropic Messages: a message is a list of numbered blocks; those of all rounds stand in one list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from refold._gateway.recall.response_merger import (
+    GIVEN_UP,
+    Call,
+    Json,
+    Said,
+    Weaver,
+    added,
+)
+from refold._gateway.recall.tool import NAME
+
+__all__ = ["AnthropicWeaver"]
+
+JOINED = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+
+
+class AnthropicWeaver(Weaver):
+    """Joins answers of `POST /v1/messages`.
+
+    Thinking behind a call of the tool, in the same round or a later one, stood behind what the client never sees. A
+    model that binds thinking would refuse it in the client's next request, so the client does not get it.
+    """
+
+    named = True
+
+    def __init__(self, *, binds_thinking: bool = False) -> None:
+        super().__init__()
+        self._binds = binds_thinking
+        self._blocks: dict[tuple[int, int], int] = {}
+        self._begun: Json = {}  # the usage that this round's beginning told
+        self._worded = self._called = False
+
+    def opens(self, data: Json) -> bool:
+        return data.get("type") == "content_block_start" and _ours(data.get("content_block"))
+
+    def silent(self, data: Json) -> bool:
+        return data.get("type") in ("message_start", "ping")
+
+    def woven(self, data: Json, *, closing: bool) -> list[Json]:
+        match data.get("type"):
+            case "message_start":
+                self._begun = (data.get("message") or {}).get("usage") or {}
+                return [] if self.round else [data]
+            case "content_block_start" | "content_block_delta" | "content_block_stop":
+                if data["type"] == "content_block_start" and self.round and self._bound(data.get("content_block")):
+                    self.dropped |= {data.get("index", 0)}
+                if data.get("index") in self.dropped:
+                    return []
+                if data["type"] == "content_block_start":
+                    self._called = self._called or (data.get("content_block") or {}).get("type") == "tool_use"
+                    self._worded = True
+                key = self.round, data.get("index", 0)
+                return [{**data, "index": self._blocks.setdefault(key, len(self._blocks))}]
+            case "message_delta":
+                return self._closing(data) if closing else []
+            case "message_stop":
+                return [data] if closing else []
+            case _:
+                return [data]
+
+    def _closing(self, data: Json) -> list[Json]:
+        made = dict(data)
+        if self.round and isinstance(data.get("usage"), dict):
+            made["usage"] = added(self.spent, {**self._begun, **_told(data["usage"])})
+        delta = data.get("delta") or {}
+        if not (self.dropped and delta.get("stop_reason") == "tool_use" and not self._called):
+            return [made]
+        made["delta"] = {**delta, "stop_reason": "end_turn"}
+        if self._worded:
+            return [made]
+        at = len(self._blocks)
+        return [
+            {"type": "content_block_start", "index": at, "content_block": {"type": "text", "text": ""}},
+            {"type": "content_block_delta", "index": at, "delta": {"type": "text_delta", "text": GIVEN_UP}},
+            {"type": "content_block_stop", "index": at},
+            made,
+        ]
+
+    def assembled(self, events: list[Json]) -> Json:
+        body: Json = {}
+        blocks: dict[int, Json] = {}
+        inputs: dict[int, str] = {}
+        for data in events:
+            match data.get("type"):
+                case "message_start":
+                    body = dict(data.get("message") or {})
+                case "content_block_start":
+                    blocks[data.get("index", 0)] = dict(data.get("content_block") or {})
+                case "content_block_delta":
+                    _grown(blocks.setdefault(data.get("index", 0), {}), inputs, data)
+                case "message_delta":
+                    body |= _told(data.get("delta") or {})
+                    body["usage"] = {**(body.get("usage") or {}), **_told(data.get("usage") or {})}
+        for at, text in inputs.items():
+            try:
+                blocks[at]["input"] = msgspec.json.decode(text or "{}")
+            except msgspec.DecodeError:  # an answer that was cut, or a tool that takes its input as it comes
+                blocks[at]["input"] = {}
+        return {**body, "content": [blocks[at] for at in sorted(blocks)]}
+
+    def said(self, body: Json) -> Said:
+        content: list[Json] = body.get("content") or []
+        ours = [place for place, block in enumerate(content) if _ours(block)]
+        recalls = tuple(Call(content[place].get("id", ""), content[place].get("input")) for place in ours)
+        others = tuple(
+            Call(block.get("id", ""), block.get("input"), block.get("name", ""))
+            for block in content
+            if block.get("type") == "tool_use" and not _ours(block)
+        )
+        turn = {"role": "assistant", "content": content}
+        cut = body.get("stop_reason") not in ("tool_use", "end_turn")
+        first = 0 if self.round else ours[0] if ours else len(content)
+        bound = [place for place in range(first, len(content)) if self._bound(content[place])]
+        return Said([turn], recalls, others, cut, frozenset({*ours, *bound}), body.get("usage") or {})
+
+    def joined(self, bodies: list[Json]) -> Json:
+        content: list[Json] = []
+        called = False
+        for block in [block for body in bodies for block in body.get("content") or ()]:
+            called = called or _ours(block)
+            if not (_ours(block) or (called and self._bound(block))):
+                content.append(block)
+        usage: Json = {}
+        for body in bodies:
+            usage = added(usage, body.get("usage") or {})
+        made = {**bodies[-1], "id": bodies[0].get("id"), "content": content, "usage": usage}
+        if made.get("stop_reason") == "tool_use" and not any(block.get("type") == "tool_use" for block in content):
+            made["stop_reason"] = "end_turn"
+            made["content"] = content or [{"type": "text", "text": GIVEN_UP}]
+        return made
+
+    def results(self, said: Said, texts: list[str]) -> list[Json]:
+        blocks = [
+            {"type": "tool_result", "tool_use_id": call.id, "content": text}
+            for call, text in zip(said.recalls, texts, strict=True)
+        ]
+        return [{"role": "user", "content": blocks}]
+
+    def error(self, body: Json) -> Json:
+        return {"type": "error", **body}
+
+    def _bound(self, block: Any) -> bool:
+        """Tell whether a block is thinking that is bound to what stands before it."""
+        return self._binds and isinstance(block, dict) and block.get("type") in ("thinking", "redacted_thinking")
+
+
+def _ours(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == "tool_use" and block.get("name") == NAME
+
+
+def _told(values: Json) -> Json:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _grown(block: Json, inputs: dict[int, str], data: Json) -> None:
+    delta: Json = data.get("delta") or {}
+    kind = delta.get("type", "")
+    if kind == "input_json_delta":
+        at = data.get("index", 0)
+        inputs[at] = inputs.get(at, "") + (delta.get("partial_json") or "")
+    elif key := JOINED.get(kind):
+        block[key] = (block.get(key) or "") + (delta.get(key) or "")
+    elif kind == "citations_delta":
+        block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]

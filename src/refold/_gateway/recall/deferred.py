@@ -1,0 +1,129 @@
+"""Brings what was asked for beside the client's tools with its next request, as a plan that is put in force then."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from refold._gateway.conversations.conversation import answers_unseen, fixed, measured
+from refold._gateway.conversations.failed import Failed, Overtaken
+from refold._gateway.recall.deferred_call import WORDS, BringBack, is_back, later, spot
+from refold._gateway.recall.response_merger import asking
+from refold._gateway.recall.search import ROOM, Originals, room_for
+from refold._gateway.recall.tool import NAME
+from refold.core.policy import Step
+from refold.errors import RefoldError, StoreError
+
+if TYPE_CHECKING:
+    from refold._gateway.conversations.plan_store import Keeper
+    from refold._gateway.conversations.planner import Planner, Target
+    from refold._gateway.conversations.tracker import Track
+    from refold._gateway.observability.metrics import Metrics
+    from refold._gateway.recall.deferred_call import Later
+    from refold._gateway.recall.response_merger import Said
+    from refold._gateway.settings import Settings
+
+__all__ = ["Bringing"]
+
+ENOUGH = 1_000  # tokens of originals a call that are worth no compaction
+
+
+class Bringing:
+    """Remembers calls of the recall tool that stand beside the client's, and brings their answers."""
+
+    def __init__(self, planner: Planner, settings: Settings, keeper: Keeper, metrics: Metrics) -> None:
+        self._planner = planner
+        self._settings = settings
+        self._keeper = keeper
+        self._metrics = metrics
+
+    async def remember(self, target: Target, said: Said, count: int) -> bool:
+        """Remember the calls of a round for the next request; tell whether there is anything that it will bring.
+
+        `count` are the messages of the request that was answered.
+        """
+        track = target.track
+        held = later(said, count, track.id)
+        if held is None:
+            return False
+        try:
+            await self._keeper.remember(track, held)
+        except RefoldError:  # it is remembered here all the same
+            self._metrics.failed("store")
+        return True
+
+    async def bring(self, target: Target, *, patient: bool = False) -> bool:
+        """Put a plan in force that brings what was asked for in the answer before; tell whether there was such.
+
+        The caller holds the conversation's lock, and what is due was done, which makes room; where it was not yet
+        (`patient`), what has no room waits for that. What fails is let go, and the request goes on without it.
+        """
+        track = target.track
+        if self._settings.shadow or (track.pending is None and (self._keeper.local or not track.plans)):
+            return False
+        try:
+            await self._planner.read(target)
+            if not self._keeper.local and (track.pending is not None or answers_unseen(track) > 1):
+                await self._planner.follow(target)
+            try:
+                return await self._bring(target, patient=patient)
+            except Overtaken:  # by a compaction, or by one that brings the same
+                await self._planner.follow(target)
+                return await self._bring(target, patient=patient)
+        except Exception as error:  # whatever it is, the request goes on
+            named = str(error) if isinstance(error, Failed) else type(error).__name__
+            self._metrics.failed("store" if isinstance(error, StoreError) else named)
+            self._let_go(track)
+            return False
+
+    def waiting(self, track: Track) -> Later | None:
+        """Return what waits for this very request; what its conversation has gone past is let go."""
+        held = track.pending
+        if held is None or spot(track.view, held.beside) is not None:
+            return held
+        if is_back(track.plans, held):
+            track.pending = None
+        elif any(message.role == "assistant" for message in track.transcript.messages[held.count :]):
+            self._let_go(track)
+        return None
+
+    async def _bring(self, target: Target, *, patient: bool) -> bool:
+        track, bound = target.track, target.bound
+        held = self.waiting(track)
+        if held is None:
+            return False
+        room = self._room(target, held, patient=patient)
+        if room is None:
+            return False
+        asked = [asking(call.arguments) for call in held.calls]
+        originals = Originals(track.transcript.messages, track.plans, bound.counter)
+        texts = tuple(await asyncio.to_thread(originals.answers, asked, room))
+        stage = BringBack(held.calls, texts, held.beside, WORDS[track.format.name])
+        policy = replace(bound.policy, name=NAME, steps=(Step(stage, label=NAME),), after_overflow=None)
+        await self._planner.force(target, policy)
+        track.pending = None
+        self._metrics.recalled("later", len(held.calls))
+        return True
+
+    def _room(self, target: Target, held: Later, *, patient: bool) -> int | None:
+        """Return the tokens that originals may take; None where not even words that say so have room."""
+        track, bound, count = target.track, target.bound, len(held.calls)
+        size = measured(track, bound, fixed(track, target.dialect, bound))
+        room = room_for(bound.budget, size, self._settings.recall_tokens)
+        if (below := (bound.trigger - size) // 2) >= ENOUGH * count:
+            room = min(room, below)  # it stays in the conversation: the next request is not to be compacted for it
+        if room // count >= ROOM:
+            return room
+        at_work = track.work is not None and not track.work.done()  # on a plan that would come to nothing by this one
+        if not patient and not at_work and bound.budget.input - size >= ROOM * count:
+            return room
+        if not patient:
+            self._let_go(track)
+        return None
+
+    def _let_go(self, track: Track) -> None:
+        held, track.pending = track.pending, None
+        if held is not None and held.home == track.id:
+            self._metrics.recalled("dropped", len(held.calls))

@@ -1,0 +1,171 @@
+"""Gemini: every event is an answer of its own, with parts; calls come whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refold._gateway.recall.response_merger import (
+    BREAK,
+    GIVEN_UP,
+    Call,
+    Json,
+    Said,
+    Weaver,
+    added,
+)
+from refold._gateway.recall.tool import NAME
+
+__all__ = ["GeminiWeaver"]
+
+SIGNED = ("thoughtSignature", "thought_signature")  # of calls made at once the first one bears it, and must keep it
+
+
+class GeminiWeaver(Weaver):
+    """Joins answers of `generateContent` and `streamGenerateContent`."""
+
+    usage_key = "usageMetadata"
+    line = "\r\n"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._id: Json = {}
+        self._said = self._worded = self._broken = self._gone = False
+        self._seal: Json | None = {}  # of a recall that is left out; None once a call of the client's was shown
+
+    def opens(self, data: Json) -> bool:
+        return any(_ours(part) for part in _parts(data))
+
+    def silent(self, data: Json) -> bool:
+        return False
+
+    def woven(self, data: Json, *, closing: bool) -> list[Json]:
+        if not data.get("candidates"):
+            return [data] if closing or not _ends(data) else []
+        self._id = self._id or ({"responseId": data["responseId"]} if "responseId" in data else {})
+        parts, self._seal = _kept(_parts(data), self._seal)
+        self._gone = self._gone or len(parts) < len(_parts(data))
+        parts = self._apart(parts)
+        candidate = dict(data["candidates"][0])
+        if not closing:
+            candidate.pop("finishReason", None)
+        elif candidate.get("finishReason") and self._gone and not self._said and not parts:
+            parts = [{"text": GIVEN_UP}]
+        self._said = self._said or bool(parts)
+        if not parts and _parts(data) and not candidate.get("finishReason"):
+            return []
+        if not parts and not closing:
+            return []
+        if parts or _parts(data):
+            candidate["content"] = {**(candidate.get("content") or {"role": "model"}), "parts": parts or [{"text": ""}]}
+        made = {**data, **self._id, "candidates": [candidate]}
+        if isinstance(data.get("usageMetadata"), dict) and self.round:
+            made["usageMetadata"] = added(self.spent, data["usageMetadata"])
+        return [made]
+
+    def _apart(self, parts: list[Json]) -> list[Json]:
+        """Put a break before the first words of a round where words went before."""
+        if not any(_worded(part) for part in parts):
+            return parts
+        broken, self._broken = self._broken, False
+        self._worded = True
+        if not broken:
+            return parts
+        return _broken(parts)
+
+    def follows(self, said: Said) -> None:
+        super().follows(said)
+        self._broken = self._worded
+        self._seal = {}
+
+    def assembled(self, events: list[Json]) -> Json:
+        parts = [part for data in events for part in _parts(data) if part != {"text": ""}]
+        last: Json = next((data for data in reversed(events) if data.get("candidates")), {})
+        usage: Json = {}
+        for data in events:
+            usage |= data.get("usageMetadata") or {}
+        candidate = dict((last.get("candidates") or [{}])[0])
+        candidate["content"] = {"role": "model", "parts": parts}
+        return {**last, "candidates": [candidate], "usageMetadata": usage}
+
+    def said(self, body: Json) -> Said:
+        parts = _parts(body)
+        ours = [place for place, part in enumerate(parts) if _ours(part)]
+        others = tuple(
+            Call(call.get("id", ""), call.get("args"), call.get("name", ""))
+            for part in parts
+            if isinstance(call := part.get("functionCall"), dict) and not _ours(part)
+        )
+        recalls = tuple(
+            Call(parts[at]["functionCall"].get("id", ""), parts[at]["functionCall"].get("args")) for at in ours
+        )
+        candidate = (body.get("candidates") or [{}])[0]
+        cut = candidate.get("finishReason") not in ("STOP", None)
+        turn = {"role": "model", "parts": parts}
+        return Said([turn], recalls, others, cut, frozenset(ours), body.get("usageMetadata") or {})
+
+    def joined(self, bodies: list[Json]) -> Json:
+        parts: list[Json] = []
+        worded = False
+        for body in bodies:
+            kept, _ = _kept(_parts(body), {})
+            parts += _broken(kept) if worded else kept
+            worded = worded or any(map(_worded, kept))
+        usage: Json = {}
+        for body in bodies:
+            usage = added(usage, body.get("usageMetadata") or {})
+        last = bodies[-1]
+        candidate = dict((last.get("candidates") or [{}])[0])
+        candidate["content"] = {"role": "model", "parts": parts or [{"text": GIVEN_UP}]}
+        return {**last, "candidates": [candidate, *(last.get("candidates") or [])[1:]], "usageMetadata": usage}
+
+    def results(self, said: Said, texts: list[str]) -> list[Json]:
+        parts = []
+        for call, text in zip(said.recalls, texts, strict=True):
+            id = {"id": call.id} if call.id else {}
+            parts.append({"functionResponse": {**id, "name": NAME, "response": {"output": text}}})
+        return [{"role": "user", "parts": parts}]
+
+
+def _parts(data: Json) -> list[Json]:
+    candidates = data.get("candidates")
+    if not isinstance(candidates, list) or not candidates or not isinstance(candidates[0], dict):
+        return []
+    parts = (candidates[0].get("content") or {}).get("parts") or []
+    return [part for part in parts if isinstance(part, dict)]
+
+
+def _ours(part: Json) -> bool:
+    call: Any = part.get("functionCall")
+    return isinstance(call, dict) and call.get("name") == NAME
+
+
+def _kept(parts: list[Json], seal: Json | None) -> tuple[list[Json], Json | None]:
+    """Return what is the client's, with the signature of a recall before its first call on that call; and what is left.
+
+    `seal` is what recalls before these parts bore, None where a call of the client's came before.
+    """
+    kept: list[Json] = []
+    for part in parts:
+        if seal is not None and "functionCall" in part:
+            signed = {key: part[key] for key in SIGNED if part.get(key)}
+            if _ours(part):
+                seal = seal or signed
+            else:
+                part, seal = part if signed else {**part, **seal}, None
+        if not _ours(part):
+            kept.append(part)
+    return kept, seal
+
+
+def _worded(part: Json) -> bool:
+    return bool(part.get("text")) and not part.get("thought")
+
+
+def _broken(parts: list[Json]) -> list[Json]:
+    """Put a break before the first words; a part of its own would be blank, which Gemini refuses."""
+    at = next((place for place, part in enumerate(parts) if _worded(part)), -1)
+    return [{**part, "text": BREAK + part["text"]} if place == at else part for place, part in enumerate(parts)]
+
+
+def _ends(data: Json) -> bool:
+    return "usageMetadata" in data

@@ -1,0 +1,227 @@
+"""OpenAI chat: calls are numbered within one message, whose words are one text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refold._gateway.recall.response_merger import (
+    BREAK,
+    GIVEN_UP,
+    Call,
+    Json,
+    Said,
+    Weaver,
+    added,
+    sound,
+)
+from refold._gateway.recall.tool import NAME
+
+__all__ = ["ChatWeaver"]
+
+KEPT = ("id", "created", "system_fingerprint")  # of the first round
+SIGNED = ("extra_content", "provider_specific_fields")  # of a call: what Gemini and proxies want back with the first
+
+
+class ChatWeaver(Weaver):
+    """Joins answers of `POST /v1/chat/completions`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._head: Json = {}
+        self._calls: dict[tuple[int, int], int] = {}
+        self._seal: Json = {}  # of a call that is left out
+        self._worded = self._broken = False
+
+    def opens(self, data: Json) -> bool:
+        return any(_name(call) == NAME for choice in _choices(data) for call in _calls(choice.get("delta")))
+
+    def silent(self, data: Json) -> bool:
+        return "error" not in data and not any(
+            choice.get("finish_reason")
+            or any(value for key, value in (choice.get("delta") or {}).items() if key != "role")
+            for choice in _choices(data)
+        )
+
+    def woven(self, data: Json, *, closing: bool) -> list[Json]:
+        if "choices" not in data:
+            return [data]
+        if not self._head:
+            self._head = {key: data[key] for key in KEPT if key in data}
+        choices = [made for choice in _choices(data) if (made := self._choice(choice, closing=closing))]
+        usage = data.get("usage")
+        if isinstance(usage, dict):
+            usage = added(self.spent, usage)
+        if not choices and (_choices(data) or not closing):
+            return []
+        return [{**data, **self._head, "choices": choices, **({"usage": usage} if "usage" in data else {})}]
+
+    def _choice(self, choice: Json, *, closing: bool) -> Json | None:
+        delta = dict(choice.get("delta") or {})
+        if self.round:
+            delta.pop("role", None)
+        calls = delta.pop("tool_calls", None)
+        if calls and (kept := [made for call in calls if (made := self._shown(call))]):
+            delta["tool_calls"] = kept
+        elif calls is not None and not calls:
+            delta["tool_calls"] = calls
+        finish = choice.get("finish_reason")
+        if delta.get("content"):
+            delta["content"] = self._worded_on(delta["content"])
+        if finish and not closing:
+            finish = None
+        if finish == "tool_calls" and self.dropped and not self._calls:
+            finish = "stop"
+            if not self._worded:
+                delta["content"] = GIVEN_UP
+        made = {**choice, "delta": delta}
+        if "finish_reason" in choice:
+            made["finish_reason"] = finish
+        return made if delta or finish or not (calls or self.round or choice.get("finish_reason")) else None
+
+    def _worded_on(self, text: str) -> str:
+        if self.round > 0 and self._worded and not self._broken:
+            text = BREAK + text
+        self._broken = self.round > 0
+        self._worded = True
+        return text
+
+    def follows(self, said: Said) -> None:
+        super().follows(said)
+        self._broken = False
+        self._seal = {}
+
+    def _shown(self, call: Json) -> Json | None:
+        """Return a piece of a call as the client gets it; nothing of one that is left out but its signature."""
+        key = self.round, call.get("index", 0)
+        if call.get("index") in self.dropped:
+            if not any(number == self.round for number, _ in self._calls):
+                self._seal |= _seal(call)
+            return None
+        if key not in self._calls:
+            call, self._seal = {**self._seal, **call}, {}
+        return {**call, "index": self._calls.setdefault(key, len(self._calls))}
+
+    def assembled(self, events: list[Json]) -> Json:
+        message: Json = {"role": "assistant", "content": None}
+        calls: dict[int, Json] = {}
+        finish = None
+        usage: Json = {}
+        head: Json = {}
+        for data in events:
+            head = head or {key: value for key, value in data.items() if key not in ("choices", "usage")}
+            usage = data.get("usage") or usage
+            for choice in _choices(data)[:1]:
+                finish = choice.get("finish_reason") or finish
+                for key, value in (choice.get("delta") or {}).items():
+                    if key == "tool_calls":
+                        for call in value or ():
+                            _merged(calls.setdefault(call.get("index", 0), {}), call)
+                    elif key != "role":
+                        _merge(message, key, value)
+        if calls:
+            message["tool_calls"] = [
+                {key: value for key, value in calls[at].items() if key != "index"} for at in sorted(calls)
+            ]
+        return {**head, "choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": usage}
+
+    def said(self, body: Json) -> Said:
+        choice = (_choices(body) or [{}])[0]
+        message: Json = choice.get("message") or {}
+        calls = _calls(message)
+        ours = [place for place, call in enumerate(calls) if _name(call) == NAME]
+        recalls = tuple(Call(calls[place].get("id", ""), calls[place]["function"].get("arguments")) for place in ours)
+        turn = {key: value for key, value in message.items() if value is not None or key == "content"}
+        if calls:
+            turn["tool_calls"] = [_sound(call) if _name(call) == NAME else call for call in calls]
+        cut = choice.get("finish_reason") not in ("tool_calls", "stop", "function_call")
+        others = tuple(_other(call) for call in calls if _name(call) != NAME)
+        return Said([turn], recalls, others, cut, frozenset(ours), body.get("usage") or {})
+
+    def joined(self, bodies: list[Json]) -> Json:
+        last = bodies[-1]
+        choice = dict((_choices(last) or [{}])[0])
+        message = dict(choice.get("message") or {})
+        messages = [(_choices(body) or [{}])[0].get("message") or {} for body in bodies]
+        texts = [each["content"] for each in messages if isinstance(each.get("content"), str) and each["content"]]
+        calls = _kept(_calls(message))
+        dropped = len(calls) < len(_calls(message))
+        message.pop("tool_calls", None)
+        if calls:
+            message["tool_calls"] = calls
+        elif dropped and choice.get("finish_reason") == "tool_calls":
+            choice["finish_reason"] = "stop"
+            texts = texts or [GIVEN_UP]
+        message["content"] = BREAK.join(texts) if texts else message.get("content")
+        made = {**last, **{key: bodies[0][key] for key in KEPT if key in bodies[0]}}
+        made["choices"] = [{**choice, "message": message}]
+        return _with_usage(made, bodies)
+
+    def results(self, said: Said, texts: list[str]) -> list[Json]:
+        return [
+            {"role": "tool", "tool_call_id": call.id, "content": text}
+            for call, text in zip(said.recalls, texts, strict=True)
+        ]
+
+
+def _with_usage(made: Json, bodies: list[Json]) -> Json:
+    usage: Json = {}
+    for body in bodies:
+        usage = added(usage, body.get("usage") or {})
+    return {**made, "usage": usage} if usage else made
+
+
+def _choices(data: Json) -> list[Json]:
+    found = data.get("choices")
+    return found if isinstance(found, list) else []
+
+
+def _calls(message: Any) -> list[Json]:
+    return (message.get("tool_calls") or []) if isinstance(message, dict) else []
+
+
+def _name(call: Json) -> Any:
+    function = call.get("function")
+    return function.get("name") if isinstance(function, dict) else None
+
+
+def _other(call: Json) -> Call:
+    held = call.get("function") or call.get("custom") or {}
+    return Call(call.get("id", ""), held.get("arguments", held.get("input")), held.get("name", ""))
+
+
+def _seal(call: Json) -> Json:
+    return {key: call[key] for key in SIGNED if call.get(key)}
+
+
+def _kept(calls: list[Json]) -> list[Json]:
+    """Return the client's calls; the signature of a recall that was the first goes to the one that is the first now."""
+    kept = [call for call in calls if _name(call) != NAME]
+    if kept and kept[0] is not calls[0]:
+        kept[0] = {**_seal(calls[0]), **kept[0]}
+    return kept
+
+
+def _sound(call: Json) -> Json:
+    function = call["function"]
+    return {**call, "function": {**function, "arguments": sound(function.get("arguments"))}}
+
+
+def _merged(call: Json, delta: Json) -> None:
+    for key, value in delta.items():
+        _merge(call, key, value)
+
+
+def _merge(into: Json, key: str, value: Any) -> None:
+    """Take a piece of a stream: words follow each other, lists grow, whatever names something stays."""
+    old = into.get(key)
+    if value is None:
+        return
+    words = isinstance(old, str) and isinstance(value, str) and key not in ("id", "type")
+    if words or (isinstance(old, list) and isinstance(value, list)):
+        into[key] = old + value
+    elif isinstance(old, dict) and isinstance(value, dict):
+        old = into[key] = dict(old)
+        for name, inner in value.items():
+            _merge(old, name, inner)
+    else:
+        into[key] = value

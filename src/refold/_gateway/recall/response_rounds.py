@@ -1,0 +1,372 @@
+"""Carries an answer to the client in which the model may call the recall tool: such calls are answered here.
+
+A stream goes on to the client event by event until a call of the tool begins. From there on it is held until the
+round ends: then either originals are fetched and the next round follows in the same stream, or, where the model calls
+the client's tools beside, the rest is let go without the recall, which waits for the client's next request. What came
+before is the client's own text already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import msgspec
+from msgspec import Struct
+
+from refold._gateway.recall.anthropic import AnthropicWeaver
+from refold._gateway.recall.gemini import GeminiWeaver
+from refold._gateway.recall.openai_chat import ChatWeaver
+from refold._gateway.recall.openai_responses import ResponsesWeaver
+from refold._gateway.recall.response_merger import asking
+from refold._gateway.recall.search import FULL, Originals, room_for
+from refold._gateway.recall.sse import Event, Events
+from refold._gateway.recall.tool import Offer, offered
+from refold._gateway.server.asgi import Refusal
+from refold._gateway.server.relay import Cut, relay
+from refold._gateway.upstream.client import from_upstream
+from refold._gateway.wire.compression import Unreadable, unpacker
+from refold._gateway.wire.response_observer import Reading
+from refold._gateway.wire.routes import error_body
+from refold.errors import UsageError
+from refold.models._usage_report import reported
+from refold.models.provider_errors import classify_error
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from refold._gateway.conversations.budgets import Bound
+    from refold._gateway.conversations.planner import Target
+    from refold._gateway.observability.metrics import Metrics
+    from refold._gateway.recall.response_merger import Said, Weaver
+    from refold._gateway.server.asgi import Headers, Send
+    from refold._gateway.settings import Settings
+    from refold._gateway.upstream.connection_pool import Answer
+
+__all__ = ["Carrying", "Overflowed", "Recalls", "recalls"]
+
+CHARS = 4  # a token, where the provider reports none
+LAST = "\n\n[This was the last time in this turn that originals were fetched. Go on with what is in front of you.]"
+ENCODED = frozenset({b"content-length", b"content-encoding"})
+
+
+class Recalls(Struct):
+    """A request that offers the tool, and the originals that stand behind it."""
+
+    offer: Offer
+    originals: Originals
+    bound: Bound
+    stored: bool = True
+
+
+def recalls(target: Target, messages: bytes, path: str, query: str) -> Recalls | None:
+    """Return a request with the tool for a conversation under plans; None where it has no place for it."""
+    track = target.track
+    offer = offered(track.body, target.dialect, messages, path, query)
+    if offer is None:
+        return None
+    originals = Originals(track.transcript.messages, track.plans, target.bound.counter)
+    return Recalls(offer, originals, target.bound, track.body.get("store") is not False)
+
+
+class Overflowed(Exception):  # the conversation is made shorter, and the answer begun anew
+    """The next round does not fit, even without originals, and the client has been told nothing yet."""
+
+    def __init__(self, answer: Answer, body: bytes) -> None:
+        super().__init__(answer.status)
+        self.answer = answer
+        self.body = body
+
+
+class Carrying:
+    """One answer on its way to the client, in as many rounds as the model asks for, up to `recall_rounds`.
+
+    `again` sends a body upstream as the first was sent; `told` gives the headers of the gateway's own; `later` is shown
+    a round with calls of the tool beside the client's, and tells whether they are answered in the next request.
+    """
+
+    def __init__(
+        self, held: Recalls, settings: Settings, metrics: Metrics, send: Send, dialect: str,
+        again: Callable[[bytes], Awaitable[Answer]], told: Headers, later: Callable[[Said], Awaitable[bool]],
+    ) -> None:  # fmt: skip
+        self._held = held
+        self._settings = settings
+        self._metrics = metrics
+        self._send = send
+        self._again = again
+        self._told = told
+        self._later = later
+        self._provider = "openai" if dialect.startswith("openai") else dialect
+        self._weaver = _weaver(dialect, stored=held.stored, binds_thinking=held.bound.binds_thinking)
+        self._offer = held.offer
+        self._headers: Headers = []
+        self._status = 200
+        self._started = False
+        self._out: list[bytes] = []
+        self._speaks = False
+        self._fetched = 0
+
+    async def carry(self, answer: Answer) -> Reading:
+        """Carry an answer, and those that follow it; return what the first one reported.
+
+        Raises:
+            Cut: upstream broke off.
+            Overflowed: the conversation must be made shorter first.
+            Refusal: upstream cannot be reached any more, and the client has been told nothing yet.
+        """
+        reading = Reading(answer.headers)
+        kind = answer.headers.get("Content-Type", "")
+        if unpacker(answer.headers.get("Content-Encoding", "")) is None or not ("json" in kind or reading.streaming):
+            await relay(self._send, answer, [*from_upstream(answer), *self._told], reading.feed)
+            return reading
+        self._status, self._headers = answer.status, from_upstream(answer)
+        try:
+            await (self._streamed(answer, reading) if reading.streaming else self._whole(answer, reading))
+        except Refusal as refusal:
+            if not self._started:
+                raise
+            body = error_body(self._provider, refusal.status, str(refusal), refusal.code)
+            await self._broken(body)
+        return reading
+
+    # Whole answers
+
+    async def _whole(self, answer: Answer, reading: Reading) -> None:
+        weaver, bodies = self._weaver, list[dict[str, Any]]()
+        first = answer
+        try:
+            while True:
+                raw = await self._read(answer, reading)
+                body = reading.body()
+                try:
+                    said = weaver.said(body)
+                except (KeyError, TypeError, AttributeError):  # nothing that this dialect says
+                    said = None
+                bodies.append(body)
+                self._spent(reading, answer is first)
+                if said is None or not (said.only and weaver.round < self._settings.recall_rounds):
+                    break
+                answer = await self._next(said, answer, first)
+                if answer.status != 200:
+                    await self._refused(answer)
+                    return
+                reading = Reading(answer.headers)
+            await self._left(said)
+            if len(bodies) > 1 or (said is not None and (said.recalls or said.dropped)) or b'"recall"' in raw:
+                raw = msgspec.json.encode(weaver.joined(bodies))
+            await self._begin(len(raw))
+            await self._send({"type": "http.response.body", "body": raw})
+        finally:
+            _closed(answer, first)
+
+    async def _read(self, answer: Answer, reading: Reading) -> bytes:
+        try:
+            async for piece in answer.content.iter_any():
+                reading.feed(piece)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if self._weaver.round:
+                raise Refusal(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
+            await self._begin(None)
+            raise Cut(type(error).__name__) from None
+        return reading.text
+
+    # Streams
+
+    async def _streamed(self, answer: Answer, reading: Reading) -> None:
+        first = answer
+        try:
+            while True:
+                said = await self._round(answer, reading)
+                self._spent(reading, answer is first)
+                if said is None:
+                    break
+                answer = await self._next(said, answer, first)
+                if answer.status != 200:
+                    await self._refused(answer)
+                    return
+                reading = Reading(answer.headers)
+            await self._flush(speaks=True)
+            await self._send({"type": "http.response.body", "body": b""})
+        finally:
+            _closed(answer, first)
+
+    async def _round(self, answer: Answer, reading: Reading) -> Said | None:
+        """Carry one round of a stream; return it where it waits for originals."""
+        weaver = self._weaver
+        unpack = unpacker(answer.headers.get("Content-Encoding", ""))
+        events, seen = Events(), list[dict[str, Any]]()
+        held: list[Event] | None = None
+        waiting: list[Event] = []
+
+        def take(event: Event) -> None:
+            nonlocal held, waiting
+            if event.data is not None:
+                seen.append(event.data)
+            if held is not None:
+                held.append(event)
+            elif event.data is not None and weaver.opens(event.data):
+                held, waiting = [*waiting, event], []
+            elif event.data is not None and weaver.waits(event.data):
+                waiting.append(event)
+            else:
+                for each in (*waiting, event):
+                    self._pass(each, closing=True)
+                waiting = []
+
+        try:
+            async for piece in answer.content.iter_any():
+                reading.feed(piece)
+                for event in events.feed(unpack(piece) if unpack is not None else piece):
+                    take(event)
+                await self._flush()
+        except (aiohttp.ClientError, TimeoutError, OSError, Unreadable) as error:
+            await self._flush(speaks=True)
+            raise Cut(type(error).__name__) from None
+        for event in events.rest():
+            take(event)
+        if held is None:
+            for event in waiting:
+                self._pass(event, closing=True)
+            return None
+        said = weaver.said(weaver.assembled(seen))
+        weaver.dropped = said.dropped
+        goes_on = said.only and weaver.round < self._settings.recall_rounds
+        if not goes_on:
+            await self._left(said)
+        for event in held:
+            self._pass(event, closing=not goes_on)
+        await self._flush()
+        return said if goes_on else None
+
+    def _pass(self, event: Event, *, closing: bool) -> None:
+        """Let an event go to the client, as its own bytes where nothing is changed in it."""
+        weaver = self._weaver
+        if event.data is None:
+            if closing or event.comment:
+                self._out.append(event.raw)
+                self._speaks = self._speaks or event.comment
+            return
+        woven = weaver.woven(event.data, closing=closing)
+        if not woven:
+            return
+        self._out += [event.raw] if woven == [event.data] else map(weaver.event, woven)
+        self._speaks = self._speaks or not weaver.silent(event.data)
+
+    async def _flush(self, *, speaks: bool = False) -> None:
+        """Send what was let go, once there is more than a beginning; until then an error still has a status."""
+        if not (self._speaks or speaks or self._started):
+            return
+        if not self._started:
+            await self._begin(None)
+        if self._out:
+            body, self._out = b"".join(self._out), []
+            await self._send({"type": "http.response.body", "body": body, "more_body": True})
+
+    async def _begin(self, length: int | None) -> None:
+        self._started = True
+        headers = [each for each in self._headers if each[0] not in ENCODED]
+        if length is not None:
+            headers.append((b"content-length", b"%d" % length))
+        if self._fetched:
+            headers.append((b"x-refold-recalled", b"%d" % self._fetched))
+        await self._send({"type": "http.response.start", "status": self._status, "headers": [*headers, *self._told]})
+
+    # What follows
+
+    async def _left(self, said: Said | None) -> None:
+        """Have the calls of the last round remembered, before the client can go on; or count what is let go."""
+        if said is not None and said.recalls and not (said.others and not said.cut and await self._later(said)):
+            self._metrics.recalled("dropped", len(said.recalls))
+
+    async def _next(self, said: Said, answer: Answer, first: Answer) -> Answer:
+        """Return the answer of the round after, when the one before it is done with."""
+        self._weaver.follows(said)
+        following = await self._follow(said)
+        _closed(answer, first)
+        return following
+
+    async def _follow(self, said: Said) -> Answer:
+        """Fetch what a round asks for and send it upstream; without it where there is no room for it after all."""
+        texts = await asyncio.to_thread(self._texts, said)
+        self._fetched += len(texts)
+        self._metrics.recalled("answered", len(texts))
+        before = self._offer
+        self._offer = before.followed([*said.turn, *self._weaver.results(said, texts)])
+        answer = await self._again(self._offer.body)
+        if answer.status != 200 and await self._overflows(answer):
+            answer.close()
+            self._offer = before.followed([*said.turn, *self._weaver.results(said, [FULL] * len(texts))])
+            answer = await self._again(self._offer.body)
+            if answer.status != 200 and not self._started and await self._overflows(answer):
+                raise Overflowed(answer, await answer.content.read())
+        return answer
+
+    def _texts(self, said: Said) -> list[str]:
+        last = LAST if self._weaver.round == self._settings.recall_rounds else ""
+        asked = [asking(call.arguments) for call in said.recalls]
+        return self._held.originals.answers(asked, self._room(said), last)
+
+    def _room(self, said: Said) -> int:
+        """Return the tokens that originals may take, in this round."""
+        try:
+            usage = reported({self._weaver.usage_key: said.usage})
+            size = usage.prompt + usage.completion
+        except UsageError:
+            size = len(self._offer.body) // CHARS
+        return room_for(self._held.bound.budget, size, self._settings.recall_tokens)
+
+    async def _overflows(self, answer: Answer) -> bool:
+        reading = Reading(answer.headers)
+        try:
+            raw = await answer.content.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Refusal(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
+        reading.feed(raw)
+        answer.content.unread_data(raw)
+        return classify_error({**reading.body(), "status": answer.status}).kind == "context_overflow"
+
+    async def _refused(self, answer: Answer) -> None:
+        """Carry upstream's own error: as an answer where none has begun, else as an event of the stream."""
+        if not self._started:
+            self._out = []
+            await relay(self._send, answer, [*from_upstream(answer), *self._told])
+            return
+        reading = Reading(answer.headers)
+        reading.feed(await answer.content.read())
+        await self._broken(reading.text)
+
+    async def _broken(self, body: bytes) -> None:
+        try:
+            held = msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            held = msgspec.json.decode(
+                error_body(self._provider, 502, "the provider answered with an error", "upstream")
+            )
+        await self._flush(speaks=True)
+        event = self._weaver.event(self._weaver.error(held if isinstance(held, dict) else {"error": held}))
+        await self._send({"type": "http.response.body", "body": event, "more_body": True})
+        await self._send({"type": "http.response.body", "body": b""})
+
+    def _spent(self, reading: Reading, first: bool) -> None:
+        """Count what a round beyond the first used; the first is learned from."""
+        usage = None if first else reading.usage()
+        if usage is not None:
+            self._metrics.reported(usage)
+
+
+def _weaver(dialect: str, *, stored: bool, binds_thinking: bool) -> Weaver:
+    match dialect:
+        case "openai-chat":
+            return ChatWeaver()
+        case "openai-responses":
+            return ResponsesWeaver(stored=stored)
+        case "anthropic":
+            return AnthropicWeaver(binds_thinking=binds_thinking)
+        case _:
+            return GeminiWeaver()
+
+
+def _closed(answer: Answer, first: Answer) -> None:
+    if answer is not first:  # whoever sent the first one closes it
+        answer.close()

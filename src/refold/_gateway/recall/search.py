@@ -1,0 +1,199 @@
+"""What plans took out of a conversation, found again by the words of a pointer or of the text itself.
+
+Only what the client has sent in this very request is looked at, so that nothing comes from another conversation.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold._condense.call_outline import call_line, one_line
+from refold._counting.token_cut import cut_to_tokens
+from refold.core.edits import fold
+from refold.core.messages import File, Text, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from refold.core.budget import Budget
+    from refold.core.counting import Counter
+    from refold.core.messages import Message
+    from refold.core.plan import Plan
+
+__all__ = ["FULL", "ROOM", "Asking", "Originals", "room_for"]
+
+MARK = "[original:"
+FORGED = re.compile(r"^(\s*)\[original:", re.M | re.I)
+WORD = re.compile(r"[\w./:@+-]*\w")
+NOISE = frozenset({"the", "of", "and", "in", "to", "a", "lines", "line", "characters", "output", "cleared", "parts"})
+HEADING = 3  # times as much as in the text counts a word that is found in what names a piece
+SHORT = 200  # characters up to which arguments of a call are not worth a piece of their own
+LEAD = 5  # lines shown before the first that holds a word asked for
+LISTED = 12  # pieces that are named where nothing is found, or beside what is shown
+NAME = 160  # characters of such a name
+LEAST = 60  # tokens under which a piece is only named
+ROOM = 200  # tokens; less room is none
+MARGIN = 0.02  # of the window that originals leave free
+FULL = "There is no room for this in the context window now. Go on with what is in front of you."
+
+
+class Asking(Struct, frozen=True):
+    """What a model wants back: words, or a message's id; and the line to begin at, counted from 1."""
+
+    query: str
+    from_line: int = 0
+
+
+class Piece(Struct, frozen=True, dict=True):
+    """A text that left the view: the message it stands in, and one line that names it."""
+
+    place: int
+    id: str
+    name: str
+    text: str
+
+    @cached_property
+    def small(self) -> str:
+        """The text in small letters."""
+        return self.text.lower()
+
+
+class Originals:
+    """The originals of one request, as they were when it was made ready."""
+
+    def __init__(self, messages: tuple[Message, ...], plans: tuple[Plan, ...], counter: Counter) -> None:
+        self._messages = messages
+        self._plans = plans
+        self._counter = counter
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All texts that are not in the view as they were said, in order."""
+        view = fold(self._messages, [plan.edits for plan in self._plans], [plan.base.tip for plan in self._plans])
+        whole = {message.id: message.parts for message in view}
+        calls: dict[str, ToolCall] = {}
+        found: list[Piece] = []
+        for place, message in enumerate(self._messages):
+            calls.update((part.call_id or part.name, part) for part in message.parts if isinstance(part, ToolCall))
+            if whole.get(message.id, ())[: len(message.parts)] != message.parts:  # what joined it takes nothing out
+                found += _pieces(place, message, calls)
+        return tuple(found)
+
+    def answers(self, asked: Sequence[Asking], tokens: int, end: str = "") -> list[str]:
+        """Return what answers each of several calls, in no more than so many tokens together."""
+        room = tokens // len(asked)
+        return [(self.answer(each, room) if room >= ROOM else FULL) + end for each in asked]
+
+    def answer(self, asking: Asking, tokens: int) -> str:
+        """Return the originals that hold what is asked for, the best first, in no more than so many tokens."""
+        if not asking.query.strip():
+            return "query is empty: give the words of a line that says what was left out, or words of the text itself."
+        found = self._found(asking.query)
+        if not found:
+            return self._nothing(tokens)
+        shown: list[str] = []
+        left = tokens
+        for number, piece in enumerate(found):
+            where = asking if number == 0 else Asking(asking.query)  # the line is of the text that was shown first
+            text = self._shown(piece, where, left) if left >= LEAST else ""
+            if not text:
+                shown.append(_named("More that holds some of this, by name", found[number : number + LISTED]))
+                break
+            shown.append(text)
+            left -= self._counter.text(text)
+        return "\n\n".join(shown)
+
+    def _found(self, query: str) -> list[Piece]:
+        exact = [piece for piece in self.pieces if query.strip().strip("[]") == piece.id]
+        if exact:
+            return exact
+        asked = {word for word in map(str.lower, WORD.findall(query)) if word not in NOISE and not _number(word)}
+        words = asked or {word.lower() for word in WORD.findall(query)}
+        scores: list[tuple[int, int, Piece]] = []
+        for piece in self.pieces:
+            name = f"{piece.name}, {piece.text.count(chr(10)) + 1:,} lines".lower()
+            score = sum(HEADING if word in name else word in piece.small for word in words)
+            if score:
+                same = sum(
+                    word in name for word in WORD.findall(query) if _number(word)
+                )  # "1,260 lines" tells reads apart
+                scores.append((score * 10 + same, piece.place, piece))
+        best = max((score for score, _, _ in scores), default=0)
+        return [
+            piece for score, _, piece in sorted(scores, key=lambda each: each[:2], reverse=True) if 2 * score >= best
+        ]
+
+    def _shown(self, piece: Piece, asking: Asking, tokens: int) -> str:
+        lines = piece.text.split("\n")
+        start = min(max(asking.from_line - 1, 0), len(lines) - 1) or self._first(piece, asking)
+        opening = f"{MARK} {piece.name}, message {piece.place + 1} of {len(self._messages):,}"
+        rest = FORGED.sub(r"\1(original:", "\n".join(lines[start:]))
+        room = tokens - self._counter.text(opening) - 40
+        text, cut = cut_to_tokens(rest, max(room, 0), self._counter)
+        if cut and "\n" in text:  # whole lines; a longer line than all the room is cut
+            text = text[: text.rfind("\n")]
+        if not text.strip() and piece.text.strip():
+            return ""
+        stop = start + text.count("\n") + 1
+        if start == 0 and not cut:
+            return f"{opening}]\n{text}"
+        more = f"\n[the rest: ask again with from_line {stop + 1}]" if cut else ""
+        return f"{opening}, lines {start + 1:,} to {stop:,} of {len(lines):,}]\n{text}{more}"
+
+    def _first(self, piece: Piece, asking: Asking) -> int:
+        """Return the line to begin at: the beginning where the name is asked for, else near the first word found."""
+        if asking.from_line:
+            return 0
+        words = [word.lower() for word in WORD.findall(asking.query) if word.lower() not in NOISE]
+        if any(word in piece.name.lower() for word in words):
+            return 0
+        places = [at for word in words if (at := piece.small.find(word)) >= 0]
+        return max(piece.small.count("\n", 0, min(places)) - LEAD, 0) if places else 0
+
+    def _nothing(self, tokens: int) -> str:
+        newest = self.pieces[::-1][:LISTED]
+        if not newest:
+            return "Nothing was left out: all of this conversation is in front of you."
+        said = _named("Nothing that was left out holds this. What was left out, the newest first", newest)
+        return cut_to_tokens(said, tokens, self._counter)[0]
+
+
+def room_for(budget: Budget, size: int, most: int) -> int:
+    """Return the tokens that originals may take beside a request of a size: half of what is free, since more may come.
+
+    `most` is what they never exceed.
+    """
+    free = budget.input - size - int(budget.window * MARGIN)
+    return max(min(most, free // 2), 0)
+
+
+def _pieces(place: int, message: Message, calls: dict[str, ToolCall]) -> Iterator[Piece]:
+    for part in message.parts:
+        match part:
+            case ToolResult() if part.text:
+                call = calls.get(part.call_id or part.name)
+                yield Piece(place, message.id, call_line(call, part), part.text)
+            case ToolCall() if len(part.arguments) > SHORT:
+                yield Piece(place, message.id, f"arguments of {call_line(part)}", part.arguments)
+            case Text() if part.text.strip() and not part.ours:
+                who = {"assistant": "words of the assistant", "user": "words of the user"}.get(message.role, "words")
+                yield Piece(place, message.id, who, part.text)
+            case File() if part.text:
+                yield Piece(place, message.id, f"file {one_line(part.name, 60)}", part.text)
+            case _:
+                pass
+
+
+def _number(word: str) -> bool:
+    return word.replace(",", "").replace(".", "").isdigit()
+
+
+def _named(title: str, pieces: Sequence[Piece]) -> str:
+    names = dict.fromkeys(
+        f"- {one_line(piece.name, NAME)}, {piece.text.count(chr(10)) + 1:,} lines" for piece in pieces
+    )
+    return "\n".join([f"{title}:", *names])

@@ -1,0 +1,1 @@
+"""The gateway's HTTP server: authentication, headers, bodies and the relay of responses."""

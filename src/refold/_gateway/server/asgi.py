@@ -1,0 +1,118 @@
+"""The few things of ASGI that the gateway needs: reading a bounded body, answering, and knowing who has gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any, Protocol, TypeAlias
+
+from refold._gateway.wire.routes import error_body
+
+__all__ = [
+    "CLIENT", "CLOSE", "Client", "Gone", "Headers", "Receive", "Refusal", "Scope", "Send",
+    "gone", "in_time", "read_body", "refuse", "reply",
+]  # fmt: skip
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers: TypeAlias = list[tuple[bytes, bytes]]
+CLOSE: Headers = [(b"connection", b"close")]  # what still comes of the request is not waited for
+CLIENT = "refold.client"  # the extension of ASGI by which our own server tells of a request's client
+
+
+class Client(Protocol):
+    """What a server can tell of a request's client without a task that waits for it."""
+
+    def arrived(self) -> bool:
+        """Tell whether the next message is there, so that nobody waits for it."""
+
+    def watch(self, left: Callable[[], object] | None) -> None:
+        """Call something when the client closes its connection; at once where it has."""
+
+
+class Refusal(Exception):  # it ends a request and is answered, like an HTTP status
+    """A request that the gateway answers itself, with an error."""
+
+    def __init__(self, status: int, message: str, code: str, headers: Headers | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.headers = headers or []
+
+
+class Gone(Exception):  # nobody is left to be told of it
+    """The client has closed its connection."""
+
+
+async def read_body(
+    receive: Receive, headers: dict[bytes, bytes], limit: int, timeout: float, client: Client | None = None
+) -> bytes:
+    """Return a request's whole body.
+
+    Raises:
+        Refusal: it is longer than the limit (413), or does not come (408).
+        Gone: the client left before it was whole.
+    """
+    told = headers.get(b"content-length", b"")
+    if told.isdigit() and int(told) > limit:
+        raise _too_large(limit)
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        if client is not None and client.arrived():
+            message = await receive()
+        else:
+            message = await in_time(receive, timeout)
+        if message["type"] == "http.disconnect":
+            raise Gone
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > limit:
+            raise _too_large(limit)
+        chunks.append(chunk)
+        if not message.get("more_body"):
+            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+async def in_time(receive: Receive, timeout: float) -> MutableMapping[str, Any]:
+    """Return the next message of a client.
+
+    Raises:
+        Refusal: it does not come (408).
+    """
+    try:
+        async with asyncio.timeout(timeout):
+            return await receive()
+    except TimeoutError:
+        said = f"no part of the request's body came within {timeout:g} s: send it again"
+        raise Refusal(408, said, "request_timeout", CLOSE) from None
+
+
+async def gone(receive: Receive) -> None:
+    """Return when the client has closed its connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def reply(
+    send: Send, status: int, body: bytes, kind: bytes = b"application/json", extra: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
+    """Answer with a whole body."""
+    headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), *extra]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def refuse(send: Send, provider: str, refusal: Refusal, extra: Iterable[tuple[bytes, bytes]] = ()) -> None:
+    """Answer with an error of the gateway's own, in the client's dialect."""
+    body = error_body(provider, refusal.status, str(refusal), refusal.code)
+    told = [(b"x-refold-done", b"refused"), (b"x-refold-reason", refusal.code.encode())]
+    await reply(send, refusal.status, body, extra=[*refusal.headers, *told, *extra])
+
+
+def _too_large(limit: int) -> Refusal:
+    return Refusal(
+        413, f"the request body is larger than {limit:,} bytes, the most this gateway takes", "request_too_large",
+        CLOSE,
+    )  # fmt: skip

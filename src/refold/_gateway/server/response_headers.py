@@ -1,0 +1,63 @@
+"""What the gateway says of an exchange: in headers to the client, and to a span."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from refold._gateway.conversations.ready import Ready
+    from refold._gateway.conversations.tracker import Track
+    from refold._gateway.server.asgi import Headers
+
+__all__ = ["told", "traced"]
+
+
+def told(ready: Ready) -> Headers:
+    """Return the headers that say what the gateway did; every value is of its own making."""
+    out = [_header("done", ready.done)]
+    if ready.reason:
+        out.append(_header("reason", ready.reason))
+    if ready.failed:
+        out.append(_header("failed", ready.failed))
+    if ready.target is not None:
+        track = ready.target.track
+        out.append(_header("conversation", track.id))
+        if track.plans or track.shadow is not None:
+            out += [_header(name, value) for name, value in _planned(ready, track).items()]
+    return out
+
+
+def traced(ready: Ready, status: int, operation: str, tell: Callable[[str, Any], None]) -> None:
+    """Tell a span of an exchange; never any text."""
+    tell("http.response.status_code", status)
+    if status >= 400:  # HTTP's errors
+        tell("error.type", str(status))
+    tell("refold.done", ready.done)
+    if ready.target is None:
+        return
+    tell("name", f"{operation} {ready.target.model}")
+    tell("gen_ai.request.model", ready.target.model)
+    tell("gen_ai.conversation.id", ready.target.track.id)
+    if ready.usage is not None:
+        tell("gen_ai.usage.input_tokens", ready.usage.prompt)
+        tell("gen_ai.usage.output_tokens", ready.usage.completion)
+        tell("gen_ai.usage.cache_read.input_tokens", ready.usage.cached)
+
+
+def _planned(ready: Ready, track: Track) -> dict[str, Any]:
+    """Return the plan under which the request was sent; one that came into force meanwhile is for the next."""
+    sent = ready.reported.plans[-1:] if ready.reported is not None else ()
+    plan = next((plan for plan in track.plans if plan.id in sent), None) or track.shadow
+    if plan is None:
+        return {}
+    sizes = plan.sizes
+    out = {"plan": plan.id, "policy": plan.policy, "tokens-before": sizes.before, "tokens-after": sizes.after}
+    return out if plan is not track.shadow else {f"shadow-{name}": value for name, value in out.items()}
+
+
+@lru_cache(4_096)
+def _header(name: str, value: str | int) -> tuple[bytes, bytes]:
+    return b"x-refold-" + name.encode(), str(value).encode("latin-1", "replace")

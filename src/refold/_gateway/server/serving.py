@@ -1,0 +1,239 @@
+"""Runs a gateway under uvicorn: in this thread until a signal comes, or in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from contextlib import suppress
+from errno import EADDRNOTAVAIL
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import uvicorn
+
+from refold._gateway.app import Gateway
+from refold._gateway.server.asgi import CLIENT
+from refold._gateway.server.http_protocol import Heads
+from refold._gateway.settings import is_loopback
+from refold.errors import RefoldError, StoreError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Self
+
+    from refold._gateway.server.asgi import Scope
+    from refold._gateway.settings import Settings
+
+__all__ = ["Serving"]
+
+
+class _Joining:
+    """A transport that holds the head of an answer back for the body that follows in the same turn of the loop.
+
+    uvloop writes at once, so that a head and its body are two calls of the system otherwise.
+    """
+
+    __slots__ = ("_held", "_holding", "_loop", "_transport")
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._held = b""
+        self._holding = False
+
+    def hold(self) -> None:
+        """Hold the next piece back."""
+        self._holding = True
+
+    def write(self, data: bytes) -> None:
+        if self._holding:
+            self._holding, self._held = False, data
+            self._loop.call_soon(self._flush)
+        elif self._held:
+            self._held, data = b"", self._held + data
+            self._transport.write(data)
+        else:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def _flush(self) -> None:
+        if self._held:
+            held, self._held = self._held, b""
+            self._transport.write(held)
+
+
+class _Protocol(Heads):
+    """HTTP that tells when its client has gone."""
+
+    _left: Callable[[], object] | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        super().connection_made(transport)
+        self._joining = _Joining(transport, self.loop)
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        if self._left is not None and not self.pipeline:
+            self.flow.resume_reading()  # the body that somebody watched over is whole
+
+    def headed(self) -> None:
+        super().headed()
+        scope: Scope = self.scope  # type: ignore[assignment] # uvicorn's names them all
+        scope["extensions"] = {CLIENT: self}  # the task has not begun
+        self._joining.hold()
+        self.cycle.transport = self._joining  # type: ignore[assignment] # as much of one as is used
+
+    def arrived(self) -> bool:
+        """Tell whether a part of the newest request's body is there."""
+        return self.cycle.message_event.is_set()
+
+    def watch(self, left: Callable[[], object] | None) -> None:
+        """Call something when the connection is lost; at once where it is."""
+        self._left = left
+        if left is not None:
+            self.flow.resume_reading()  # else nobody notices
+            if self.transport.is_closing():
+                left()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._left is not None:
+            self._left()
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn that says when requests are taken."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = threading.Event()
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self.loop = asyncio.get_running_loop()
+        await super().startup(sockets)
+        self.ready.set()
+
+
+class Serving:
+    """A gateway on a socket. `url` is its address; as a context manager it serves in a thread of its own."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.gateway = Gateway(settings)
+        protocol = type("Protocol", (_Protocol,), {"head_timeout": settings.head_timeout})
+        config = uvicorn.Config(
+            self.gateway, log_config=None, log_level="critical", access_log=False, lifespan="on", ws="none",
+            http=protocol, loop="uvloop", timeout_graceful_shutdown=5, server_header=False, date_header=False,
+            proxy_headers=False, timeout_keep_alive=75,
+        )  # fmt: skip
+        self._server = _Server(config)
+        self._thread: threading.Thread | None = None
+        self._socket = _bound(settings.host, settings.port)
+        self._see_elsewhere()
+
+    @property
+    def url(self) -> str:
+        """The address of the gateway, without a path."""
+        host, port = self._socket.getsockname()[:2]
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+    def run(self) -> None:
+        """Serve until a signal ends it.
+
+        Raises:
+            StoreError: the store cannot be used.
+            UsageError: something else of the settings cannot be had.
+        """
+        try:
+            self._server.run(sockets=[self._socket])
+        except SystemExit:  # so uvicorn tells that it was not started
+            if self.gateway.failed is None:
+                raise
+        finally:
+            self._socket.close()
+        if (error := self.gateway.failed) is not None:
+            raise _told(error) from error
+
+    def start(self) -> None:
+        """Serve in a thread of its own; returns when requests are taken.
+
+        Raises:
+            StoreError: the store cannot be used.
+            UsageError: something else of the settings cannot be had.
+        """
+        self._thread = threading.Thread(target=self._threaded, name="refold-gateway", daemon=True)
+        self._thread.start()
+        self._server.ready.wait()
+        if not self._server.started:
+            self._thread.join()
+            error = self.gateway.failed
+            raise UsageError("the gateway could not be started") if error is None else _told(error) from error
+
+    def stop(self) -> None:
+        """End what `start` began, when requests in hand are done."""
+        self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _see_elsewhere(self) -> None:
+        """See that no upstream is this gateway: whoever tells clients of it in a shell may start it there again."""
+        port = self._socket.getsockname()[1]
+        for name, url in self.settings.upstreams.items():
+            parts = urlsplit(url)
+            host = parts.hostname or ""
+            if parts.port == port and (is_loopback(host) or host == self.settings.host):
+                self._socket.close()
+                said = f"the upstream {url.rpartition('@')[2]} of {name} is this gateway itself"
+                raise UsageError(f"{said}: name the provider with --{name}, or unset the variable that says so")
+
+    def _threaded(self) -> None:
+        try:
+            with suppress(SystemExit):  # `start` tells why
+                self._server.run(sockets=[self._socket])
+        finally:
+            self._server.ready.set()
+            self._socket.close()
+
+
+def _told(error: Exception) -> RefoldError:
+    """Return what is raised for an error that kept a gateway from being started: where it was, and what to do."""
+    if isinstance(error, StoreError):
+        remedy = "; see that it can be reached, or name another" if type(error) is StoreError else ""
+        return type(error)(f"the gateway was not started: {error}{remedy}")
+    if isinstance(error, RefoldError):
+        return error
+    return UsageError(f"the gateway was not started ({type(error).__name__}: {error}): check its settings")
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio sets no TCP_NODELAY
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+        made.listen(2_048)  # so that whoever reads the address can connect at once
+    except OSError as error:
+        made.close()
+        option = "--host" if isinstance(error, socket.gaierror) or error.errno == EADDRNOTAVAIL else "--port"
+        said = f"cannot listen on {host} port {port}: {error.strerror}: choose another with {option}"
+        raise UsageError(said) from error
+    return made

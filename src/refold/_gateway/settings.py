@@ -1,0 +1,128 @@
+"""What a gateway is told when it starts; nothing of it is ever taken from a request."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from msgspec import Struct, field
+
+from refold import policies
+from refold._gateway.wire.routes import ROUTES
+from refold._text.suggestions import meant
+from refold.core.budget import Limit
+from refold.errors import UsageError
+
+__all__ = ["UPSTREAMS", "Settings", "is_loopback"]
+
+UPSTREAMS = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
+    "gemini": "https://generativelanguage.googleapis.com",
+}
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """How a gateway works.
+
+    `upstreams` are base URLs by provider ("openai", "anthropic", "gemini"); a provider left out is not served.
+    `policy` compacts, from its own trigger or from `trigger` on. `policies`, `triggers` and `windows` (tokens) are for
+    single models, `route_policies` and `route_triggers` for single routes ("/v1/chat/completions", "/v1/responses",
+    "/v1/messages", "/v1beta/models"); what is said for a model goes before what is said for its route, and `window` is
+    that of all models. `token` is asked of every client, in the header `x-refold-token` or in the path
+    `/token/TOKEN/…`; an address that is not loopback needs one. `strict` refuses a request whose compaction fails
+    instead of sending it as it is, `shadow` plans and reports and changes nothing, `repair` mends invalid
+    conversations.
+    `recall_tool` offers models a tool that brings originals back once a plan is in force: calls of it are answered
+    here, in up to `recall_rounds` rounds of one answer with up to `recall_tokens` tokens each.
+    `background` compacts below the hard limit beside the traffic instead of before a request. `summarizer` is the
+    model that writes summaries for policies that want one, asked at `summarizer_url`, and sent
+    no secrets unless `redact` is off.
+    `store` is a file or a database URL, None keeps everything in memory; `store_key` encrypts originals in the store,
+    `retention` is after how many seconds without use a conversation is forgotten (0: never). `max_body` and `memory`
+    are bytes; `timeout` is seconds without a byte from upstream (V12), `connect_timeout` and `body_timeout` seconds
+    for the connection and between parts of a client's body; `connections` is the largest number of connections to
+    upstream (0: no limit) and `keepalive` how many seconds an idle one is kept.
+
+    Raises:
+        UsageError: an address open to others without a token, an upstream that is no http(s) URL, a route or policy
+            that there is none of.
+    """
+
+    upstreams: dict[str, str] = field(default_factory=lambda: dict(UPSTREAMS))
+    host: str = "127.0.0.1"
+    port: int = 8787
+    policy: str = "refold"
+    policies: dict[str, str] = {}
+    route_policies: dict[str, str] = {}
+    trigger: Limit | None = None
+    triggers: dict[str, Limit] = {}
+    route_triggers: dict[str, Limit] = {}
+    window: int | None = None
+    windows: dict[str, int] = {}
+    token: str = ""
+    strict: bool = False
+    shadow: bool = False
+    repair: bool = False
+    recall_tool: bool = False
+    recall_rounds: int = 3
+    recall_tokens: int = 6_000
+    background: bool = True
+    summarizer: str = ""
+    summarizer_url: str = ""
+    redact: bool = True
+    store: str | None = None
+    store_key: str = ""
+    retention: float = 0.0
+    max_body: int = 64 * 1024 * 1024
+    memory: int = 512 * 1024 * 1024
+    timeout: float = 720.0  # V12
+    connect_timeout: float = 20.0
+    body_timeout: float = 60.0
+    head_timeout: float = 20.0
+    connections: int = 0
+    keepalive: float = 30.0
+
+    def __post_init__(self) -> None:
+        if not is_loopback(self.host) and not self.token:
+            raise UsageError(
+                f"{self.host} can be reached from other machines: give a token (REFOLD_GATEWAY_TOKEN), "
+                "or listen on 127.0.0.1"
+            )
+        if not self.upstreams:
+            raise UsageError("no upstream: name the provider that requests are sent to")
+        for name, url in self.upstreams.items():
+            if name not in UPSTREAMS:
+                raise UsageError(
+                    f"there is no provider {name!r}{meant(name, UPSTREAMS)}; use one of {', '.join(UPSTREAMS)}"
+                )
+            if not _is_address(url):
+                said = f"the upstream {url.rpartition('@')[2]!r} of {name} is no http or https address"
+                raise UsageError(f"{said}: write it as in {UPSTREAMS[name]}")
+        for route in (*self.route_policies, *self.route_triggers):
+            if route not in ROUTES:
+                raise UsageError(f"there is no route {route!r}{meant(route, ROUTES)}; use one of {', '.join(ROUTES)}")
+        for policy in self.named:
+            policies.find(policy)
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The policies that are named here."""
+        return frozenset((self.policy, *self.policies.values(), *self.route_policies.values()))
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        plain = url.isprintable() and " " not in url and not parts.query and not parts.fragment
+        return plain and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that do not close, a port that is no number
+        return False
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address is reached from this machine alone."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

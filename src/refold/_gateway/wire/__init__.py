@@ -1,0 +1,1 @@
+"""The providers' protocols as bytes: routes, request bodies, responses and their compression."""

@@ -1,0 +1,78 @@
+"""Call ids are there, and no two calls share one where the provider tells them apart by it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold._rules.pairing import joined
+from refold.core.messages import Message
+from refold.core.view import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["UniqueIds"]
+
+
+class UniqueIds(Struct, frozen=True):
+    """Every call has an id, unique within its message; the same id in a later batch is another call.
+
+    `optional`: calls may have no id at all and are paired by name and order (Gemini, OpenAI's old function calls).
+    `together`: neighbors of which one was edited are written as one message, so their ids count together.
+    `everywhere`: an id is unique within the whole list ("`tool_use` ids must be unique", Anthropic).
+    """
+
+    optional: bool = False
+    together: bool = False
+    everywhere: bool = False
+    name: str = "ids"
+
+    def cuts(self, messages: Sequence[Message]) -> set[int]:
+        """Return every position."""
+        return set(range(len(messages) + 1))
+
+    def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
+        """Return messages with two calls of one id, or with calls that have none."""
+        found: list[Violation] = []
+        ids: list[str] = []
+        for place, message in enumerate(messages):
+            if message.role != "assistant":
+                ids = []
+                continue
+            if ids and not (self.together and joined(messages[place - 1], message)):
+                ids = []
+            if not message.calls:
+                continue
+            own = [call.call_id for call in message.calls]
+            if not ids and len(own) == 1 and own[0]:
+                ids = own
+                continue
+            if all(own) and len({*ids, *own}) == len(ids) + len(own):
+                ids = ids + own
+                continue
+            if not self.optional and not all(own):
+                found.append(Violation(self.name, "a call without id", (place,), (message.id,)))
+            before = Counter(filter(None, ids))
+            ids = ids + own
+            found.extend(
+                Violation(self.name, f"two calls with the id {id}", (place,), (message.id,), (id,))
+                for id, times in Counter(filter(None, ids)).items()
+                if times > 1 and times > before[id]
+            )
+        return tuple(self._again(messages, found)) if self.everywhere else tuple(found)
+
+    def _again(self, messages: Sequence[Message], found: list[Violation]) -> list[Violation]:
+        """Return the breaches within answers, and the calls that bear the id of an earlier answer's."""
+        known = {(breach.at[0], id) for breach in found for id in breach.calls}
+        seen: dict[str, int] = {}
+        for place, message in enumerate(messages):
+            for call in message.calls if message.role == "assistant" else ():
+                id = call.call_id
+                if id and seen.setdefault(id, place) != place and (place, id) not in known:
+                    known.add((place, id))
+                    text = f"a second call with the id {id}"
+                    found.append(Violation(self.name, text, (place,), (message.id,), (id,)))
+        return sorted(found, key=lambda breach: breach.at)

@@ -1,0 +1,103 @@
+"""Items of OpenAI's Responses: their ids, approvals and their requests, and what must stand last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from refold.core._call_results import unrequested
+from refold.core.messages import Message
+from refold.core.view import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Approvals", "ItemIds", "LastItem"]
+
+LONGEST = 64  # "Expected a string with maximum length 64"
+# "Expected an ID that begins with 'msg'"
+PREFIXES = {"message": "msg", "function_call": "fc", "reasoning": "rs", "custom_tool_call": "ctc"}
+REFERRING = frozenset({"item_reference", "local_shell_call_output"})  # their id is that of another item
+
+
+class ItemIds(Struct, frozen=True):
+    """No two items have one id, and an id begins as the kind of the item demands.
+
+    Source: https://platform.openai.com/docs/guides/conversation-state, and the refusals "Duplicate item found with id"
+    and "Expected an ID that begins with".
+    """
+
+    name: str = "item_ids"
+
+    def cuts(self, messages: Sequence[Message]) -> set[int]:
+        """Return every position."""
+        return set(range(len(messages) + 1))
+
+    def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
+        """Return the items whose id is another's, or of the wrong form."""
+        return tuple(
+            Violation(self.name, text, (place,), (messages[place].id,)) for place, text, _ in self.wrong(messages)
+        )
+
+    def wrong(self, messages: Sequence[Message]) -> list[tuple[int, str, bool]]:
+        """Return position and fault of each item, and whether it is an earlier item once more."""
+        seen: dict[str, Any] = {}
+        found: list[tuple[int, str, bool]] = []
+        for place, message in enumerate(messages):
+            native: Any = message.native
+            id = native.get("id") if isinstance(native, dict) else None
+            if not isinstance(id, str) or native.get("type") in REFERRING or _removed(message):
+                continue
+            prefix = PREFIXES.get(native.get("type") or "message", "")
+            if id in seen:
+                found.append((place, f"two items with the id {id}", bool(seen[id] == native)))
+            elif not id.startswith(prefix) or len(id) > LONGEST:
+                found.append((place, f"the provider does not accept the id {id!r} for this item", False))
+            seen.setdefault(id, native)
+        return found
+
+
+class Approvals(Struct, frozen=True):
+    """An answer to a request for approval stands behind its request.
+
+    "No approval request found"; https://platform.openai.com/docs/guides/tools-connectors-mcp.
+    """
+
+    name: str = "approvals"
+
+    def cuts(self, messages: Sequence[Message]) -> set[int]:
+        """Return every position."""
+        return set(range(len(messages) + 1))
+
+    def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
+        """Return the answers without request."""
+        text = "an approval without its request"
+        return tuple(Violation(self.name, text, (place,), (messages[place].id,)) for place in unrequested(messages))
+
+
+class LastItem(Struct, frozen=True):
+    """The item that asks for a compaction is the last one.
+
+    "Must be the final input item", openai SDK, `CompactionTrigger`.
+    """
+
+    kind: str = "compaction_trigger"
+    name: str = "compaction"
+
+    def cuts(self, messages: Sequence[Message]) -> set[int]:
+        """Return every position."""
+        return set(range(len(messages) + 1))
+
+    def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
+        """Return the items that should be last and are not."""
+        return tuple(
+            Violation(self.name, f"{self.kind} is not the last item", (place,), (message.id,))
+            for place, message in enumerate(messages[:-1])
+            if isinstance(message.native, dict) and message.native.get("type") == self.kind
+        )
+
+
+def _removed(message: Message) -> bool:
+    """Tell whether an edit removed the id of an item, or wrote the item anew."""
+    return any(patch.at == ("id",) for patch in message.patches)

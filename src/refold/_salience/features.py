@@ -1,0 +1,204 @@
+"""Features of each atom of a conversation: how often, how lately and by whom it was mentioned, and what it is."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from math import log
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+
+from refold._salience.atoms import KNOWN, kind_of
+from refold._salience.mentions import mentions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from refold._salience.mentions import Manner
+    from refold.core.messages import Message
+
+__all__ = [
+    "COLUMNS", "CONTEXT", "FAR", "LASTING", "LIFE", "NAMES", "PLACES", "Rows", "Tally", "Traits", "counted", "features",
+    "lasting", "prepare", "tallied", "traits",
+]  # fmt: skip
+
+RECENT = 6  # newest messages whose words say what is being worked on
+CALLS = 40  # newest messages whose calls say which files are
+LATEST = 2  # messages that were just said
+EARLY = 3  # messages that open a conversation
+LIFE = 4  # messages between the first mention and the last of an atom that lives on
+OFTEN = 3  # showings from which an atom that the assistant never wrote is a background
+FAR = (0.0, 0.0, False)  # the features of `CONTEXT` of an atom far from what is being worked on
+NEVER = 9.0  # the logarithm that stands for an age where there was no such mention
+BITS = 24  # of each count in the number of a note
+MOST = (1 << BITS) - 1
+PART = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}|\d{2,}")
+ENDINGS = "py js jsx ts tsx go rs java kt rb php c h cc cpp hpp cs md toml json yml yaml sql sh css html vue swift"
+CODE = frozenset(ENDINGS.split())
+
+Rows = dict[str, tuple[float, ...]]
+Values = tuple[float, ...]
+FIRST, LAST, OWN, CALLED, COUNTS = range(5)  # of a note
+
+
+def _age(place: int, total: int) -> float:
+    return log(total - place) if place >= 0 else NEVER
+
+
+# What is known of an atom, with the names of its features: places in the conversation, then counts and 0 or 1.
+COLUMNS: tuple[tuple[tuple[str, ...], Callable[[int, int], Values]], ...] = (
+    (("age_first", "early"), lambda place, total: (_age(place, total), place < EARLY)),
+    (
+        ("age", "last_2", "last_6"),
+        lambda place, total: (_age(place, total), total - place <= LATEST, total - place <= RECENT),
+    ),
+    (("age_own", "own_6"), lambda place, total: (_age(place, total), place >= 0 and total - place <= RECENT)),
+    (("age_called",), lambda place, total: (_age(place, total),)),
+    (("count", "share"), lambda count, total: (log(1 + count), count / total)),
+    (("count_own", "own", "own_twice"), lambda count, _: (log(1 + count), count > 0, count > 1)),
+    (("count_called", "called", "called_twice"), lambda count, _: (log(1 + count), count > 0, count > 1)),
+    (("count_shown",), lambda count, _: (log(1 + count),)),
+    (("count_asked", "asked"), lambda count, _: (log(1 + count), count > 0)),
+    (("error",), lambda failed, _: (failed > 0,)),
+    (("changed",), lambda count, _: (log(1 + count),)),
+    (("life",), lambda lives, _: (lives > 0,)),
+    (("only_shown_often",), lambda background, _: (background > 0,)),
+)
+PLACES = 4  # the columns that are places
+LASTING = ("path", "dotted", "number", "length", "code_path")  # of the atom itself
+CONTEXT = ("parts_recent", "parts_recent_own", "same_file")  # of the atom beside what is being worked on
+NAMES = (*(name for names, _ in COLUMNS for name in names), *LASTING, *CONTEXT, "density")
+
+
+class Tally(Struct, frozen=True):
+    """What a conversation says of its atoms, and what is being worked on.
+
+    `notes` are by atom: the places of its first mention, its last, the last by the assistant and the last in a call,
+    and how often it was mentioned in which manner, as one number: see `counted`. `lately` and `lately_own` are words
+    of names in the newest messages, of all and of the assistant and the user; `bases` are the names of files lately
+    called for.
+    """
+
+    total: int
+    notes: dict[str, list[int]]
+    lately: frozenset[str]
+    lately_own: frozenset[str]
+    bases: frozenset[str]
+
+    @property
+    def density(self) -> float:
+        """How many atoms there are for a message, as a logarithm."""
+        return log(1 + len(self.notes)) - log(1 + self.total)
+
+    def context(self, of: Traits) -> tuple[float, float, bool]:
+        """Return the features of `CONTEXT`."""
+        parts = of.parts
+        if self.lately.isdisjoint(parts):  # what is own is among it
+            return 0.0, 0.0, of.base in self.bases
+        near, own = len(parts & self.lately), len(parts & self.lately_own)
+        return near / len(parts), own / len(parts), of.base in self.bases
+
+
+def features(messages: Sequence[Message]) -> Rows:
+    """Return the features of every atom of a conversation, in the order of `NAMES`.
+
+    Ages are in messages, counted back from the end.
+    """
+    tally = tallied(messages)
+
+    def row(atom: str, note: list[int]) -> tuple[float, ...]:
+        entries = *note[:PLACES], *counted(note[COUNTS], lived=note[LAST] - note[FIRST] > LIFE)
+        columns = zip(COLUMNS, entries, strict=True)
+        values = [value for (_, feature), entry in columns for value in feature(entry, tally.total)]
+        of = traits(atom)
+        return (*values, *lasting(*of.itself), *tally.context(of), tally.density)
+
+    return {atom: row(atom, note) for atom, note in tally.notes.items()}
+
+
+def prepare(message: Message) -> None:
+    """Find what the features will ask of a message and of its atoms; both remember it."""
+    for _, atoms in mentions_of(message).by_manner:
+        for atom in atoms:
+            traits(atom)
+
+
+def tallied(messages: Sequence[Message]) -> Tally:
+    """Return what a conversation says of its atoms: first and last place, by whom and how often, errors, changes."""
+    mentions = [mentions_of(message) for message in messages]
+    notes: dict[str, list[int]] = {}
+    for place, found in enumerate(mentions):
+        for manner, atoms in found.by_manner:
+            _take_down(notes, place, manner, atoms)
+    recent = mentions[-RECENT:]
+    return Tally(
+        len(messages),
+        notes,
+        frozenset([part for each in recent for atom in each.every for part in traits(atom).parts]),
+        frozenset([part for each in recent for atom in each.own | each.asked for part in traits(atom).parts]),
+        frozenset([traits(atom).base for each in mentions[-CALLS:] for atom in each.called if "/" in atom]),
+    )
+
+
+def _take_down(notes: dict[str, list[int]], place: int, manner: Manner, atoms: Sequence[str]) -> None:
+    """Note one more mention of atoms. All counts are one number, so that adding to it is all the work there is."""
+    counts = sum(count << BITS * column for column, count in enumerate(manner))
+    own, called = place if manner.own else -1, place if manner.called else -1
+    for atom in atoms:
+        note = notes.get(atom)
+        if note is None:
+            notes[atom] = [place, place, own, called, counts]
+        else:
+            note[LAST] = place
+            note[COUNTS] += counts
+            if own >= 0:
+                note[OWN] = own
+                note[CALLED] = max(called, note[CALLED])
+
+
+def counted(counts: int, *, lived: bool) -> tuple[int, ...]:
+    """Return what the number of a note says, in the order of `COLUMNS`; `lived` if an atom is there for long."""
+    said, shown, asked, own, called, failed, changed = (counts >> BITS * column & MOST for column in range(7))
+    return said, own, called, shown, asked, failed, changed, lived, not own and shown > OFTEN
+
+
+class Traits(NamedTuple):
+    """What an atom is in every conversation: what its features say, the words in it, and its name without folders.
+
+    `itself` are its kind, its length, and whether it names a file with code: what `lasting` asks for.
+    """
+
+    itself: tuple[str, int, bool]
+    parts: frozenset[str]
+    base: str
+
+
+def traits(atom: str) -> Traits:
+    """Return what an atom is in every conversation."""
+    found = _traits.get(atom)
+    if found is None:
+        if len(_traits) >= KNOWN:
+            _traits.clear()
+        found = _traits[atom] = _looked_at(atom)
+    return found
+
+
+_traits: dict[str, Traits] = {}  # quicker than a cache that keeps the order of its uses
+
+
+def _looked_at(atom: str) -> Traits:
+    code = "." in atom and atom.rsplit(".", 1)[1] in CODE
+    parts = frozenset([part.lower() for part in PART.findall(atom)])
+    return Traits(_shared(kind_of(atom), len(atom), code), parts, atom.rsplit("/", 1)[-1])
+
+
+@lru_cache(maxsize=KNOWN)
+def _shared(kind: str, length: int, code: bool) -> tuple[str, int, bool]:
+    """Return a value that all atoms of this sort have in common: what is one and the same is found quickest."""
+    return kind, length, code
+
+
+def lasting(kind: str, length: int, code: bool) -> Values:
+    """Return the features of `LASTING` of an atom that is this."""
+    return kind == "path", kind == "dotted", kind == "number", log(length), code

@@ -1,0 +1,126 @@
+"""Who mentions what: the atoms of each message by who wrote them."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+
+from refold._salience.atoms import names_of, spoken
+from refold._salience.segments import segments_of
+from refold.core.messages import Text, ToolCall, ToolResult, once
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from refold.core.messages import Message
+
+__all__ = ["Manner", "Mentions", "mentioned_in", "mentions_of"]
+
+WRONG = re.compile(r"Error|Exception|error:|FAILED|failed|fatal|panic")
+WRONG_LINES = 20  # of one message
+WRITING = re.compile(r"edit|write|patch|replace|create", re.I)
+
+
+class Manner(NamedTuple):
+    """How one message mentions an atom: 0 or 1 for each of what can be said of it, the commonest first."""
+
+    said: bool = True  # at all
+    shown: bool = False
+    asked: bool = False
+    own: bool = False
+    called: bool = False
+    failed: bool = False
+    changed: bool = False
+
+
+class Mentions(Struct, frozen=True, dict=True):
+    """The atoms of one message by who wrote them: the assistant in words and in calls, tools, the user or system.
+
+    `failed` are those of `shown` that stand in a line that tells of an error; `writes` says that a call changes files.
+    """
+
+    said: frozenset[str] = frozenset()
+    called: frozenset[str] = frozenset()
+    shown: frozenset[str] = frozenset()
+    asked: frozenset[str] = frozenset()
+    failed: frozenset[str] = frozenset()
+    writes: bool = False
+
+    @cached_property
+    def every(self) -> frozenset[str]:
+        """All atoms of the message."""
+        return self.said | self.called | self.shown | self.asked
+
+    @cached_property
+    def own(self) -> frozenset[str]:
+        """What the assistant wrote."""
+        return self.said | self.called
+
+    @cached_property
+    def by_manner(self) -> tuple[tuple[Manner, tuple[str, ...]], ...]:
+        """All atoms of the message, each once, together with those that it mentions in the same manner."""
+        if not (self.said or self.called or self.asked or self.failed):  # most messages with output
+            return ((Manner(shown=True), tuple(self.shown)),) if self.shown else ()
+        found: dict[Manner, list[str]] = {}
+        for atom in self.every:
+            called = atom in self.called
+            manner = Manner(
+                shown=atom in self.shown,
+                asked=atom in self.asked,
+                own=called or atom in self.said,
+                called=called,
+                failed=atom in self.failed,
+                changed=called and self.writes,
+            )
+            found.setdefault(manner, []).append(atom)
+        return tuple((manner, tuple(atoms)) for manner, atoms in found.items())
+
+
+@once
+def mentions_of(message: Message) -> Mentions:
+    """Return the names of a message by who wrote them."""
+    words = "\n".join(part.text for part in message.parts if isinstance(part, Text))
+    calls = "\n".join(spoken(part) for part in message.parts if isinstance(part, ToolCall))
+    results = [part for part in message.parts if isinstance(part, ToolResult)]
+    own = message.role == "assistant"
+    return Mentions(
+        failed=_some("\n".join(line for part in results for line in _wrong_lines(part.text))),
+        said=_some(words if own else ""),
+        called=_some(calls),
+        shown=frozenset().union(*(segment.atoms for part in results for segment in segments_of(part))),
+        asked=_some("" if own else words),
+        writes=any(WRITING.search(part.name) for part in message.parts if isinstance(part, ToolCall)),
+    )
+
+
+def mentioned_in(message: Message) -> frozenset[str]:
+    """Return all atoms of a message; of one that a plan has changed nobody asks who wrote them."""
+    return _names_in(message) if message.patches else mentions_of(message).every
+
+
+@once
+def _names_in(message: Message) -> frozenset[str]:
+    words = (part.text for part in message.parts if isinstance(part, Text | ToolResult))
+    calls = (spoken(part) for part in message.parts if isinstance(part, ToolCall))
+    return frozenset().union(*map(names_of, words), *map(names_of, calls))
+
+
+def _wrong_lines(text: str) -> Iterator[str]:
+    """Yield the first lines of a text that tell of an error."""
+    end = 0
+    for count, found in enumerate(WRONG.finditer(text)):
+        if found.start() < end:
+            continue
+        if count >= WRONG_LINES:
+            return
+        start = text.rfind("\n", 0, found.start()) + 1
+        end = text.find("\n", found.end())
+        end = len(text) if end < 0 else end
+        yield text[start:end]
+
+
+def _some(text: str) -> frozenset[str]:
+    return names_of(text) if text else frozenset()

@@ -1,0 +1,127 @@
+"""How likely each atom is needed again: a logistic regression over its features, calibrated; its weights are data."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from importlib.resources import files
+from math import exp
+from operator import getitem, mul
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from refold._salience.atoms import WEIGHTS
+from refold._salience.features import (
+    COLUMNS,
+    CONTEXT,
+    FAR,
+    LASTING,
+    LIFE,
+    NAMES,
+    PLACES,
+    counted,
+    lasting,
+    tallied,
+    traits,
+)
+from refold._salience.lazy_table import Table
+from refold.errors import RefoldError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from refold.core.messages import Message
+
+__all__ = ["Model", "Scorer", "loaded", "needs", "shipped"]
+
+EVEN = 0.7  # the power of a likelihood in a choice: evens out, since what is likely is likely in several places
+FARTHEST = 30.0  # a score beyond which the logistic function is flat
+
+
+class Model(Struct, frozen=True):
+    """A logistic regression: one weight for each feature by name, a bias, and the calibration of its score."""
+
+    features: tuple[str, ...]
+    weights: tuple[float, ...]
+    bias: float
+    slope: float = 1.0
+    shift: float = 0.0
+
+
+@cache
+def shipped() -> Model:
+    """Return the model that comes with the package."""
+    return loaded(files("refold._salience").joinpath("weights.json").read_bytes())
+
+
+def loaded(data: bytes) -> Model:
+    """Return a model read from JSON; raises RefoldError where its features are not those of this release."""
+    model = msgspec.json.decode(data, type=Model)
+    if set(model.features) != set(NAMES) or len(model.weights) != len(NAMES):
+        raise RefoldError("the weights are for other features than this release computes; train them again")
+    return model
+
+
+class Scorer:
+    """Tells how likely each atom of a conversation is needed again, as it is asked.
+
+    The same as the regression over the row of `refold._salience.features.features`, but what a value adds to a score is
+    worked out once for all atoms that have it.
+    """
+
+    def __init__(self, messages: Sequence[Message], model: Model | None = None) -> None:
+        model = model or shipped()
+        self.tally = tallied(messages)
+        weight, total = _weights(model), self.tally.total
+        columns = [Table(partial(_column, [weight[name] for name in names], of, total)) for names, of in COLUMNS]
+        self.places, counts = columns[:PLACES], columns[PLACES:]
+        self.brief = Table(lambda note: sum(map(getitem, counts, counted(note, lived=False))))
+        self.lived = Table(lambda note: sum(map(getitem, counts, counted(note, lived=True))))
+        base = model.slope * model.bias + model.shift + weight["density"] * self.tally.density
+        own, near = [weight[name] for name in LASTING], [weight[name] for name in CONTEXT]
+        self.itself = Table(lambda itself: base + sum(map(mul, own, lasting(*itself))))
+        self.context = Table(lambda context: sum(map(mul, near, context)))
+
+    def __call__(self, atom: str) -> float:
+        """Return the likelihood of need, 0 to 1; 0 where the atom was never mentioned."""
+        return next(self.likelihoods((atom,)))[1]
+
+    def worths(self, atoms: Iterable[str]) -> list[float]:
+        """Return what each of some atoms is worth in a choice: its likelihood, evened out, times its kind's weight."""
+        return [chance**EVEN * WEIGHTS[kind] if chance else 0.0 for kind, chance in self.likelihoods(atoms)]
+
+    def likelihoods(self, atoms: Iterable[str]) -> Iterator[tuple[str, float]]:
+        """Yield kind and likelihood of need of each of some atoms; no kind and 0 where one was never mentioned."""
+        tally, itself, brief, lived, context = self.tally, self.itself, self.brief, self.lived, self.context
+        notes, bases, lately = tally.notes, tally.bases, tally.lately
+        of_first, of_last, of_own, of_called = self.places
+        for atom in atoms:
+            note = notes.get(atom)
+            if note is None:
+                yield "", 0.0
+                continue
+            first, last, own, called, counts = note
+            of = traits(atom)
+            score = itself[of.itself] + (lived if last - first > LIFE else brief)[counts]
+            score += of_first[first] + of_last[last] + of_own[own] + of_called[called]
+            far = of.base not in bases and lately.isdisjoint(of.parts)  # holds for most
+            score += context[FAR if far else tally.context(of)]
+            if not -FARTHEST < score < FARTHEST:
+                score = FARTHEST if score > 0 else -FARTHEST
+            yield of.itself[0], 1 / (1 + exp(-score))
+
+
+def needs(messages: Sequence[Message], model: Model | None = None) -> dict[str, float]:
+    """Return the likelihood of need for every atom of messages, given oldest first."""
+    scorer = Scorer(messages, model)
+    notes = scorer.tally.notes
+    return {atom: chance for atom, (_, chance) in zip(notes, scorer.likelihoods(notes), strict=True)}
+
+
+def _weights(model: Model) -> dict[str, float]:
+    return dict(zip(model.features, (each * model.slope for each in model.weights), strict=True))
+
+
+def _column(weights: Sequence[float], of: Callable[[int, int], Sequence[float]], total: int, value: int) -> float:
+    return float(sum(map(mul, weights, of(value, total))))

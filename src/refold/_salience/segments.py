@@ -1,0 +1,78 @@
+"""Segments: runs of whole lines of a text, short enough to be kept or left as one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold._salience.atoms import names_of
+from refold.core.messages import once
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from refold.core.messages import ToolResult
+
+__all__ = ["Segment", "segments", "segments_of", "shown", "split"]
+
+LONGEST = 240  # characters of a segment of several lines; a longer line is a segment of its own
+
+
+class Segment(Struct, frozen=True):
+    """Lines of a text from `start` to before `stop`, counted from 0, with their atoms."""
+
+    start: int
+    stop: int
+    chars: int
+    atoms: frozenset[str]
+
+
+def segments(text: str, longest: int = LONGEST) -> tuple[Segment, ...]:
+    """Return a text as segments of whole lines, in order; every line is in one of them."""
+    lines = text.split("\n")
+    found: list[Segment] = []
+    start = chars = 0
+    for place, line in enumerate(lines):
+        size = len(line) + 1
+        if chars and chars + size > longest:
+            found.append(_segment(lines, start, place, chars))
+            start, chars = place, 0
+        chars += size
+    found.append(_segment(lines, start, len(lines), chars))
+    return tuple(found)
+
+
+@once
+def segments_of(result: ToolResult) -> tuple[Segment, ...]:
+    """Return the words of an output as segments."""
+    return segments(result.text)
+
+
+def split(text: str) -> tuple[str, ...]:
+    """Return the words of each segment of a text."""
+    lines = text.split("\n")
+    return tuple("\n".join(lines[segment.start : segment.stop]) for segment in segments(text))
+
+
+def _segment(lines: list[str], start: int, stop: int, chars: int) -> Segment:
+    return Segment(start, stop, chars, names_of("\n".join(lines[start:stop])))
+
+
+def shown(text: str, chosen: Collection[Segment]) -> str:
+    """Return the chosen segments of a text in order, with a marker for each run of lines that is left out."""
+    lines = text.split("\n")
+    made: list[str] = []
+    after = 0
+    for segment in sorted(chosen, key=lambda segment: segment.start):
+        if segment.start > after:
+            made.append(_marker(segment.start - after))
+        made += lines[segment.start : segment.stop]
+        after = segment.stop
+    if after < len(lines):
+        made.append(_marker(len(lines) - after))
+    return "\n".join(made)
+
+
+def _marker(lines: int) -> str:
+    return f"[… {lines:,} {'line' if lines == 1 else 'lines'} left out …]"

@@ -1,0 +1,1 @@
+"""Text helpers without dependencies: graphemes, excerpts, identifiers, numbers of tokens."""

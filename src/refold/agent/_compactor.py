@@ -1,0 +1,209 @@
+"""Measures a session before each call, and compacts it where that is due."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold import formats, policies
+from refold._compaction.meter import Meter
+from refold.agent._compaction_log import Decision
+from refold.agent.cards import DoneCard, FailedCard, StartedCard, done_card, targets_of
+from refold.agent.events import SessionRenewed
+from refold.core.budget import Budget, Never
+from refold.core.view import Cause
+from refold.errors import CannotFit, RefoldError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from refold.agent.events import AgentEvent
+    from refold.core.messages import Message
+    from refold.core.plan import Plan
+    from refold.core.policy import Policy
+    from refold.handlers import Outside
+    from refold.recovery._run import Recovered
+    from refold.sessions import Compaction, Session
+
+__all__ = ["Asked", "Compactor"]
+
+LAST_RESORT = "refold"  # needs no model, so it works where a summary was refused
+GROWTH = 0.05  # of the input budget, before the next attempt
+ROOM = 0.5  # of what is left of it, where the last attempt left the conversation above the trigger
+DOUBT = 0.5  # of the new tokens it takes: a report may have shown meanwhile that the view is smaller than estimated
+GUESSED = "[A summary will stand here.]"  # only to learn, for the first card, which messages will be touched
+
+
+class Asked(Struct, frozen=True):
+    """What a request consists of beside the messages; names and meanings are those of `refold.compact`."""
+
+    policy: Policy
+    budget: Budget
+    model: str | None = None
+    system: Any = None
+    tools: Any = None
+    max_output: int | None = None
+
+    def named(self) -> dict[str, Any]:
+        """Return it as arguments."""
+        return {name: getattr(self, name) for name in self.__struct_fields__}
+
+
+class Compactor:
+    """Keeps one session inside one budget."""
+
+    def __init__(
+        self,
+        session: Session,
+        asked: Asked,
+        outside: Outside,
+        tell: Callable[[AgentEvent], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self.session, self.outside = session, outside
+        self._tell, self._clock = tell, clock
+        self._tried_at = -1  # how many messages there were when a compaction was last tried
+        self._tried_with = 0  # and how many tokens it left
+        self._looked_with = 0  # how many tokens there were when the policy was last run
+        self.last_known: int | None = None
+        self.set(asked, remember=True)
+
+    def set(self, asked: Asked, *, remember: bool = False) -> None:
+        """Measure and compact by these from now on; they are remembered where they hold for more than this call."""
+        self.asked = asked
+        self.session.configure(**asked.named(), window=None, remember=remember)
+        self._estimates = Meter(**asked.named(), format=self.session.format)
+
+    def decide(self, *, force: bool = False) -> Decision:
+        """Measure what would be sent, at the price of what is new."""
+        view = self.session.view()
+        estimate, check = self._estimates.check(view), self.session.check()
+        system = self.asked.system
+        return Decision(
+            estimate=estimate.tokens,
+            last_known=self.last_known,
+            effective=check.tokens,
+            budget=check.limit,
+            threshold=self.threshold,
+            messages=len(view),
+            system_chars=len(formats.system_text(system)) if system else 0,
+            system_tokens=check.breakdown.system,
+            tools=len(self.asked.tools or ()),
+            force=force,
+            due=check.due,
+        )
+
+    @property
+    def threshold(self) -> int:
+        """From how many tokens on compaction is due; the input budget where no trigger is set."""
+        trigger, budget = self.asked.policy.trigger, self.asked.budget
+        return budget.input if isinstance(trigger, Never) else min(trigger.tokens(budget), budget.input)
+
+    def prepare(self, decision: Decision, cause: Cause) -> DoneCard | None:
+        """Compact where the decision says so; return the card if that changed anything.
+
+        Without a new message no second attempt is made for the same reason, and while all fits none before the view
+        has grown by a twentieth of the budget, or by half of what is left of it where the last attempt did not bring it
+        below the trigger: what could not be made smaller would only cost again. Where the policy
+        cannot compact and what it has would not fit either, the default policy does, which needs nobody else.
+
+        Raises:
+            RefoldError: neither could.
+        """
+        forced, length = cause is not Cause.THRESHOLD, len(self.session.ids)
+        due = decision.due or forced
+        if not forced and (self._in_vain(decision, length) if due else self._nothing_new(decision)):
+            return None
+        self._looked_with = decision.effective
+        if due:
+            self._tried_at, self._tried_with = length, decision.effective
+        try:
+            card = self.compact(cause, loud=due)
+            if card is not None:
+                self._tried_with = self.session.check().tokens
+            return card
+        except RefoldError as error:
+            self._tell(FailedCard(str(error)))
+            if cause in (Cause.THRESHOLD, Cause.MANUAL) and decision.effective <= decision.budget:
+                return None
+        try:
+            card = self._by_last_resort(cause)
+            self._tried_with = self.session.check().tokens
+            return card
+        except CannotFit:
+            if decision.estimate > decision.budget:
+                raise
+            self.last_known = None  # only by the last report is it too large, and the report may be wrong
+            return None
+
+    def _nothing_new(self, decision: Decision) -> bool:
+        """Tell whether steps of every call have nothing to do: the policy has none, or the view has hardly grown."""
+        wakes = self.asked.policy.wakes(self.asked.budget)
+        if wakes is None:
+            return True
+        least = wakes * DOUBT if wakes else decision.budget * GROWTH
+        return 0 <= decision.effective - self._looked_with < least
+
+    def _in_vain(self, decision: Decision, length: int) -> bool:
+        grown, least = decision.effective - self._tried_with, decision.budget * GROWTH
+        if self._tried_with >= self.threshold:  # the last attempt did not reach what it was made for
+            least = max(least, (decision.budget - self._tried_with) * ROOM)
+        small = 0 <= grown < least and decision.effective <= decision.budget
+        return self._tried_at == length or (self._tried_at >= 0 and small)
+
+    def compact(
+        self, cause: Cause, *, loud: bool = True, focus: str | None = None, keep_recent: int | None = None
+    ) -> DoneCard | None:
+        """Compact; `focus` is what a summary should heed (L07), `keep_recent` what stays, in tokens (O17)."""
+        start, before = self._clock(), self.session.shown
+        if loud:
+            self._tell(self._started(cause))
+        done = self.session.compact(focus, cause=cause, keep_recent=keep_recent, outside=self.outside)
+        if done is None or not done.compacted:
+            return None
+        self._renewed(done)
+        return self._done(done.plan, before, self._clock() - start)
+
+    def adopt(self, recovered: Recovered, seconds: float) -> DoneCard | None:
+        """Take over what a recovery did: its plans, and the window that a refusal told (W04)."""
+        card = None
+        for plan in recovered.plans[len(self.session.plans) :]:
+            before = self.session.shown
+            self._renewed(self.session.adopt(plan))
+            card = self._done(plan, before, seconds)
+        window = recovered.window
+        if window is not None and window < self.asked.budget.window:
+            reserve = self.asked.policy.reserve(window, self.asked.max_output)
+            self.set(replace(self.asked, budget=Budget(window, reserve)), remember=True)
+        return card
+
+    def _by_last_resort(self, cause: Cause) -> DoneCard | None:
+        asked = self.asked
+        self.session.configure(policy=policies.find(LAST_RESORT), remember=False)
+        try:
+            return self.compact(cause)
+        finally:
+            self.session.configure(policy=asked.policy, remember=False)
+
+    def _renewed(self, done: Compaction) -> None:
+        if done.previous:
+            self._tell(SessionRenewed(done.previous, done.session))
+
+    def _started(self, cause: Cause) -> StartedCard:
+        outside = replace(self.outside, summarize=lambda _: GUESSED, archive=None, read_file=None, count=None)
+        session, window = self.session, self.asked.budget.window
+        try:
+            targets = len(targets_of(session.plan(cause=cause, outside=outside), session.shown))
+        except RefoldError:
+            targets = 0
+        return StartedCard(len(session.view()), targets, session.check().tokens, self.threshold, window, cause)
+
+    def _done(self, plan: Plan, before: tuple[Message, ...], seconds: float) -> DoneCard:
+        self.last_known = None
+        left = self._estimates.check(self.session.view()).tokens
+        window = self.asked.budget.window
+        card = done_card(plan, before, self.session.shown, left=left, window=window, seconds=seconds)
+        self._tell(card)
+        return card

@@ -1,0 +1,374 @@
+"""A small loop around a model: measure, compact at one place, call, do the tools in order, again (W13)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from inspect import iscoroutinefunction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from refold.agent._changed_files import attached, changed_notice
+from refold.agent._compactor import Asked, Compactor
+from refold.agent._defaults import output_limit, resolved, session_for, sized, warnings_of
+from refold.agent._messages import answers, kept, open_calls, says
+from refold.agent._pins import with_pins
+from refold.agent._profiles import Habits, habits_of
+from refold.agent._runtime_block import runtime_block, with_block
+from refold.agent._statistics import Statistics
+from refold.agent._tools import Outcome, Tool, by_name, definitions, perform
+from refold.agent.events import (
+    AgentEvent,
+    AgentObserver,
+    Ending,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    UsageReported,
+)
+from refold.agent.middleware import Action, Middleware, Pipeline, Reset, Situation
+from refold.api import answering
+from refold.clients._retry import WAITS, retrying
+from refold.core.view import Cause
+from refold.errors import UsageError
+from refold.models._file_budget import file_budget
+from refold.models._usage_report import reported
+from refold.recovery._run import recovering
+
+if TYPE_CHECKING:
+    from refold.agent._changed_files import Files
+    from refold.agent._heartbeat import Heartbeat
+    from refold.agent.cards import DoneCard
+    from refold.clients._factory import Client, OnText, Reply
+    from refold.config import Settings
+    from refold.core.budget import Budget
+    from refold.core.messages import ToolCall
+    from refold.core.plan import Plan
+    from refold.core.policy import Policy
+    from refold.handlers import Outside
+    from refold.recovery._learned_windows import LearnedWindows
+    from refold.sessions import Session
+
+__all__ = ["MAX_STEPS", "Agent"]
+
+MAX_STEPS = 200
+INTERRUPTED = "[Interrupted before this call was done]"
+SKIPPED = "[Not done: the turn was stopped before this call]"
+UNANSWERED = "[The turn was stopped before an answer]"
+NOTHING = "(no output)"
+
+
+class Agent:
+    """A conversation with a model that may use tools and never outgrows its window. Not for several threads at once.
+
+    `run` takes what a person says and returns the answer. `stop` may be called from a tool, an observer or another
+    thread.
+
+    Args:
+        client: a model, from `refold.clients._factory.client`.
+        policy: as in `refold.compact`; by default the settings', else the session's, else refold.
+        tools: what the model may call; see `tool`.
+        session: where the conversation is kept; by default in memory.
+        system: the system prompt, a text or Anthropic's blocks.
+        settings: a `refold.config.Settings`; arguments win over it.
+        budget: window and output reserve; by default from `window`, the settings, or what is known of the model.
+        window, max_output: tokens of the context window, and of one answer.
+        middlewares: asked before and after each call of the model; see `refold.agent.middleware`.
+        observers: told of everything as values; see `refold.agent.events`. One that raises changes nothing.
+        on_text: gets the answer piece by piece, as it is streamed.
+        summarize, outside: who writes summaries, and who answers other needs, as in `refold.compact`.
+        redact: remove secrets from what a summarizer is sent; by default as the settings say, else they are removed.
+        files: the workspace whose files are noticed when they change (L10) and come back after a compaction (L05).
+        folder: where outputs go that are too large for the conversation (L08).
+        heartbeat: answers health checks beside the conversation (V11).
+        habits: what is done beside compaction; by default what the policy's own system does.
+        windows: windows learned from refusals; see `refold.recovery._run`.
+        max_steps: calls of the model in one turn.
+        waits: seconds before each retry of a call that failed for a moment.
+        sleep, clock: waits, and gives seconds for durations.
+
+    Raises:
+        UsageError: two tools of one name, a session in another format, or arguments that cannot be.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        policy: str | Policy | None = None,
+        tools: Sequence[Tool] = (),
+        session: Session | None = None,
+        system: Any = None,
+        settings: Settings | None = None,
+        budget: Budget | None = None,
+        window: int | None = None,
+        max_output: int | None = None,
+        middlewares: Sequence[Middleware] = (),
+        observers: Sequence[AgentObserver] = (),
+        on_text: OnText | None = None,
+        summarize: Any = None,
+        outside: Outside | None = None,
+        redact: bool | None = None,
+        files: Files | None = None,
+        folder: Path | None = None,
+        heartbeat: Heartbeat | None = None,
+        habits: Habits | None = None,
+        windows: LearnedWindows | None = None,
+        max_steps: int = MAX_STEPS,
+        waits: Sequence[float] = WAITS,
+        sleep: Callable[[float], Any] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        chosen = resolved(policy, session, settings)
+        self._habits = habits or habits_of(chosen.name)
+        chosen = with_pins(chosen) if self._habits.pins else chosen
+        self._tools = by_name(tools)
+        self._client, self._system = client, system
+        self._files, self._heartbeat, self._windows = files, heartbeat, windows
+        self._on_text, self._clock, self._max_steps = on_text, clock, max_steps
+        self._observers = tuple(observers)
+        self._again = retrying(self._call, waits, sleep)  # what cannot succeed is not tried again (N12)
+        self._max_output = max_output or (budget.output_reserve if budget else 0) or None
+        budget = budget or sized(client.model, chosen, settings, window, max_output)
+        defined = definitions(tools, client.format) or None
+        asked = Asked(chosen, budget, client.model, self._with_runtime(0, 0), defined, max_output)
+        self.session = session_for(session, client.format, in_flight=not self._habits.durable)
+        self._lasting = len(self.session.plans)  # plans that do not end with the turn (W18)
+        asking = self._outside(outside, summarize, settings, redact)
+        self._compactor = Compactor(self.session, asked, asking, self._tell, clock)
+        self._pipeline = Pipeline((*middlewares, *warnings_of(settings, asked, self._tell)))
+        self._file_budget = settings.file_budget if settings else file_budget
+        self._limit = output_limit(self._habits.output, asked, folder, settings)
+        self.statistics = Statistics(asked.budget.window)
+        self._turn = self._step = self._called = 0
+        self._stopping = False
+        self._cause = Cause.THRESHOLD  # why the next check compacts, whatever it measures
+
+    @property
+    def format(self) -> str:
+        """The format of the messages."""
+        return self._client.format
+
+    @property
+    def messages(self) -> list[Any]:
+        """What the model sees, in the provider's shape; a compaction changes it at once (O17)."""
+        return self.session.view()
+
+    @property
+    def said(self) -> list[Any]:
+        """Everything that was said, whatever compactions did."""
+        return self.session.messages
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans in force, oldest first."""
+        return self.session.plans
+
+    def close(self) -> None:
+        """Close the client's connections."""
+        self._client.close()
+
+    def stop(self) -> None:
+        """End the turn after what is being done now; calls that are still open get a result that says so."""
+        self._stopping = True
+
+    def compact(self, focus: str | None = None, *, keep_recent: int | None = None) -> DoneCard | None:
+        """Compact now; `focus` shapes the summary (L07), `keep_recent` is what stays in tokens (O17).
+
+        Returns None where nothing could be made smaller.
+        """
+        card = self._compactor.compact(Cause.MANUAL, focus=focus, keep_recent=keep_recent)
+        self._after(card)
+        return card
+
+    def run(self, text: str, attach: Sequence[str | Path] = ()) -> str:
+        """Take what a person says, work until the model has answered, and return the answer.
+
+        `attach` are files that go with it, all together within 60 % of what the window has left (N15).
+
+        Raises:
+            UsageError: nothing is said and nothing goes with it.
+            RefoldError: the conversation cannot be made to fit.
+            Exception: the provider's own error, where no retry helps. The conversation stays valid and can go on.
+        """
+        if self._heartbeat is not None and self._heartbeat.asked(text):
+            return self._heartbeat.answer(self._client, text)
+        if not text.strip() and not attach:
+            raise UsageError("nothing is said: give a text, or a file to go with it")
+        self._begin(text, attach)
+        ending: Ending = "failed"
+        try:
+            answer, ending = self._steps()
+        except KeyboardInterrupt:
+            ending = "interrupted"
+            raise
+        finally:
+            self._tell(TurnEnded(self._turn, self._step, ending, self.statistics))
+        return answer
+
+    def _begin(self, text: str, attach: Sequence[str | Path]) -> None:
+        self._turn, self._step, self._called, self._stopping = self._turn + 1, 0, 0, False
+        if self.session.in_flight and len(self.session.plans) > self._lasting:
+            self.session.rewind(self._lasting)  # a turn starts from everything that was said (W18)
+        more = self._attached(attach) if attach else []
+        if self._files and self._habits.changed_files and (changed := self._files.changed()):
+            more.append(changed_notice(changed))
+        self._close_last()
+        self._say(says("user", text, more))
+        self._tell(TurnStarted(self._turn, text))
+
+    def _close_last(self) -> None:
+        """Give what an earlier turn left open its end: calls of a process that died, a question without an answer."""
+        said = self.session.messages
+        if said and (pending := open_calls(self._client.format, said[-1])):
+            self._say(*answers(self._client.format, [(call, INTERRUPTED, True) for call in pending]))
+            said = self.session.messages
+        if said and said[-1].get("role") != "assistant":
+            self._say(says("assistant", UNANSWERED))
+
+    def _attached(self, paths: Sequence[str | Path]) -> list[str]:
+        used = self.session.check().tokens if self.session.ids else 0
+        budget = self._file_budget(self._compactor.asked.budget.window, used, self._max_output or 0)
+        return [f'<file path="{file.path}">\n{file.content}\n</file>' for file in attached(paths, budget)]
+
+    def _steps(self) -> tuple[str, Ending]:
+        text = ""
+        while self._step < self._max_steps:
+            self._step += 1
+            wish = self._pipeline.before_turn(self._situation())
+            if self._stopping or wish.action is Action.STOP:
+                return text, "stopped"
+            if wish.action is Action.COMPACT:
+                self._cause = Cause.MANUAL
+            reply = self._reply()
+            text = reply.text
+            if not reply.calls:
+                self._pipeline.after_turn(self._situation())
+                return text, "answered"
+            self._perform(reply.calls)
+            if self._pipeline.after_turn(self._situation()).action is Action.STOP:
+                return text, "stopped"
+        return text, "steps"
+
+    def _reply(self) -> Reply:
+        """Make one call and take over the answer; the only place where the conversation is compacted (W13)."""
+        self._compacted()
+        start = self._clock()
+        try:
+            system = self._with_runtime(self._step, self._called)
+            reply = self._again(self.session.view(system=system if self._habits.runtime else None))
+        except Exception as error:
+            reply = self._recovered(error)
+        natives, calls = kept(self._client.format, reply)
+        self._say(*natives)
+        self._report(reply, self._clock() - start)
+        return replace(reply, calls=calls)
+
+    def _recovered(self, error: Exception) -> Reply:
+        """Answer a refusal: make the request smaller and call once more, which is no step of its own (W04, O12)."""
+        start, pending = self._clock(), [error]
+
+        def call(messages: list[Any], max_tokens: int | None = None) -> Reply:
+            if pending:  # the call that was refused has been made already
+                raise pending.pop()
+            return self._again(messages, max_tokens)
+
+        compactor = self._compactor
+        found = recovering(
+            call, self.session.messages, **compactor.asked.named(), format=self._client.format,
+            plans=self.session.plans, outside=compactor.outside, windows=self._windows, endpoint=self._client.base_url,
+        )  # fmt: skip
+        self._after(compactor.adopt(found, self._clock() - start))
+        self.statistics = replace(self.statistics, window=compactor.asked.budget.window)
+        reply: Reply = found.reply
+        return reply
+
+    def _compacted(self) -> None:
+        cause, self._cause = self._cause, Cause.THRESHOLD
+        decision = self._compactor.decide(force=cause is not Cause.THRESHOLD)
+        self._tell(replace(decision, turn=self._turn, step=self._step))
+        self._after(self._compactor.prepare(decision, cause))
+
+    def _after(self, card: DoneCard | None) -> None:
+        if card is not None:
+            self.statistics = self.statistics.compacted(card.after)
+            self._pipeline.reset(Reset.COMPACT)
+
+    def _call(self, messages: list[Any], max_tokens: int | None = None) -> Reply:
+        return self._client.complete(
+            messages,
+            system=self._with_runtime(self._step, self._called),
+            tools=self._compactor.asked.tools,
+            max_tokens=max_tokens or self._max_output or self._compactor.asked.budget.output_reserve or None,
+            on_text=self._on_text,
+        )
+
+    def _report(self, reply: Reply, seconds: float) -> None:
+        try:
+            usage = reported(reply.usage).usage()
+        except UsageError:  # a server that reports nothing
+            return
+        self.session.report(reply.usage)
+        self._compactor.last_known = usage.prompt
+        self.statistics = self.statistics.after(usage, seconds)
+        if usage.prompt > self.statistics.window:
+            self._cause = Cause.SILENT_OVERFLOW  # O13
+        self._tell(UsageReported(self.statistics))
+
+    def _perform(self, calls: Sequence[ToolCall]) -> None:
+        """Do calls in order, one at a time (W13); whatever happens, each has a result afterwards."""
+        done: list[tuple[ToolCall, str, bool]] = []
+        rest = INTERRUPTED
+        try:
+            for call in calls:
+                if self._stopping:
+                    rest = SKIPPED
+                    break
+                done.append((call, *self._performed(call)))
+        finally:
+            done += [(call, rest, True) for call in calls[len(done) :]]
+            self._say(*answers(self._client.format, done))
+
+    def _performed(self, call: ToolCall) -> tuple[str, bool]:
+        self._tell(ToolStarted(call.name, call.call_id, call.arguments))
+        start = self._clock()
+        outcome: Outcome = perform(self._tools, call)
+        self._called += 1
+        if self._files is not None:
+            self._files.note(call, is_error=outcome.is_error)
+        shown = self._limit(outcome.text) if outcome.text.strip() else NOTHING
+        self._tell(
+            ToolFinished(call.name, call.call_id, outcome.text, len(shown), outcome.is_error, self._clock() - start)
+        )
+        return shown, outcome.is_error
+
+    def _say(self, *natives: Any) -> None:
+        self.session.append(natives)
+
+    def _situation(self) -> Situation:
+        return Situation(self.statistics, self._step, len(self.session.ids))
+
+    def _with_runtime(self, step: int, called: int) -> Any:
+        return with_block(self._system, runtime_block(step, called)) if self._habits.runtime else self._system
+
+    def _outside(
+        self, outside: Outside | None, summarize: Any, settings: Settings | None, redact: bool | None
+    ) -> Outside:
+        if redact is None:
+            redact = settings.redact_secrets if settings else True
+        made = answering(outside, summarize, redact=redact)
+        if iscoroutinefunction(write := made.summarize):  # a turn blocks in any case: it is waited for in a thread
+            made = replace(made, summarize=lambda need: write(need))  # noqa: PLW0108 - no coroutine function any more
+        if made.read_file is None and self._files is not None:
+            made = replace(made, read_file=self._files.restore)
+        return made
+
+    def _tell(self, event: AgentEvent) -> None:
+        for observer in self._observers:
+            try:
+                observer(event)
+            except Exception:  # noqa: S112 - a watcher's failure is not the conversation's
+                continue

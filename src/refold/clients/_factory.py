@@ -1,0 +1,199 @@
+"""Clients of models over the official SDKs: one answer in the provider's own shape, ready to be appended."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from refold.core.messages import ToolCall
+from refold.core.needs import CountExactly
+from refold.errors import OutsideError, UsageError
+
+if TYPE_CHECKING:
+    from refold.clients._sdk import Speech
+
+__all__ = [
+    "TIMEOUT",
+    "AsyncClient",
+    "BadReply",
+    "Client",
+    "OnText",
+    "Reply",
+    "Wire",
+    "async_client",
+    "client",
+    "recounting",
+]
+
+TIMEOUT = 720.0  # seconds, V12
+
+OnText: TypeAlias = Callable[[str], object]
+Wire: TypeAlias = Literal["openai-chat", "anthropic"]
+
+
+class BadReply(OutsideError):
+    """An answer that is none: cut off on its way, without content, or an error inside a success.
+
+    `body` is what came, for `refold.classify_error`.
+    """
+
+    def __init__(self, message: str, body: Any = None) -> None:
+        super().__init__(message)
+        self.body = body
+
+
+class Reply(Struct, frozen=True):
+    """One answer of a model.
+
+    `message` is the assistant's message in the client's format, ready to be appended: reasoning, signatures and calls
+    are in it as the provider gave them. `usage` is the provider's own report, `stop` its own word for why it ended.
+    """
+
+    message: dict[str, Any]
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    usage: Mapping[str, Any] = {}
+    stop: str = ""
+
+    @property
+    def cut(self) -> bool:
+        """Tell whether the answer ended because no more tokens were allowed."""
+        return self.stop in {"length", "max_tokens", "model_context_window_exceeded"}
+
+
+class Known(Protocol):
+    """What is known of a client, whatever way it is called."""
+
+    @property
+    def model(self) -> str:
+        """The id that is sent."""
+
+    @property
+    def base_url(self) -> str:
+        """Where requests go; empty for the provider's own address."""
+
+    @property
+    def format(self) -> Wire:
+        """The format of the messages, a name that `refold.compact` takes."""
+
+
+class Client(Known, Protocol):
+    """A model behind one of the official SDKs; errors of the SDK are raised as they are."""
+
+    def complete(
+        self,
+        messages: Sequence[Any],
+        *,
+        system: Any = None,
+        tools: Sequence[Any] | None = None,
+        max_tokens: int | None = None,
+        on_text: OnText | None = None,
+    ) -> Reply:
+        """Ask for the next message; with `on_text` it is streamed, and the function gets each piece of text."""
+
+    def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
+        """Return the input tokens of a request by the provider's own count (V08)."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+class AsyncClient(Known, Protocol):
+    """The same with coroutines, for one event loop."""
+
+    async def complete(
+        self,
+        messages: Sequence[Any],
+        *,
+        system: Any = None,
+        tools: Sequence[Any] | None = None,
+        max_tokens: int | None = None,
+        on_text: OnText | None = None,
+    ) -> Reply:
+        """Ask for the next message; `on_text` may be a coroutine function."""
+
+    async def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
+        """Return the input tokens of a request by the provider's own count (V08)."""
+
+    async def close(self) -> None:
+        """Close the connections."""
+
+
+def client(
+    model: str,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    wire: Wire | None = None,
+    *,
+    timeout: float = TIMEOUT,
+    options: Mapping[str, Any] | None = None,
+) -> Client:
+    """Return a client of a model: Anthropic's, or any server that speaks as OpenAI's chat completions do.
+
+    Without `wire`, Claude models at the provider's own address and Anthropic's own addresses are spoken to in
+    Anthropic's way, all else in OpenAI's. The key is taken from `OPENAI_API_KEY` or `ANTHROPIC_API_KEY` when left
+    out; a server at a `base_url` may need none. `options` go into every request (`temperature`, `thinking`, …).
+
+    Raises:
+        UsageError: the SDK is not installed, no key was given, or the address is none.
+    """
+    from refold.clients._sdk import SDKClient
+
+    return SDKClient(_speech(model, base_url, wire, options), base_url, api_key, timeout)
+
+
+def async_client(
+    model: str,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    wire: Wire | None = None,
+    *,
+    timeout: float = TIMEOUT,
+    options: Mapping[str, Any] | None = None,
+) -> AsyncClient:
+    """Return a client of a model whose calls are awaited; the arguments are those of `client`."""
+    from refold.clients._sdk import AsyncSDKClient
+
+    return AsyncSDKClient(_speech(model, base_url, wire, options), base_url, api_key, timeout)
+
+
+def _speech(model: str, base_url: str | None, wire: Wire | None, options: Mapping[str, Any] | None) -> Speech:
+    if not model.strip():
+        raise UsageError("no model was named: give its id")
+    if base_url is not None and not (urlsplit(base_url).scheme in {"http", "https"} and urlsplit(base_url).netloc):
+        raise UsageError(f"{base_url!r} is no base URL: give one as in http://127.0.0.1:11434/v1")
+    match wire or _wire(model, base_url):
+        case "openai-chat":
+            from refold.clients._openai import OpenAIChat
+
+            return OpenAIChat(model, base_url, options or {})
+        case "anthropic":
+            from refold.clients._anthropic import AnthropicMessages
+
+            return AnthropicMessages(model, base_url, options or {})
+        case other:
+            raise UsageError(f'no wire is called "{other}": say "openai-chat" or "anthropic"')
+
+
+def recounting(
+    client: Client | AsyncClient, *, system: Any = None, tools: Sequence[Any] | None = None
+) -> Callable[[CountExactly], int | Awaitable[int]]:
+    """Return a count for `Outside(count=…)`: the provider's own, of the messages as they will be sent (V08)."""
+
+    def count(need: CountExactly) -> int | Awaitable[int]:
+        from refold import formats
+
+        return client.count(formats.assemble(formats.find(client.format), need.messages), system, tools)
+
+    return count
+
+
+def _wire(model: str, base_url: str | None) -> Wire:
+    if base_url is None:
+        return "anthropic" if "claude" in model.lower() and "/" not in model else "openai-chat"
+    place = urlsplit(base_url)
+    own = (place.hostname or "").endswith("anthropic.com") or place.path.rstrip("/").endswith("/anthropic")
+    return "anthropic" if own else "openai-chat"

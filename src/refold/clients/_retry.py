@@ -1,0 +1,107 @@
+"""Trying again: what failed for a moment is asked anew after a wait (W09); what cannot succeed stops at once (N12)."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from refold.core.needs import Refused
+from refold.errors import UsageError
+from refold.models._retry_after import retry_after
+from refold.models.provider_errors import classify_error
+
+__all__ = ["LONGEST", "WAITS", "may_retry", "retrying"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+WAITS = (1.0, 2.0, 4.0, 8.0, 16.0)  # seconds, W09
+LONGEST = 60.0  # seconds that a provider's own figure is followed to
+LASTING = frozenset(
+    {
+        "context_overflow", "request_too_large", "invalid_max_tokens", "invalid_request", "auth", "reasoning_invalid",
+        "reasoning_missing",
+    }
+)  # fmt: skip
+PASSING = frozenset({408, 409, 425, 429})  # of the statuses from 400 to 499, those that another try may not meet
+FLAGS = ("is_retryable", "isRetryable", "retryable", "should_retry")
+MISTAKES = (TypeError, AttributeError, LookupError, NameError, ImportError, NotImplementedError, AssertionError)
+AGAIN = frozenset({"failed", "empty"})  # kinds of refusal that another try may mend
+
+
+def may_retry(error: BaseException) -> bool:
+    """Tell whether another try can succeed: not after an overflow, a bad request, a wrong key, or a mistake in code.
+
+    A flag on the error (`is_retryable`, `retryable`) or the header `x-should-retry: false` decides where it forbids.
+    """
+    if not isinstance(error, Exception) or isinstance(error, (*MISTAKES, UsageError)) or _forbidden(error):
+        return False
+    found = classify_error(error)
+    if found.kind in LASTING or found.remedy == "compact":
+        return False
+    return not (400 <= found.status < 500 and found.status not in PASSING)
+
+
+def retrying(
+    function: F,
+    waits: Sequence[float] = WAITS,
+    sleep: Callable[[float], Any] | None = None,
+    *,
+    longest: float = LONGEST,
+    now: Callable[[], float] = time.time,
+) -> F:
+    """Return the function with retries: after each failure the next wait, until the waits are used up.
+
+    Where a refusal says how long to wait (`retry-after`, `retry-after-ms`, or in words) that is waited instead, up to
+    `longest` seconds; `now` is the clock that dates in it are held against, in seconds since 1970.
+
+    What is raised or refused at last is passed on as it is. Errors of which `may_retry` says no are passed on at once,
+    and so are refusals for size or by a guard. `sleep` waits: `time.sleep` by default, or `asyncio.sleep` for a
+    coroutine function.
+    """
+    import tenacity
+
+    options: dict[str, Any] = {
+        "stop": tenacity.stop_after_attempt(len(waits) + 1),
+        "wait": lambda state: _wait(state, waits, longest, now),
+        "retry": tenacity.retry_if_exception(may_retry) | tenacity.retry_if_result(_worth_another),
+        "retry_error_callback": lambda state: state.outcome.result(),
+    }
+    if inspect.iscoroutinefunction(function):
+        import asyncio
+
+        tries = tenacity.AsyncRetrying(sleep=sleep or asyncio.sleep, **options)
+
+        @wraps(function)
+        async def again_async(*args: Any, **named: Any) -> Any:
+            return await tries.copy()(function, *args, **named)
+
+        return cast("F", again_async)
+
+    @wraps(function)
+    def again(*args: Any, **named: Any) -> Any:
+        return tenacity.Retrying(sleep=sleep or time.sleep, **options)(function, *args, **named)
+
+    return cast("F", again)
+
+
+def _wait(state: Any, waits: Sequence[float], longest: float, now: Callable[[], float]) -> float:
+    if state.attempt_number > len(waits):  # asked for a wait after the last try too
+        return 0.0
+    told = retry_after(state.outcome.exception(), now) if state.outcome.failed else None
+    return min(told, longest) if told else waits[state.attempt_number - 1]
+
+
+def _worth_another(given: object) -> bool:
+    if isinstance(given, str):
+        return not given.strip()
+    return isinstance(given, Refused) and given.kind in AGAIN
+
+
+def _forbidden(error: Exception) -> bool:
+    if any(getattr(error, flag, None) is False for flag in FLAGS):
+        return True
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    return isinstance(headers, Mapping) and headers.get("x-should-retry") == "false"

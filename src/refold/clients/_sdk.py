@@ -1,0 +1,251 @@
+"""The official SDKs as clients: what they share, and one short driver each for synchronous and asynchronous calls."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from refold.clients._factory import BadReply
+from refold.core._surrogates import whole_values
+from refold.errors import UsageError
+from refold.models._usage_report import reported
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from refold.clients._factory import OnText, Reply, Wire
+
+__all__ = ["AsyncSDKClient", "Pieces", "SDKClient", "Speech", "plain"]
+
+KEPT_ALIVE, CONNECTIONS = 5, 10  # V12
+COUNTED_BY = 16  # tokens that the answer of a call made for its count may have, V08
+
+
+class Pieces(Protocol):
+    """A streamed answer as it comes."""
+
+    def take(self, event: Any) -> str:
+        """Take one event and return the words it adds."""
+
+    def reply(self, stream: Any) -> Reply:
+        """Return the whole answer, when the stream has ended."""
+
+
+class Speech(Protocol):
+    """How one SDK is spoken to, for one model: what is sent, by which method, and how answers are read."""
+
+    @property
+    def package(self) -> str:
+        """The SDK's package."""
+
+    @property
+    def sdk(self) -> str:
+        """Its class of clients; the asynchronous one has Async before it."""
+
+    @property
+    def key(self) -> str:
+        """The environment variable that holds a key."""
+
+    @property
+    def wire(self) -> Wire:
+        """The format of the messages."""
+
+    @property
+    def model(self) -> str:
+        """The id that is sent."""
+
+    def body(
+        self, messages: Sequence[Any], system: Any, tools: Sequence[Any] | None, max_tokens: int | None
+    ) -> dict[str, Any]:
+        """Return the arguments of a call."""
+
+    def create(self, sdk: Any, body: Mapping[str, Any]) -> Any:
+        """Make a call and return the SDK's answer, or what is awaited for it."""
+
+    def stream(self, sdk: Any, body: Mapping[str, Any]) -> Any:
+        """Begin a streamed call and return the SDK's stream, or what is awaited for it."""
+
+    def count(self, sdk: Any, messages: Sequence[Any], system: Any, tools: Sequence[Any] | None) -> Any:
+        """Ask the counting endpoint; None where the provider has none."""
+
+    def read(self, answer: Any) -> Reply:
+        """Return an answer in our shape."""
+
+    def pieces(self) -> Pieces:
+        """Return what gathers one streamed answer."""
+
+
+class _Known:
+    """What a client of either kind knows; `sdk` is the SDK's own client."""
+
+    def __init__(self, speech: Speech, base_url: str | None, api_key: str | None, timeout: float) -> None:
+        self.base_url = base_url or ""
+        self._speech = speech
+        package = _package(speech.package)
+        self._absent: type[Exception] = package.NotFoundError
+        self.sdk = self._opened(package, base_url, _key(speech, base_url, api_key), timeout)
+
+    @property
+    def model(self) -> str:
+        """The id that is sent."""
+        return self._speech.model
+
+    @property
+    def format(self) -> Wire:
+        """The format of the messages."""
+        return self._speech.wire
+
+    def _opened(self, package: ModuleType, base_url: str | None, key: str, timeout: float) -> Any:
+        kind = "Async" if isinstance(self, AsyncSDKClient) else ""
+        limits = type(package.DEFAULT_CONNECTION_LIMITS)(
+            max_connections=CONNECTIONS, max_keepalive_connections=KEPT_ALIVE
+        )
+        connections = getattr(package, f"Default{kind}HttpxClient")(limits=limits, timeout=timeout)
+        return getattr(package, kind + self._speech.sdk)(
+            api_key=key,
+            base_url=base_url,
+            timeout=timeout,
+            max_retries=0,  # retries are `retrying`'s and the caller's
+            http_client=connections,
+        )
+
+
+class SDKClient(_Known):
+    """A model behind an SDK; see `refold.clients._factory.Client`."""
+
+    def complete(
+        self,
+        messages: Sequence[Any],
+        *,
+        system: Any = None,
+        tools: Sequence[Any] | None = None,
+        max_tokens: int | None = None,
+        on_text: OnText | None = None,
+    ) -> Reply:
+        """Ask for the next message; with `on_text` it is streamed, and the function gets each piece of text."""
+        body = self._speech.body(*_sendable(messages, system, tools), max_tokens)
+        if on_text is None:
+            return self._speech.read(self._speech.create(self.sdk, body))
+        pieces = self._speech.pieces()
+        with self._speech.stream(self.sdk, body) as stream:
+            for event in stream:
+                if text := pieces.take(event):
+                    with _of_the_caller():
+                        on_text(text)
+            return pieces.reply(stream)
+
+    def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
+        """Return the input tokens by the counting endpoint; where there is none, by a call of 16 tokens (V08)."""
+        try:
+            counted = self._speech.count(self.sdk, *_sendable(messages, system, tools))
+        except self._absent:
+            counted = None
+        if counted is not None:
+            return int(counted.input_tokens)
+        return _prompt(self.complete(messages, system=system, tools=tools, max_tokens=COUNTED_BY))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.sdk.close()
+
+
+class AsyncSDKClient(_Known):
+    """A model behind an SDK's asynchronous class; see `refold.clients._factory.AsyncClient`."""
+
+    async def complete(
+        self,
+        messages: Sequence[Any],
+        *,
+        system: Any = None,
+        tools: Sequence[Any] | None = None,
+        max_tokens: int | None = None,
+        on_text: OnText | None = None,
+    ) -> Reply:
+        """Ask for the next message; with `on_text`, a coroutine function perhaps, it is streamed."""
+        body = self._speech.body(*_sendable(messages, system, tools), max_tokens)
+        if on_text is None:
+            return self._speech.read(await self._speech.create(self.sdk, body))
+        pieces = self._speech.pieces()
+        opened = self._speech.stream(self.sdk, body)
+        async with await opened if inspect.isawaitable(opened) else opened as stream:
+            async for event in stream:
+                if text := pieces.take(event):
+                    with _of_the_caller():
+                        told = on_text(text)
+                        if inspect.isawaitable(told):
+                            await told
+            return pieces.reply(stream)
+
+    async def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
+        """Return the input tokens by the counting endpoint; where there is none, by a call of 16 tokens (V08)."""
+        try:
+            asked = self._speech.count(self.sdk, *_sendable(messages, system, tools))
+            counted = None if asked is None else await asked
+        except self._absent:
+            counted = None
+        if counted is not None:
+            return int(counted.input_tokens)
+        return _prompt(await self.complete(messages, system=system, tools=tools, max_tokens=COUNTED_BY))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.sdk.close()
+
+
+def plain(value: Any) -> dict[str, Any]:
+    """Return an SDK's value as the provider's own fields; those that were never sent, and nulls, are left out."""
+    if value is None:
+        return {}
+    fields: dict[str, Any] = value.model_dump(mode="json", exclude_unset=True, exclude_none=True, warnings=False)
+    return fields
+
+
+@contextmanager
+def _of_the_caller() -> Iterator[None]:
+    """Mark what the caller's own function raises: to ask the model again would not mend it."""
+    try:
+        yield
+    except Exception as error:
+        error.is_retryable = False  # type: ignore[attr-defined] # one of `retrying`'s flags
+        raise
+
+
+def _sendable(
+    messages: Sequence[Any], system: Any, tools: Sequence[Any] | None
+) -> tuple[Sequence[Any], Any, Sequence[Any] | None]:
+    """Return the parts of a request as UTF-8 can carry them: the very same, where no half of a surrogate pair is in."""
+    parts = (messages, system, tools)
+    try:
+        msgspec.json.encode(parts, enc_hook=repr)
+    except UnicodeEncodeError:
+        return whole_values(messages), whole_values(system), whole_values(tools)
+    except (ValueError, OverflowError):  # numbers beyond 64 bits, which the SDK can write
+        return parts
+    return parts
+
+
+def _package(name: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise UsageError(f"the {name} package is not installed: pip install 'refold[{name}]'") from None
+
+
+def _key(speech: Speech, base_url: str | None, api_key: str | None) -> str:
+    key = api_key or os.environ.get(speech.key) or ("none" if base_url else "")
+    if not key:
+        raise UsageError(f"no key for the provider: pass api_key, or set {speech.key}")
+    return key
+
+
+def _prompt(reply: Reply) -> int:
+    try:
+        return reported(reply.usage).prompt
+    except UsageError:
+        raise BadReply("the server reports no usage, so it cannot count", dict(reply.usage)) from None

@@ -1,0 +1,140 @@
+"""The one generator that runs a policy over a view: it yields needs, is sent answers, and returns a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec.structs import replace
+
+from refold.core._preserved_thinking import removals
+from refold.core.budget import Never
+from refold.core.edits import Edit, Hide
+from refold.core.needs import Answer, Need, Refused
+from refold.core.plan import (
+    Plan,
+    PlanId,
+    Sizes,
+    StepRecord,
+    base_of,
+    sealed,
+)
+from refold.core.policy import Policy, Step, TakesState, When
+from refold.core.view import Cause, View
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Planning", "due", "planning", "without_ignored"]
+
+LEADING = (When.EVERY_CALL, When.FIRST)  # before it is decided whether the others run
+
+Planning: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], Plan]
+
+
+def due(policy: Policy, view: View) -> bool:
+    """Tell whether a compaction should start: someone demands it, or the trigger or the input budget is reached.
+
+    A trigger above the input budget (V01's 200,000 on a small window) would never fire; a policy that is switched
+    off stays off.
+    """
+    if view.cause is not Cause.THRESHOLD:
+        return True
+    if isinstance(policy.trigger, Never):
+        return False
+    return policy.trigger.reached(view.tokens, view.budget, view.fixed.overhead) or view.tokens > view.budget.input
+
+
+def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[PlanId] = ()) -> Planning:
+    """Run a policy's steps over a view; yield what each needs, take the answers, return the plan.
+
+    A step whose edits would make the view larger although it should shrink it is not done. Whether a compaction is
+    due is decided after the leading steps of every call and those that run first, which may have made it unnecessary
+    (L02, L03). Last, for a model that binds thinking, what stands behind the first change loses it.
+    """
+    start = view
+    started: bool | None = None
+    records: list[StepRecord] = []
+    for step in policy.steps:
+        if started is None and step.when not in LEADING:
+            started = due(policy, view)
+        if not _runs(step, due(policy, view) if started is None else started, view):
+            continue
+        needs = step.stage.needs(view)
+        answers = (yield needs) if needs else ()
+        edits = step.stage.edits(view, answers)
+        after, refused = _after(step, view, edits)
+        refused = refused or "; ".join(answer.reason for answer in answers if isinstance(answer, Refused))
+        if edits or refused:
+            records.append(
+                StepRecord(
+                    step.name,
+                    type(step.stage).__name__,
+                    len(view.done),
+                    len(after.done),
+                    view.tokens,
+                    after.tokens,
+                    refused,
+                )
+            )
+        view = after
+    if view.binds_thinking and (edits := removals(view)):
+        after = view.after(edits)
+        records.append(
+            StepRecord("drop thinking", "removals", len(view.done), len(after.done), view.tokens, after.tokens)
+        )
+        view = after
+    edits = view.done
+    if _leaves_out(policy, start, view):
+        edits = (*edits, Hide(view.ignored))
+        records.append(StepRecord("ignored", "Hide", len(view.done), len(edits), view.tokens, view.tokens))
+    return sealed(
+        Plan(
+            policy=policy.name,
+            fingerprint=policy.fingerprint,
+            cause=start.cause,
+            base=base_of(view),
+            sizes=Sizes(start.tokens, view.tokens, view.room, view.budget.input, view.fixed.overhead),
+            edits=edits,
+            steps=tuple(records),
+            format=format,
+            earlier=tuple(earlier),
+            binds_thinking=view.binds_thinking,
+        )
+    )
+
+
+def without_ignored(plan: Plan, view: View) -> Plan:
+    """Return an empty plan as one that hides what stands before the anchor of its view."""
+    return sealed(replace(plan, edits=(Hide(view.ignored),)))
+
+
+def _leaves_out(policy: Policy, start: View, view: View) -> bool:
+    """Tell whether a plan hides what the provider no longer reads: it edits something, or a compaction is due.
+
+    A policy without trigger compacts nothing (a repair leaves what is healthy alone). Where the anchor has left the
+    view, the provider reads again what was before it.
+    """
+    compacts = due(policy, start) and not isinstance(policy.trigger, Never)
+    return bool(view.ignored) and (bool(view.done) or compacts) and any(message.anchor for message in view.messages)
+
+
+def _runs(step: Step, started: bool, view: View) -> bool:
+    match step.when:
+        case When.EVERY_CALL:
+            return True
+        case When.FIRST | When.DUE:
+            return started
+        case When.OVER_GOAL:
+            return started and view.excess > 0
+        case When.OVER_BUDGET:
+            return started and view.tokens > view.budget.input
+
+
+def _after(step: Step, view: View, edits: tuple[Edit, ...]) -> tuple[View, str]:
+    after = view.after(edits, guard=not isinstance(step.stage, TakesState))
+    if view.messages and not after.messages:
+        return view, "it would have left no message"
+    if edits and not step.stage.grows and after.estimated >= view.estimated:
+        return view, "it would not have made the view smaller"
+    return after, ""

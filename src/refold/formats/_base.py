@@ -1,0 +1,299 @@
+"""What all formats share: reading that never fails, and writing that copies only what an edit touched."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold.core._provider_state import anchor_in
+from refold.core.messages import (
+    File,
+    Image,
+    Message,
+    MessageId,
+    Opaque,
+    Patch,
+    Path,
+    Role,
+    Text,
+    ToolResult,
+)
+from refold.core.transcript import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from refold.core.messages import Content, Part
+    from refold.core.view import Rule, Traits
+
+__all__ = [
+    "EMPTY",
+    "Body",
+    "Lens",
+    "all_words",
+    "arguments_of",
+    "arguments_text",
+    "edited",
+    "get",
+    "json_text",
+    "label",
+    "opaque",
+    "put",
+    "role_of",
+    "same",
+    "string",
+    "tagged",
+    "text_block",
+    "words",
+]
+
+Native: TypeAlias = Any
+EMPTY = "(no content)"  # providers refuse a message without content
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+_GONE: Any = object()
+_TEXT_KEYS = {"type", "text"}
+
+
+class _DeadPathError(Exception):
+    """A path that leads nowhere in this object."""
+
+
+class Body(Struct, frozen=True):
+    """Where a request body of the format keeps its parts; each entry lists paths, the first that is there counts."""
+
+    messages: Path = ("messages",)
+    system: tuple[Path, ...] = ()
+    tools: tuple[Path, ...] = (("tools",),)
+    model: Path = ("model",)
+    max_output: tuple[Path, ...] = ()
+
+
+class Lens:
+    """Base of the formats: `write` gives back the native object itself, or a copy along the paths of the patches.
+
+    A format supplies `read`, `render` (one part in place of an old native value), `invent` (a message of ours),
+    and where it differs `marks` (keys of which every object has one), `finish` (what must hold after edits), `spread`
+    and `join` (one message as several, several as one).
+    """
+
+    name: str
+    rules: tuple[Rule, ...]
+    traits: Traits
+    marks: tuple[str, ...] = ("role", "type", "parts")
+    volatile: frozenset[str] = frozenset()
+    body: Body = Body()
+
+    def read(self, native: Native, id: MessageId) -> Message:
+        """Return the message that a native object holds; what is unknown becomes Opaque."""
+        raise NotImplementedError
+
+    def write(self, message: Message) -> Native:
+        """Return the native object of a message: the very same where nothing was edited."""
+        if message.native is None:
+            return self.invent(message)
+        if not message.patches:
+            return message.native
+        if not message.parts and any(patch.to is None and not patch.at for patch in message.patches):
+            role: Role = "user" if message.role == "tool" else message.role  # nothing is left of it, not even its kind
+            return self.invent(Message(message.id, role, (Text(EMPTY),)))
+        return self.finish(edited(message.native, message.patches, self.render), message)
+
+    def recognizes(self, native: Native) -> bool:
+        """Tell whether a native object can only be of this format."""
+        raise NotImplementedError
+
+    def render(self, part: Part, old: Native, at: Path) -> Native:
+        """Return a part as a native value, in place of an old one (None where there was none)."""
+        raise NotImplementedError
+
+    def invent(self, message: Message) -> Native:
+        """Return a native object for a message that has none."""
+        raise NotImplementedError
+
+    def finish(self, native: Native, message: Message) -> Native:
+        """Return an edited native object as the provider accepts it."""
+        return native
+
+    def spread(self, message: Message) -> tuple[Message, ...]:
+        """Return an invented message as the messages it must be written as."""
+        return (message,)
+
+    def identity(self, native: Native) -> bytes:
+        """Return the bytes that say which message this is.
+
+        Where marks move from call to call, a text becomes a list of one block to bear one, and a text again without it:
+        both are the same message.
+        """
+        content = native.get("content") if self.volatile and type(native) is dict else None
+        if type(content) is list and len(content) == 1 and type(block := content[0]) is dict:
+            text = block.get("text")
+            if type(text) is str and block.get("type") == "text" and block.keys() - self.volatile == _TEXT_KEYS:
+                native = {**native, "content": text}
+        return canonical(native, self.volatile)
+
+    def anchor(self, messages: Sequence[Message]) -> int:
+        """Return the position of the first message that the provider reads, 0 where it reads all."""
+        return anchor_in(messages)
+
+    def speaker(self, native: Native) -> str:
+        """Return for whom a native object speaks; nothing where it is never joined with a neighbor."""
+        raise NotImplementedError
+
+    def apart(self, first: Native, second: Native) -> bool:
+        """Tell whether neighbors of one speaker, of which one was edited, stay two objects as they were."""
+        return False
+
+    def join(self, first: Native, second: Native) -> Native:
+        """Return two native objects of one speaker as one."""
+        raise NotImplementedError
+
+
+def get(native: Native, path: Path) -> Native:
+    """Return the value at a path, or None."""
+    for step in path:
+        if isinstance(native, dict):
+            native = native.get(step)
+        elif isinstance(native, list) and isinstance(step, int) and -1 < step < len(native):
+            native = native[step]
+        else:
+            return None
+    return native
+
+
+def put(native: Native, path: Path, value: Native) -> Native:
+    """Return a copy with another value at a path; everything off the path is the same object.
+
+    A path one past the end of a list appends; a missing list is made.
+    """
+    if not path:
+        return value
+    step, rest = path[0], path[1:]
+    if isinstance(step, int):
+        held = [] if native is None else native
+        if not isinstance(held, list) or step > len(held):
+            raise _DeadPathError
+        return [*held[:step], put(held[step] if step < len(held) else None, rest, value), *held[step + 1 :]]
+    if native is not None and not isinstance(native, dict):
+        raise _DeadPathError
+    return {**(native or {}), step: put((native or {}).get(step), rest, value)}
+
+
+def edited(native: Native, patches: Sequence[Patch], render: Callable[[Part, Native, Path], Native]) -> Native:
+    """Return a copy with patches applied in order; removals are swept last, so that no path moves before.
+
+    A patch whose path leads nowhere is void.
+    """
+    parents: set[Path] = set()
+    for patch in patches:
+        at = patch.at
+        try:
+            if patch.to is not None:
+                native = put(native, at, render(patch.to, get(native, at), at))
+            elif at and get(native, at[:-1]) is not None:
+                native = put(native, at, _GONE)
+                parents.add(at[:-1])
+        except _DeadPathError:
+            continue
+    for parent in sorted(parents, key=len, reverse=True):
+        held = get(native, parent)
+        if isinstance(held, list):
+            native = put(native, parent, [value for value in held if value is not _GONE])
+        elif isinstance(held, dict):
+            native = put(native, parent, {key: value for key, value in held.items() if value is not _GONE})
+    return native
+
+
+def opaque(native: Native, at: Path, kind: str = "") -> Opaque:
+    """Return anything unknown as a part that is carried and counted."""
+    if not kind and isinstance(native, dict):
+        kind = native.get("type", "")
+    return Opaque(kind if isinstance(kind, str) else "", len(canonical(native)), at)
+
+
+def json_text(value: Native) -> str:
+    """Return a value as compact JSON text."""
+    try:
+        return _encode(value).decode()
+    except (UnicodeEncodeError, TypeError, ValueError):  # lone surrogates; numbers beyond 64 bits
+        return json.dumps(value, ensure_ascii=True, default=repr, separators=(",", ":"))
+
+
+def arguments_text(value: Native) -> str:
+    """Return the arguments of a call as text: JSON of an object, text as it is, plain where it is a subclass's."""
+    return str.__str__(value) if isinstance(value, str) else json_text(value)  # decoders refuse subclasses
+
+
+def arguments_of(text: str) -> dict[str, Any]:
+    """Return arguments as an object; text that is none is kept whole under `raw`."""
+    try:
+        value = _decode(text) if text else {}
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        value = None
+    return value if isinstance(value, dict) else {"raw": text}
+
+
+def words(content: Sequence[Part]) -> str:
+    """Return content as one text: words, and a label for what cannot be said in words."""
+    said = [part.text if isinstance(part, Text) else label(part) for part in content]
+    text = "\n".join(text for text in said if text)
+    return text if text and not text.isspace() else EMPTY
+
+
+def all_words(blocks: Native) -> str:
+    """Return the words of a list of blocks that hold nothing else; empty where one of them holds none."""
+    texts = [get(block, ("text",)) for block in blocks] if isinstance(blocks, list) else []
+    return "\n".join(texts) if all(isinstance(text, str) for text in texts) else ""
+
+
+def label(part: Part) -> str:
+    """Return a short text in place of a part that has no native object."""
+    match part:
+        case Image():
+            return "[image]"
+        case File(kind=kind, name=name, text=text):
+            return text or f"[{kind}{' ' if name else ''}{name}]"
+        case ToolResult(content=content):
+            return words(content)
+        case Opaque(kind=kind):
+            return f"[{kind}]" if kind else ""
+        case _:
+            return ""
+
+
+def tagged(message: Message) -> Message:
+    """Return a system message as a user's, its words in a tag: for formats without system messages in the list."""
+    text = words([part for part in message.parts if isinstance(part, Text)])
+    return replace(message, role="user", parts=(Text(f"<system>\n{text}\n</system>"),))
+
+
+def string(held: dict[str, Any], key: str) -> str:
+    """Return the string at a key, or an empty one."""
+    value = held.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def role_of(role: Role, parts: Sequence[Part]) -> Role:
+    """Return "tool" for a user message that holds nothing but results, else the role itself."""
+    if role == "user" and parts and all(isinstance(part, ToolResult) for part in parts):
+        return "tool"
+    return role
+
+
+def same(part: Content, old: Part | None) -> bool:
+    """Tell whether content is what its native block already says, so that the block can stay."""
+    return old is not None and replace(part, at=()) == replace(old, at=())
+
+
+def text_block(text: str, old: Native) -> dict[str, Any]:
+    """Return words as a block of OpenAI's chat or Anthropic's, in place of an old one, whose cache mark stays."""
+    if isinstance(old, dict):
+        if old.get("type") == "text":
+            return {**old, "text": text}
+        if "cache_control" in old:
+            return {"type": "text", "text": text, "cache_control": old["cache_control"]}
+    return {"type": "text", "text": text}

@@ -1,0 +1,122 @@
+"""Request bodies: taking the messages out of one and putting others in, everything else the same objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from refold.errors import BadMessages
+from refold.formats._base import get, json_text, put
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Sequence
+
+    from refold.core.messages import Message, Path
+    from refold.formats import Format
+
+__all__ = ["Request", "close_body", "loaded_in", "open_body", "system_text", "tools_text"]
+
+_SAME: Any = object()
+
+
+class Request(Struct, frozen=True):
+    """A request body, opened: its messages, the system prompt and tools kept apart from them, the model, the most
+    tokens the answer may have, and the body itself (`rest`).
+    """
+
+    messages: list[Any]
+    system: Any = None
+    tools: Any = None
+    model: str = ""
+    max_output: int | None = None
+    rest: Any = None
+
+
+def open_body(format: Format, body: Any) -> Request:
+    """Return a request body, opened.
+
+    Raises:
+        BadMessages: the body is no object, or holds no list of messages where the format keeps it.
+    """
+    place = format.body
+    messages = get(body, place.messages)
+    if isinstance(messages, str):  # OpenAI Responses: a prompt alone
+        messages = [{"role": "user", "content": messages}]
+    if not isinstance(messages, list):
+        raise BadMessages(f"this body has no list {'.'.join(map(str, place.messages))!r}, where {format.name} keeps it")
+    model, limit = get(body, place.model), _first(body, place.max_output)
+    return Request(
+        messages,
+        _first(body, place.system),
+        _first(body, place.tools),
+        model if isinstance(model, str) else "",
+        limit if isinstance(limit, int) else None,
+        body,
+    )
+
+
+def close_body(format: Format, request: Request, messages: Sequence[Any], system: Any = _SAME) -> Any:
+    """Return the body with other messages, and another system prompt if one is given; itself where nothing differs."""
+    body, place = request.rest, format.body
+    if len(messages) != len(request.messages) or any(
+        new is not old for new, old in zip(messages, request.messages, strict=True)
+    ):
+        body = put(body, place.messages, list(messages))
+    if system is not _SAME and system is not request.system and place.system:
+        there = next((path for path in place.system if get(body, path) is not None), place.system[0])
+        body = put(body, there, system)
+    return body
+
+
+def system_text(system: Any) -> str:
+    """Return the words of a system prompt, whether a string, blocks, or an object with parts."""
+    match system:
+        case str():
+            return system
+        case list():
+            return "\n".join(text for text in map(system_text, system) if text)
+        case {"parts": parts}:
+            return system_text(parts)
+        case {"text": str(text)}:
+            return text
+        case {"content": content}:
+            return system_text(content)
+        case None:
+            return ""
+        case _:
+            return json_text(system)
+
+
+def tools_text(tools: Any, loaded: Container[str] = ()) -> str:
+    """Return tool definitions as JSON text, for counting; nothing where there are none.
+
+    A deferred definition (`defer_loading`) is not in the model's context before a search has loaded it
+    (https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool,
+    https://developers.openai.com/api/docs/guides/tools-tool-search), so of those only the ones named in `loaded` are in
+    the text; a namespace of OpenAI's keeps its name and description.
+    """
+    shown = _shown(tools, loaded) if isinstance(tools, list) else tools
+    return json_text(shown) if shown else ""
+
+
+def loaded_in(messages: Iterable[Message]) -> frozenset[str]:
+    """Return the names of the tools that parts of messages have brought into the context."""
+    return frozenset(name for message in messages for part in message.opaques for name in part.loads)
+
+
+def _shown(tools: list[Any], loaded: Container[str]) -> list[Any]:
+    """Return the definitions that are in the model's context."""
+    shown: list[Any] = []
+    for tool in tools:
+        if not isinstance(tool, dict):
+            shown.append(tool)
+        elif isinstance(inner := tool.get("tools"), list):
+            shown.append({**tool, "tools": _shown(inner, loaded)})
+        elif not tool.get("defer_loading") or tool.get("name") in loaded:
+            shown.append(tool)
+    return shown
+
+
+def _first(body: Any, paths: Sequence[Path]) -> Any:
+    return next((value for path in paths if (value := get(body, path)) is not None), None)

@@ -1,0 +1,234 @@
+"""Finds in single messages what a provider's request types exclude and a repair can put right, format by format.
+
+Only what is known to be wrong is a flaw: a block of another provider's protocol is one, a block of an unknown kind is
+carried through as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from refold._rules.arguments import JsonArguments
+from refold._rules.form import Flaw
+from refold.core.messages import (
+    Message,
+    Part,
+    Path,
+    Text,
+    ToolCall,
+    ToolResult,
+    once,
+)
+from refold.formats._base import arguments_text, string
+
+__all__ = ["anthropic", "anthropic_marks", "bedrock", "bedrock_marks", "gemini", "openai_chat", "openai_responses"]
+
+# Kinds of blocks of other protocols that clients send by mistake when they change providers, and the key of their words
+_RESPONSES = {"input_text": "text", "output_text": "text", "input_image": "", "input_file": ""}
+_CHAT = {"image_url": "", "input_audio": "", "file": "", "refusal": "refusal"}
+_CLAUDE = {"tool_use": "", "tool_result": "", "image": "", "document": ""}
+# OpenAI's calls whose arguments are text, and the items whose output is text or blocks
+_ARGUMENTS = {"function_call": "arguments", "custom_tool_call": "input"}
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+_BY_ASSISTANT = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "thinking", "redacted_thinking"})
+
+# What stands by a document of a message without words, which Converse refuses (API_runtime_Message, "content")
+_BY_A_DOCUMENT = "(see the document)"
+
+
+@once
+def anthropic(message: Message) -> tuple[Flaw, ...]:
+    """Return calls without input or by the user, thinking without signature, compactions of empty words, and blocks of
+    OpenAI's.
+    """
+    return tuple(_anthropic(message))
+
+
+@once
+def bedrock(message: Message) -> tuple[Flaw, ...]:
+    """Return calls without input or by the user, and the end of a message that holds a document and no words."""
+    return tuple(_bedrock(message))
+
+
+@once
+def gemini(message: Message) -> tuple[Flaw, ...]:
+    """Return parts that hold nothing, and responses that are no object."""
+    return tuple(_gemini(message))
+
+
+@once
+def openai_chat(message: Message) -> tuple[Flaw, ...]:
+    """Return lists of calls that are none, calls without type or with arguments that are no text, results that are none
+    either, and blocks of other protocols.
+    """
+    return tuple(_chat(message))
+
+
+@once
+def openai_responses(message: Message) -> tuple[Flaw, ...]:
+    """Return arguments and outputs that are no text, blocks that only the other side of a conversation may send, and
+    blocks of other protocols.
+    """
+    return tuple(_responses(message))
+
+
+@once
+def anthropic_marks(message: Message) -> tuple[Path, ...]:
+    """Return the paths of a message's cache marks, those inside results included."""
+    return tuple(_marks(message.native, ()))
+
+
+@once
+def bedrock_marks(message: Message) -> tuple[Path, ...]:
+    """Return the paths of a message's cache points."""
+    return tuple(at for at, block in _listed(message, "content") if "cachePoint" in block)
+
+
+def _anthropic(message: Message) -> Iterator[Flaw]:
+    for at, block in _listed(message, "content"):
+        kind = string(block, "type")
+        if kind in _BY_ASSISTANT and message.role != "assistant":
+            yield Flaw(f"a block of type {kind} that is not the assistant's", at)
+        elif kind == "tool_result" and message.role == "assistant":
+            yield Flaw("a result that is not the user's", at)
+        elif kind == "tool_use" and "input" not in block:
+            yield from _rewritten("a call without input", message, at)
+        elif kind == "tool_use" and isinstance(block["input"], str):
+            yield from _objects(message, at)
+        elif kind == "tool_result" and not isinstance(block.get("content", ""), str | list):
+            yield from _worded(message, at, block["content"])
+        elif kind == "thinking" and not block.get("signature"):
+            yield Flaw("thinking without signature", at)
+        elif kind == "compaction" and block.get("content") == "":  # of no words (null) is a failure, which is accepted
+            yield Flaw("a compaction block of empty words", at)
+        else:
+            yield from _foreign(block, at, _RESPONSES | _CHAT)
+
+
+def _bedrock(message: Message) -> Iterator[Flaw]:
+    for at, block in _listed(message, "content"):
+        use = block.get("toolUse")
+        if isinstance(use, dict) and message.role != "assistant":
+            yield Flaw("a call that is not the assistant's", at)
+        elif isinstance(use, dict) and "input" not in use:
+            yield from _rewritten("a call without input", message, at)
+        elif isinstance(use, dict) and isinstance(use["input"], str):
+            yield from _objects(message, at)
+    blocks = [block for _, block in _listed(message, "content")]
+    if any("document" in block for block in blocks) and not any(_words_in(block) for block in blocks):
+        yield Flaw("a document without words", ("content", len(blocks)), Text(_BY_A_DOCUMENT))
+
+
+def _words_in(block: dict[str, Any]) -> bool:
+    text = block.get("text")
+    return isinstance(text, str) and bool(text.strip())
+
+
+def _gemini(message: Message) -> Iterator[Flaw]:
+    for at, part in _listed(message, "parts"):
+        answer = part.get("functionResponse", part.get("function_response"))
+        value = answer.get("response") if isinstance(answer, dict) else None
+        if part == {}:
+            yield Flaw("a part without data", at)
+        elif value is not None and not isinstance(value, dict):
+            yield from _worded(message, at, value)
+
+
+def _chat(message: Message) -> Iterator[Flaw]:
+    native: Any = message.native
+    calls = native.get("tool_calls") if message.role == "assistant" else None
+    if calls == [] or (calls is None and "tool_calls" in native):
+        yield Flaw("an empty list of calls", ("tool_calls",))
+    for place, call in enumerate(calls if isinstance(calls, list) else ()):
+        if not isinstance(call, dict):
+            continue
+        function = call.get("function")
+        if not isinstance(call.get("type"), str):
+            yield from _rewritten("a call without type", message, ("tool_calls", place))
+        elif isinstance(function, dict) and not isinstance(function.get("arguments"), str):
+            yield from _rewritten("arguments that are no text", message, ("tool_calls", place))
+    if native.get("role") == "tool":
+        yield from _wordless(message, "content", may_be_empty=False)
+    for at, block in _listed(message, "content"):
+        yield from _foreign(block, at, _RESPONSES | _CLAUDE)
+
+
+def _responses(message: Message) -> Iterator[Flaw]:
+    native: Any = message.native
+    kind = string(native, "type") if "type" in native else "message"
+    if (key := _ARGUMENTS.get(kind)) and not isinstance(native.get(key, ""), str):
+        yield from _rewritten("arguments that are no text", message, ())
+    elif kind in _OUTPUTS:
+        yield from _wordless(message, "output")
+    if "role" not in native or kind != "message":
+        return
+    wrong = ("input_text", "text") if native["role"] == "assistant" else ("output_text", "text")
+    for at, block in _listed(message, "content"):
+        if block.get("type") in wrong:
+            yield from _rewritten(f"a block of type {block['type']} in a message of the {message.role}", message, at)
+        else:
+            yield from _foreign(block, at, {"image_url": ""} | _CLAUDE)
+
+
+def _foreign(block: dict[str, Any], at: Path, kinds: dict[str, str]) -> Iterator[Flaw]:
+    """Yield a block of another protocol, to be said in words: its own, or a label."""
+    kind = block.get("type")
+    if isinstance(kind, str) and kind in kinds:
+        words = block.get(kinds[kind])
+        text = words if isinstance(words, str) and words.strip() else f"[{kind}]"
+        yield Flaw(f"a block of type {kind}, which is another provider's", at, Text(text))
+
+
+def _wordless(message: Message, key: str, *, may_be_empty: bool = True) -> Iterator[Flaw]:
+    """Yield a result of OpenAI's whose value is neither text nor blocks."""
+    native: Any = message.native
+    value = native.get(key)
+    if not isinstance(value, str) and not (isinstance(value, list) and (may_be_empty or value)):
+        yield from _worded(message, (), value)
+
+
+def _worded(message: Message, at: Path, value: Any) -> Iterator[Flaw]:
+    """Yield a result whose value its field does not take, to be said in words: text, or the value as JSON."""
+    part = _at(message, at)
+    if isinstance(part, ToolResult):
+        text = "" if value is None or value == [] else arguments_text(value)
+        yield Flaw("a result of a form that the provider does not take", at, replace(part, content=(Text(text),)))
+
+
+def _objects(message: Message, at: Path) -> Iterator[Flaw]:
+    """Yield a call whose input is a JSON object written as text; other text is a matter of its arguments."""
+    part = _at(message, at)
+    if isinstance(part, ToolCall) and JsonArguments.holds(part):
+        yield Flaw("an input that is no object", at, part)
+
+
+def _rewritten(text: str, message: Message, at: Path) -> Iterator[Flaw]:
+    """Yield a value that its format writes correctly, so that rewriting the part as itself is enough."""
+    part = _at(message, at)
+    if part is not None:
+        yield Flaw(text, at, part)
+
+
+def _at(message: Message, at: Path) -> Part | None:
+    return next((part for part in message.parts if part.at == at), None)
+
+
+def _listed(message: Message, key: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    native: Any = message.native
+    blocks = native.get(key) if isinstance(native, dict) else None
+    for place, block in enumerate(blocks if isinstance(blocks, list) else ()):
+        if isinstance(block, dict):
+            yield (key, place), block
+
+
+def _marks(native: Any, at: Path) -> Iterator[Path]:
+    content = native.get("content") if isinstance(native, dict) else None
+    for place, block in enumerate(content if isinstance(content, list) else ()):
+        if isinstance(block, dict):
+            here: Path = (*at, "content", place)
+            if isinstance(block.get("cache_control"), dict):
+                yield (*here, "cache_control")
+            yield from _marks(block, here)

@@ -1,0 +1,72 @@
+"""Messages as a native list: untouched ones are the same objects, and where roles alternate neighbors are joined."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from refold.core.messages import Message, MessageId, Text
+from refold.core.transcript import chain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from refold.formats._registry import Format
+
+__all__ = ["assemble"]
+
+BETWEEN = Message(MessageId(""), "assistant", (Text("Understood."),))  # V07
+
+
+def assemble(format: Format, messages: Sequence[Message], *, alternate: bool = False) -> list[Any]:
+    """Return the native list of messages.
+
+    Where the provider wants roles to alternate, neighbors of one speaker are joined into one native object, except
+    two untouched ones that stood side by side in the conversation already: a list in which nothing was edited comes
+    out as the very same objects. A message of which edits left nothing is not written.
+
+    `alternate` joins all neighbors of one speaker, in any format, and has the assistant say a word between two users
+    with nothing but tool traffic between them: some servers' chat templates skip that traffic and then want turns.
+    """
+    natives: list[Any] = []
+    last: Message | None = None
+    pieces = _pieces(format, messages)
+    for piece in _in_turns(pieces) if alternate and not format.traits.alternates else pieces:
+        native = format.write(piece)
+        if (
+            last is not None
+            and (alternate or format.traits.alternates)
+            and (speaker := format.speaker(native))
+            and format.speaker(natives[-1]) == speaker
+            and (alternate or not _neighbors(format, last, piece))
+        ):
+            natives[-1] = format.join(natives[-1], native)
+        else:
+            natives.append(native)
+        last = piece
+    return natives
+
+
+def _pieces(format: Format, messages: Sequence[Message]) -> Iterator[Message]:
+    for message in messages:
+        if message.parts or not message.patches:
+            yield from format.spread(message) if message.native is None else (message,)
+
+
+def _in_turns(messages: Iterator[Message]) -> Iterator[Message]:
+    """Yield messages, with a word of the assistant where a user follows tool traffic that a user began."""
+    asked, before = False, ""  # `asked`: a user spoke, and no words of the assistant came since
+    for message in messages:
+        if message.role == "user" and asked and before == "tool":
+            yield BETWEEN
+        yield message
+        said = message.role == "assistant" and not message.calls
+        asked, before = message.role == "user" or (asked and not said), message.role
+
+
+def _neighbors(format: Format, last: Message, message: Message) -> bool:
+    """Tell whether two messages stood side by side from the start, which their chained ids show, and still may."""
+    if last.native is None or message.native is None:
+        return False
+    if (last.patches or message.patches) and not format.apart(last.native, message.native):
+        return False
+    return message.id == chain(last.id, format.identity(message.native))

@@ -1,0 +1,177 @@
+"""Finding a format by name or by what messages look like, and reading a list of messages in it."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any, Protocol
+
+from refold._text.suggestions import meant
+from refold.core._annotations import recovered
+from refold.core._surrogates import whole_message
+from refold.core.messages import Message
+from refold.core.transcript import Transcript, chain
+from refold.core.view import Violation
+from refold.errors import BadMessages, UnknownFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.messages import MessageId
+    from refold.core.view import Rule, Traits
+    from refold.formats._base import Body
+
+__all__ = ["Format", "broken", "detect", "find", "names", "read"]
+
+
+class Format(Protocol):
+    """A lens on one provider's messages, with what the provider demands of a list of them.
+
+    `read` is total: it takes any dict. `write` returns `message.native` itself where nothing was edited. `marks` are
+    keys of which every native object has one. `volatile` are keys that move between calls without changing what was
+    said; they are no part of a message's identity.
+    """
+
+    name: str
+    rules: tuple[Rule, ...]
+    traits: Traits
+    marks: tuple[str, ...]
+    volatile: frozenset[str]
+    body: Body
+
+    def read(self, native: Any, id: MessageId) -> Message:
+        """Return the message that a native object holds."""
+
+    def write(self, message: Message) -> Any:
+        """Return the native object of a message."""
+
+    def identity(self, native: Any) -> bytes:
+        """Return the bytes that say which message this is."""
+
+    def recognizes(self, native: Any) -> bool:
+        """Tell whether a native object can only be of this format."""
+
+    def spread(self, message: Message) -> tuple[Message, ...]:
+        """Return an invented message as the messages it must be written as."""
+
+    def anchor(self, messages: Sequence[Message]) -> int:
+        """Return the position of the first message that the provider reads, 0 where it reads all.
+
+        It depends on nothing that comes later: a message that is added moves it only if that one carries state.
+        """
+
+    def speaker(self, native: Any) -> str:
+        """Return for whom a native object speaks; nothing where it is never joined with a neighbor."""
+
+    def apart(self, first: Any, second: Any) -> bool:
+        """Tell whether neighbors of one speaker, of which one was edited, stay two objects as they were."""
+
+    def join(self, first: Any, second: Any) -> Any:
+        """Return two native objects of one speaker as one."""
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the names of all formats, sorted."""
+    found = (module.name for module in iter_modules([str(Path(__file__).parent)]) if not module.name.startswith("_"))
+    return tuple(sorted(name.replace("_", "-") for name in found))
+
+
+@cache
+def find(name: str) -> Format:
+    """Return the format of a name.
+
+    Raises:
+        UnknownFormat: there is none; the message lists those there are.
+    """
+    if name not in names():
+        raise UnknownFormat(f"there is no format {name!r}{meant(name, names())}; use one of {', '.join(names())}")
+    format: Format = import_module(f"refold.formats.{name.replace('-', '_')}").FORMAT
+    return format
+
+
+def detect(messages: Sequence[Any]) -> Format:
+    """Return the format that messages are in, told by their content; plain role and content is openai-chat.
+
+    Raises:
+        UnknownFormat: they look like none; the message says what was seen.
+    """
+    formats = [find(name) for name in names()]
+    strange: list[int] = []
+    for place, native in enumerate(messages):
+        for format in formats if isinstance(native, dict) else ():
+            if format.recognizes(native):
+                return format
+        if not (isinstance(native, dict) and isinstance(native.get("role"), str) and "content" in native):
+            strange.append(place)
+    if messages and not strange:
+        return find("anthropic" if _cached(messages) else "openai-chat")
+    seen = f"message {strange[0]}, {_seen(messages[strange[0]])}" if strange else "an empty list"
+    raise UnknownFormat(f"the format cannot be told from {seen}: name one of {', '.join(names())}")
+
+
+def read(
+    format: Format,
+    natives: Sequence[Any],
+    known: Transcript = Transcript(),  # noqa: B008 # a value
+    first: int = 0,
+) -> Transcript:
+    """Return the transcript of a whole list; `known` is what its first messages were read into before.
+
+    Errors count positions from `first`, where the caller's own list begins.
+
+    A message that an earlier compaction made and the client sends back is known again by its opening. Half a surrogate
+    pair, which no request can carry in UTF-8, is read as U+FFFD; the native object keeps it.
+
+    Raises:
+        BadMessages: an entry is not a dict, has neither role nor type nor parts, or is nested too deeply for JSON; its
+            position is named.
+    """
+    messages = list(known.messages)
+    parent, read_one = known.tip, format.read
+    for place in range(len(messages), len(natives)):
+        native = natives[place]
+        if not isinstance(native, dict) or not any(mark in native for mark in format.marks):
+            raise BadMessages(
+                f"message {place - first} is {_seen(native)}, which {format.name} does not have: "
+                "pass messages as they are sent"
+            )
+        identity = _identity(format, native, place - first)
+        parent = chain(parent, identity)
+        message = read_one(native, parent)
+        messages.append(recovered(whole_message(message) if b"\\ud" in identity or b"\\uD" in identity else message))
+    return Transcript(tuple(messages))
+
+
+def broken(format: Format, messages: Sequence[Message]) -> tuple[Violation, ...]:
+    """Return every breach of the format's rules, by position."""
+    found = [breach for rule in format.rules for breach in rule.broken(messages)]
+    return tuple(sorted(found, key=lambda breach: breach.at))
+
+
+def _identity(format: Format, native: Any, place: int) -> bytes:
+    try:
+        return format.identity(native)
+    except RecursionError:
+        raise BadMessages(
+            f"message {place} is nested too deeply for JSON, or holds itself: pass messages as they are sent"
+        ) from None
+
+
+def _cached(messages: Sequence[Any]) -> bool:
+    """Tell whether blocks bear cache marks and no system message is in the list, as only Anthropic's are."""
+    return not any(native["role"] in ("system", "developer") for native in messages) and any(
+        isinstance(block, dict) and "cache_control" in block
+        for native in messages
+        if isinstance(content := native["content"], list)
+        for block in content
+    )
+
+
+def _seen(native: Any) -> str:
+    if isinstance(native, dict):
+        return f"an entry with the keys {', '.join(map(str, native))}" if native else "an entry without keys"
+    how = " (`.model_dump(exclude_none=True)` makes it one of the provider's)" if hasattr(native, "model_dump") else ""
+    return f"an entry of type {type(native).__name__}{how}"

@@ -1,0 +1,150 @@
+"""Answers to needs: the first place with input and output. Every default refuses, and says why."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold.core._surrogates import whole
+from refold.core.needs import (
+    Answer,
+    Archive,
+    CountExactly,
+    Given,
+    Need,
+    ReadFile,
+    Refused,
+    Summarize,
+)
+from refold.summaries._single_summary import summarizing
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+__all__ = ["Outside"]
+
+
+class Outside(Struct, frozen=True):
+    """Who answers which need; a field left out refuses.
+
+    `summarize` gives a summary, `read_file` a file's content, `archive` writes messages away and returns the place,
+    `count` is the provider's own count. Each takes the need and returns a string (`count`: a number), or raises,
+    which is a refusal; a coroutine function too. `summarize` may return `Refused` with a kind; a request that it
+    refuses for its size is asked again in parts (W09).
+
+    A summarizer is never sent the model's thinking nor, unless `redact` is off, a known shape of a secret. An answer
+    that is certainly no summary (a tool call, an echo, a question back, a refusal) becomes a refusal.
+    """
+
+    summarize: Callable[[Summarize], str | Refused | Awaitable[str | Refused]] | None = None
+    read_file: Callable[[ReadFile], str | Awaitable[str]] | None = None
+    archive: Callable[[Archive], str | Awaitable[str]] | None = None
+    count: Callable[[CountExactly], int | Awaitable[int]] | None = None
+    redact: bool = True
+
+    def answer(self, need: Need) -> Answer:
+        """Answer one need, waiting for an asynchronous function to end."""
+        if not isinstance(need, Summarize) or self.summarize is None:
+            return self._once(need)
+        rounds = summarizing(need, redact=self.redact)
+        try:
+            request = next(rounds)
+            while True:
+                request = rounds.send(self._once(request))
+        except StopIteration as done:
+            answered: Answer = done.value
+            return answered
+
+    async def answer_async(self, need: Need) -> Answer:
+        """Answer one need from within an event loop."""
+        if not isinstance(need, Summarize) or self.summarize is None:
+            return await self._once_async(need)
+        rounds = summarizing(need, redact=self.redact)
+        try:
+            request = next(rounds)
+            while True:
+                request = rounds.send(await self._once_async(request))
+        except StopIteration as done:
+            answered: Answer = done.value
+            return answered
+
+    def _once(self, need: Need) -> Answer:
+        given = self._ask(need)
+        return _answer(need, _waited(given) if inspect.isawaitable(given) else given)
+
+    async def _once_async(self, need: Need) -> Answer:
+        given = self._ask(need)
+        if inspect.isawaitable(given):
+            try:
+                given = await given
+            except Exception as error:  # any failure of a caller's function is a refusal
+                given = _refusal(error)
+        return _answer(need, given)
+
+    def _ask(self, need: Need) -> Any:
+        match need:
+            case Summarize():
+                function: Callable[[Any], Any] | None = self.summarize
+                missing = "no summarizer was given"
+            case ReadFile():
+                function, missing = self.read_file, "no reader of files was given"
+            case Archive():
+                function, missing = self.archive, "no archive was given"
+            case CountExactly():
+                function, missing = self.count, "no counter of the provider's was given"
+        if function is None:
+            return Refused(missing, "absent")
+        try:
+            return function(need)
+        except Exception as error:  # any failure of a caller's function is a refusal
+            return _refusal(error)
+
+
+def _refusal(error: Exception) -> Refused:
+    from refold.models.provider_errors import is_overflow  # its table is read only when something failed
+
+    return Refused(f"{type(error).__name__}: {error}", "overflow" if is_overflow(error) else "failed")
+
+
+def _answer(need: Need, given: Any) -> Answer:
+    match need, given:
+        case _, Refused():
+            refused: Answer = given
+            return refused
+        case _, Given(text=text):
+            return replace(given, text=whole(text))
+        case CountExactly(), int():
+            return Given(count=given)
+        case Archive(), str():
+            return Given(place=given)
+        case ((Summarize() | ReadFile()), str()) if given.strip():
+            return Given(text=whole(given))
+        case Summarize(), str() | None:
+            return Refused("the answer was empty", "empty")
+        case ReadFile(), str():
+            return Given(text=whole(given))
+        case _:
+            return Refused(f"the answer was of type {type(given).__name__}, which is not what was asked for")
+
+
+def _waited(pending: Awaitable[Any]) -> Any:
+    """Wait for a coroutine from synchronous code, beside a running event loop too."""
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    async def run() -> Any:
+        return await pending
+
+    coroutine: Coroutine[Any, Any, Any] = run()
+    try:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(coroutine)
+        with ThreadPoolExecutor(1) as worker:
+            return worker.submit(asyncio.run, coroutine).result()
+    except Exception as error:  # any failure of a caller's function is a refusal
+        return _refusal(error)

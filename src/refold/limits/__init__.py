@@ -1,1 +1,0 @@
-"""What models and providers accept: windows, prices, refusals, tool output and files."""

@@ -1,0 +1,1 @@
+"""What models and providers accept: windows, prices, provider errors, tool output and files."""

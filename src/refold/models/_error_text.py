@@ -1,0 +1,149 @@
+"""What an error says, whatever it is: status, codes, words and figures out of exceptions, bodies and text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from refold._text.embedded_json import pieces, plain, unquoted
+
+__all__ = ["Said", "said"]
+
+DEEPEST = 20  # levels of causes and nested bodies; a body within three strings of JSON is 12 deep
+MOST = 300  # values looked at: an error may carry the whole request
+HEAD, TAIL = 6_000, 2_000  # characters kept of one text; the reason is at its beginning or its end
+NOT_ABOUT_THE_REQUEST = frozenset({401, 403})  # as all statuses from 500 on: what they quote of it is none of theirs
+
+CODES = ("code", "type", "error_type", "status", "reason", "__type", "Code", "error_code")
+STATUS = ("status_code", "status", "http_status", "statusCode", "code")
+WORDS = ("message", "Message", "error", "errors", "detail", "details", "msg", "body", "error_message", "errorMessage",
+         "description", "responseBody", "data", "response", "raw", "metadata", "cause", "Error", "args",
+         "upstream_error", "last_error", "error_description", "innererror", "inner_error", "originalError",
+         "previous_errors", "base_resp", "status_msg", "external_model_error", "external_model_message")  # fmt: skip
+ATTRIBUTES = ("message", "body", "response", "error", "code", "type", "status_code", "status", "http_status", "detail",
+              "text", "content")  # fmt: skip
+FIGURES = {"n_ctx": "limit", "n_prompt_tokens": "requested", "max_context_length": "limit"}
+
+
+_LEADING = re.compile(
+    r"\W*(?:api |http )?(?:error|status)?(?: code)?:? ?([45]\d\d)\b(?! (?:tokens|input|char|byte|output|model))", re.I
+)
+
+
+class Said(Struct):
+    """The words of an error in the order met, its HTTP status, 0 when unknown, and figures given as fields.
+
+    `codes` are those of the words that stand in a field for codes, and the names of exceptions.
+    """
+
+    status: int = 0
+    words: list[str] = []
+    figures: dict[str, int] = {}
+    codes: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """All words, each once, bounded, without escapes and without what they quote of the request."""
+        strictly = self.status in NOT_ABOUT_THE_REQUEST or self.status >= 500
+        words = (unquoted(plain(each), strictly=strictly) for each in self.words)
+        return clipped("\n".join(dict.fromkeys(words)))
+
+
+def said(error: object) -> Said:
+    """Read an exception with its causes, a response, a mapping, JSON or plain text; never raises, never fetches."""
+    found = Said()
+    seen: dict[int, object] = {}  # the values too: an object that is freed leaves its id to another
+    waiting: list[tuple[object, int]] = [(error, 0)]
+    while waiting and len(seen) < MOST:
+        value, depth = waiting.pop(0)
+        if value is None or id(value) in seen or depth > DEEPEST:
+            continue
+        seen[id(value)] = value
+        waiting += [(inner, depth + 1) for inner in _read(value, found)]
+    if not found.status and (leading := next(filter(None, map(_LEADING.match, found.words)), None)):
+        found.status = int(leading[1])
+    return found
+
+
+def clipped(text: str) -> str:
+    """Return a text bounded to what patterns are run over."""
+    return text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
+
+
+def _read(value: object, found: Said) -> Iterator[object]:
+    match value:
+        case bool() | int() | float():
+            pass
+        case bytes() | bytearray():
+            yield bytes(value).decode("utf-8", "replace")
+        case str():
+            inner = pieces(value)
+            if inner and inner != (value,):
+                yield from inner
+            else:
+                found.words.append(clipped(value))
+        case Mapping():
+            yield from _mapping(value, found)
+        case list() | tuple():
+            yield from value[:20]
+        case BaseException():
+            yield from _exception(value, found)
+        case _:
+            yield from _attributes(value, found)
+
+
+def _mapping(value: Mapping[object, object], found: Said) -> Iterator[object]:
+    for name in STATUS:
+        _status(value.get(name), found)
+    codes = [code for name in CODES if isinstance(code := value.get(name), str)]
+    found.words += codes
+    found.codes += codes
+    for name, meaning in FIGURES.items():
+        if isinstance(figure := value.get(name), int) and figure > 0:
+            found.figures.setdefault(meaning, figure)
+    metadata = value.get("ResponseMetadata")  # botocore
+    if isinstance(metadata, Mapping):
+        _status(metadata.get("HTTPStatusCode"), found)
+    yield from (value[name] for name in WORDS if name in value)
+
+
+def _exception(value: BaseException, found: Said) -> Iterator[object]:
+    found.words.append(type(value).__name__)
+    found.codes.append(type(value).__name__)
+    try:
+        text = str(value)
+    except Exception:
+        text = ""
+    yield text
+    yield from _attributes(value, found)
+    yield value.__cause__
+    yield value.__context__
+    if isinstance(value, BaseExceptionGroup):
+        yield from value.exceptions[:20]
+
+
+def _attributes(value: object, found: Said) -> Iterator[object]:
+    for name in STATUS:
+        _status(_attribute(value, name), found)
+    for name in ATTRIBUTES:
+        inner = _attribute(value, name)
+        if isinstance(inner, (str, bytes, Mapping, list, tuple)) or (name in {"response", "error", "body"} and inner):
+            yield inner
+
+
+def _attribute(value: object, name: str) -> object:
+    """Return an attribute, None when there is none or reading it fails (a streamed response not read yet)."""
+    try:
+        inner = getattr(value, name, None)
+    except Exception:
+        return None
+    return None if callable(inner) else inner
+
+
+def _status(value: object, found: Said) -> None:
+    if isinstance(value, str) and value.isdigit() and len(value) == 3:
+        value = int(value)
+    if not found.status and isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:
+        found.status = int(value)

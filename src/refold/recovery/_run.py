@@ -1,0 +1,228 @@
+"""Recovery around a call of a model: what a refusal means, what is done about it, and the same call once more.
+
+The steps are one generator that yields what to do; a synchronous and an asynchronous driver do it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from refold import aio, api
+from refold._compaction.request import Options
+from refold.clients._retry import retrying
+from refold.core.view import Cause
+from refold.errors import ContextOverflow, OutsideError
+from refold.models.provider_errors import ProviderError, classify_response
+from refold.recovery._learned_windows import LearnedWindows
+from refold.recovery._steps import (
+    Calling,
+    Compacting,
+    Run,
+    Setting,
+    answered,
+    begun,
+    compacted,
+)
+
+if TYPE_CHECKING:
+    from refold.core.events import Observer
+    from refold.core.plan import Plan
+    from refold.handlers import Outside
+
+__all__ = ["LearnedWindows", "Recovered", "arecovering", "recovering"]
+
+MAX_PASSES = 2  # compactions after a refusal, in one turn
+
+
+class Recovered(Struct, frozen=True):
+    """A reply, the messages that were sent for it, and all plans in force, oldest first.
+
+    `passes` counts the compactions after refusals, those the caller named included. `cause` is set where the reply
+    shows that the window was full: give it to the next call, which then compacts first (O13). `window` is the window
+    reckoned with.
+    """
+
+    reply: Any
+    messages: list[Any]
+    plans: tuple[Plan, ...] = ()
+    passes: int = 0
+    cause: Cause | None = None
+    window: int | None = None
+
+
+def recovering(
+    call: Callable[..., Any],
+    messages: Sequence[Any],
+    *,
+    summarize: Any = None,
+    outside: Outside | None = None,
+    redact: bool = True,
+    observers: Sequence[Observer] = (),
+    windows: LearnedWindows | None = None,
+    endpoint: str = "",
+    cause: Cause | str | None = None,
+    passes: int = 0,
+    max_passes: int = MAX_PASSES,
+    waits: Sequence[float] = (),
+    sleep: Callable[[float], Any] | None = None,
+    **options: Any,
+) -> Recovered:
+    """Call a model, and when it refuses the request for its size, make it smaller and call once more.
+
+    Reasoning that the provider does not accept back is removed, once (Gemini's after the same request was sent again);
+    refused once more, the refusal is raised with a note. The retry counts as none. Errors that no smaller request mends
+    are raised as they are, at once (N12), but where
+    `waits` are given, those that pass are asked again as by `refold.clients._retry.retrying`.
+
+    Args:
+        call: your function from the messages to send to the reply. Where it takes `max_tokens`, it is given a smaller
+            number after a refusal of that number.
+        messages: the conversation as it was said, never changed.
+        summarize: as in `refold.compact`; where it fails, the compaction is made without.
+        outside, redact: who answers the other needs, and whether secrets are removed, as in `refold.compact`.
+        observers: functions that are told when a compaction starts, ends or fails.
+        windows: where the window that a refusal tells is kept, by model and endpoint.
+        endpoint: where the model is asked, for `windows`.
+        cause: compact before the call, for what `Recovered.cause` said of the last.
+        passes: compactions after refusals that this turn had already.
+        max_passes: the most of them in a turn; there are never two for the same messages unless the second refusal
+            tells more than the first.
+        waits: seconds before each new try of a call that failed for a moment; what its `retry-after` says wins.
+        sleep: waits; `time.sleep` or `asyncio.sleep` by default.
+        options: `format`, `policy`, `model`, `window`, `budget`, `goal`, `system`, `tools`, `max_output`, `usage`,
+            `counter`, `instructions` and `plans` as in `refold.compact`.
+
+    Raises:
+        ContextOverflow: still refused; the message names what cannot be made smaller, in tokens.
+        CannotFit: no compaction brings it under the window.
+        Exception: what the call raised, where it was not about size.
+    """
+    fixed = Setting(
+        Options(**options), api.answering(outside, summarize, redact=redact), tuple(observers), endpoint, windows,
+        max_passes, _takes(call, "max_tokens"),
+    )  # fmt: skip
+    return _driven(_recovery(fixed, messages, passes, cause), retrying(call, waits, sleep) if waits else call)
+
+
+async def arecovering(
+    call: Callable[..., Awaitable[Any]],
+    messages: Sequence[Any],
+    *,
+    summarize: Any = None,
+    outside: Outside | None = None,
+    redact: bool = True,
+    observers: Sequence[Observer] = (),
+    windows: LearnedWindows | None = None,
+    endpoint: str = "",
+    cause: Cause | str | None = None,
+    passes: int = 0,
+    max_passes: int = MAX_PASSES,
+    waits: Sequence[float] = (),
+    sleep: Callable[[float], Any] | None = None,
+    **options: Any,
+) -> Recovered:
+    """Do what `recovering` does, awaiting the call and the summarizer."""
+    fixed = Setting(
+        Options(**options), api.answering(outside, summarize, redact=redact), tuple(observers), endpoint, windows,
+        max_passes, _takes(call, "max_tokens"),
+    )  # fmt: skip
+    run = _recovery(fixed, messages, passes, cause)
+    return await _driven_async(run, retrying(_awaiting(call), waits, sleep) if waits else call)
+
+
+def _driven(run: Run, call: Callable[..., Any]) -> Recovered:
+    action = next(run)
+    try:
+        while True:
+            try:
+                match action:
+                    case Calling():
+                        outcome = call(action.messages, **action.named())
+                    case Compacting():
+                        outcome = api.compact(action.messages, **action.arguments)
+            except Exception as error:
+                action = run.throw(error)
+            else:
+                action = run.send(outcome)
+    except StopIteration as done:
+        made: Recovered = done.value
+        return made
+
+
+async def _driven_async(run: Run, call: Callable[..., Awaitable[Any]]) -> Recovered:
+    action = next(run)
+    try:
+        while True:
+            try:
+                match action:
+                    case Calling():
+                        outcome = await call(action.messages, **action.named())
+                    case Compacting():
+                        outcome = await aio.acompact(action.messages, **action.arguments)
+            except Exception as error:
+                action = run.throw(error)
+            else:
+                action = run.send(outcome)
+    except StopIteration as done:
+        made: Recovered = done.value
+        return made
+
+
+def _awaiting(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Return a coroutine function, whatever kind of callable it is that gives something to await."""
+
+    async def awaited(*args: Any, **named: Any) -> Any:
+        return await call(*args, **named)
+
+    return awaited
+
+
+def _recovery(fixed: Setting, messages: Sequence[Any], passes: int, cause: Cause | str | None) -> Run:
+    state = begun(fixed, messages, passes)
+    if cause is not None and messages:
+        state = yield from compacted(fixed, messages, state, cause)
+    while True:
+        try:
+            reply = yield Calling(state.sent, state.max_tokens)
+            refusal = _error_within(reply)
+        except Exception as error:
+            state = yield from answered(fixed, messages, state, error)
+            continue
+        if refusal is None:
+            full = classify_response(_as_mapping(reply), state.window).kind == "context_overflow"
+            after = Cause.SILENT_OVERFLOW if full else None
+            return Recovered(reply, state.sent, state.plans, state.passes, after, state.window)
+        wrapped = ContextOverflow if refusal.kind == "context_overflow" else OutsideError
+        state = yield from answered(fixed, messages, state, wrapped(refusal.message))
+
+
+def _error_within(reply: Any) -> ProviderError | None:
+    """Return the refusal that a reply of status 200 carries in place of an answer, where another request mends it."""
+    body = _as_mapping(reply)
+    if not body.get("error"):
+        return None
+    found = classify_response(body)
+    return found if found.kind == "context_overflow" or found.remedy == "drop_reasoning" else None
+
+
+def _as_mapping(reply: Any) -> Mapping[str, Any]:
+    """Return what is known of a reply as a mapping: a body, an SDK's value, or `refold.clients._factory.Reply`."""
+    if isinstance(reply, Mapping):
+        return reply
+    dump = getattr(reply, "model_dump", None)
+    if dump is not None:
+        body: Mapping[str, Any] = dump(exclude_none=True, warnings=False)
+        return body
+    return {"usage": getattr(reply, "usage", None) or {}, "finish_reason": getattr(reply, "stop", "") or ""}
+
+
+def _takes(call: Callable[..., Any], name: str) -> bool:
+    try:
+        parameters = inspect.signature(call).parameters.values()
+    except (TypeError, ValueError):  # built in: no signature
+        return False
+    return any(each.name == name or each.kind is each.VAR_KEYWORD for each in parameters)

@@ -1,0 +1,73 @@
+"""Running a policy over a view into a given number of tokens, and what of a provider's rules that breaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold import formats
+from refold._compaction.request import Options, measured, request_for
+from refold.api import driven
+from refold.core._engine import planning
+from refold.core.messages import MessageId
+from refold.core.transcript import Transcript
+from refold.errors import RefoldError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.messages import Message
+    from refold.core.policy import Policy
+    from refold.formats import Format
+    from refold.handlers import Outside
+    from refold.replay._timeline import Timeline
+
+__all__ = ["Fit", "breaches", "fitted"]
+
+TRIES = 3  # a policy that misses its size by its own estimate is asked for a smaller one
+CLOSER = 0.99  # of what would have met it
+
+
+class Fit(Struct, frozen=True):
+    """The messages a policy leaves of a conversation within a size, and their tokens."""
+
+    messages: tuple[Message, ...]
+    tokens: int
+
+
+def fitted(
+    policy: Policy, line: Timeline, view: Sequence[Message], known: int, tokens: int, outside: Outside
+) -> Fit | None:
+    """Compact a view of the first `known` messages into a number of tokens; None where the policy cannot.
+
+    Tokens are counted by the timeline's counter, messages only, so that every policy has the same true room.
+    """
+    transcript = Transcript(line.transcript.messages[:known])
+    aim = tokens
+    for _ in range(TRIES):
+        try:
+            options = Options(format=line.format.name, policy=policy, budget=aim, counter=line.counter, force=True)
+            request = request_for((), options, transcript=transcript, estimates=line.counted)
+            start = measured(replace(request.view, start=tuple(view)), request.policy, options)
+            after = start.after(driven(planning(request.policy, start), outside).edits)
+        except RefoldError:  # it says itself that it cannot
+            return None
+        size = after.estimated
+        if size <= tokens:
+            return Fit(after.messages, size)
+        aim = int(aim * tokens / size * CLOSER)
+    return None
+
+
+def breaches(shape: Format, view: Sequence[Message], before: Sequence[Message]) -> int:
+    """Count the provider's rules that a view breaks and the messages before did not."""
+    untouched = {id(each.native): each for each in view if each.native is not None and not each.patches}
+    natives: list[Any] = formats.assemble(shape, view)
+    written = [untouched.get(id(each)) or shape.read(each, MessageId("written")) for each in natives]
+    found = formats.broken(shape, written)
+    if not found:
+        return 0
+    had = {(breach.rule, breach.message) for breach in formats.broken(shape, before)}
+    return sum((breach.rule, breach.message) not in had for breach in found)

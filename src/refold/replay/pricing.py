@@ -1,0 +1,170 @@
+"""What a call costs: prices of a model, and its provider's rules on cached prompts, which are dated data."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+from msgspec import Struct
+
+from refold.errors import UnknownModel
+from refold.models import _catalog as models
+from refold.models._names import candidates, split
+
+__all__ = ["CacheRules", "Given", "Spent", "Tariff", "Tokens", "rules_for", "tariff_for"]
+
+MILLION = 1_000_000
+
+
+class CacheRules(Struct, frozen=True):
+    """How a provider caches prompts: shares of the input price, seconds, tokens.
+
+    `read` and `write` are what a cached token costs, and one put into the cache; `write_long` where the longer life
+    is paid for. Beginnings shorter than `least` are not kept; what is read is a multiple of `step`. `above` is the
+    prompt from which on input and output cost `input_above` and `output_above` times as much. `sure` is False where
+    the provider promises nothing.
+    """
+
+    name: str
+    models: str
+    read: float
+    write: float = 1.0
+    write_long: float = 1.0
+    least: int = 1_024
+    step: int = 1
+    life: int = 300
+    life_long: int = 300
+    above: int = 0
+    input_above: float = 1.0
+    output_above: float = 1.0
+    sure: bool = True
+
+
+class Given(Struct, frozen=True):
+    """Prices the user names, in US dollars per million tokens."""
+
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+
+NONE = Given()
+
+
+class Tokens(Struct, frozen=True):
+    """One call in tokens: the whole prompt, what of it was read from the cache and put into it, and the answer."""
+
+    prompt: int
+    read: int = 0
+    written: int = 0
+    output: int = 0
+
+    @property
+    def fresh(self) -> int:
+        """What was neither read from the cache nor put into it."""
+        return max(self.prompt - self.read - self.written, 0)
+
+
+class Spent(Struct, frozen=True):
+    """US dollars by what they were spent on."""
+
+    read: float = 0.0
+    written: float = 0.0
+    fresh: float = 0.0
+    output: float = 0.0
+
+    @property
+    def dollars(self) -> float:
+        """All of it."""
+        return self.read + self.written + self.fresh + self.output
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(
+            self.read + other.read, self.written + other.written, self.fresh + other.fresh, self.output + other.output
+        )
+
+
+class Tariff(Struct, frozen=True):
+    """Prices in US dollars per million tokens, and the rules on the cache. `dated` and `source` are of the prices."""
+
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
+    cache_write_long: float
+    rules: CacheRules
+    dated: str = ""
+    source: str = ""
+
+    def spent(self, call: Tokens, *, long: bool = False) -> Spent:
+        """Price one call; `long` says that what it put into the cache lives longer, which costs more."""
+        higher = bool(self.rules.above) and call.prompt > self.rules.above
+        many, out = (self.rules.input_above, self.rules.output_above) if higher else (1.0, 1.0)
+        write = self.cache_write_long if long else self.cache_write
+        return Spent(
+            call.read * self.cache_read * many / MILLION,
+            call.written * write * many / MILLION,
+            call.fresh * self.input * many / MILLION,
+            call.output * self.output * out / MILLION,
+        )
+
+    @property
+    def writes_apart(self) -> bool:
+        """Tell whether putting something into the cache has a price of its own."""
+        return self.rules.write > 1.0
+
+
+class _Table(Struct, frozen=True):
+    dated: str
+    rules: tuple[CacheRules, ...]
+
+
+@cache
+def _table() -> _Table:
+    return msgspec.json.decode(files(__package__).joinpath("cache_rules.json").read_bytes(), type=_Table)
+
+
+def rules_for(model: str) -> CacheRules | None:
+    """Return a provider's rules on the cache for a model, None where they are not known."""
+    name = candidates(split(model).model)[-1]
+    return next((rules for rules in _table().rules if re.match(rules.models, name)), None)
+
+
+def tariff_for(model: str | None, given: Given = NONE, *, cached: bool = True) -> Tariff:
+    """Return what a model costs; prices the user names win over the table's.
+
+    `cached` says that prices of the cache are needed too.
+
+    Raises:
+        UnknownModel: a price that no table has and the user did not name; nothing is guessed.
+    """
+    known = models.prices(model) if model else None
+    rules = rules_for(model) if model else None
+    into = _price(given.input, known.input if known else None, "input", model)
+    out = _price(given.output, known.output if known else None, "output", model)
+    told = known.cache_read if known and given.input is None else None
+    read = given.cache_read if given.cache_read is not None else told
+    if read is None:
+        read = into * rules.read if rules else None
+    if read is None and cached:
+        raise _unknown("cache-read", model)
+    rules = rules or CacheRules("not known", "", (read or 0.0) / into if into else 0.0, sure=False)
+    write = given.cache_write if given.cache_write is not None else into * rules.write
+    source = "named by the user" if given.input is not None else known.source if known else ""
+    dated = known.dated if known and given.input is None else ""
+    return Tariff(into, out, read or 0.0, write, into * rules.write_long, rules, dated, source)
+
+
+def _price(given: float | None, known: float | None, name: str, model: str | None) -> float:
+    price = known if given is None else given
+    if price is None:
+        raise _unknown(name, model)
+    return price
+
+
+def _unknown(name: str, model: str | None) -> UnknownModel:
+    said = f"no table has a price of {name.replace('-', ' ')} for model {model}" if model else "the file names no model"
+    return UnknownModel(f"{said}: name its id with --model, or say --price-{name} in US$ per million tokens")

@@ -1,0 +1,150 @@
+"""A session's log as this program knows it: read from the store entry by entry, and written to it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from refold.errors import SessionNotFound, UnreadablePlan
+from refold.sessions._entries import Appended, Configured, Opened
+from refold.sessions._state import State
+from refold.sessions._stores.leases import damaged
+from refold.sessions._stores.protocol import Head, Write
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.messages import MessageId
+    from refold.core.plan import Plan, PlanId
+    from refold.sessions._entries import Entry, Position, Reported
+    from refold.sessions._stores.protocol import Loaded, Received, Store
+
+__all__ = ["Log"]
+
+
+class Log:
+    """The fold of a session's entries, and of those it continues; loads only what is new.
+
+    `natives` are all messages that the session ever held. An unknown session has the head None until it is begun.
+    """
+
+    def __init__(self, store: Store, session: str, natives: dict[MessageId, Any] | None = None) -> None:
+        self.store = store
+        self.session = session
+        self.natives: dict[MessageId, Any] = {} if natives is None else natives
+        self.state = State()
+        self.head: Head | None = None
+        self.lineage: tuple[str, ...] = (session,)
+        self._seq = 0
+        self.refresh()
+
+    @property
+    def known(self) -> Head:
+        """The head of a session that is there.
+
+        Raises:
+            SessionNotFound: it is not.
+        """
+        if self.head is None:
+            raise SessionNotFound(f"session {self.session!r} is not in {self.store.name} yet: append to it first")
+        return self.head
+
+    def refresh(self) -> None:
+        """Load what was written since."""
+        try:
+            loaded = self.store.load(self.session, self._seq)
+        except SessionNotFound:
+            return
+        self._take(loaded)
+
+    def begin(self, format: str) -> None:
+        """Make the session, if it is not there."""
+        if self.head is None:
+            self.store.create(self.session, format)
+            self.refresh()
+
+    def append(
+        self,
+        messages: Sequence[Received],
+        natives: Sequence[Any],
+        after: MessageId,
+        *,
+        under: tuple[PlanId, ...] | None = None,
+        settings: str = "",
+    ) -> None:
+        """Append messages that follow the one with the id `after`; `natives` are their native objects."""
+        head = self.store.append(self.session, messages, after, under=under, settings=settings)
+        self.natives.update(zip((message.id for message in messages), natives, strict=True))
+        self._wrote(head, Appended(tuple(message.id for message in messages), under, settings))
+
+    def record(self, plan: Plan, expect: int, renew: str = "") -> Log:
+        """Put a plan in force; return the log to go on with, which is another session's where `renew` names one."""
+        self.store.record(self.session, plan, expect, renew)
+        if renew:
+            return Log(self.store, renew, self.natives)
+        self.refresh()
+        return self
+
+    def rewind(self, to: Position, *, forward: bool = False) -> None:
+        """Go to a position."""
+        self.store.rewind(self.session, to, self.known, forward=forward)
+        self.refresh()
+
+    def report(self, report: Reported) -> None:
+        """Keep a usage report."""
+        self._wrote(self.store.report(self.session, report), report)
+
+    def configure(self, settings: dict[str, Any]) -> None:
+        """Remember settings, by name."""
+        entry = Configured(settings)
+        self._wrote(self.store.write(self.session, (Write(entry),)), entry)
+
+    def _wrote(self, head: Head, entry: Entry) -> None:
+        if head.seq != self._seq + 1:  # somebody else wrote in between what does not concern this entry
+            self.refresh()
+            return
+        self.state.take(entry)
+        self.head, self._seq = head, head.seq
+
+    def _take(self, loaded: Loaded) -> None:
+        try:
+            first = loaded.entries[0].entry if loaded.entries else None
+            if self._seq == 0 and isinstance(first, Opened) and first.parent:
+                self._inherit(first)
+            self._fold(loaded)
+        except (KeyError, IndexError, ValueError, UnreadablePlan) as error:
+            what = f"session {self.session}: {type(error).__name__}: {error}"
+            raise damaged(self.store.name, what) from error
+        self.head = loaded.head
+        self._seq = loaded.head.seq
+        self._whole(loaded.head)
+
+    def _inherit(self, opened: Opened) -> None:
+        """Fold the sessions before this one, the first of them first, each up to the entry that counts."""
+        above: list[Loaded] = []
+        while opened.parent:
+            before = self.store.load(opened.parent, 0, opened.at)
+            self.lineage = (*self.lineage, opened.parent)
+            above.append(before)
+            first = before.entries[0].entry
+            opened = first if isinstance(first, Opened) else Opened("")
+        for loaded in reversed(above):
+            self._fold(loaded)
+
+    def _fold(self, loaded: Loaded) -> None:
+        for recorded in loaded.entries:
+            self.state.take(recorded.entry)
+        for id, text in loaded.natives.items():
+            if id not in self.natives:
+                self.natives[id] = json.loads(text)
+
+    def _whole(self, head: Head) -> None:
+        if (self.state.tip, len(self.state.ids)) != (head.tip, head.messages):
+            what = (
+                f"session {self.session} should end in {head.tip} after {head.messages:,} messages, and its log ends "
+                f"in {self.state.tip} after {len(self.state.ids):,}"
+            )
+            raise damaged(self.store.name, what)
+        missing = next((id for id in self.state.ids if id not in self.natives), None)
+        if missing is not None:
+            raise damaged(self.store.name, f"session {self.session}: message {missing} is missing")

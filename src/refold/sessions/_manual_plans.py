@@ -1,0 +1,68 @@
+"""Plans that a person makes: a range of messages condensed to a summary, or truncated to a marker (N08)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from refold._compaction.request import request_for
+from refold.core._surrogates import whole
+from refold.core.budget import Budget
+from refold.core.edits import Hide
+from refold.core.messages import Note
+from refold.core.plan import Plan, Sizes, StepRecord, base_of, sealed
+from refold.core.view import Cause
+from refold.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold._compaction.request import Options
+    from refold.core.messages import MessageId
+    from refold.core.transcript import Transcript
+    from refold.core.view import View
+
+__all__ = ["MARKER", "condensing", "truncating", "view_to_tag"]
+
+MARKER = "[Earlier conversation history was truncated to fit within context limits]"  # N06
+
+
+def condensing(view: View, first: MessageId, last: MessageId, summary: str, format: str) -> Plan:
+    """Return the plan that puts a summary in place of the messages from one to another."""
+    return _replacing(view, first, last, summary, Note("summary"), "condense", format)
+
+
+def truncating(view: View, first: MessageId, last: MessageId, marker: str, format: str) -> Plan:
+    """Return the plan that puts a marker in place of the messages from one to another."""
+    return _replacing(view, first, last, marker, Note("marker"), "truncate", format)
+
+
+def view_to_tag(natives: Sequence[Any], transcript: Transcript, options: Options) -> View:
+    """Return the view in which a range is named; a session may be tagged without saying how large its window is."""
+    if not natives:
+        raise UsageError("the session has no messages to tag")
+    if not (options.budget or options.window or options.model):
+        options = replace(options, budget=Budget(10**9))
+    return request_for(natives, options, transcript=transcript).view
+
+
+def _replacing(view: View, first: MessageId, last: MessageId, text: str, note: Note, label: str, format: str) -> Plan:
+    ids = [message.id for message in view.messages]
+    if first not in ids or last not in ids or ids.index(first) > ids.index(last):
+        raise UsageError(f"{first} to {last} is no range of the view: name two messages of it, the earlier one first")
+    hidden = tuple(ids[ids.index(first) : ids.index(last) + 1])
+    edits = (view.insert("user", whole(text), note, before=first), Hide(hidden))
+    done = view.after(edits)
+    return sealed(
+        Plan(
+            policy="manual",
+            fingerprint="",
+            cause=Cause.MANUAL,
+            base=base_of(view),
+            sizes=Sizes(view.tokens, done.tokens, done.tokens, view.budget.input, view.fixed.overhead),
+            edits=done.done,
+            steps=(StepRecord(label, "Hide", 0, len(done.done), view.tokens, done.tokens),),
+            format=format,
+        )
+    )

@@ -1,0 +1,1 @@
+"""Stores for sessions: in memory, in SQLite and in PostgreSQL."""

@@ -1,0 +1,193 @@
+"""What differs between SQLite and PostgreSQL: how to connect, how to wait, and how words are searched."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    create_engine,
+    event,
+    text,
+)
+
+from refold.errors import StoreCorrupt, StoreError
+from refold.sessions._stores.search_terms import pieces, terms
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Database", "Postgres", "SQLite"]
+
+LOCK = 7_733_653  # advisory lock of one store; shared by writers, alone by whoever deletes or upgrades
+HEADER = b"SQLite format 3\0"
+
+
+class Database(Protocol):
+    """A kind of database, and one of it."""
+
+    name: str
+    engine: Engine
+    reading: Engine  # the same connections; all that one transaction reads is of one moment
+
+    def hold(self, connection: Connection, *, alone: bool) -> None:
+        """Keep out whoever deletes or upgrades until the transaction ends; `alone` keeps out all writers."""
+
+    def index(self, connection: Connection, number: int, words: Sequence[str]) -> None:
+        """Make a message found by its words."""
+
+    def forget(self, connection: Connection, numbers: Sequence[int]) -> None:
+        """Make messages not found any more."""
+
+    def erase(self) -> None:
+        """Leave nothing of what was deleted beside the tables, as far as that is in our hands."""
+
+    def matching(self, query: str) -> tuple[str, dict[str, str]]:
+        """Return SQL for the numbers of the messages that hold all words of a query, with its parameters."""
+
+    def search_tables(self) -> tuple[str, ...]:
+        """Return the statements that make the index of words."""
+
+
+class SQLite:
+    """A file of one user: readable by its owner only, journal ahead of the file, every commit on the disk."""
+
+    def __init__(self, path: Path, timeout: float) -> None:
+        self.name = f"the store {path}"
+        _private(path, self.name)
+        url = URL.create("sqlite", database=str(path))
+        self.engine = create_engine(url, connect_args={"timeout": timeout}, pool_timeout=max(timeout, 0.1))
+
+        self.reading: Engine = self.engine
+
+        @event.listens_for(self.engine, "connect")
+        def connected(native: Any, _: Any) -> None:
+            native.isolation_level = None  # transactions begin where we say, not where the driver guesses
+            native.execute(f"PRAGMA busy_timeout={int(timeout * 1000)}")
+            if native.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                native.execute("PRAGMA journal_mode=WAL")
+            # FULL: a message that was said to be kept survives a power cut; a turn takes seconds, this milliseconds
+            native.execute("PRAGMA synchronous=FULL")
+            native.execute("PRAGMA foreign_keys=ON")
+            native.execute("PRAGMA secure_delete=ON")  # what is deleted is overwritten; not every build does so itself
+
+        @event.listens_for(self.engine, "begin")
+        def begun(connection: Connection) -> None:
+            writing = connection.get_execution_options().get("writing")
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+    def hold(self, connection: Connection, *, alone: bool) -> None:
+        """Do nothing: SQLite has one writer at a time."""
+
+    def index(self, connection: Connection, number: int, words: Sequence[str]) -> None:
+        """Make a message found by its words."""
+        connection.execute(
+            text("INSERT INTO words (rowid, said) VALUES (:number, :words)"),
+            {"number": number, "words": " ".join(words)},
+        )
+
+    def forget(self, connection: Connection, numbers: Sequence[int]) -> None:
+        """Make messages not found any more."""
+        connection.execute(text("DELETE FROM words WHERE rowid = :number"), [{"number": number} for number in numbers])
+        connection.execute(text("INSERT INTO words (words) VALUES ('optimize')"))  # else their words stay in the index
+
+    def erase(self) -> None:
+        """Empty the journal, where nobody reads from it now."""
+        native = self.engine.raw_connection()  # outside of a transaction, in which a journal cannot be emptied
+        try:
+            native.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            native.close()
+
+    def matching(self, query: str) -> tuple[str, dict[str, str]]:
+        """Return SQL for the numbers of the messages that hold all words of a query, with its parameters."""
+        asked = " AND ".join(f'"{" ".join(run)}"' for run in terms(query))
+        return "SELECT rowid AS number FROM words WHERE words MATCH :asked", {"asked": asked}
+
+    def search_tables(self) -> tuple[str, ...]:
+        """Return the statements that make the index of words."""
+        return ("CREATE VIRTUAL TABLE words USING fts5(said, tokenize='unicode61 remove_diacritics 0')",)
+
+
+class Postgres:
+    """A server's database, in a schema of its own."""
+
+    def __init__(self, url: URL, timeout: float) -> None:
+        self.name = f"the store {url.render_as_string(hide_password=True)}"
+        wait = max(1, int(timeout * 1000))  # 0 would mean for ever
+        options = f"-c search_path=refold -c lock_timeout={wait}"
+        given = url.query.get("options")
+        if isinstance(given, str):
+            options = f"{given} {options}"
+        query = {key: value for key, value in url.query.items() if key != "options"}
+        self.engine = create_engine(
+            url.set(drivername="postgresql+psycopg", query=query),
+            connect_args={"options": options, "connect_timeout": max(2, round(timeout))},
+            pool_timeout=max(timeout, 0.1),
+            pool_pre_ping=True,  # a server may have been restarted since
+        )
+        self.reading: Engine = self.engine.execution_options(isolation_level="REPEATABLE READ")
+
+    def hold(self, connection: Connection, *, alone: bool) -> None:
+        """Keep out whoever deletes or upgrades until the transaction ends; `alone` keeps out all writers."""
+        kind = "" if alone else "_shared"
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock{kind}({LOCK})")
+
+    def index(self, connection: Connection, number: int, words: Sequence[str]) -> None:
+        """Make a message found by its words."""
+        rows = [
+            {"number": number, "piece": place, "words": " ".join(f"{word}:{at}" for at, word in enumerate(run, 1))}
+            for place, run in enumerate(pieces(words))
+        ]
+        if rows:
+            said = "INSERT INTO words (number, piece, words) VALUES (:number, :piece, CAST(:words AS tsvector))"
+            connection.execute(text(said), rows)
+
+    def forget(self, connection: Connection, numbers: Sequence[int]) -> None:
+        """Make messages not found any more."""
+        connection.execute(text("DELETE FROM words WHERE number = ANY(:numbers)"), {"numbers": list(numbers)})
+
+    def erase(self) -> None:
+        """Do nothing: the server's vacuum does."""
+
+    def matching(self, query: str) -> tuple[str, dict[str, str]]:
+        """Return SQL for the numbers of the messages that hold all words of a query, with its parameters."""
+        asked = {f"asked{place}": " <-> ".join(run) for place, run in enumerate(terms(query))}
+        found = ("SELECT number FROM words WHERE words @@ CAST(:" + name + " AS tsquery)" for name in asked)  # noqa: S608 - our names
+        return " INTERSECT ".join(found), asked
+
+    def search_tables(self) -> tuple[str, ...]:
+        """Return the statements that make the index of words; a long message has several rows."""
+        return (
+            "CREATE TABLE words (number BIGINT NOT NULL REFERENCES messages (number) ON DELETE CASCADE, "
+            "piece INTEGER NOT NULL, words TSVECTOR NOT NULL, PRIMARY KEY (number, piece))",
+            "CREATE INDEX words_words ON words USING gin (words)",
+        )
+
+
+def _private(path: Path, name: str) -> None:
+    """Make the file, or take an existing one, and let nobody but its owner read it.
+
+    Raises:
+        StoreCorrupt: it is something else than a database of SQLite.
+        StoreError: it cannot be made or read.
+    """
+    try:
+        if not path.parent.exists():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            if stat.S_IMODE(os.fstat(number).st_mode) & 0o077:
+                os.fchmod(number, 0o600)
+            head = os.read(number, len(HEADER))
+        finally:
+            os.close(number)
+    except OSError as error:
+        raise StoreError(f"{name} cannot be opened ({error.strerror}): name a file that you may write") from error
+    if head and head != HEADER:
+        raise StoreCorrupt(f"{name} is not a database and was left as it is: restore a copy, or name another file")

@@ -1,0 +1,158 @@
+"""A store that lives as long as the process: for tests, and for agents that keep nothing."""
+
+from __future__ import annotations
+
+import time
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from refold.errors import WriteConflict
+from refold.sessions._entries import Appended, Opened, Renewed
+from refold.sessions._stores.leases import advanced, continued, deletable, leased, unknown
+from refold.sessions._stores.protocol import (
+    Head,
+    Hit,
+    Loaded,
+    Recorded,
+    Write,
+    Writing,
+)
+from refold.sessions._stores.search_terms import terms, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from refold.core.messages import MessageId
+
+__all__ = ["MemoryStore"]
+
+
+class MemoryStore(Writing):
+    """Sessions in memory; safe for threads. `clock` gives the seconds since 1970."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self.name = "memory"
+        self._clock = clock
+        self._lock = RLock()
+        self._heads: dict[str, Head] = {}
+        self._entries: dict[str, list[Recorded]] = {}
+        self._held: dict[str, dict[MessageId, None]] = {}
+        self._natives: dict[MessageId, str] = {}
+        self._words: dict[MessageId, str] = {}
+        self._leases: dict[str, tuple[str, float]] = {}
+
+    def create(self, session: str, format: str) -> Head:
+        """Begin a session, or return the one there is."""
+        with self._lock:
+            if session not in self._heads:
+                now = self._clock()
+                self._begin(Head(session, format, created=now, touched=now, seq=1), Opened(format), now)
+            return self._heads[session]
+
+    def write(self, session: str, writes: Sequence[Write], renew: str = "") -> Head:
+        """Write entries together; `renew` begins the session of that id, which continues this one."""
+        with self._lock:
+            head, now = self._head(session), self._clock()
+            if renew in self._heads:
+                raise WriteConflict(f"there is a session {renew} in {self.name} already: choose another id")
+            entries = []
+            for write in writes:
+                head = advanced(head, write, now)
+                entries.append(Recorded(head.seq, now, write.entry))
+            for write in writes:
+                for message in write.messages:
+                    self._natives.setdefault(message.id, message.native)
+                    self._words.setdefault(message.id, _line(words_of(message.words)))
+                    self._held[session].setdefault(message.id)
+            if renew:
+                child, opened = continued(head, renew, now)
+                head = advanced(head, Write(Renewed(renew)), now)
+                entries.append(Recorded(head.seq, now, Renewed(renew)))
+                self._begin(child, opened, now)
+            self._entries[session] += entries
+            self._heads[session] = head
+            return self._heads[renew or session]
+
+    def load(self, session: str, after: int = 0, upto: int | None = None) -> Loaded:
+        """Return the entries after one number and up to another, with the messages they brought."""
+        with self._lock:
+            head = self._head(session)
+            entries = tuple(self._entries[session][after:upto])
+            ids = (id for each in entries if isinstance(each.entry, Appended) for id in each.entry.ids)
+            return Loaded(head, entries, {id: self._natives[id] for id in ids})
+
+    def natives(self, ids: Sequence[MessageId]) -> dict[MessageId, str]:
+        """Return the JSON text of those messages that the store holds."""
+        with self._lock:
+            return {id: self._natives[id] for id in ids if id in self._natives}
+
+    def holder(self, ids: Sequence[MessageId]) -> str | None:
+        """Return the session, the newest of several, that holds the last of these messages that any session holds."""
+        with self._lock:
+            newest = sorted(self._heads.values(), key=lambda head: -head.created)
+            return next((head.id for id in reversed(ids) for head in newest if id in self._held[head.id]), None)
+
+    def search(self, query: str, sessions: Sequence[str] = (), limit: int = 20) -> tuple[Hit, ...]:
+        """Return messages that hold all words of a query, newest first; in the given sessions, or in all."""
+        asked = [_line(run) for run in terms(query)]
+        with self._lock:
+            where = {id: session for session in sessions or self._heads for id in self._held.get(session, ())}
+            found = (
+                Hit(id, where[id], self._natives[id])
+                for id in reversed(self._natives)
+                if asked and id in where and all(run in self._words[id] for run in asked)
+            )
+            return tuple(hit for hit, _ in zip(found, range(limit), strict=False))
+
+    def sessions(self) -> tuple[Head, ...]:
+        """Return all sessions, the last used first."""
+        with self._lock:
+            return tuple(sorted(self._heads.values(), key=lambda head: (-head.touched, head.id)))
+
+    def delete(self, session: str) -> None:
+        """Remove a session and the messages that no other session holds; one that is continued stays."""
+        with self._lock:
+            head = self._head(session)
+            deletable(head)
+            if head.parent in self._heads:
+                self._heads[head.parent] = replace(self._heads[head.parent], next="")
+            held = self._held.pop(session)
+            del self._heads[session], self._entries[session]
+            self._leases.pop(session, None)
+            for id in held:
+                if not any(id in others for others in self._held.values()):
+                    del self._natives[id], self._words[id]
+
+    def lease(self, session: str, owner: str, seconds: float) -> None:
+        """Reserve the compaction of a session; a holder that is out of time or no longer runs loses it."""
+        with self._lock:
+            self._head(session)
+            now = self._clock()
+            leased(session, owner, *self._leases.get(session, ("", 0.0)), now)
+            self._leases[session] = owner, now + seconds
+
+    def release(self, session: str, owner: str) -> None:
+        """Give the reservation back, if it is still held."""
+        with self._lock:
+            if self._leases.get(session, ("", 0.0))[0] == owner:
+                del self._leases[session]
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+    def _head(self, session: str) -> Head:
+        if session not in self._heads:
+            raise unknown(session, self.name)
+        return self._heads[session]
+
+    def _begin(self, head: Head, opened: Opened, now: float) -> None:
+        self._heads[head.id] = head
+        self._entries[head.id] = [Recorded(1, now, opened)]
+        self._held[head.id] = {}
+
+
+def _line(words: Sequence[str]) -> str:
+    """Return words so that one run of them is found in another by whole words."""
+    return f" {' '.join(words)} "

@@ -1,0 +1,74 @@
+"""Bringing a store to the shape of this release, once, whoever opens it first."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, inspect, text
+
+from refold.errors import StoreCorrupt, StoreTooNew
+from refold.sessions._stores.store_errors import told
+
+if TYPE_CHECKING:
+    from refold.sessions._stores.engines import Database
+
+__all__ = ["FOLDER", "revisions", "upgrade"]
+
+FOLDER = Path(__file__).parent / "migrations"
+TABLE = "refold_version"
+
+
+def revisions() -> tuple[str, ...]:
+    """Return the versions a store may have, oldest first."""
+    return tuple(sorted(re.sub(r"^v", "", file.stem) for file in (FOLDER / "versions").glob("v*.py")))
+
+
+def upgrade(database: Database, to: str = "") -> None:
+    """Bring a store to a version, the newest by default, in one transaction.
+
+    Raises:
+        StoreTooNew: a later release wrote it.
+        StoreCorrupt: it is a database of something else.
+    """
+    goal = to or revisions()[-1]
+    with told(database.name), database.engine.connect() as plain:
+        with plain.begin():
+            if _version(database, plain) == goal:
+                return
+        connection = plain.execution_options(writing=True)
+        with connection.begin():
+            database.hold(connection, alone=True)
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql("CREATE SCHEMA IF NOT EXISTS refold")
+            if _version(database, connection) != goal:  # nobody was quicker
+                _run(database, connection, goal)
+
+
+def _version(database: Database, connection: Connection) -> str | None:
+    tables = inspect(connection).get_table_names()
+    if TABLE not in tables:
+        if tables:
+            raise StoreCorrupt(
+                f"{database.name} is a database of something else (it has the table {tables[0]}) and was left as it "
+                "is: name another file"
+            )
+        return None
+    found: str | None = connection.execute(text(f"SELECT version_num FROM {TABLE}")).scalar()  # noqa: S608 - a constant
+    if found is not None and found not in revisions():
+        raise StoreTooNew(
+            f"{database.name} has version {found}, and this release knows those up to {revisions()[-1]}: "
+            "install a newer refold"
+        )
+    return found
+
+
+def _run(database: Database, connection: Connection, goal: str) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config(attributes={"connection": connection, "database": database, "table": TABLE})
+    config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    command.upgrade(config, goal)

@@ -1,0 +1,59 @@
+"""Opening a store by where it is: a file, a database's URL, or memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from refold.errors import StoreError, UsageError
+from refold.sessions._stores.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from refold.sessions._stores.protocol import Store
+
+__all__ = ["default_path", "open_store"]
+
+WAIT = 10.0  # seconds for somebody else's write to end
+POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
+
+
+def default_path() -> Path:
+    """Return where sessions are kept by default: a file under the platform's folder for a user's data."""
+    from platformdirs import user_data_path
+
+    return user_data_path("refold", appauthor=False) / "sessions.db"
+
+
+def open_store(where: str | Path | None = None, *, timeout: float = WAIT) -> Store:
+    """Open a store, making it where it is not there yet.
+
+    Args:
+        where: a path; "memory"; "sqlite:///path"; "postgresql://user@host/database"; by default `default_path()`.
+        timeout: seconds to wait for somebody else's write.
+
+    Raises:
+        UsageError: a URL of another kind of database.
+        StoreCorrupt: a file that is not a store, or is damaged; it is left as it is.
+        StoreTooNew: a later release wrote it.
+        StoreLocked, StoreError: it cannot be opened now.
+    """
+    if where == "memory":
+        return MemoryStore()
+    from refold.sessions._stores.engines import Postgres, SQLite
+    from refold.sessions._stores.sql import SQLStore
+
+    if where is None:
+        return SQLStore(SQLite(default_path(), timeout))
+    if isinstance(where, str) and "://" in where:
+        from sqlalchemy import make_url
+
+        url = make_url(where)
+        if url.drivername == "sqlite" and url.database:
+            return SQLStore(SQLite(Path(url.database), timeout))
+        if url.drivername not in POSTGRES:
+            raise UsageError(f"no store is opened by {url.drivername}://: give a path, sqlite:///… or postgresql://…")
+        try:
+            return SQLStore(Postgres(url, timeout))
+        except ImportError as error:
+            raise StoreError(f"PostgreSQL needs the extra: pip install 'refold[postgres]' ({error})") from error
+    return SQLStore(SQLite(Path(where).expanduser(), timeout))

@@ -1,0 +1,201 @@
+"""What a store is: the protocol that memory, SQLite and PostgreSQL keep, and the values that go in and out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, Self
+
+from msgspec import Struct
+
+from refold.core.messages import MessageId
+from refold.core.transcript import ROOT
+from refold.sessions._entries import (
+    Appended,
+    Entry,
+    Planned,
+    Position,
+    Reported,
+    Rewound,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from refold.core.plan import Plan, PlanId
+
+__all__ = ["Head", "Hit", "Loaded", "Received", "Recorded", "Store", "Write", "Writing"]
+
+
+class Received(Struct, frozen=True):
+    """A message to be kept: its chained id, its JSON text as received, and its words for the search."""
+
+    id: MessageId
+    native: str
+    words: str = ""
+
+
+class Head(Struct, frozen=True):
+    """What a store says of a session without reading its log.
+
+    `parent` is the session that it continues, `next` the one that continues it; `seq` counts its entries, `messages`
+    the messages that are not rewound, `tip` is the newest of them. `revision` is the entry by which plans last changed.
+    Times are seconds since 1970.
+    """
+
+    id: str
+    format: str
+    parent: str = ""
+    next: str = ""
+    created: float = 0.0
+    touched: float = 0.0
+    seq: int = 0
+    messages: int = 0
+    tip: MessageId = ROOT
+    revision: int = 0
+
+
+class Recorded(Struct, frozen=True):
+    """One entry of a session's log with its number and time."""
+
+    seq: int
+    at: float
+    entry: Entry
+
+
+class Loaded(Struct, frozen=True):
+    """The newer part of a session: its head, the entries, and the JSON text of the messages they brought."""
+
+    head: Head
+    entries: tuple[Recorded, ...]
+    natives: Mapping[MessageId, str]
+
+
+class Hit(Struct, frozen=True):
+    """A message that a search found, and a session that holds it."""
+
+    id: MessageId
+    session: str
+    native: str
+
+
+class Write(Struct, frozen=True):
+    """One entry to be written: `tip` and `revision` are what the writer believes to be there (None: whatever is)."""
+
+    entry: Entry
+    messages: tuple[Received, ...] = ()
+    tip: MessageId | None = None
+    revision: int | None = None
+
+
+class Store(Protocol):
+    """Where sessions outlive a process. All methods are synchronous, and each write happens whole or not at all.
+
+    Raises (all methods):
+        SessionNotFound: no session of that id.
+        WriteConflict: somebody else wrote first; load what is new and write again.
+        StoreLocked, StoreFull, StoreCorrupt, StoreError: the database could not do it.
+    """
+
+    name: str
+
+    def create(self, session: str, format: str) -> Head:
+        """Begin a session, or return the one there is."""
+
+    def write(self, session: str, writes: Sequence[Write], renew: str = "") -> Head:
+        """Write entries together; `renew` begins the session of that id, which continues this one."""
+
+    def append(
+        self,
+        session: str,
+        messages: Sequence[Received],
+        expect: MessageId,
+        *,
+        under: tuple[PlanId, ...] | None = None,
+        settings: str = "",
+    ) -> Head:
+        """Append messages after the message that is expected to be the newest; see `Appended` for the others."""
+
+    def record(self, session: str, plan: Plan, expect: int, renew: str = "") -> Head:
+        """Put a plan in force, unless plans have changed since the expected revision; newer messages do not matter."""
+
+    def rewind(self, session: str, to: Position, expect: Head, *, forward: bool = False) -> Head:
+        """Go to a position, unless the session has moved from the expected head."""
+
+    def report(self, session: str, report: Reported) -> Head:
+        """Keep a usage report."""
+
+    def load(self, session: str, after: int = 0, upto: int | None = None) -> Loaded:
+        """Return the entries after one number and up to another, with the messages they brought."""
+
+    def natives(self, ids: Sequence[MessageId]) -> dict[MessageId, str]:
+        """Return the JSON text of those messages that the store holds."""
+
+    def holder(self, ids: Sequence[MessageId]) -> str | None:
+        """Return the session, the newest of several, that holds the last of these messages that any session holds."""
+
+    def search(self, query: str, sessions: Sequence[str] = (), limit: int = 20) -> tuple[Hit, ...]:
+        """Return messages that hold all words of a query, newest first; in the given sessions, or in all."""
+
+    def sessions(self) -> tuple[Head, ...]:
+        """Return all sessions, the last used first."""
+
+    def delete(self, session: str) -> None:
+        """Remove a session and the messages that no other session holds; one that is continued stays."""
+
+    def lease(self, session: str, owner: str, seconds: float) -> None:
+        """Reserve the compaction of a session; a holder that is out of time or no longer runs loses it."""
+
+    def release(self, session: str, owner: str) -> None:
+        """Give the reservation back, if it is still held."""
+
+    def close(self) -> None:
+        """Give connections back; leaving a `with` block does the same."""
+
+    def __enter__(self) -> Self:
+        """Return the store."""
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+
+
+class Writing:
+    """The four writes of a store, each one entry; and closing it at the end of a `with` block."""
+
+    def close(self) -> None:
+        """Give connections back."""
+
+    def __enter__(self) -> Self:
+        """Return the store."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def write(self, session: str, writes: Sequence[Write], renew: str = "") -> Head:
+        """Write entries together."""
+        raise NotImplementedError
+
+    def append(
+        self,
+        session: str,
+        messages: Sequence[Received],
+        expect: MessageId,
+        *,
+        under: tuple[PlanId, ...] | None = None,
+        settings: str = "",
+    ) -> Head:
+        """Append messages after the message that is expected to be the newest."""
+        entry = Appended(tuple(message.id for message in messages), under, settings)
+        return self.write(session, (Write(entry, tuple(messages), tip=expect),))
+
+    def record(self, session: str, plan: Plan, expect: int, renew: str = "") -> Head:
+        """Put a plan in force, unless plans have changed since the expected revision."""
+        return self.write(session, (Write(Planned.of(plan), revision=expect),), renew)
+
+    def rewind(self, session: str, to: Position, expect: Head, *, forward: bool = False) -> Head:
+        """Go to a position, unless the session has moved from the expected head."""
+        return self.write(session, (Write(Rewound(to, forward), tip=expect.tip, revision=expect.revision),))
+
+    def report(self, session: str, report: Reported) -> Head:
+        """Keep a usage report."""
+        return self.write(session, (Write(report),))

@@ -1,0 +1,71 @@
+"""The tables of a store, the same on SQLite and PostgreSQL; the migrations make them."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    ForeignKey,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+)
+
+__all__ = ["entries", "held", "leases", "messages", "metadata", "sessions"]
+
+metadata = MetaData()
+_NUMBER = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up an INTEGER key alone
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("format", Text, nullable=False),
+    Column("parent", Text, nullable=False),
+    Column("next", Text, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("touched", Double, nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("messages", Integer, nullable=False),
+    Column("tip", Text, nullable=False),
+    Column("revision", Integer, nullable=False),
+)
+
+# A message is kept once, however many sessions hold it; `native` is its JSON text as received.
+messages = Table(
+    "messages",
+    metadata,
+    Column("number", _NUMBER, primary_key=True, autoincrement=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("parent", Text, nullable=False),
+    Column("native", Text, nullable=False),
+)
+
+entries = Table(
+    "entries",
+    metadata,
+    Column("session", Text, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("seq", Integer, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("body", Text, nullable=False),
+)
+
+# Which session holds which message, and by which entry it came.
+held = Table(
+    "held",
+    metadata,
+    Column("session", Text, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("message", Text, ForeignKey("messages.id"), primary_key=True, index=True),
+    Column("seq", Integer, nullable=False),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("session", Text, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("until", Double, nullable=False),
+)

@@ -1,0 +1,162 @@
+"""Selectors: which texts to shorten, and where to cut. Values, so that a policy prints and compares as one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+
+from refold._condense.view_positions import SUMMARIES, cut_after, cut_before, forced, leading
+from refold.core.edits import Insert
+from refold.core.messages import Reasoning, Text, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from refold.core.messages import Content, Message, Part, Role
+    from refold.core.view import View
+
+__all__ = ["Cut", "KeepRatio", "KeepTokens", "LargestThenOldest", "Target", "Targets"]
+
+
+class Target(Struct, frozen=True):
+    """What is to be shortened: the words of one tool result, or those of a message (`result=None`)."""
+
+    message: Message
+    result: ToolResult | None = None
+
+    @property
+    def words(self) -> tuple[Text, ...]:
+        """The texts that would be shortened."""
+        parts: Sequence[Part | Content] = self.message.parts if self.result is None else self.result.content
+        return tuple(part for part in parts if isinstance(part, Text))
+
+    @property
+    def characters(self) -> int:
+        """How long those texts are together."""
+        return sum(len(part.text) for part in self.words)
+
+
+class Targets(Protocol):
+    """Chooses what is to be shortened, in order of choice."""
+
+    def __call__(self, view: View) -> tuple[Target, ...]:
+        """Return the targets."""
+
+
+class Cut(Protocol):
+    """Chooses the place before which messages are summarized."""
+
+    def __call__(self, view: View) -> int | None:
+        """Return the place, or None where nothing is to be cut off."""
+
+
+class LargestThenOldest(Struct, frozen=True):
+    """Tool results largest first, then assistant messages oldest first, then user messages oldest first (W05).
+
+    Goes on until what the targets are expected to lose covers the excess over the goal. Never chosen: the first
+    user message, the last `recent` of each role, error results, texts under `smallest` characters, and messages
+    of this very run. Summaries of earlier runs may be chosen, and do not count among the last. `at_least` is the
+    share of the present size that must go whatever the goal says, for a run after an overflow.
+    """
+
+    kept: float = 0.25  # W05, COMPACTION_RATIO
+    recent: int = 3  # W05, PROTECT_RECENT
+    smallest: int = 500  # W05, MIN_COMPACTION_SIZE
+    at_least: float = 0.0
+
+    def __call__(self, view: View) -> tuple[Target, ...]:
+        """Return the targets in the order of the three passes."""
+        wanted = max(view.excess, int(view.tokens * self.at_least))
+        chosen: list[Target] = []
+        for target in self._candidates(view):
+            if wanted <= 0:
+                break
+            if target.characters >= self.smallest:
+                chosen.append(target)
+                wanted -= self._saving(view, target)
+        return tuple(chosen)
+
+    def _saving(self, view: View, target: Target) -> int:
+        tokens = sum(view.counter.text(part.text) for part in target.words)
+        thought = [part for part in target.message.parts if isinstance(part, Reasoning)] if not target.result else []
+        dropped = sum(view.counter.text(part.text) for part in thought)
+        return int(tokens * (1 - self.kept)) + dropped
+
+    def _candidates(self, view: View) -> Iterable[Target]:
+        ours = {edit.message.id for edit in view.done if isinstance(edit, Insert)}
+        messages = [message for message in view.messages if message.id not in ours]
+        results = [Target(message, result) for message in messages for result in message.results]
+        older = results[: len(results) - self.recent] if len(results) > self.recent else []
+        yield from sorted((t for t in older if t.result and not t.result.is_error), key=lambda t: -t.characters)
+        yield from map(Target, self._older(messages, "assistant"))
+        first = next((message.id for message in messages if message.role == "user" and message.note is None), None)
+        yield from (Target(message) for message in self._older(messages, "user") if message.id != first)
+
+    def _older(self, messages: Sequence[Message], role: Role) -> list[Message]:
+        """Return all of a role but the newest; our own summaries are candidates wherever they stand."""
+        own = [message for message in messages if message.role == role]
+        spoken = [message for message in own if message.note is None]
+        newest = {message.id for message in spoken[max(len(spoken) - self.recent, 0) :]}
+        return [m for m in own if m.id not in newest and (m.note is None or m.note.kind in SUMMARIES)]
+
+
+class KeepTokens(Struct, frozen=True):
+    """Keep about so many tokens of the newest messages, whole turns where that is possible (O04).
+
+    Walks back until the kept part exceeds the budget, then takes the nearest user message at or after that place;
+    without one the turn is split at the next cut. `share` is a part of the window instead of a number. What is kept
+    never counts on room that system, tools and files take. A forced run with no cut keeps the last 2 messages
+    and what belongs to them.
+    """
+
+    tokens: int = 20_000  # O04
+    share: float | None = None
+
+    def __call__(self, view: View) -> int | None:
+        """Return the place of the cut, or None when everything may stay."""
+        start = leading(view)
+        exceeding = self._exceeding(view, start)
+        if exceeding is None:
+            return self._all_but_two(view, start) if forced(view) else None
+        turn = (
+            place
+            for place in range(max(exceeding, start + 1), len(view.messages))
+            if place in view.cuts and view.messages[place].role == "user" and view.messages[place].note is None
+        )
+        clean = next(turn, None)
+        if clean is not None:
+            return clean
+        split = cut_after(view, exceeding, start) or cut_before(view, exceeding, start)
+        return split or (self._all_but_two(view, start) if forced(view) else None)
+
+    def _exceeding(self, view: View, start: int) -> int | None:
+        wanted = self.tokens if self.share is None else int(view.budget.window * self.share)
+        budget = min(wanted, max(view.room - view.fixed.overhead - sum(view.sizes[:start]), 0))
+        total = 0
+        for place in range(len(view.messages) - 1, start - 1, -1):
+            total += view.sizes[place]
+            if total > budget:
+                return place
+        return None
+
+    def _all_but_two(self, view: View, start: int) -> int | None:
+        place = len(view.messages) - 2  # O04
+        return cut_before(view, place, start) or cut_after(view, place, start)
+
+
+class KeepRatio(Struct, frozen=True):
+    """Keep a share of the newest messages, at least a few; nothing at all is cut in a short list (N05)."""
+
+    ratio: float = 0.3  # N05
+    at_least: int = 4  # N05
+    skip_at: int = 4  # N05
+
+    def __call__(self, view: View) -> int | None:
+        """Return the place of the cut, or None in a list of `skip_at` messages or fewer."""
+        start = leading(view)
+        count = len(view.messages) - start
+        if count <= self.skip_at:
+            return None
+        place = len(view.messages) - max(int(count * self.ratio), self.at_least)
+        return cut_before(view, place, start) or cut_after(view, place, start)

@@ -1,0 +1,136 @@
+"""Runs one summary: cleans what is sent, splits it where it is too large, and checks each answer.
+
+Theory of operation. The synchronous and the asynchronous driver run this one generator. So every request is cleaned and
+every answer is checked here, whichever function writes the summary. First the need loses the model's thinking and, with
+`redact`, the known shapes of secrets. Then `asking` yields it, and halves what is refused for its size. An answer that
+is certainly no summary (`refold.summaries._no_summary`) becomes a refusal, to a half as well as to the whole. The guard
+(`refold.summaries._guard`) sees the last answer only, because only that one is the summary.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from refold._condense.transcript_text import serialize
+from refold.core.messages import File, Reasoning, Text, ToolCall, ToolResult
+from refold.core.needs import Answer, Given, Refused, Summarize
+from refold.summaries._chunking import Asking, asking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from refold.core.messages import Message, Part
+
+__all__ = ["summarizing"]
+
+
+def summarizing(need: Summarize, *, redact: bool = True) -> Asking:
+    """Yield requests without thinking and, with `redact`, without secrets; take their answers, return the last.
+
+    An answer that is certainly no summary is refused with the reason; where the need is `judged`, so is one that the
+    guard rejects.
+    """
+    clean = _cleaned(need, redact=redact)
+    rounds = asking(clean)
+    try:
+        request = next(rounds)
+        while True:
+            answer = yield request
+            request = rounds.send(_checked(request, answer))
+    except StopIteration as done:
+        answered: Answer = done.value
+    return _judged(clean, answered)
+
+
+def _checked(request: Summarize, answer: Answer) -> Answer:
+    if not isinstance(answer, Given):
+        return answer
+    from refold.summaries._no_summary import certain_faults, without_thinking  # its patterns are not needed before
+
+    text = without_thinking(answer.text)
+    if faults := certain_faults(text, request):
+        return Refused(f"the summary was rejected: {'; '.join(faults)}", "rejected")
+    return answer if text == answer.text else replace(answer, text=text)
+
+
+def _judged(need: Summarize, answer: Answer) -> Answer:
+    """Return the answer, or a refusal with the guard's reasons where it is to be judged and is rejected."""
+    if not need.judged or not isinstance(answer, Given):
+        return answer
+    from refold.summaries._guard import judge_answer
+
+    judged = judge_answer(answer.text, need)
+    return judged if isinstance(judged, Refused) else answer
+
+
+def _cleaned(need: Summarize, *, redact: bool) -> Summarize:
+    messages = tuple(map(_unthinking, need.messages))
+    if not redact:
+        return replace(need, messages=messages)
+    from refold.summaries._secrets import without_secrets  # its table is read only when somebody is asked
+
+    clean = tuple(map(_redacted, messages))
+    text = need.text
+    if any(new is not old for new, old in zip(clean, messages, strict=True)):
+        # a secret that a shortened part shows half of is removed where it is whole
+        text = serialize(clean, need.lengths) if serialize(messages, need.lengths) == text else text
+    return replace(
+        need,
+        messages=clean,
+        text=without_secrets(text),
+        instructions=without_secrets(need.instructions),
+        previous=None if need.previous is None else without_secrets(need.previous),
+    )
+
+
+def _unthinking(message: Message) -> Message:
+    """Return a message without the model's thinking, and then without the provider's object, which holds it too."""
+    if not any(isinstance(part, Reasoning) for part in message.parts):
+        return message
+    parts = tuple(part for part in message.parts if not isinstance(part, Reasoning))
+    return replace(message, parts=parts, native=None, patches=())
+
+
+def _redacted(message: Message) -> Message:
+    """Return a message without secrets, and then without the provider's object; the same one where it has none."""
+    from refold.summaries._secrets import without_secrets
+
+    parts = tuple(map(_redacted_part, message.parts))
+    same = all(new is old for new, old in zip(parts, message.parts, strict=True))
+    if same and all(without_secrets(text) is text for text in _strings(message.native)):
+        return message
+    return replace(message, parts=parts, native=None, patches=())
+
+
+def _redacted_part(part: Part) -> Part:
+    from refold.summaries._secrets import without_secrets
+
+    match part:
+        case Text(text=text) | File(text=text) if (clean := without_secrets(text)) is not text:
+            return replace(part, text=clean)
+        case ToolCall(arguments=text) if (clean := without_secrets(text)) is not text:
+            return replace(part, arguments=clean)
+        case ToolResult(content=content):
+            inner: tuple[Any, ...] = tuple(map(_redacted_part, content))
+            return part if all(map(_is, inner, content)) else replace(part, content=inner)
+        case _:
+            return part
+
+
+def _is(new: object, old: object) -> bool:
+    return new is old
+
+
+def _strings(native: Any) -> Iterator[str]:
+    """Yield the texts in a provider's object: it may hold more than the parts say."""
+    waiting = [native]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                yield text
+            case dict() as value:
+                waiting += value.values()
+            case list() | tuple() as value:
+                waiting += value

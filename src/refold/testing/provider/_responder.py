@@ -1,0 +1,234 @@
+"""Decides what a request gets, without any network: a refusal, an answer, or a failure as scripted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold import formats
+from refold._counting.token_cut import cut_to_tokens
+from refold.core.messages import Message, MessageId, Reasoning, Text, ToolCall
+from refold.errors import BadMessages
+from refold.testing.judge import problems
+from refold.testing.judge._problem import indexed
+from refold.testing.provider._cache import PromptCache
+from refold.testing.provider._request_counter import Tally, broken
+from refold.testing.provider._script import Answer, Fault, Received
+from refold.testing.provider._wire import Refusal, Turn, arguments
+
+if TYPE_CHECKING:
+    from refold.core.counting import Counter
+    from refold.testing.provider._request_counter import Prompt
+    from refold.testing.provider._script import Behave, FaultKind, Step
+    from refold.testing.provider._wire import RefusalKind, Wire
+
+__all__ = ["Answering", "Outcome", "Rules"]
+
+_AT_THE_DOOR: dict[FaultKind, RefusalKind] = {
+    "rate_limit": "rate_limit",
+    "server_error": "server_error",
+    "overloaded": "overloaded",
+}
+_SECRET = frozenset({"authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie", "proxy-authorization"})
+_LENGTHS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+
+
+class Rules(Struct, frozen=True):
+    """What a provider insists on; `ScriptedProvider` says what each means."""
+
+    window: int | None = None
+    key: str | None = None
+    models: tuple[str, ...] = ()
+    max_bytes: int = 32 * 1024 * 1024
+    output_apart: bool = False
+    silent_truncation: bool = False
+    strict: bool = True
+
+
+class Outcome(Struct, frozen=True):
+    """What a call gets: a refusal; a turn; or a fault, with the turn it spoils where it comes that far."""
+
+    number: int
+    refusal: Refusal | None = None
+    turn: Turn | None = None
+    fault: Fault | None = None
+
+
+class Answering:
+    """One provider's memory: what it received, how often it was called, its prompt cache, and what it says next."""
+
+    def __init__(self, behave: Behave, rules: Rules, faults: Mapping[int, Fault], counter: Counter | None) -> None:
+        self.received: list[Received] = []
+        self._calls = 0
+        self._behave = behave
+        self._rules = rules
+        self._faults = faults
+        self._tally = Tally(counter)
+        self._cache = PromptCache()
+
+    def take(self, wire: Wire, raw: bytes, headers: Mapping[str, str]) -> Outcome:
+        """Return what a call gets; every call has a number, also one that is refused."""
+        self._calls += 1
+        received = Received(self._calls, wire.format, headers=_public(headers))
+        body = self._opened(raw, headers)
+        if isinstance(body, Refusal):
+            return self._refused(wire, received, body)
+        received = replace(received, body=body, model=_model(body), streaming=body.get("stream") is True)
+        fault = self._faults.get(received.number)
+        if fault is not None and (early := self._early(wire, received, fault)):
+            return early
+        if self._rules.strict:
+            received = replace(received, problems=problems(wire.format, body, headers=headers))
+        prompt = self._prompt(wire, body)
+        if not isinstance(prompt, Refusal):
+            received = _read(received, prompt)
+        if received.problems:
+            first = received.problems[0]
+            return self._refused(wire, received, Refusal("invalid", first.message, indexed(first.at)))
+        if isinstance(prompt, Refusal):
+            return self._refused(wire, received, prompt)
+        if received.violations and not self._rules.strict:
+            return self._refused(wire, received, wire.breach(received.violations[0]))
+        dropped = wire.thinking(body, received.headers)
+        if isinstance(dropped, Refusal):
+            return self._refused(wire, received, dropped)
+        window = self._rules.window
+        if window is not None and self._rules.silent_truncation and prompt.tokens > window:
+            short = prompt.shortened(window)
+            received = replace(_read(received, short), dropped=len(prompt.messages) - len(short.messages))
+            prompt = short
+        elif window is not None and self._beyond(prompt, received.max_output, window):
+            return self._refused(wire, received, wire.overflow(prompt, received.max_output, window))
+        return self._answered(wire, received, prompt, fault, dropped)
+
+    def count(self, wire: Wire, raw: bytes, headers: Mapping[str, str]) -> int | Refusal:
+        """Return the tokens of a prompt that is not to be answered."""
+        body = self._opened(raw, headers)
+        if isinstance(body, Refusal):
+            return body
+        prompt = self._prompt(wire, body, counting=True)
+        return prompt if isinstance(prompt, Refusal) else prompt.tokens
+
+    def allowed(self, headers: Mapping[str, str]) -> bool:
+        """Tell whether the key of a request is right; any is where none was set."""
+        given = (
+            headers.get("x-api-key")
+            or headers.get("x-goog-api-key")
+            or headers.get("authorization", "").removeprefix("Bearer ")
+        )
+        return self._rules.key is None or given == self._rules.key
+
+    def _opened(self, raw: bytes, headers: Mapping[str, str]) -> dict[str, Any] | Refusal:
+        if not self.allowed(headers):
+            return Refusal("auth", "wrong key")
+        limit = self._rules.max_bytes
+        if len(raw) > limit:
+            return Refusal("too_large", f"Maximum content size limit ({limit}) exceeded ({len(raw)} bytes read)")
+        try:
+            body = msgspec.json.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            body = None
+        if not isinstance(body, dict):
+            return Refusal("invalid", "We could not parse the JSON body of your request.")
+        model = _model(body)
+        if not model:
+            return Refusal("invalid", "you must provide a model parameter", "model")
+        if self._rules.models and model not in self._rules.models:
+            return Refusal("model", model, "model")
+        return body
+
+    def _prompt(self, wire: Wire, body: dict[str, Any], *, counting: bool = False) -> Prompt | Refusal:
+        if refusal := wire.misshapen(body, counting=counting):
+            return refusal
+        try:
+            return self._tally.read(wire.format, body)
+        except BadMessages as error:
+            return Refusal("invalid", str(error))
+
+    def _early(self, wire: Wire, received: Received, fault: Fault) -> Outcome | None:
+        """Return what a call gets that fails before anybody looks at it."""
+        if fault.kind == "reasoning_invalid" or fault.kind == "reasoning_missing":
+            return self._refused(wire, received, wire.reasoning(fault.kind, received.body))
+        if kind := _AT_THE_DOOR.get(fault.kind):
+            return self._refused(wire, received, Refusal(kind, fault.kind, retry_after=fault.retry_after))
+        if fault.kind == "timeout":
+            self.received.append(replace(received, status=0))
+            return Outcome(received.number, fault=fault)
+        return None
+
+    def _answered(self, wire: Wire, received: Received, prompt: Prompt, fault: Fault | None, dropped: int) -> Outcome:
+        step: Step = Answer() if fault and fault.kind == "empty" else self._behave(received)
+        if isinstance(step, Fault):
+            if early := self._early(wire, received, step):
+                return early
+            fault = step
+            step = Answer() if fault.kind == "empty" else Answer("This answer never comes whole.")
+        answer = Answer(step) if isinstance(step, str) else step
+        answer = _limited(answer, self._room(prompt, received.max_output), prompt.counter)
+        cached = wire.cached(self._cache, prompt, received.body)
+        received = replace(received, cached=cached.read)
+        self.received.append(received)
+        turn = Turn(received, answer, prompt.tokens, _size(answer, prompt.counter), cached, dropped)
+        return Outcome(received.number, turn=turn, fault=fault)
+
+    def _refused(self, wire: Wire, received: Received, refusal: Refusal) -> Outcome:
+        self.received.append(replace(received, status=wire.status(refusal)))
+        return Outcome(received.number, refusal=refusal)
+
+    def _beyond(self, prompt: Prompt, max_output: int | None, window: int) -> bool:
+        return prompt.tokens + (0 if self._rules.output_apart else max_output or 0) > window
+
+    def _room(self, prompt: Prompt, max_output: int | None) -> int | None:
+        """Return the most tokens an answer may have: what was asked for, and what the window leaves."""
+        window = self._rules.window
+        left = None if window is None or self._rules.output_apart else max(1, window - prompt.tokens)
+        return min((size for size in (left, max_output) if size is not None), default=None)
+
+
+def _read(received: Received, prompt: Prompt) -> Received:
+    """Return a request with all that reading it told."""
+    return replace(
+        received,
+        tokens=prompt.tokens,
+        messages=prompt.messages,
+        system=formats.system_text(prompt.request.system),
+        tools=tuple(filter(None, map(_tool, prompt.request.tools or ()))),
+        max_output=next((size for key in _LENGTHS if isinstance(size := received.body.get(key), int)), None),
+        violations=received.violations or broken(prompt),
+    )
+
+
+def _tool(tool: Any) -> str:
+    """Return the name of a tool definition, whatever its shape."""
+    function = tool.get("function") if isinstance(tool, dict) else None
+    name = (function if isinstance(function, dict) else tool if isinstance(tool, dict) else {}).get("name")
+    return name if isinstance(name, str) else ""
+
+
+def _model(body: dict[str, Any]) -> str:
+    model = body.get("model")
+    return model if isinstance(model, str) else ""
+
+
+def _public(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() not in _SECRET}
+
+
+def _size(answer: Answer, counter: Counter) -> int:
+    """Return the tokens of an answer, without what frames a message."""
+    calls = [ToolCall("", name, arguments(given)) for name, given in answer.calls]
+    empty = Message(MessageId(""), "assistant")
+    return counter.message(
+        replace(empty, parts=(Text(answer.text), Reasoning(answer.thinking), *calls))
+    ) - counter.message(empty)
+
+
+def _limited(answer: Answer, room: int | None, counter: Counter) -> Answer:
+    """Return an answer with its stop, cut where its words are longer than there is room for; then calls are lost."""
+    if room is not None and counter.text(answer.text) > room:
+        return replace(answer, text=cut_to_tokens(answer.text, room, counter)[0], calls=(), stop="length")
+    return replace(answer, stop=answer.stop or ("calls" if answer.calls else "end"))

@@ -1,0 +1,110 @@
+"""What the three wires share: the refusals a provider knows, one turn to be told, and text in pieces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from refold.testing.provider._cache import Cached
+from refold.testing.provider._script import Answer, Received
+
+if TYPE_CHECKING:
+    from refold.core.view import Violation
+    from refold.testing.provider._cache import PromptCache
+    from refold.testing.provider._request_counter import Prompt
+
+__all__ = ["CREATED", "ReasoningFault", "Refusal", "RefusalKind", "Turn", "Wire", "arguments", "dumped", "pieces"]
+
+RefusalKind: TypeAlias = Literal[
+    "overflow", "invalid", "auth", "model", "path", "too_large", "rate_limit", "server_error", "overloaded", "encrypted"
+]
+ReasoningFault: TypeAlias = Literal["reasoning_invalid", "reasoning_missing"]
+Event: TypeAlias = tuple[str, dict[str, Any]]
+CREATED = 1_767_225_600  # every answer is of one moment, so that runs compare equal
+PIECE = re.compile(r"\s*\S+(?:\s+\S+){0,3}\s*|\s+")  # four words a piece
+_encode = msgspec.json.Encoder().encode
+
+
+class Refusal(Struct, frozen=True):
+    """A request that is refused: what for, in the provider's words, and the field it blames."""
+
+    kind: RefusalKind
+    message: str
+    param: str | None = None
+    retry_after: float | None = None
+
+
+class Turn(Struct, frozen=True):
+    """One answered request with all that its wire tells about it; `prompt` contains what the cache gave and took."""
+
+    received: Received
+    answer: Answer
+    prompt: int
+    completion: int
+    cached: Cached = Cached()
+    dropped_thinking: int = 0
+
+
+class Wire(Protocol):
+    """One provider's protocol: where requests come in, what is checked, and how answers and errors look."""
+
+    @property
+    def format(self) -> str:
+        """The name of the format of its messages."""
+
+    @property
+    def path(self) -> str:
+        """Where requests are posted."""
+
+    @property
+    def closing(self) -> str:
+        """The line of data that ends a stream, empty where an event does."""
+
+    def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> Refusal | None:
+        """Return what is wrong with a body before its messages are read; `counting` asks for less than answering."""
+
+    def breach(self, violation: Violation) -> Refusal:
+        """Return a broken rule in the provider's words."""
+
+    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> Refusal | int:
+        """Return what is wrong with the thinking of a request, or how many blocks of it the provider drops itself."""
+
+    def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> Refusal:
+        """Return the refusal of a request that does not fit."""
+
+    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> Refusal:
+        """Return the refusal of reasoning that a body holds, or of a body without it."""
+
+    def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
+        """Return what the prompt cache gives and takes."""
+
+    def status(self, refusal: Refusal) -> int:
+        """Return the HTTP status of a refusal."""
+
+    def error(self, refusal: Refusal, number: int) -> dict[str, Any]:
+        """Return the body of a refusal."""
+
+    def reply(self, turn: Turn) -> dict[str, Any]:
+        """Return an answer as one body."""
+
+    def events(self, turn: Turn) -> Iterator[Event]:
+        """Yield an answer as the events of a stream: name (empty where the wire names none) and data."""
+
+
+def dumped(value: Any) -> str:
+    """Return a value as compact JSON."""
+    return _encode(value).decode()
+
+
+def arguments(given: Any) -> str:
+    """Return the arguments of a call as text."""
+    return given if isinstance(given, str) else dumped(given)
+
+
+def pieces(text: str) -> list[str]:
+    """Return a text in pieces of four words, as a stream brings it."""
+    return PIECE.findall(text)

@@ -1,0 +1,280 @@
+"""Anthropic messages on the wire."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
+
+from refold.testing.provider._thinking import CONTROLS, misplaced, missing, signature, without_misplaced
+from refold.testing.provider._wire import Refusal, arguments, pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from refold.core.view import Violation
+    from refold.testing.provider._cache import Cached, PromptCache
+    from refold.testing.provider._request_counter import Prompt
+    from refold.testing.provider._script import Stop
+    from refold.testing.provider._wire import Event, ReasoningFault, RefusalKind, Turn
+
+__all__ = ["AnthropicWire"]
+
+_STATUS: dict[RefusalKind, int] = {
+    "overflow": 400, "invalid": 400, "auth": 401, "model": 404, "path": 404, "too_large": 413, "rate_limit": 429,
+    "server_error": 500, "overloaded": 529, "encrypted": 400,
+}  # fmt: skip
+_TYPES: dict[RefusalKind, str] = {
+    "auth": "authentication_error", "model": "not_found_error", "path": "not_found_error",
+    "too_large": "request_too_large", "rate_limit": "rate_limit_error", "server_error": "api_error",
+    "overloaded": "overloaded_error",
+}  # fmt: skip
+_SAID: dict[RefusalKind, str] = {
+    "model": "model: {}",
+    "auth": "invalid x-api-key",
+    "path": "Not found",
+    "too_large": "Request exceeds the maximum size",
+    "rate_limit": "This request would exceed the rate limit of your organization. Please try again later.",
+    "server_error": "Internal server error",
+    "overloaded": "Overloaded",
+}
+_STOPS: dict[Stop, str] = {
+    "end": "end_turn",
+    "calls": "tool_use",
+    "length": "max_tokens",
+    "refusal": "refusal",
+    "window": "model_context_window_exceeded",
+}
+
+
+class AnthropicWire:
+    """`POST /v1/messages`, and the shapes of `POST /v1/messages/count_tokens`."""
+
+    format = "anthropic"
+    path = "/v1/messages"
+    closing = ""
+
+    def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> Refusal | None:
+        """Return what is wrong with a body before its messages are read."""
+        messages, limit = body.get("messages"), body.get("max_tokens")
+        if not counting and (not isinstance(limit, int) or isinstance(limit, bool)):
+            return Refusal("invalid", "max_tokens: Field required")
+        if not counting and isinstance(limit, int) and limit < 1:
+            return Refusal("invalid", "max_tokens: Input should be greater than or equal to 1")
+        if not isinstance(messages, list):
+            return Refusal("invalid", "messages: Field required")
+        if not messages:
+            return Refusal("invalid", "messages: at least one message is required")
+        return None
+
+    def breach(self, violation: Violation) -> Refusal:
+        """Return a broken rule in the provider's words."""
+        place, ids, text = (violation.at or (0,))[0], ", ".join(violation.calls), violation.message
+        if violation.rule == "pairing" and text.endswith("has no result"):
+            said = (
+                f"messages.{place}: `tool_use` ids were found without `tool_result` blocks immediately after: {ids}. "
+                "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
+            )
+        elif violation.rule == "pairing" and "second result" in text:
+            said = (
+                f"messages.{place}.content: each tool_use must have a single result. Found multiple `tool_result` "
+                f"blocks with id: {ids}"
+            )
+        elif violation.rule == "pairing" and ids:
+            said = (
+                f"messages.{place}.content.0: unexpected `tool_use_id` found in `tool_result` blocks: {ids}. Each "
+                "`tool_result` block must have a corresponding `tool_use` block in the previous message."
+            )
+        elif violation.rule == "content":
+            said = f"messages.{place}: all messages must have non-empty content"
+        elif violation.rule == "opening":
+            said = 'messages: first message must use the "user" role'
+        elif violation.rule == "ids":
+            said = f"messages.{place}: `tool_use` ids must be unique"
+        else:
+            said = f"messages.{place}: {text}"
+        return Refusal("invalid", said)
+
+    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> Refusal | int:
+        """Return what is wrong with the thinking of a request, or how many blocks are dropped as it asks for."""
+        if (place := missing(body)) is not None:
+            return Refusal(
+                "invalid",
+                f"messages.{place}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. "
+                "When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceding "
+                "the lastmost set of `tool_use` and `tool_result` blocks).",
+            )
+        stale = misplaced(body)
+        binding = body.get("thinking", {}).get("block_binding", {}) if isinstance(body.get("thinking"), dict) else {}
+        if stale and not (
+            binding.get("prefix_mismatch_behavior") == "drop_block" and CONTROLS in headers.get("anthropic-beta", "")
+        ):
+            place, number = stale[0]
+            return Refusal(
+                "invalid",
+                f"messages.{place}.content.{number}: Invalid signature in thinking block. The block is bound to a "
+                "different conversation: what stands before it is not what it was produced behind.",
+            )
+        return len(stale)
+
+    def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> Refusal:
+        """Return the refusal of a request that does not fit, with its numbers."""
+        tokens = prompt.tokens
+        if tokens > window:
+            return Refusal("overflow", f"prompt is too long: {tokens} tokens > {window} maximum")
+        return Refusal(
+            "overflow",
+            f"input length and `max_tokens` exceed context limit: {tokens} + {max_output} > {window}, decrease input "
+            "length or `max_tokens` and try again",
+        )
+
+    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> Refusal:
+        """Return the refusal of thinking that a body holds, of the first by its place, or of a body without it."""
+        if fault == "reasoning_missing":
+            text = (
+                "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When "
+                "`thinking` is enabled, a final `assistant` message must start with a thinking block."
+            )
+            return Refusal("invalid", text)
+        place, block = _first_thinking(body)
+        text = (
+            f"messages.{place}.content.{block}: Invalid `signature` in `thinking` block. The block is bound to a "
+            "different conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "
+            '"drop_block".'
+        )
+        return Refusal("invalid", text)
+
+    def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
+        """Return what the prompt cache gives and takes: up to marks, or to the end where the body itself bears one."""
+        points = prompt.points(marks=True)
+        if isinstance(body.get("cache_control"), dict):
+            points[-1] = replace(points[-1], marked=True)
+        return cache.marked(points)
+
+    def status(self, refusal: Refusal) -> int:
+        """Return the HTTP status of a refusal."""
+        return _STATUS[refusal.kind]
+
+    def error(self, refusal: Refusal, number: int) -> dict[str, Any]:
+        """Return the body of a refusal."""
+        kind = refusal.kind
+        said = {
+            "type": _TYPES.get(kind, "invalid_request_error"),
+            "message": _SAID.get(kind, "{}").format(refusal.message),
+        }
+        return {"type": "error", "error": said, "request_id": f"req_{number:06}"}
+
+    def reply(self, turn: Turn) -> dict[str, Any]:
+        """Return an answer as one body."""
+        stop = _STOPS[turn.answer.stop or "end"]
+        return {**_head(turn), "content": _blocks(turn), "stop_reason": stop, "usage": _usage(turn), **_dropped(turn)}
+
+    def events(self, turn: Turn) -> Iterator[Event]:
+        """Yield an answer as events, block by block."""
+        usage = _usage(turn)
+        yield _event("message_start", message={**_head(turn), "usage": {**usage, "output_tokens": 1}})
+        for place, block in enumerate(_blocks(turn)):
+            if block["type"] == "thinking":
+                yield from _thinking(place, block)
+                continue
+            words = block["type"] == "text"
+            opened = {**block, "text": ""} if words else {**block, "input": {}}
+            yield _event("content_block_start", index=place, content_block=opened)
+            if not place:
+                yield _event("ping")
+            for piece in pieces(block["text"] if words else arguments(turn.answer.calls[place - _calls_from(turn)][1])):
+                delta = {"type": "text_delta", "text": piece}
+                delta = delta if words else {"type": "input_json_delta", "partial_json": piece}
+                yield _event("content_block_delta", index=place, delta=delta)
+            yield _event("content_block_stop", index=place)
+        ending = {"stop_reason": _STOPS[turn.answer.stop or "end"], "stop_sequence": None}
+        yield _event("message_delta", delta=ending, usage=usage)
+        yield _event("message_stop")
+
+
+def _thinking(place: int, block: dict[str, Any]) -> Iterator[Event]:
+    opened = {**block, "thinking": "", "signature": ""}
+    yield _event("content_block_start", index=place, content_block=opened)
+    for piece in pieces(block["thinking"]):
+        yield _event("content_block_delta", index=place, delta={"type": "thinking_delta", "thinking": piece})
+    sealing = {"type": "signature_delta", "signature": block["signature"]}
+    yield _event("content_block_delta", index=place, delta=sealing)
+    yield _event("content_block_stop", index=place)
+
+
+def _first_thinking(body: dict[str, Any]) -> tuple[int, int]:
+    """Return where the first block of thinking stands: message and block."""
+    for place, message in enumerate(body["messages"]):
+        content = message.get("content")
+        for number, block in enumerate(content if isinstance(content, list) else ()):
+            if isinstance(block, dict) and block.get("type") in ("thinking", "redacted_thinking"):
+                return place, number
+    return 1, 0
+
+
+def _event(name: str, **data: Any) -> Event:
+    return name, {"type": name, **data}
+
+
+def _head(turn: Turn) -> dict[str, Any]:
+    return {
+        "id": f"msg_{turn.received.number:06}",
+        "type": "message",
+        "role": "assistant",
+        "model": turn.received.model,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+    }
+
+
+def _calls_from(turn: Turn) -> int:
+    """Return the place of the first call among the blocks."""
+    return bool(turn.answer.thinking) + bool(turn.answer.text)
+
+
+def _blocks(turn: Turn) -> list[dict[str, Any]]:
+    answer, number = turn.answer, turn.received.number
+    blocks: list[dict[str, Any]] = []
+    if answer.thinking:
+        body = turn.received.body if not turn.dropped_thinking else without_misplaced(turn.received.body)
+        sealed = signature(body, answer.thinking)
+        blocks.append({"type": "thinking", "thinking": answer.thinking, "signature": sealed})
+    if answer.text:
+        blocks.append({"type": "text", "text": answer.text})
+    for place, (name, given) in enumerate(answer.calls):
+        id = f"toolu_{number:06}{place:02}"
+        blocks.append({"type": "tool_use", "id": id, "name": name, "input": _input(given)})
+    return blocks
+
+
+def _dropped(turn: Turn) -> dict[str, Any]:
+    one = {"type": "thinking_dropped", "reason": "prefix_binding_mismatch"}
+    return {"input_transformations": [one] * turn.dropped_thinking} if turn.dropped_thinking else {}
+
+
+def _input(given: Any) -> Any:
+    """Return arguments as an object; text that is none cannot come over this wire and is kept whole under a key."""
+    if not isinstance(given, str):
+        return dict(given)
+    try:
+        held = msgspec.json.decode(given or "{}")
+    except msgspec.DecodeError:
+        held = None
+    return held if isinstance(held, dict) else {"raw": given}
+
+
+def _usage(turn: Turn) -> dict[str, Any]:
+    """Return usage with what the cache gave and took beside the rest of the prompt."""
+    told = turn.answer.usage
+    prompt, completion = (told.prompt, told.completion) if told else (turn.prompt, turn.completion)
+    read, written = (told.cached, 0) if told else (turn.cached.read, turn.cached.written)
+    return {
+        "input_tokens": prompt - read - written,
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": read,
+        "cache_creation": {"ephemeral_5m_input_tokens": written, "ephemeral_1h_input_tokens": 0},
+        "output_tokens": completion,
+        "service_tier": "standard",
+    }

@@ -1,0 +1,162 @@
+"""OpenAI Responses on the wire."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from refold.testing.provider._wire import CREATED, Refusal, arguments, pieces
+from refold.testing.provider._wire_openai import OpenAIWire
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from refold.core.view import Violation
+    from refold.testing.provider._request_counter import Prompt
+    from refold.testing.provider._script import Stop
+    from refold.testing.provider._wire import Event, Turn
+
+__all__ = ["OpenAIResponsesWire"]
+
+_INCOMPLETE: dict[Stop, str] = {
+    "length": "max_output_tokens",
+    "window": "max_output_tokens",
+    "refusal": "content_filter",
+}
+
+
+class OpenAIResponsesWire(OpenAIWire):
+    """`POST /v1/responses`, with everything in the input: nothing is stored between calls."""
+
+    format = "openai-responses"
+    path = "/v1/responses"
+    closing = ""
+
+    def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> Refusal | None:
+        """Return what is wrong with a body before its messages are read; `counting` asks for less than answering."""
+        if earlier := body.get("previous_response_id"):
+            text = f"Previous response with id '{earlier}' not found."
+            return Refusal("invalid", text, "previous_response_id")
+        items = body.get("input")
+        if isinstance(items, str) and items:
+            return None
+        if not isinstance(items, list) or not items:
+            return Refusal("invalid", "Missing required parameter: 'input'.", "input")
+        return None
+
+    def breach(self, violation: Violation) -> Refusal:
+        """Return a broken rule in the provider's words."""
+        place, ids = (violation.at or (0,))[0], ", ".join(violation.calls)
+        if violation.rule == "pairing" and violation.message.endswith("has no result"):
+            return Refusal("invalid", f"No tool output found for function call {ids}.", "input")
+        if violation.rule == "pairing":
+            return Refusal("invalid", f"No tool call found for function call output with call_id {ids}.", "input")
+        if violation.rule == "reasoning":
+            item = f"Item {place} of type 'reasoning' was provided without its required following item."
+            return Refusal("invalid", item, "input")
+        return Refusal("invalid", f"Invalid 'input[{place}]': {violation.message}.", f"input[{place}]")
+
+    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> Refusal | int:
+        """Return that nothing is wrong: what this provider encrypts is bound to nothing before it."""
+        return 0
+
+    def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> Refusal:
+        """Return the refusal of a request that does not fit; this wire tells no numbers."""
+        text = "Your input exceeds the context window of this model. Please adjust your input and try again."
+        return Refusal("overflow", text, "input")
+
+    def reply(self, turn: Turn) -> dict[str, Any]:
+        """Return an answer as one body."""
+        reason = _INCOMPLETE.get(turn.answer.stop or "end")
+        whole = {**_head(turn), "status": "completed", "output": _items(turn), "usage": _usage(turn)}
+        return {**whole, "status": "incomplete", "incomplete_details": {"reason": reason}} if reason else whole
+
+    def events(self, turn: Turn) -> Iterator[Event]:
+        """Yield an answer as numbered events, item by item."""
+        for number, (name, data) in enumerate(self._events(turn)):
+            yield name, {"type": name, "sequence_number": number, **data}
+
+    def _events(self, turn: Turn) -> Iterator[Event]:
+        begun = {**_head(turn), "status": "in_progress"}
+        yield "response.created", {"response": begun}
+        yield "response.in_progress", {"response": begun}
+        for place, item in enumerate(_items(turn)):
+            empty: dict[str, Any] = {"content": []} if "content" in item else {"arguments": ""}
+            yield (
+                "response.output_item.added",
+                {"output_index": place, "item": {**item, "status": "in_progress", **empty}},
+            )
+            yield from _content(place, item) if "content" in item else _asked(place, item)
+            yield "response.output_item.done", {"output_index": place, "item": item}
+        whole = self.reply(turn)
+        yield f"response.{whole['status']}", {"response": whole}
+
+
+def _content(place: int, item: dict[str, Any]) -> Iterator[Event]:
+    at = {"item_id": item["id"], "output_index": place, "content_index": 0}
+    part = item["content"][0]
+    yield "response.content_part.added", {**at, "part": {**part, "text": ""}}
+    for piece in pieces(part["text"]):
+        yield "response.output_text.delta", {**at, "delta": piece, "logprobs": []}
+    yield "response.output_text.done", {**at, "text": part["text"], "logprobs": []}
+    yield "response.content_part.done", {**at, "part": part}
+
+
+def _asked(place: int, item: dict[str, Any]) -> Iterator[Event]:
+    at = {"item_id": item["id"], "output_index": place}
+    for piece in pieces(item["arguments"]):
+        yield "response.function_call_arguments.delta", {**at, "delta": piece}
+    done = {**at, "name": item["name"], "arguments": item["arguments"]}
+    yield "response.function_call_arguments.done", done
+
+
+def _head(turn: Turn) -> dict[str, Any]:
+    body = turn.received.body
+    return {
+        "id": f"resp_{turn.received.number:06}",
+        "object": "response",
+        "created_at": CREATED,
+        "status": "in_progress",
+        "error": None,
+        "incomplete_details": None,
+        "instructions": body.get("instructions"),
+        "max_output_tokens": turn.received.max_output,
+        "metadata": {},
+        "model": turn.received.model,
+        "output": [],
+        "parallel_tool_calls": True,
+        "previous_response_id": None,
+        "store": False,
+        "temperature": 1.0,
+        "tool_choice": "auto",
+        "tools": body.get("tools") or [],
+        "top_p": 1.0,
+        "truncation": "disabled",
+        "usage": None,
+    }
+
+
+def _items(turn: Turn) -> list[dict[str, Any]]:
+    answer, number = turn.answer, turn.received.number
+    items: list[dict[str, Any]] = []
+    if answer.text:
+        part = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
+        said = {"role": "assistant", "status": "completed", "content": [part]}
+        items.append({"id": f"msg_{number:06}", "type": "message", **said})
+    for place, (name, given) in enumerate(answer.calls):
+        ids = {"id": f"fc_{number:06}{place:02}", "call_id": f"call_{number:06}{place:02}"}
+        made = {"name": name, "arguments": arguments(given), "status": "completed"}
+        items.append({**ids, "type": "function_call", **made})
+    return items
+
+
+def _usage(turn: Turn) -> dict[str, Any]:
+    told = turn.answer.usage
+    prompt, completion = (told.prompt, told.completion) if told else (turn.prompt, turn.completion)
+    cached = told.cached if told else turn.cached.read
+    return {
+        "input_tokens": prompt,
+        "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
+        "output_tokens": completion,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": prompt + completion,
+    }

@@ -1,0 +1,139 @@
+"""Claude Code sessions: JSON lines that form a tree, one answer in several lines, sub-agents beside the main chain.
+
+Also the web export (one object with `loglines`) and client traces that wrap each line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from refold.transcripts._anthropic_builder import Talk
+from refold.transcripts._conversation import Recorded, Reported
+from refold.transcripts._skipped import Aside
+from refold.transcripts._source import Document
+from refold.transcripts._tree import (
+    Row,
+    main_chain,
+    once,
+    ordered,
+    side_of,
+    speaks,
+)
+
+_LOOK = 200  # rows of another kind (snapshots, hooks, attachments) that may come before the first message
+
+
+def matches(document: Document) -> bool:
+    """Tell by a row whose type is its message's role."""
+    return any(speaks(row) for _, row in _rows(document)[:_LOOK])
+
+
+def _rows(document: Document) -> list[Row]:
+    value = document.value
+    lines = document.objects
+    if isinstance(value, dict) and isinstance(value.get("loglines"), list):
+        lines = [(0, row) for row in value["loglines"] if isinstance(row, dict)]
+    return [(number, _unwrapped(row)) for number, row in lines]
+
+
+def _unwrapped(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the session's own line out of what a client put around it."""
+    content = row.get("content")
+    if "type" in row or not isinstance(content, dict):
+        return row
+    inner = content if "type" in content else content.get("content")
+    if not isinstance(inner, dict):
+        return row
+    if isinstance(data := inner.get("data"), dict):
+        return data
+    if content.get("role") == "user" and isinstance(text := inner.get("text"), str):
+        return {"type": "user", "message": {"role": "user", "content": text}}
+    return row
+
+
+def read(document: Document) -> Iterator[Recorded]:
+    """Yield the main chain, then every sub-agent conversation."""
+    aside = Aside()
+    for number, value in document.lines:
+        if not isinstance(value, dict):
+            aside.add(f"{type(value).__name__} where an object should be", number)
+    rows = ordered(once(_rows(document), aside))
+    kept = main_chain(rows)
+    sides: dict[str, list[Row]] = {}
+    roots: dict[str, str] = {}
+    main: list[Row] = []
+    for at, (number, row) in enumerate(rows):
+        data = row.get("data")
+        if speaks(row) and row.get("isSidechain"):
+            sides.setdefault(side_of(row, roots), []).append((number, row))
+        elif speaks(row) and at in kept:
+            main.append((number, row))
+        elif speaks(row):
+            aside.add("message on a branch that was abandoned", number)
+        elif isinstance(data, dict) and data.get("type") == "agent_progress" and speaks(data.get("message") or {}):
+            aside.add("progress line that holds a message of a sub-agent, given apart", number)
+            sides.setdefault(f"agent {data.get('agentId') or row.get('parentToolUseID')}", []).append(
+                (number, data["message"])
+            )
+        elif row.get("subtype") == "compact_boundary" and not row.get("isSidechain"):
+            main.append((number, row))
+        else:
+            kind = [str(row.get("type")), row.get("subtype") or (data.get("type") if isinstance(data, dict) else None)]
+            aside.add(f"line of type {'/'.join(filter(None, kind))}", number)
+    found = [_conversation("main", main), *(_conversation(name, lines) for name, lines in sides.items())]
+    found = [item for item in found if item.messages]
+    for item in found[:1]:
+        yield replace(item, notes=item.notes + aside.notes())
+    yield from found[1:]
+
+
+def _conversation(name: str, lines: list[Row]) -> Recorded:
+    talk, aside = Talk(), Aside()
+    usage: dict[Any, tuple[int, dict[str, Any]]] = {}
+    boundaries: list[int] = []
+    notes: list[str] = []
+    model: str | None = None
+    for number, row in lines:
+        if row.get("subtype") == "compact_boundary":
+            cause = row.get("compactMetadata") or {}
+            boundaries.append(len(talk.messages))
+            notes.append(
+                f"line {number}: compacted before message {len(talk.messages)} "
+                f"({cause.get('trigger', 'cause unknown')}, {cause.get('preTokens', 'unknown')} tokens)"
+            )
+            continue
+        message = row["message"]
+        if row["type"] == "user":
+            talk.user(message["content"])
+            continue
+        id = message.get("id")
+        at = talk.assistant(message["content"], id)
+        if message.get("model") == "<synthetic>":
+            aside.add("answer written by the client, not the model, kept", number)
+            continue
+        model = message.get("model") or model
+        if isinstance(reported := message.get("usage"), dict):
+            usage[id or number] = (at, reported)
+    if lines and name != "main" and lines[0][1]["type"] != "user":
+        notes.append("the request that opened this conversation is not in the file")
+    return Recorded(
+        "claude-code",
+        "anthropic",
+        talk.messages,
+        model=model,
+        usage=tuple(filter(None, map(_reported, usage.values()))),
+        name=name,
+        notes=(*notes, *aside.notes()),
+        boundaries=tuple(boundaries),
+    )
+
+
+def _reported(item: tuple[int, dict[str, Any]]) -> Reported | None:
+    covers, usage = item
+    read, write = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens") or 0
+    prompt = (usage.get("input_tokens") or 0) + read + write
+    completion = usage.get("output_tokens") or 0
+    return Reported(covers, prompt, completion, read, write) if prompt + completion else None

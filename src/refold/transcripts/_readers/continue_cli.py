@@ -1,0 +1,55 @@
+"""Continue sessions: a history of chat messages, each with the state of its calls beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from refold.transcripts._conversation import Recorded
+from refold.transcripts._skipped import Aside
+from refold.transcripts._source import Document
+
+
+def matches(document: Document) -> bool:
+    """Tell by a history of items with a message and its context."""
+    value = document.value
+    rows = value.get("history") if isinstance(value, dict) else None
+    return (
+        isinstance(rows, list)
+        and bool(rows)
+        and isinstance(rows[0], dict)
+        and {"message", "contextItems"} <= rows[0].keys()
+    )
+
+
+def read(document: Document) -> Iterator[Recorded]:
+    """Yield the one conversation of a session; its usage is a total over all calls and says nothing of one prompt."""
+    aside = Aside()
+    messages: list[Any] = []
+    for item in document.value["history"]:
+        said = item["message"]
+        for _ in item.get("contextItems") or []:
+            aside.add("context item, whose text is in the message where it was sent")
+        if said.get("role") == "thinking":
+            aside.add("message of role thinking")
+            continue
+        message: dict[str, Any] = {"role": said["role"], "content": said.get("content")}
+        if said["role"] == "tool":
+            message["tool_call_id"] = said.get("toolCallId", "")
+        if said.get("toolCalls"):
+            message["tool_calls"] = said["toolCalls"]
+        messages.append(message)
+        for state in item.get("toolCallStates") or []:
+            messages.extend(_result(state, aside))
+    if document.value.get("usage"):
+        aside.add("usage, the total of a session")
+    yield Recorded("continue-cli", "openai-chat", messages, name="main", notes=aside.notes())
+
+
+def _result(state: dict[str, Any], aside: Aside) -> Iterator[dict[str, Any]]:
+    output = state.get("output")
+    if output is None:
+        aside.add(f"call without a result ({state.get('status')}), kept open")
+        return
+    text = "\n\n".join(str(part.get("content", "")) for part in output)
+    yield {"role": "tool", "tool_call_id": state["toolCallId"], "content": text}

@@ -1,0 +1,120 @@
+"""GitHub Copilot chat sessions of VS Code: requests, each with its rounds of calls."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from refold.transcripts._conversation import Recorded
+from refold.transcripts._skipped import Aside
+from refold.transcripts._source import Document
+
+_CTOR_TEXT = 2  # node type of a piece of text in a rendered prompt; others only hold children
+
+
+def matches(document: Document) -> bool:
+    """Tell by requests with the name of who answers them."""
+    value = document.objects[0][1] if document.objects else {}
+    value = value["v"] if value.get("kind") == 0 and isinstance(value.get("v"), dict) else value
+    return isinstance(value.get("requests"), list) and ("responderUsername" in value or "requesterUsername" in value)
+
+
+def _session(document: Document) -> dict[str, Any]:
+    """Return the session: the one value, or in newer files the first line with every later change made to it."""
+    first = document.objects[0][1]
+    if "requests" in first:
+        return first
+    session: Any = copy.deepcopy(first["v"])
+    for _, change in document.objects[1:]:
+        *path, last = change["k"]
+        place = session
+        for key in path:
+            place = place[key]
+        match change["kind"]:
+            case 1:
+                place[last] = change.get("v")
+            case 2:
+                held = place.setdefault(last, []) if isinstance(place, dict) else place[last]
+                held[change.get("i", len(held)) :] = change.get("v") or []
+            case 3:
+                place.pop(last)
+    return dict(session)
+
+
+def read(document: Document) -> Iterator[Recorded]:
+    """Yield the one conversation of a session."""
+    aside = Aside()
+    messages: list[Any] = []
+    model: str | None = None
+    for request in _session(document)["requests"]:
+        told = (request.get("result") or {}).get("metadata") or {}
+        model = str(request["modelId"]).removeprefix("copilot/") if request.get("modelId") else model
+        messages.append({"role": "user", "content": _asked(request, told)})
+        rounds = told.get("toolCallRounds") or []
+        results = told.get("toolCallResults") or {}
+        for item in rounds:
+            messages.extend(_round(item, results, aside))
+        for part in request.get("response") or []:
+            if part.get("kind"):
+                aside.add(f"part of type {part['kind']}, drawn on the screen")
+        if not rounds and (
+            text := "".join(
+                part["value"] for part in request.get("response") or [] if isinstance(part.get("value"), str)
+            )
+        ):
+            messages.append({"role": "assistant", "content": text})
+    yield Recorded("copilot", "openai-chat", messages, model=model, name="main", notes=aside.notes())
+
+
+def _asked(request: dict[str, Any], told: dict[str, Any]) -> str:
+    """Return the message as it was rendered for the model, or as it was typed."""
+    rendered = told.get("renderedUserMessage")
+    if isinstance(rendered, list) and (
+        texts := [part["text"] for part in rendered if isinstance(part.get("text"), str)]
+    ):
+        return "".join(texts)
+    return str((request.get("message") or {}).get("text", ""))
+
+
+def _round(item: dict[str, Any], results: dict[str, Any], aside: Aside) -> Iterator[dict[str, Any]]:
+    calls = item.get("toolCalls") or []
+    message: dict[str, Any] = {"role": "assistant", "content": item.get("response") or None}
+    if calls:
+        message["tool_calls"] = [
+            {
+                "id": call["id"],
+                "type": "function",
+                "function": {"name": call["name"], "arguments": call.get("arguments") or "{}"},
+            }
+            for call in calls
+        ]
+    if calls or message["content"]:
+        yield message
+    for call in calls:
+        if call["id"] in results:
+            yield {"role": "tool", "tool_call_id": call["id"], "content": _text(results[call["id"]])}
+        else:
+            aside.add("call without a result, kept open")
+
+
+def _text(result: Any) -> str:
+    parts = result.get("content") if isinstance(result, dict) else result
+    return "\n".join(_words(part.get("value") if isinstance(part, dict) else part) for part in parts or [])
+
+
+def _words(value: Any) -> str:
+    """Return the words of a result, which may be a tree of rendered nodes."""
+    if isinstance(value, dict) and isinstance(node := value.get("node"), dict):
+        return "".join(_leaves(node))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _leaves(node: dict[str, Any]) -> Iterator[str]:
+    waiting: list[Any] = [node]
+    while waiting:
+        node = waiting.pop()
+        if node.get("type") == _CTOR_TEXT and isinstance(node.get("text"), str):
+            yield node["text"] + ("\n" if node.get("lineBreakBefore") else "")
+        waiting.extend(child for child in reversed(node.get("children") or []) if isinstance(child, dict))

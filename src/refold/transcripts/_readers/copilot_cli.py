@@ -1,0 +1,75 @@
+"""GitHub Copilot CLI sessions: JSON lines of events, their type with a dot and their content under `data`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from refold.transcripts._conversation import Recorded
+from refold.transcripts._skipped import Aside
+from refold.transcripts._source import Document
+
+_TYPES = ("session.start", "user.message", "assistant.message")
+
+
+def matches(document: Document) -> bool:
+    """Tell by the first events of a session."""
+    return any(row.get("type") in _TYPES and isinstance(row.get("data"), dict) for _, row in document.objects[:10])
+
+
+def read(document: Document) -> Iterator[Recorded]:
+    """Yield the one conversation of a session."""
+    aside = Aside()
+    messages: list[Any] = []
+    boundaries: list[int] = []
+    model: str | None = None
+    for number, row in document.lines:
+        kind = row.get("type") if isinstance(row, dict) else type(row).__name__
+        told = row.get("data") if isinstance(row, dict) else None
+        data: dict[str, Any] = told if isinstance(told, dict) else {}
+        model = data.get("selectedModel") or data.get("newModel") or data.get("model") or model
+        message = _message(kind, data)
+        if message is not None:
+            messages.append(message)
+            continue
+        if kind == "session.compaction_complete":
+            boundaries.append(len(messages))
+        aside.add(f"line of type {kind}", number)
+    yield Recorded(
+        "copilot-cli",
+        "openai-chat",
+        messages,
+        model=model,
+        name="main",
+        notes=aside.notes(),
+        boundaries=tuple(boundaries),
+    )
+
+
+def _message(kind: Any, data: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what an event says, None where it says nothing to or from the model."""
+    match kind:
+        case "user.message":
+            return {"role": "user", "content": data.get("transformedContent") or data.get("content") or ""}
+        case "system.message" if data.get("content"):
+            return {"role": "system", "content": data["content"]}
+        case "assistant.message" if data.get("content") or data.get("toolRequests"):
+            message: dict[str, Any] = {"role": "assistant", "content": data.get("content") or None}
+            if calls := [_call(request) for request in data.get("toolRequests") or []]:
+                message["tool_calls"] = calls
+            if data.get("reasoningText"):
+                message["reasoning_content"] = data["reasoningText"]
+            return message
+        case "tool.execution_complete":
+            told = data.get("result") or data.get("error") or ""
+            text = told.get("content") or told.get("message") or "" if isinstance(told, dict) else told
+            return {"role": "tool", "tool_call_id": data["toolCallId"], "content": text}
+    return None
+
+
+def _call(request: dict[str, Any]) -> dict[str, Any]:
+    given = request.get("arguments") or {}
+    arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    function = {"name": request["name"], "arguments": arguments}
+    return {"id": request["toolCallId"], "type": "function", "function": function}

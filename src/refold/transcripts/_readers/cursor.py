@@ -1,0 +1,50 @@
+"""Cursor agent transcripts: JSON lines of a role and a message; calls have no ids and results are not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from refold.transcripts._conversation import Recorded
+from refold.transcripts._skipped import Aside
+from refold.transcripts._source import Document
+
+
+def matches(document: Document) -> bool:
+    """Tell by lines with a role outside the message and none of a type."""
+    return any(_speaks(row) for _, row in document.objects[:5])
+
+
+def _speaks(row: dict[str, Any]) -> bool:
+    message = row.get("message")
+    return row.get("role") in ("user", "assistant") and isinstance(message, dict) and "content" in message
+
+
+def read(document: Document) -> Iterator[Recorded]:
+    """Yield the one conversation of a session, in Gemini's shape: the only one with calls that have no id."""
+    aside = Aside()
+    contents: list[dict[str, Any]] = []
+    for number, row in document.lines:
+        if not isinstance(row, dict) or not _speaks(row):
+            aside.add(f"line of type {row.get('type') if isinstance(row, dict) else type(row).__name__}", number)
+            continue
+        content = row["message"]["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        parts = [part for block in blocks for part in _part(block, aside, number)]
+        if parts:
+            contents.append({"role": "user" if row["role"] == "user" else "model", "parts": parts})
+    yield Recorded("cursor", "gemini", contents, name="main", notes=aside.notes())
+
+
+def _part(block: Any, aside: Aside, number: int) -> Iterator[dict[str, Any]]:
+    match block:
+        case {"type": "text", "text": text}:
+            yield {"text": text}
+        case {"type": "tool_use", "name": name}:
+            aside.add("call whose result the file does not keep, kept open", number)
+            yield {"functionCall": {"name": name, "args": block.get("input") or {}}}
+        case {"type": "tool_result"}:
+            told = block.get("content")
+            yield {"functionResponse": {"name": block.get("name") or "", "response": {"output": told}}}
+        case _:
+            aside.add(f"block of type {block.get('type') if isinstance(block, dict) else type(block).__name__}", number)

@@ -1,0 +1,30 @@
+"""Factory Droid sessions: JSON lines of messages in Anthropic's shape after a session header."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from refold.transcripts._anthropic_builder import Talk
+from refold.transcripts._conversation import Recorded
+from refold.transcripts._skipped import Aside
+from refold.transcripts._source import Document
+
+
+def matches(document: Document) -> bool:
+    """Tell by the session header, with nothing of pi's in the messages."""
+    rows = [row for _, row in document.objects[:20]]
+    return any(row.get("type") == "session_start" for row in rows)
+
+
+def read(document: Document) -> Iterator[Recorded]:
+    """Yield the one conversation of a session."""
+    talk, aside = Talk(), Aside()
+    for number, row in document.lines:
+        message = row.get("message") if isinstance(row, dict) and row.get("type") == "message" else None
+        if not isinstance(message, dict):
+            aside.add(f"line of type {row.get('type') if isinstance(row, dict) else type(row).__name__}", number)
+        elif message["role"] == "assistant":
+            talk.assistant(message["content"])
+        else:
+            talk.user(message["content"])
+    yield Recorded("droid", "anthropic", talk.messages, name="main", notes=aside.notes())

@@ -1,0 +1,84 @@
+"""fast-agent histories: MCP messages whose calls and results are maps by call id."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from refold.transcripts._conversation import Recorded
+from refold.transcripts._skipped import Aside
+from refold.transcripts._source import Document
+
+
+def matches(document: Document) -> bool:
+    """Tell by calls or results that are maps, or by the template mark of each message."""
+    return any(_is_message(row) for row in document.entries[:5])
+
+
+def _is_message(row: Any) -> bool:
+    return (
+        isinstance(row, dict)
+        and "role" in row
+        and (
+            "is_template" in row or isinstance(row.get("tool_calls"), dict) or isinstance(row.get("tool_results"), dict)
+        )
+    )
+
+
+def read(document: Document) -> Iterator[Recorded]:
+    """Yield the one conversation of a history."""
+    aside = Aside()
+    messages: list[Any] = []
+    for row in document.entries:
+        if isinstance(row, dict) and "role" in row:
+            messages.extend(_chat(row, aside))
+        else:
+            aside.add("entry without a role")
+    yield Recorded("fast-agent", "openai-chat", messages, name="main", notes=aside.notes())
+
+
+def _chat(row: dict[str, Any], aside: Aside) -> Iterator[dict[str, Any]]:
+    results = row.get("tool_results")
+    for id, result in results.items() if isinstance(results, dict) else ():
+        yield {"role": "tool", "tool_call_id": id, "content": _content(result.get("content"))}
+    calls = row.get("tool_calls")
+    content = _content(row.get("content"))
+    channels = row.get("channels") or {}
+    for channel in channels:
+        if channel != "reasoning":
+            aside.add(f"channel {channel}")
+    if not content and not calls:
+        if not results:
+            aside.add(f"message of role {row['role']} without content")
+        return
+    message: dict[str, Any] = {"role": row["role"], "content": content or None}
+    if isinstance(calls, dict) and calls:
+        message["tool_calls"] = [_call(id, call.get("params") or {}) for id, call in calls.items()]
+    reasoning = "".join(block.get("text", "") for block in channels.get("reasoning") or [])
+    if reasoning and row["role"] == "assistant":
+        message["reasoning_content"] = reasoning
+    yield message
+
+
+def _call(id: str, params: dict[str, Any]) -> dict[str, Any]:
+    arguments = json.dumps(params.get("arguments") or {}, ensure_ascii=False)
+    return {"id": id, "type": "function", "function": {"name": params.get("name", ""), "arguments": arguments}}
+
+
+def _content(blocks: Any) -> Any:
+    """Return MCP content in chat's shape."""
+    if not isinstance(blocks, list):
+        return blocks
+    return [_block(block) for block in blocks]
+
+
+def _block(block: Any) -> Any:
+    match block:
+        case {"type": "text", "text": text}:
+            return {"type": "text", "text": text}
+        case {"type": "image", "data": data, "mimeType": media}:
+            return {"type": "image_url", "image_url": {"url": f"data:{media};base64,{data}"}}
+        case {"type": "resource", "resource": {"text": str(text)}}:
+            return {"type": "text", "text": text}
+    return block

@@ -1,0 +1,89 @@
+"""Gemini CLI sessions: one document, or JSON lines after a header; calls stand with their results in one item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from refold.transcripts._conversation import Recorded, Reported
+from refold.transcripts._skipped import Aside
+from refold.transcripts._source import Document
+
+Row = tuple[int, dict[str, Any]]
+
+
+def matches(document: Document) -> bool:
+    """Tell by the session's header, or by an item of type gemini."""
+    rows = _rows(document)
+    first = document.objects[0][1] if document.objects else {}
+    return ("sessionId" in first and "projectHash" in first) or any(
+        row.get("type") == "gemini" and "content" in row for _, row in rows[:20]
+    )
+
+
+def _rows(document: Document) -> list[Row]:
+    value = document.value
+    if isinstance(value, dict) and isinstance(value.get("messages"), list):
+        return [(0, row) for row in value["messages"] if isinstance(row, dict)]
+    return document.objects
+
+
+def read(document: Document) -> Iterator[Recorded]:
+    """Yield the one conversation of a session."""
+    aside = Aside()
+    contents: list[dict[str, Any]] = []
+    usage: list[Reported] = []
+    model: str | None = None
+    for number, row in _rows(document):
+        if row.get("type") == "user":
+            contents.append({"role": "user", "parts": _parts(row.get("content"))})
+        elif row.get("type") == "gemini":
+            model = row.get("model") or model
+            usage.extend(_usage(len(contents), row.get("tokens")))
+            contents.extend(_answer(row, aside, number))
+        else:
+            aside.add(f"item of type {row.get('type') or 'header'}", number)
+    yield Recorded("gemini-cli", "gemini", contents, model=model, usage=tuple(usage), name="main", notes=aside.notes())
+
+
+def _parts(content: Any) -> list[Any]:
+    if isinstance(content, str):
+        return [{"text": content}] if content else []
+    if isinstance(content, dict):
+        return [content]
+    return [{"text": part} if isinstance(part, str) else part for part in content or []]
+
+
+def _answer(row: dict[str, Any], aside: Aside, number: int) -> Iterator[dict[str, Any]]:
+    for _ in row.get("thoughts") or []:
+        aside.add("thought for the screen, which is not sent again", number)
+    calls = row.get("toolCalls") or []
+    parts = _parts(row.get("content"))
+    parts += [
+        {"functionCall": {"id": call["id"], "name": call["name"], "args": call.get("args") or {}}} for call in calls
+    ]
+    if parts:
+        yield {"role": "model", "parts": parts}
+    else:
+        aside.add("answer without content", number)
+    results: list[Any] = []
+    for call in calls:
+        result = call.get("result")
+        if not result:
+            aside.add(f"call without a result ({call.get('status')}), kept open", number)
+        elif isinstance(result, str):
+            results.append(
+                {"functionResponse": {"id": call["id"], "name": call["name"], "response": {"output": result}}}
+            )
+        else:
+            results.extend(_parts(result))
+    if results:
+        yield {"role": "user", "parts": results}
+
+
+def _usage(covers: int, tokens: Any) -> list[Reported]:
+    if not isinstance(tokens, dict):
+        return []
+    prompt = (tokens.get("input") or 0) + (tokens.get("tool") or 0)
+    completion = (tokens.get("output") or 0) + (tokens.get("thoughts") or 0)
+    return [Reported(covers, prompt, completion, tokens.get("cached") or 0)] if prompt + completion else []

@@ -1,0 +1,63 @@
+"""mini-swe-agent trajectories: messages as they were sent; results of the first version are plain user text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from refold.transcripts._bodies import format_of, reported
+from refold.transcripts._conversation import Recorded, Reported
+from refold.transcripts._skipped import Aside
+from refold.transcripts._source import Document
+
+_ROLES = ("system", "developer", "user", "assistant", "tool")
+
+
+def matches(document: Document) -> bool:
+    """Tell by the format's name, or the agent's version beside the messages."""
+    value = document.value
+    if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
+        return False
+    info = value.get("info")
+    return str(value.get("trajectory_format", "")).startswith("mini-swe-agent") or (
+        isinstance(info, dict) and "mini_version" in info
+    )
+
+
+def read(document: Document) -> Iterator[Recorded]:
+    """Yield the one conversation of a trajectory."""
+    value = document.value
+    aside = Aside()
+    messages: list[Any] = []
+    usage: list[Reported] = []
+    model: str | None = None
+    for entry in value["messages"]:
+        said = _said(entry)
+        if not said:
+            aside.add(f"message of role {entry.get('role')}, written by the agent for its own use")
+            continue
+        extra = entry.get("extra")
+        response = extra.get("response") if isinstance(extra, dict) else None
+        response = response if isinstance(response, dict) else entry
+        usage.extend(reported(len(messages), response.get("usage")))
+        model = response.get("model") or model
+        messages.extend(said)
+    config = ((value.get("info") or {}).get("config") or {}).get("model") or {}
+    yield Recorded(
+        "mini-swe-agent",
+        format_of(messages) or "openai-chat",
+        messages,
+        model=config.get("model_name") or model,
+        usage=tuple(usage),
+        name="main",
+        notes=aside.notes(),
+    )
+
+
+def _said(entry: dict[str, Any]) -> list[Any]:
+    """Return an entry as sent: without the agent's own field; a whole Responses reply as its items."""
+    if isinstance(entry.get("output"), list) and entry.get("object") == "response":
+        return list(entry["output"])
+    if entry.get("role") not in _ROLES and entry.get("type") != "function_call_output":
+        return []
+    return [{key: value for key, value in entry.items() if key != "extra"}]

@@ -1,0 +1,145 @@
+"""pi sessions: JSON lines of entries, messages among them, in newer files a tree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from refold.transcripts._anthropic_builder import Talk, blocks_of
+from refold.transcripts._conversation import Recorded, Reported
+from refold.transcripts._skipped import Aside
+from refold.transcripts._source import Document
+
+Row = tuple[int, dict[str, Any]]
+_ROLES = ("user", "assistant", "toolResult", "bashExecution")
+
+
+def matches(document: Document) -> bool:
+    """Tell by the session header, or by a message in pi's own roles."""
+    rows = [row for _, row in document.objects[:50]]
+    if not rows:
+        return False
+    messages = [row["message"] for row in rows if row.get("type") == "message" and isinstance(row.get("message"), dict)]
+    header = rows[0].get("type") == "session" and "cwd" in rows[0]
+    return (header and (len(rows) == 1 or bool(messages))) or any(
+        message.get("role") == "toolResult" or ("stopReason" in message and "usage" in message) for message in messages
+    )
+
+
+def read(document: Document) -> Iterator[Recorded]:
+    """Yield the one conversation of a session: in a tree, the path to the newest entry."""
+    aside = Aside()
+    session = _Session(aside)
+    path = _path(document.objects, aside)
+    for at, (number, row) in enumerate(document.objects):
+        if at in path:
+            session.take(number, row)
+        else:
+            aside.add("entry on a branch that was left", number)
+    yield Recorded(
+        "pi",
+        "anthropic",
+        session.talk.messages,
+        model=session.model,
+        usage=tuple(session.usage),
+        name="main",
+        notes=(*session.notes, *aside.notes()),
+        boundaries=tuple(session.boundaries),
+    )
+
+
+def _path(rows: list[Row], aside: Aside) -> set[int]:
+    """Return the entries from the newest one up to the root; all of them in a file without a tree."""
+    places = {row["id"]: at for at, (_, row) in enumerate(rows) if isinstance(row.get("id"), str) and "parentId" in row}
+    if not places:
+        return set(range(len(rows)))
+    kept = {at for at, (_, row) in enumerate(rows) if "parentId" not in row}
+    at: int | None = max(places.values())
+    while at is not None and at not in kept:
+        kept.add(at)
+        at = places.get(rows[at][1].get("parentId") or "")
+    return kept
+
+
+class _Session:
+    """What has been read so far."""
+
+    def __init__(self, aside: Aside) -> None:
+        self.talk = Talk()
+        self.aside = aside
+        self.usage: list[Reported] = []
+        self.notes: list[str] = []
+        self.boundaries: list[int] = []
+        self.model: str | None = None
+
+    def take(self, number: int, row: dict[str, Any]) -> None:
+        """Take in one entry."""
+        message = row.get("message")
+        if row.get("type") == "message" and isinstance(message, dict) and message.get("role") in _ROLES:
+            self._message(number, message)
+            return
+        if row.get("type") == "compaction":
+            at = len(self.talk.messages)
+            self.boundaries.append(at)
+            self.notes.append(
+                f"line {number}: compacted before message {at} ({row.get('tokensBefore', 'unknown')} tokens)"
+            )
+            return
+        role = f"/{message.get('role')}" if isinstance(message, dict) else ""
+        self.aside.add(f"line of type {row.get('type')}{role}", number)
+
+    def _message(self, number: int, message: dict[str, Any]) -> None:
+        content = message.get("content")
+        match message["role"]:
+            case "user":
+                self.talk.user(content if isinstance(content, str) else [_block(block) for block in blocks_of(content)])
+            case "toolResult":
+                blocks = [_block(block) for block in blocks_of(content)]
+                self.talk.result(message["toolCallId"], blocks, is_error=bool(message.get("isError")))
+            case "bashExecution":
+                self._command(number, message)
+            case _:
+                self._answer(number, message, [_block(block) for block in blocks_of(content)])
+
+    def _command(self, number: int, message: dict[str, Any]) -> None:
+        if message.get("excludeFromContext"):
+            self.aside.add("command of the user, kept from the model", number)
+            return
+        end = f"\n\nCommand exited with code {code}" if (code := message.get("exitCode")) else ""
+        self.talk.user(f"Ran `{message.get('command')}`\n```\n{message.get('output')}\n```{end}")
+
+    def _answer(self, number: int, message: dict[str, Any], blocks: list[Any]) -> None:
+        usage = message.get("usage") or {}
+        cached, written = usage.get("cacheRead") or 0, usage.get("cacheWrite") or 0
+        prompt, completion = (usage.get("input") or 0) + cached + written, usage.get("output") or 0
+        if prompt + completion:
+            self.usage.append(Reported(len(self.talk.messages), prompt, completion, cached, written))
+        self.model = message.get("model") or self.model
+        if not blocks:
+            self.aside.add(f"answer without content ({message.get('stopReason')})", number)
+            return
+        if message.get("stopReason") in ("aborted", "error"):
+            self.aside.add(f"answer that was cut off ({message['stopReason']}), kept with its open calls", number)
+        self.talk.assistant(blocks)
+
+
+def _block(block: Any) -> Any:
+    """Return pi's block in Anthropic's shape; what is unknown goes through."""
+    match block:
+        case {"type": "thinking"}:
+            return {
+                "type": "thinking",
+                "thinking": block.get("thinking", ""),
+                "signature": block.get("thinkingSignature") or "",
+            }
+        case {"type": "toolCall", "id": id, "name": name}:
+            arguments = block.get("arguments")
+            given = json.loads(arguments) if isinstance(arguments, str) and arguments else arguments
+            return {"type": "tool_use", "id": id, "name": name, "input": given or {}}
+        case {"type": "image", "data": data, "mimeType": media}:
+            return {"type": "image", "source": {"type": "base64", "media_type": media, "data": data}}
+        case {"type": "text", "text": text} if "textSignature" in block:
+            return {"type": "text", "text": text}
+        case _:
+            return block

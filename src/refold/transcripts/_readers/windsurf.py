@@ -1,0 +1,62 @@
+"""Windsurf trajectories: JSON lines of steps; a tool's step holds what was asked and what came back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from refold.transcripts._conversation import Recorded
+from refold.transcripts._skipped import Aside
+from refold.transcripts._source import Document
+
+# what came back; every other field of a step was asked
+_BACK = frozenset(
+    {
+        "output",
+        "exit_code",
+        "user_rejected",
+        "total_results",
+        "acknowledgement_type",
+        "original_content",
+        "error",
+        "results",
+        "summary",
+    }
+)
+
+
+def matches(document: Document) -> bool:
+    """Tell by steps whose content stands under the name of their type."""
+    rows = [row for _, row in document.objects[:5]]
+    return any(
+        "status" in row and isinstance(row.get("type"), str) and isinstance(row.get(row["type"]), dict) for row in rows
+    )
+
+
+def read(document: Document) -> Iterator[Recorded]:
+    """Yield the one conversation of a trajectory, in Gemini's shape: the only one with calls that have no id."""
+    aside = Aside()
+    contents: list[dict[str, Any]] = []
+    for number, row in document.lines:
+        kind = row.get("type") if isinstance(row, dict) else None
+        step = row.get(kind) if isinstance(kind, str) else None
+        if not isinstance(step, dict):
+            aside.add(f"line of type {kind or type(row).__name__}", number)
+        elif kind == "user_input":
+            contents.append({"role": "user", "parts": [{"text": step.get("user_response") or step.get("query") or ""}]})
+        elif kind == "planner_response":
+            contents.append({"role": "model", "parts": [{"text": step.get("response") or ""}]})
+        else:
+            _tool(contents, str(kind), step, row.get("status"))
+    yield Recorded("windsurf", "gemini", contents, name="main", notes=aside.notes())
+
+
+def _tool(contents: list[dict[str, Any]], kind: str, step: dict[str, Any], status: Any) -> None:
+    back = _BACK | {"content"} if kind.startswith(("view", "read")) else _BACK
+    call = {"functionCall": {"name": kind, "args": {key: value for key, value in step.items() if key not in back}}}
+    answer = {"status": status, **{key: value for key, value in step.items() if key in back}}
+    if contents and contents[-1]["role"] == "model":
+        contents[-1]["parts"].append(call)
+    else:
+        contents.append({"role": "model", "parts": [call]})
+    contents.append({"role": "user", "parts": [{"functionResponse": {"name": kind, "response": answer}}]})

@@ -1,0 +1,40 @@
+from refold._condense.digest.identifier_ledger import atoms_in, grouped, ledger
+from refold.testing import talk, view_of
+
+
+def test_paths_dotted_names_compound_names_ids_and_numbers_are_identifiers_and_plain_words_are_not():
+    text = "see src/store.py and store.load_items or camelCase, port 8080, id 3fa85c1 and HTTPServer; the plain words"
+    assert atoms_in(text) == {"src/store.py", "store.load_items", "camelCase", "8080", "3fa85c1", "HTTPServer"}
+
+
+def test_what_the_assistant_used_comes_before_what_a_tool_only_showed():
+    transcript = talk(
+        "u: go",
+        "a: calling load_items in src/store.py | read(src/store.py) as c",
+        "t: c = load_items other_name yet_another src/store.py",
+    )
+    found = [atom.text for atom in ledger(view_of(transcript), transcript.messages)]
+    assert set(found[:2]) == {"load_items", "src/store.py"}
+    assert {"other_name", "yet_another"} <= set(found[2:])
+
+
+def test_what_stands_in_kept_text_is_not_listed():
+    transcript = talk("u: go", "a: | read(a.py) as c", "t: c = load_items other_name")
+    found = {atom.text for atom in ledger(view_of(transcript), transcript.messages, ["load_items is here"])}
+    assert "other_name" in found
+    assert "load_items" not in found
+
+
+def test_identifiers_are_grouped_by_where_they_were_last_seen():
+    transcript = talk("u: go", "a: looking | read(a.py) as c", "t: c = name_one name_two name_three name_four")
+    lines = grouped(ledger(view_of(transcript), transcript.messages))
+    assert "a.py: name_one, name_two, name_four, name_three" in lines
+
+
+def test_an_identifier_behind_an_escape_in_arguments_is_listed_as_it_was_written():
+    transcript = talk(
+        "u: go", 'a: changing | edit({"path": "a.py", "new": "\\tload_items\\n\\titem_count"}) as c', "t: c = ok"
+    )
+    found = {atom.text: atom.source for atom in ledger(view_of(transcript), transcript.messages)}
+    assert found["load_items"] == found["item_count"] == "a.py"
+    assert "tload_items" not in found

@@ -1,0 +1,22 @@
+import pytest
+
+from refold._condense.identifier_scores import need_in, worth_of
+from refold._salience.model import needs
+from refold.core.transcript import Transcript
+from refold.testing import talk
+
+SAID = talk(
+    "u: mend src/pay.py", "a: total_sum is wrong | read(src/pay.py) as c", "t: c = def total_sum(): only_here", "a: ok"
+)
+
+
+def test_the_need_of_atoms_runs_from_nothing_to_all_there_is():
+    whole = need_in(SAID)
+    assert need_in(SAID, ()) == 0
+    assert need_in(SAID, needs(SAID.messages)) == pytest.approx(whole)
+    assert 0 < need_in(SAID, ["total_sum"]) < whole
+    assert need_in(Transcript()) == 0
+
+
+def test_what_was_never_mentioned_is_worth_nothing():
+    assert worth_of(SAID)["total_sum"] > worth_of(SAID)["only_here"] > worth_of(SAID)["never_said"] == 0

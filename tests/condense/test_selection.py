@@ -1,0 +1,89 @@
+from msgspec.structs import replace
+
+from refold._condense.selection import PARTS
+from refold.core.messages import ToolResult, text_of
+from refold.stages.fit import Fit
+from refold.testing import talk, view_of
+
+FILLING = "\n".join(f"this is a line of plain words {'again and ' * 6}again" for _ in range(12))
+
+
+def session(parts=30, needed=4):
+    """Steps that read one part each; the assistant keeps using a name that only one old output explains."""
+    lines = ["u: Mend the rates. Never touch the vault."]
+    for part in range(parts):
+        explained = "rate_table maps zone_code to base_price\n" if part == needed else ""
+        lines += [
+            f"a: step {part} of rate_table and zone_code | search(part{part}) as c{part}",
+            f"t: c{part} = {FILLING}\n{explained}{FILLING}",
+        ]
+    return talk(*lines)
+
+
+def fitted(transcript, goal, keep_until=None):
+    view = view_of(transcript, window=10**7, goal=goal)
+    return view.after(Fit(keep_until=keep_until).edits(view))
+
+
+def outputs(view):
+    return [part.text for message in view.messages for part in message.parts if isinstance(part, ToolResult)]
+
+
+def test_lines_that_are_needed_come_back_whole_with_markers_for_what_is_left_out():
+    view = fitted(session(), 14_000)
+    partly = [text for text in outputs(view) if text.startswith(PARTS)]
+    told = [text for text in outputs(view) if "rate_table maps zone_code to base_price" in text.split("\n")]
+    assert told
+    assert partly
+    for text in partly:
+        lines = text.split("\n")
+        shown = [line for line in lines[1:] if not line.startswith("[… ")]
+        assert all(line in FILLING or line.startswith("rate_table") for line in shown)
+        assert f"{len(shown)} of" in lines[0]
+
+
+def test_the_goal_is_met_and_used():
+    for goal in (6_000, 9_000, 14_000, 30_000):
+        assert 0.9 * goal <= fitted(session(), goal).tokens <= goal
+
+
+def test_the_same_view_is_selected_the_same_way():
+    assert fitted(session(), 14_000).messages == fitted(session(), 14_000).messages
+
+
+def test_selected_output_is_selected_anew_from_the_original():
+    once = fitted(session(), 14_000)
+    view = view_of(session(), window=10**7, goal=8_000)
+    view = replace(view, start=once.messages, measured=once.estimated)
+    twice = view.after(Fit().edits(view))
+    assert twice.tokens <= 8_000
+    assert not any(text.count(PARTS) > 1 for text in outputs(twice))
+
+
+def test_a_long_turn_of_a_user_keeps_its_beginning_and_its_limits():
+    pasted = "\n".join(f"pasted line {number} with some words of a log" for number in range(300))
+    lines = ["u: Go.", "a: yes", f"u: Look at this log.\n{pasted}\nNever restart the server.\n{pasted}"]
+    for part in range(20):
+        lines += [f"a: step {part} | read(src/part{part}.py) as c{part}", f"t: c{part} = {FILLING}"]
+    transcript = talk(*lines, "u: and now?")
+    view = fitted(transcript, 8_000)
+    said = "\n".join(text_of(message) for message in view.messages if message.role == "user")
+    assert "Look at this log." in said
+    assert "Never restart the server." in said
+
+
+def test_a_floor_of_predicted_coverage_goes_deeper_than_the_goal_and_no_deeper_than_it_says():
+    goal = 30_000
+    whole, most, some = (fitted(session(), goal, floor).tokens for floor in (None, 0.95, 0.6))
+    assert some < most <= whole <= goal
+    assert fitted(session(), goal, 1.0).tokens <= goal
+
+
+def test_output_that_is_large_for_the_room_comes_back_by_lines_though_it_is_the_newest():
+    lines = ["u: mend rate_table", "a: look for rate_table | search(rate_table) as c1"]
+    large = "\n".join([FILLING, "rate_table is made in build_rates", *[FILLING] * 40])
+    view = fitted(talk(*lines, f"t: c1 = {large}"), 3_000)
+    assert view.tokens <= 3_000
+    (text,) = outputs(view)
+    assert text.startswith(PARTS)
+    assert "rate_table is made in build_rates" in text.split("\n")

@@ -1,0 +1,66 @@
+import pytest
+
+from refold._counting import Calibration, Reported, calibrate, reported
+from refold.errors import UsageError
+
+SHAPES = {
+    "openai chat": ({"prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050, "prompt_tokens_details": {"cached_tokens": 800}}, Reported(1000, 50, 800)),
+    "openai responses": ({"input_tokens": 1000, "output_tokens": 50, "input_tokens_details": {"cached_tokens": 800}, "total_tokens": 1050}, Reported(1000, 50, 800)),
+    "anthropic": ({"input_tokens": 10, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 90, "output_tokens": 50}, Reported(1000, 50, 900, 90)),
+    "anthropic without a cache": ({"input_tokens": 10, "output_tokens": 5}, Reported(10, 5)),
+    "gemini": ({"usageMetadata": {"promptTokenCount": 1000, "candidatesTokenCount": 40, "thoughtsTokenCount": 10, "cachedContentTokenCount": 500, "totalTokenCount": 1050}}, Reported(1000, 50, 500)),
+    "bedrock": ({"usage": {"inputTokens": 100, "outputTokens": 50, "totalTokens": 1050, "cacheReadInputTokens": 850, "cacheWriteInputTokens": 50}}, Reported(1000, 50, 850, 50)),
+    "litellm of anthropic": ({"prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 90}, Reported(1000, 50, 900, 90)),
+    "langchain": ({"input_tokens": 1000, "output_tokens": 50, "total_tokens": 1050, "input_token_details": {"cache_read": 900, "cache_creation": 10}}, Reported(1000, 50, 900, 10)),
+    "pi": ({"input": 10, "output": 50, "cacheRead": 900, "cacheWrite": 90}, Reported(1000, 50, 900, 90)),
+    "opencode": ({"input": 100, "output": 50, "reasoning": 0, "cache": {"read": 900, "write": 0}}, Reported(1000, 50, 900)),
+    "deepseek": ({"prompt_tokens": 1000, "completion_tokens": 50, "prompt_cache_hit_tokens": 640, "prompt_cache_miss_tokens": 360}, Reported(1000, 50, 640)),
+    "a sum over calls": ({"input_tokens": 4000, "output_tokens": 3000, "cache_read_input_tokens": 819_132, "cache_creation_input_tokens": 105_000, "total_tokens": 164_000, "aggregated_calls": 12}, Reported(164_000, 3000, 819_132, 105_000)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_of_report_reads_alike(shape: str) -> None:
+    given, meant = SHAPES[shape]
+    assert reported(given) == meant
+
+
+@pytest.mark.parametrize("figure", [-1, "12", True, 1.5])
+def test_a_figure_that_cannot_be_is_named(figure: object) -> None:
+    with pytest.raises(UsageError, match="prompt_tokens"):
+        reported({"prompt_tokens": figure})
+
+
+def test_a_report_without_figures_is_refused() -> None:
+    with pytest.raises(UsageError, match="no token figure"):
+        reported({"service_tier": "default"})
+
+
+def test_a_report_becomes_the_usage_that_gauges_take() -> None:
+    usage = Reported(1000, 50, 900).usage(covers=7)
+    assert (usage.prompt, usage.completion, usage.cached, usage.covers) == (1000, 50, 900, 7)
+
+
+def test_a_ratio_is_bounded_and_needs_enough_tokens() -> None:
+    assert calibrate(1000, 1200) == pytest.approx(1.2)
+    assert calibrate(1000, 9000) == 2.5
+    assert calibrate(1000, 10) == 0.5
+    assert calibrate(150, 9000) == 1.0
+    assert calibrate(1000, 0) == 1.0
+
+
+def test_the_growth_between_reports_tells_the_ratio_apart_from_what_is_fixed() -> None:
+    learned = Calibration().after(10_000, 32_000).after(30_000, 56_000)
+    assert learned.ratio == pytest.approx(1.2)
+    assert learned.fixed == 20_000
+    assert learned.estimate(40_000) == 68_000
+
+
+def test_before_any_report_an_estimate_stays_as_it_is() -> None:
+    assert Calibration().estimate(1234) == 1234
+
+
+def test_a_compaction_between_reports_begins_anew_and_keeps_the_ratio() -> None:
+    learned = Calibration().after(10_000, 32_000).after(30_000, 56_000).after(5_000, 26_000)
+    assert learned.ratio == pytest.approx(1.2)
+    assert learned.estimate(6_000) == 27_200

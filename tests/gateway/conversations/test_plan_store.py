@@ -1,0 +1,112 @@
+import asyncio
+import threading
+
+import pytest
+
+from refold import formats
+from refold._gateway.conversations import plan_store
+from refold._gateway.conversations.plan_store import Keeper, finished
+from refold._gateway.conversations.tracker import Track
+from refold._gateway.wire.body import opened
+from refold.errors import WriteConflict
+
+BODY = b'{"model":"m","messages":[{"role":"user","content":"a"}]}'
+
+
+class Leases:
+    """A store of which only the reservations are asked for; it says what was done, and can be slow."""
+
+    name = "leases"
+
+    def __init__(self):
+        self.done = []
+        self.taken = 0
+        self.entered, self.going_on = threading.Event(), threading.Event()
+        self.going_on.set()
+
+    def create(self, session, format):
+        pass
+
+    def lease(self, session, owner, seconds):
+        self.entered.set()
+        assert self.going_on.wait(5)
+        if self.taken:
+            self.taken -= 1
+            raise WriteConflict("x")
+        self.done.append("lease")
+
+    def release(self, session, owner):
+        self.done.append("release")
+
+
+@pytest.fixture
+def held():
+    store = Leases()
+    return store, Keeper(store), Track("conv_1", formats.find("openai-chat"), "", opened(BODY, "messages"))
+
+
+def test_a_conversation_is_held_for_as_long_as_the_work_on_it_takes(held, monkeypatch):
+    store, keeper, track = held
+    monkeypatch.setattr(plan_store, "LEASE", 0.06)
+
+    async def work():
+        async with keeper.alone(track):
+            while store.done.count("lease") < 4:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(work())
+    assert store.done == ["lease"] * 4 + ["release"]
+
+
+def test_who_finds_a_conversation_held_waits_for_it(held):
+    store, keeper, track = held
+    store.taken = 3
+
+    async def work():
+        async with keeper.alone(track):
+            store.done.append("work")
+
+    asyncio.run(work())
+    assert store.done == ["lease", "work", "release"]
+
+
+def test_who_leaves_while_a_conversation_is_being_reserved_gives_it_back(held):
+    store, keeper, track = held
+    store.going_on.clear()
+
+    async def work():
+        async with keeper.alone(track):
+            store.done.append("work")
+
+    async def leave():
+        task = asyncio.create_task(work())
+        await asyncio.to_thread(store.entered.wait, 5)
+        task.cancel()
+        await asyncio.sleep(0)
+        store.going_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(leave())
+    assert store.done == ["lease", "release"]
+
+
+def test_work_in_a_thread_is_waited_for_by_who_is_cancelled():
+    going_on, said = threading.Event(), []
+
+    def slow():
+        going_on.wait(5)
+        said.append("done")
+
+    async def leave():
+        task = asyncio.create_task(finished(asyncio.to_thread(slow)))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.sleep(0.01)
+        assert not task.done()
+        going_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert said == ["done"]
+
+    asyncio.run(leave())

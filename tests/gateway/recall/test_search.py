@@ -1,0 +1,115 @@
+import json
+import re
+
+import pytest
+
+from refold import formats
+from refold._counting import counter_for
+from refold._gateway.recall.search import Asking, Originals
+from refold.core.edits import Hide
+from refold.core.plan import Base, Plan, Sizes
+from refold.core.view import Cause
+
+COUNTER = counter_for("gpt-4o")
+
+
+def lines(name, count):
+    return "\n".join(f"{name} line {number} of the text" for number in range(1, count + 1))
+
+
+def history():
+    """Reads of three files, one of them twice, words of a user between, then much that is new."""
+    said = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Read all. Never touch setup.py."}]
+    reads = [("a.py", lines("alpha", 300)), ("b.py", lines("beta", 40)), ("c.py", lines("gamma", 900))]
+    reads += [("a.py", lines("omega", 120))]
+    reads += [(f"new{number}.py", lines(f"new{number}", 200)) for number in range(4)]
+    for number, (path, text) in enumerate(reads):
+        function = {"name": "read_file", "arguments": json.dumps({"path": path})}
+        call = {"id": f"c{number}", "type": "function", "function": function}
+        said.append({"role": "assistant", "content": f"I read {path}.", "tool_calls": [call]})
+        said.append({"role": "tool", "tool_call_id": f"c{number}", "content": text})
+        said.append({"role": "user", "content": f"Go on, the zebra is {number}."})
+    return said
+
+
+@pytest.fixture(scope="module")
+def originals():
+    messages = formats.read(formats.find("openai-chat"), history()).messages
+    return Originals(messages, (hiding(messages, 1, 14),), COUNTER)
+
+
+def hiding(messages, start, stop):
+    ids = tuple(message.id for message in messages[start:stop])
+    return Plan(
+        policy="p", fingerprint="", cause=Cause.MANUAL, base=Base(len(messages), messages[-1].id),
+        sizes=Sizes(2, 1, 1, 1), edits=(Hide(ids),),
+    )  # fmt: skip
+
+
+def test_what_stands_in_the_view_as_it_was_said_is_no_original(originals):
+    texts = [piece.text for piece in originals.pieces]
+    assert lines("alpha", 300) in texts
+    assert lines("new3", 200) not in texts
+    assert not any("Be brief" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("read_file b.py", "beta line 1 "),
+        ("[output cleared] read_file b.py, 40 lines", "beta line 1 "),
+        ("read_file a.py, 300 lines", "alpha line 1 "),
+        ("read_file a.py, 120 lines", "omega line 1 "),
+        ("read_file a.py", "omega line 1 "),
+        ("gamma 500", "gamma line "),
+    ],
+)
+def test_the_words_of_a_pointer_find_what_it_stands_for(originals, query, first):
+    text = originals.answer(Asking(query), 3_000)
+    assert text.startswith("[original: read_file ")
+    assert text.split("\n")[1].startswith(first)
+
+
+def test_an_id_brings_back_that_message_alone(originals):
+    piece = next(piece for piece in originals.pieces if "beta" in piece.text)
+    text = originals.answer(Asking(piece.id), 3_000)
+    assert text == f"[original: read_file b.py, message {piece.place + 1} of 26]\n{lines('beta', 40)}"
+
+
+def test_words_that_a_user_said_are_found_too(originals):
+    text = originals.answer(Asking("zebra is 1"), 2_000)
+    assert "[original: words of the user, message" in text
+
+
+@pytest.mark.parametrize("tokens", [200, 1_000, 4_000])
+def test_a_long_text_comes_in_pieces_that_fit_and_leave_nothing_out(originals, tokens):
+    found, line, rounds = "", 0, 0
+    while True:
+        text = originals.answer(Asking("read_file c.py, 900 lines", line), tokens)
+        assert COUNTER.text(text) <= tokens
+        shown = text.split("\n\n[original:")[0].split("\n\nMore that holds")[0]
+        found += "".join(f"{each}\n" for each in shown.split("\n") if each.startswith("gamma"))
+        more = re.search(r"from_line (\d+)", shown)
+        rounds += 1
+        if not more:
+            break
+        line = int(more[1])
+    assert found == lines("gamma", 900) + "\n"
+    assert rounds > 900 * 8 / tokens / 2
+
+
+def test_a_line_longer_than_the_room_is_cut():
+    said = [{"role": "user", "content": "x " * 200_000}, {"role": "assistant", "content": "ok"}]
+    messages = formats.read(formats.find("openai-chat"), said).messages
+    text = Originals(messages, (hiding(messages, 0, 1),), COUNTER).answer(Asking("x"), 500)
+    assert COUNTER.text(text) <= 500
+    assert text.count("x ") > 100
+
+
+def test_what_is_not_there_is_said_with_the_names_of_what_is(originals):
+    text = originals.answer(Asking("unobtainium"), 500)
+    assert text.startswith("Nothing that was left out holds this.")
+    assert "- read_file c.py, 900 lines" in text
+    assert COUNTER.text(text) <= 500
+    whole = Originals(formats.read(formats.find("openai-chat"), history()).messages, (), COUNTER)
+    assert "Nothing was left out" in whole.answer(Asking("a.py"), 500)

@@ -1,0 +1,119 @@
+import json
+
+import pytest
+
+from refold._gateway.wire.response_observer import LAST, ROOM, Reading
+
+STREAM = {"Content-Type": "text/event-stream; charset=utf-8"}
+CHAT = {"prompt_tokens": 9_000, "completion_tokens": 7, "total_tokens": 9_007}
+
+
+def events(*data, named=False):
+    return b"".join(
+        (b"event: %s\n" % each["type"].encode() if named else b"") + b"data: %s\n\n" % json.dumps(each).encode()
+        for each in data
+    )
+
+
+def delta(text="word", reason=None):
+    return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": reason}]}
+
+
+def read(stream, size):
+    reading = Reading(STREAM)
+    for at in range(0, len(stream), size):
+        reading.feed(stream[at : at + size])
+    return reading
+
+
+SIZES = pytest.mark.parametrize("size", [7, 1_000, 10**7])
+LENGTHS = pytest.mark.parametrize("length", [0, 3, 4_000], ids=["empty", "short", "long"])
+
+
+@SIZES
+@LENGTHS
+def test_usage_at_the_end_of_a_stream_is_found_however_it_arrives(size, length):
+    stream = events(*[delta()] * length, delta(reason="stop"), {"choices": [], "usage": CHAT}) + b"data: [DONE]\n\n"
+    usage = read(stream, size).usage()
+    assert (usage.prompt, usage.completion) == (9_000, 7)
+
+
+@SIZES
+@LENGTHS
+def test_what_anthropic_says_at_the_start_of_a_stream_counts_with_its_end(size, length):
+    said = {"input_tokens": 500, "cache_read_input_tokens": 8_000, "output_tokens": 1}
+    start = {"type": "message_start", "message": {"usage": said}}
+    block = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "word"}}
+    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 40}}
+    stream = events(start, *[block] * length, end, {"type": "message_stop"}, named=True)
+    usage = read(stream, size).usage()
+    assert (usage.prompt, usage.completion, usage.cached_read) == (8_500, 40, 8_000)
+
+
+@SIZES
+def test_the_last_of_several_reports_counts(size):
+    said = [{"promptTokenCount": 100, "candidatesTokenCount": count} for count in (1, 2, 30)]
+    stream = events(*({"candidates": [{"content": {}}], "usageMetadata": each} for each in said))
+    assert read(stream, size).usage().completion == 30
+
+
+@SIZES
+def test_a_last_event_that_is_longer_than_what_is_kept_is_read_whole(size):
+    output = [{"text": "x" * 3 * ROOM}]
+    response = {"output": output, "usage": {"input_tokens": 12, "output_tokens": 3}}
+    stream = events(*[{"type": "response.output_text.delta", "delta": "x"}] * 2_000, named=True)
+    stream += events({"type": "response.completed", "response": response}, named=True)
+    assert read(stream, max(size, 500)).usage().prompt == 12
+
+
+@SIZES
+def test_an_end_that_tells_of_a_full_window_is_seen_before_the_usage(size):
+    stream = events(*[delta()] * 50, delta(reason="length"), {"choices": [], "usage": {**CHAT, "completion_tokens": 0}})
+    reading = read(stream, size)
+    assert reading.full(reading.usage(), 9_000)
+    reading = read(stream.replace(b'"length"', b'"stop"'), size)
+    assert not reading.full(reading.usage(), 9_000)
+
+
+def test_an_answer_of_anthropics_that_ends_because_the_window_is_full_tells_so():
+    for reason, full in (("model_context_window_exceeded", True), ("end_turn", False)):
+        end = {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 40}}
+        start = {"type": "message_start", "message": {"usage": {"input_tokens": 500}}}
+        reading = read(events(start, end, {"type": "message_stop"}, named=True), 100)
+        assert reading.full(reading.usage(), 9_000) is full
+
+
+def test_what_is_kept_of_a_long_stream_is_its_end():
+    reading = Reading(STREAM)
+    for _ in range(20_000):
+        reading.feed(events(delta()))
+    assert len(reading.text) <= ROOM + 1_000
+    assert reading.text.count(b"\n") >= LAST
+
+
+def test_a_stream_without_usage_and_one_that_is_damaged_report_nothing():
+    assert read(events(delta(), delta(reason="stop")) + b"data: [DONE]\n\n", 100).usage() is None
+    assert read(b"data: {broken\n\ndata: \xff{\n\n", 100).usage() is None
+    assert read(b"", 1).usage() is None
+
+
+CREATED = b'event: response.created\ndata: {"type":"response.created"}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "unsaid"),
+    [
+        (b"", True),
+        (b": waiting\n\n: waiting\r\n\r\n", True),
+        (CREATED, True),
+        (CREATED + b": waiting\n\nevent: response.in_progress\ndata: {}\n\n", True),
+        (CREATED + b'event: response.failed\ndata: {"err', True),
+        (b'data: {"error":', True),
+        (b'data: {"choices":[]}\n\n', False),
+        (b': waiting\n\ndata: {"choices":[]}\r\n\r\n', False),
+        (b': waiting\ndata: {"choices":[]}\n\n', False),
+        (CREATED + b"event: response.failed\ndata: {}\n\n", False),
+    ],
+)
+def test_a_stream_has_said_something_when_an_event_is_whole(text, unsaid):
+    assert read(text, 10**6).unsaid is unsaid
