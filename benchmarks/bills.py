@@ -31,7 +31,7 @@ from refold.replay._quality import cuts_of
 from refold.replay._run import replayed
 from refold.replay._timeline import timeline
 from refold.replay._timestamps import stamps
-from refold.replay.pricing import Given, Tariff, tariff_for
+from refold.replay.pricing import Tariff, UserPrices, tariff_for
 from refold.transcripts import read
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from refold.core.policy import Policy
     from refold.replay._run import Run
-    from refold.transcripts import Recorded
+    from refold.transcripts import RecordedConversation
 
 MODEL = "claude-opus-4-5"
 SHARED = Path(os.environ.get("REFOLD_SHARED", Path(__file__).parent.parent.parent / "shared"))
@@ -57,7 +57,7 @@ def contestants(tariff: Tariff) -> dict[str, Policy]:
     return found
 
 
-def sessions(folder: Path, calls: int) -> Iterator[tuple[str, Recorded, str]]:
+def sessions(folder: Path, calls: int) -> Iterator[tuple[str, RecordedConversation, str]]:
     """Yield recorded conversations with enough messages, with what to call them and their files."""
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         try:
@@ -69,7 +69,7 @@ def sessions(folder: Path, calls: int) -> Iterator[tuple[str, Recorded, str]]:
                 yield f"{path.relative_to(folder)}", talk, str(path)
 
 
-def runs(talk: Recorded, source: str, window: int, calls: int, tariff: Tariff) -> dict[str, Run]:
+def runs(talk: RecordedConversation, source: str, window: int, calls: int, tariff: Tariff) -> dict[str, Run]:
     """Return the runs of one conversation, doing nothing first; none where it is too short or does not fit."""
     line = timeline(talk, stamps(talk, source) if talk.usage else (), model=MODEL)
     if len(line.beats) < calls:
@@ -118,7 +118,7 @@ def main() -> int:
         print(f"no folder {given.folder}: name one with recorded sessions", file=sys.stderr)
         return 2
     plain = tariff_for(MODEL)
-    tariff = tariff_for(MODEL, Given(cache_read=plain.input * given.read))
+    tariff = tariff_for(MODEL, UserPrices(cache_read=plain.input * given.read))
     rows: list[dict[str, Any]] = []
     for name, talk, source in sessions(given.folder, given.calls):
         made = runs(talk, source, given.window, given.calls, tariff)

@@ -28,7 +28,7 @@ from refold.core.counting import CharCounter
 from refold.core.messages import Image, MessageId
 from refold.errors import RefoldError
 from refold.formats import find
-from refold.transcripts import Recorded, read
+from refold.transcripts import RecordedConversation, read
 
 ROOT = Path(__file__).parent.parent
 SHARED = Path(os.environ.get("REFOLD_SHARED", ROOT.parent / "shared"))
@@ -134,7 +134,7 @@ class Session:
     estimate of the next call that was corrected at each report before it.
     """
 
-    def __init__(self, found: Recorded) -> None:
+    def __init__(self, found: RecordedConversation) -> None:
         counter = counter_for(found.model)
         self.kind, self.family = found.kind, counter.family
         self.pairs: list[tuple[int, int]] = []
@@ -142,7 +142,7 @@ class Session:
         self.following: list[float] = []
         self._follow(found, _sums(found, counter))
 
-    def _follow(self, found: Recorded, sums: list[int]) -> None:
+    def _follow(self, found: RecordedConversation, sums: list[int]) -> None:
         first = last = (0, 0, -1)
         learned = Calibration()
         for report in found.usage:
@@ -166,7 +166,7 @@ def _sessions(path: Path) -> list[Session]:
         return []
 
 
-def _sums(found: Recorded, counter: ExactCounter) -> list[int]:
+def _sums(found: RecordedConversation, counter: ExactCounter) -> list[int]:
     reader = find(found.format)
     sums = [0]
     for number, native in enumerate(found.messages):

@@ -189,12 +189,12 @@ def known(size: int = 4_000_000) -> dict[str, float]:
     from refold import formats
     from refold._gateway.conversations.budgets import Budgets
     from refold._gateway.conversations.conversation import most
-    from refold._gateway.conversations.tracker import Tracks
-    from refold._gateway.settings import Settings
+    from refold._gateway.conversations.tracker import ConversationTracker
+    from refold._gateway.settings import GatewaySettings
     from refold._gateway.wire.routes import DIALECTS
 
-    tracks, shape = Tracks(10**9), formats.find("openai-chat")
-    bound = Budgets(Settings(window=10_000_000)).bound("gpt-4o", None)
+    tracks, shape = ConversationTracker(10**9), formats.find("openai-chat")
+    bound = Budgets(GatewaySettings(window=10_000_000)).bound("gpt-4o", None)
     tracks.find(DIALECTS["chat"], shape, "", body(size, 1))
     parse, own = [], []
     for number in range(1, 20):

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from refold import policies
 from refold._demo.seeded_random import Dice
 from refold.agent import Agent, tool
-from refold.agent._profiles import Habits
+from refold.agent._profiles import AgentProfile
 from refold.agent.cards import DoneCard, FailedCard
 from refold.core.budget import Budget
 from refold.core.messages import MessageId, texts
@@ -28,7 +28,7 @@ from refold.formats import find
 from refold.sessions import Session, open_store
 from refold.summaries.summarizers import guarded
 from refold.testing.client import ScriptedClient
-from refold.testing.provider import Answer
+from refold.testing.provider import ScriptedReply
 
 TASK = "Move every report of the warehouse to the new ledger, one after the other, and keep a list of what is done."
 PINS = (
@@ -95,8 +95,8 @@ class Clerk:
         number = ASKED.findall("\n".join(said))[-1]
         for message in reversed(received.messages):
             if any(f'"{number}"' in call.arguments for call in message.calls):
-                return Answer(f"Report {number} is booked.")
-        return Answer("I look at it.", [("read_report", {"number": number})])
+                return ScriptedReply(f"Report {number} is booked.")
+        return ScriptedReply("I look at it.", [("read_report", {"number": number})])
 
 
 class Flaky:
@@ -164,7 +164,7 @@ def _run(policy, turns, window, store, path, format):
     session = Session(store, "long", format=format)
     agent = Agent(
         client, policy=policy, tools=[read_report], session=session, budget=Budget(window, window // 10),
-        summarize=guarded(flaky), observers=[events.append], waits=(), habits=Habits(),
+        summarize=guarded(flaky), observers=[events.append], waits=(), habits=AgentProfile(),
     )  # fmt: skip
     start = time.perf_counter()
     answered, tenth, spent = 0, max(turns // 10, 1), [time.process_time()]

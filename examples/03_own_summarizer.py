@@ -5,23 +5,23 @@ import json
 from pathlib import Path
 
 import refold
-from refold.core.needs import Summarize
+from refold.core.needs import SummaryNeed
 
 body = json.loads(Path(__file__).with_name("small.json").read_bytes())
 
 
-def summarize(request: Summarize) -> str:
+def summarize(request: SummaryNeed) -> str:
     """Stand in for a call of your own client: send `request.instructions` and `request.text`, return the answer."""
     return f"{len(request.messages)} messages about shipping prices: SHP-207 is done, prices.csv must not change."
 
 
-async def summarize_slowly(request: Summarize) -> str:
+async def summarize_slowly(request: SummaryNeed) -> str:
     """Do the same from within an event loop."""
     await asyncio.sleep(0.01)
     return summarize(request)
 
 
-def summarize_badly(request: Summarize) -> str:
+def summarize_badly(request: SummaryNeed) -> str:
     """Fail as a provider does on a bad day."""
     raise ConnectionError("the provider did not answer")
 

@@ -8,7 +8,7 @@ from refold.agent.cards import DoneCard
 from refold.core.budget import Budget
 from refold.sessions import Session, open_store
 from refold.testing.client import ScriptedClient  # a real one: refold.outside.clients.client("gpt-5")
-from refold.testing.provider import Answer
+from refold.testing.provider import ScriptedReply
 
 
 @tool
@@ -22,7 +22,7 @@ def card(event: object) -> None:
         print(event.line)
 
 
-script = [Answer(f"Shelf {number}.", [("read_shelf", {"number": number})]) for number in range(20)]
+script = [ScriptedReply(f"Shelf {number}.", [("read_shelf", {"number": number})]) for number in range(20)]
 client = ScriptedClient([*script, "All shelves are read."], window=16_000)
 
 with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "sessions.db") as store:

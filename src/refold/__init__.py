@@ -19,7 +19,7 @@ from refold.core.budget import Budget, Exactly, LeastCost, Share, Usage
 from refold.core.plan import Plan
 from refold.core.policy import Policy
 from refold.errors import RefoldError
-from refold.handlers import Outside
+from refold.handlers import Handlers
 from refold.models.provider_errors import classify_error
 from refold.recovery._run import arecovering, recovering
 from refold.sessions import Session, open_store
@@ -28,9 +28,9 @@ __all__ = [
     "Budget",
     "Check",
     "Exactly",
+    "Handlers",
     "LeastCost",
     "Meter",
-    "Outside",
     "Plan",
     "Policy",
     "RefoldError",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from refold.core._engine import Planning
     from refold.core.events import Observer
     from refold.core.plan import Plan
-    from refold.handlers import Outside
+    from refold.handlers import Handlers
 
 __all__ = ["acompact", "aplan"]
 
@@ -25,7 +25,7 @@ async def acompact(
     messages: Sequence[Any],
     *,
     summarize: Any = None,
-    outside: Outside | None = None,
+    outside: Handlers | None = None,
     redact: bool = True,
     meter: Meter | None = None,
     alternate: bool = False,
@@ -48,7 +48,7 @@ async def aplan(
     messages: Sequence[Any],
     *,
     summarize: Any = None,
-    outside: Outside | None = None,
+    outside: Handlers | None = None,
     redact: bool = True,
     meter: Meter | None = None,
     **options: Any,
@@ -57,7 +57,7 @@ async def aplan(
     return await _drive(requested(messages, Options(**options), meter), answering(outside, summarize, redact=redact))
 
 
-async def _drive(request: Request, outside: Outside) -> Plan:
+async def _drive(request: Request, outside: Handlers) -> Plan:
     request = request.asking(outside.summarize is not None)
     made = await _driven(planned(request), outside)
     if must_recount(request, made):
@@ -65,7 +65,7 @@ async def _drive(request: Request, outside: Outside) -> Plan:
     return made
 
 
-async def _driven(run: Planning, outside: Outside) -> Plan:
+async def _driven(run: Planning, outside: Handlers) -> Plan:
     import asyncio  # kept out of `import refold`
 
     try:

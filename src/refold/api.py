@@ -36,7 +36,7 @@ from refold.core.plan import Plan
 from refold.core.policy import Policy
 from refold.core.view import Cause, Violation
 from refold.errors import BrokenConversation, UsageError
-from refold.handlers import Outside
+from refold.handlers import Handlers
 from refold.policies._internal import REPAIR
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def compact(
     max_output: int | None = None,
     counter: Counter | str | None = None,
     plans: Sequence[Plan] = (),
-    outside: Outside | None = None,
+    outside: Handlers | None = None,
     redact: bool = True,
     meter: Meter | None = None,
     alternate: bool = False,
@@ -143,7 +143,7 @@ def plan(
     max_output: int | None = None,
     counter: Counter | str | None = None,
     plans: Sequence[Plan] = (),
-    outside: Outside | None = None,
+    outside: Handlers | None = None,
     redact: bool = True,
     meter: Meter | None = None,
 ) -> Plan:
@@ -250,7 +250,7 @@ def repair(
         format=format, policy=REPAIR, budget=Budget(10**12), counter="policy", force=True, model=model, system=system
     )
     request = request_for(messages, options)
-    made = drive(request, Outside())
+    made = drive(request, Handlers())
     if made.empty and request.view.ignored and violations(messages, format=request.format.name):
         made = without_ignored(made, request.view)  # what the provider ignores breaks a rule
     result = proven(request, made, messages)
@@ -294,7 +294,7 @@ def window(model: str, provider: str | None = None, override: Any = None, *, all
     return catalog.window(model, provider, override, allocated=allocated)
 
 
-def drive(request: Request, outside: Outside) -> Plan:
+def drive(request: Request, outside: Handlers) -> Plan:
     """Plan, answering what is asked for; plan again by exact count where the policy's estimate was too low."""
     request = request.asking(outside.summarize is not None)
     made = driven(planned(request), outside)
@@ -308,16 +308,16 @@ def requested(messages: Sequence[Any], options: Options, meter: Meter | None) ->
     return request_for(messages, options) if meter is None else meter.request(messages, options)
 
 
-def answering(outside: Outside | None, summarize: Any, *, redact: bool = True) -> Outside:
+def answering(outside: Handlers | None, summarize: Any, *, redact: bool = True) -> Handlers:
     """Return who answers needs: the one given, or one that only summarizes; either may have secrets sent."""
     if outside is None:
-        return Outside(summarize=summarize, redact=redact)
-    if not isinstance(outside, Outside):
+        return Handlers(summarize=summarize, redact=redact)
+    if not isinstance(outside, Handlers):
         raise UsageError(f"outside is of type {type(outside).__name__}: give an Outside, or a function as summarize=")
     return outside if redact else replace(outside, redact=False)
 
 
-def refuse_blocking(summarize: Any, outside: Outside | None, remedy: str) -> None:
+def refuse_blocking(summarize: Any, outside: Handlers | None, remedy: str) -> None:
     """Refuse a coroutine function as summarizer where waiting for it would block the event loop that runs here.
 
     Raises:
@@ -365,7 +365,7 @@ def told(request: Request, watchers: tuple[Observer, ...]) -> Iterator[Callable[
             notify(watchers, CompactionApplied(made))
 
 
-def driven(run: Planning, outside: Outside) -> Plan:
+def driven(run: Planning, outside: Handlers) -> Plan:
     """Return the plan of a run whose needs are answered from outside."""
     try:
         needs = next(run)

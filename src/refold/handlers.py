@@ -11,23 +11,23 @@ from msgspec.structs import replace
 from refold.core._surrogates import whole
 from refold.core.needs import (
     Answer,
-    Archive,
-    CountExactly,
-    Given,
+    ArchiveNeed,
+    CountNeed,
+    FileNeed,
     Need,
-    ReadFile,
+    Provided,
     Refused,
-    Summarize,
+    SummaryNeed,
 )
 from refold.summaries._single_summary import summarizing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-__all__ = ["Outside"]
+__all__ = ["Handlers"]
 
 
-class Outside(Struct, frozen=True):
+class Handlers(Struct, frozen=True):
     """Who answers which need; a field left out refuses.
 
     `summarize` gives a summary, `read_file` a file's content, `archive` writes messages away and returns the place,
@@ -39,15 +39,15 @@ class Outside(Struct, frozen=True):
     that is certainly no summary (a tool call, an echo, a question back, a refusal) becomes a refusal.
     """
 
-    summarize: Callable[[Summarize], str | Refused | Awaitable[str | Refused]] | None = None
-    read_file: Callable[[ReadFile], str | Awaitable[str]] | None = None
-    archive: Callable[[Archive], str | Awaitable[str]] | None = None
-    count: Callable[[CountExactly], int | Awaitable[int]] | None = None
+    summarize: Callable[[SummaryNeed], str | Refused | Awaitable[str | Refused]] | None = None
+    read_file: Callable[[FileNeed], str | Awaitable[str]] | None = None
+    archive: Callable[[ArchiveNeed], str | Awaitable[str]] | None = None
+    count: Callable[[CountNeed], int | Awaitable[int]] | None = None
     redact: bool = True
 
     def answer(self, need: Need) -> Answer:
         """Answer one need, waiting for an asynchronous function to end."""
-        if not isinstance(need, Summarize) or self.summarize is None:
+        if not isinstance(need, SummaryNeed) or self.summarize is None:
             return self._once(need)
         rounds = summarizing(need, redact=self.redact)
         try:
@@ -60,7 +60,7 @@ class Outside(Struct, frozen=True):
 
     async def answer_async(self, need: Need) -> Answer:
         """Answer one need from within an event loop."""
-        if not isinstance(need, Summarize) or self.summarize is None:
+        if not isinstance(need, SummaryNeed) or self.summarize is None:
             return await self._once_async(need)
         rounds = summarizing(need, redact=self.redact)
         try:
@@ -86,14 +86,14 @@ class Outside(Struct, frozen=True):
 
     def _ask(self, need: Need) -> Any:
         match need:
-            case Summarize():
+            case SummaryNeed():
                 function: Callable[[Any], Any] | None = self.summarize
                 missing = "no summarizer was given"
-            case ReadFile():
+            case FileNeed():
                 function, missing = self.read_file, "no reader of files was given"
-            case Archive():
+            case ArchiveNeed():
                 function, missing = self.archive, "no archive was given"
-            case CountExactly():
+            case CountNeed():
                 function, missing = self.count, "no counter of the provider's was given"
         if function is None:
             return Refused(missing, "absent")
@@ -114,18 +114,18 @@ def _answer(need: Need, given: Any) -> Answer:
         case _, Refused():
             refused: Answer = given
             return refused
-        case _, Given(text=text):
+        case _, Provided(text=text):
             return replace(given, text=whole(text))
-        case CountExactly(), int():
-            return Given(count=given)
-        case Archive(), str():
-            return Given(place=given)
-        case ((Summarize() | ReadFile()), str()) if given.strip():
-            return Given(text=whole(given))
-        case Summarize(), str() | None:
+        case CountNeed(), int():
+            return Provided(count=given)
+        case ArchiveNeed(), str():
+            return Provided(place=given)
+        case ((SummaryNeed() | FileNeed()), str()) if given.strip():
+            return Provided(text=whole(given))
+        case SummaryNeed(), str() | None:
             return Refused("the answer was empty", "empty")
-        case ReadFile(), str():
-            return Given(text=whole(given))
+        case FileNeed(), str():
+            return Provided(text=whole(given))
         case _:
             return Refused(f"the answer was of type {type(given).__name__}, which is not what was asked for")
 

@@ -7,7 +7,7 @@ from typing import Any
 from refold.agent import Agent, tool
 from refold.core.budget import Budget
 from refold.testing.client import ScriptedClient
-from refold.testing.provider import Answer
+from refold.testing.provider import ScriptedReply
 
 FORMATS = ("openai-chat", "anthropic")
 
@@ -51,8 +51,8 @@ class Watched:
         return [received for received in self.client.received if received.status == 200][number].body["messages"]
 
 
-def calls(*texts: str, name: str = "echo") -> Answer:
-    return Answer("", [(name, {"text": text} if name == "echo" else {"why": text}) for text in texts])
+def calls(*texts: str, name: str = "echo") -> ScriptedReply:
+    return ScriptedReply("", [(name, {"text": text} if name == "echo" else {"why": text}) for text in texts])
 
 
 def results(messages: list[Any]) -> list[str]:

@@ -6,7 +6,7 @@ from refold.agent._changed_files import Files, attached
 from refold.config import Settings
 from refold.core.budget import Budget
 from refold.core.messages import ToolCall
-from refold.core.needs import ReadFile
+from refold.core.needs import FileNeed
 from refold.errors import UsageError
 from refold.models._file_budget import file_budget
 from tests.agent.kit import Watched
@@ -60,12 +60,12 @@ def test_nothing_outside_the_folder_is_read(tmp_path):
     (inside / "link").symlink_to(tmp_path / "secret")
     for path in ("../secret", str(tmp_path / "secret"), "link", "gone"):
         with pytest.raises(UsageError, match="is no file in"):
-            Files(inside).restore(ReadFile(path, 100))
+            Files(inside).restore(FileNeed(path, 100))
 
 
 def test_a_restored_file_is_cut_to_the_tokens_it_may_have(tmp_path):
     (tmp_path / "a.py").write_text("word " * 50_000)
-    text = Files(tmp_path).restore(ReadFile("a.py", 5_000))
+    text = Files(tmp_path).restore(FileNeed("a.py", 5_000))
     assert 15_000 < len(text) <= 20_000
     assert text.endswith("...")
 
@@ -95,4 +95,4 @@ def test_what_can_be_no_path_is_no_file_of_the_folder(tmp_path):
     files.note(ToolCall("c1", "read_file", '{"path": "a\\u0000b"}'))
     assert files.changed() == ()
     with pytest.raises(UsageError, match="is no file"):
-        files.restore(ReadFile("a\0b", 100))
+        files.restore(FileNeed("a\0b", 100))

@@ -12,12 +12,12 @@ from refold.agent._loop import INTERRUPTED, SKIPPED, UNANSWERED
 from refold.agent._messages import open_calls
 from refold.agent.cards import DoneCard, FailedCard, StartedCard
 from refold.agent.events import ToolFinished, ToolStarted, TurnEnded, UsageReported
-from refold.agent.middleware import Action, Verdict
+from refold.agent.middleware import Action, MiddlewareVerdict
 from refold.config import Settings
 from refold.core.budget import Budget, Usage
 from refold.errors import ContextOverflow, SummaryRefused, UsageError
 from refold.testing.client import ScriptedClient, ScriptedRefusal
-from refold.testing.provider import Answer
+from refold.testing.provider import ScriptedReply
 from tests.agent.kit import FORMATS, Watched, calls, echo, results
 
 
@@ -48,7 +48,7 @@ def test_text_is_streamed_to_the_function_that_was_given():
 @pytest.mark.parametrize("said", ["", " \n"])
 @pytest.mark.parametrize("format", FORMATS)
 def test_an_empty_answer_ends_the_turn_and_the_conversation_goes_on(format, said):
-    run = Watched([calls("a"), Answer(said), "Fine."], format=format)
+    run = Watched([calls("a"), ScriptedReply(said), "Fine."], format=format)
     assert run.agent.run("go") == said
     assert run.agent.run("Still there?") == "Fine."
     assert not refold.violations(run.agent.said, format=format)
@@ -168,7 +168,7 @@ def test_a_rate_limit_is_waited_for():
 
 def test_a_prompt_that_was_cut_in_silence_makes_the_next_call_compact_first():
     run = Watched(
-        [*(calls("word " * 4_000) for _ in range(4)), Answer("", [("echo", {"text": "x"})], usage=Usage(60_000)), "Done."],
+        [*(calls("word " * 4_000) for _ in range(4)), ScriptedReply("", [("echo", {"text": "x"})], usage=Usage(60_000)), "Done."],
         budget=Budget(50_000),
     )  # fmt: skip
     run.agent.run("go")
@@ -177,7 +177,7 @@ def test_a_prompt_that_was_cut_in_silence_makes_the_next_call_compact_first():
 
 
 def test_a_report_that_cannot_be_true_does_not_end_the_turn():
-    run = Watched([Answer("", [("echo", {"text": "x"})], usage=Usage(60_000)), "Done."], budget=Budget(50_000))
+    run = Watched([ScriptedReply("", [("echo", {"text": "x"})], usage=Usage(60_000)), "Done."], budget=Budget(50_000))
     assert run.agent.run("go") == "Done."
 
 
@@ -201,7 +201,7 @@ def test_an_interruption_leaves_a_result_for_every_call(format):
         raise KeyboardInterrupt
 
     run = Watched(
-        [Answer("", [("echo", {"text": "a"}), ("hang", {}), ("echo", {"text": "b"})]), "Again."],
+        [ScriptedReply("", [("echo", {"text": "a"}), ("hang", {}), ("echo", {"text": "b"})]), "Again."],
         format=format, tools=(echo, hang),
     )  # fmt: skip
     with pytest.raises(KeyboardInterrupt):
@@ -252,10 +252,10 @@ class Wishes:
         self.before, self.after, self.resets = list(before), list(after), []
 
     def before_turn(self, situation):
-        return Verdict(self.before.pop(0)) if self.before else Verdict()
+        return MiddlewareVerdict(self.before.pop(0)) if self.before else MiddlewareVerdict()
 
     def after_turn(self, situation):
-        return Verdict(self.after.pop(0)) if self.after else Verdict()
+        return MiddlewareVerdict(self.after.pop(0)) if self.after else MiddlewareVerdict()
 
     def reset(self, reason):
         self.resets.append(reason)

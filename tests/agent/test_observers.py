@@ -10,13 +10,13 @@ from refold.agent._compaction_log import Decision, Snapshots
 from refold.agent._daily_log import DailyLog
 from refold.agent._session_log import SessionLog
 from refold.agent._tasks import TaskFile, preview
-from refold.agent.cards import DoneCard, FailedCard, StartedCard, Target
+from refold.agent.cards import DoneCard, FailedCard, ShortenedMessage, StartedCard
 from refold.agent.event_names import NAMES, named
 from refold.agent.events import SessionRenewed, ToolFinished, ToolStarted, TurnStarted, Warned
 from refold.errors import UsageError
 
 STARTED = StartedCard(52, 8, 839_203, 725_424, 1_000_000)
-DONE = DoneCard((Target("read", 45_000, 9_100, "truncate"),), 839_203, 372_114, 52, 53, 1_000_000, 2.5, 640)
+DONE = DoneCard((ShortenedMessage("read", 45_000, 9_100, "truncate"),), 839_203, 372_114, 52, 53, 1_000_000, 2.5, 640)
 SECRET = "a password of the user"
 
 

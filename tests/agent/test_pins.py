@@ -1,7 +1,7 @@
 import pytest
 
 from refold import policies
-from refold.agent._pins import HEADING, KeepPins, with_pins
+from refold.agent._pins import HEADING, RestorePins, with_pins
 from refold.agent.cards import DoneCard
 from refold.core.budget import Budget
 from refold.core.edits import Hide
@@ -29,7 +29,7 @@ def words(edits):
 
 
 def test_what_a_compaction_took_out_is_said_again_once_and_word_for_word():
-    text = words(KeepPins().edits(hidden(4), ()))
+    text = words(RestorePins().edits(hidden(4), ()))
     assert text.startswith(HEADING)
     assert text.count("Never touch the red shelf.") == 1
     assert "First request: Sort the books." in text
@@ -37,35 +37,35 @@ def test_what_a_compaction_took_out_is_said_again_once_and_word_for_word():
 
 
 def test_nothing_is_said_again_that_is_still_in_view_or_where_nothing_was_compacted():
-    assert KeepPins().edits(view_of(talk(*TALK)), ()) == ()
+    assert RestorePins().edits(view_of(talk(*TALK)), ()) == ()
     view = view_of(talk(*TALK))
-    assert KeepPins().edits(view.after([Hide((view.messages[1].id,))]), ()) == ()
+    assert RestorePins().edits(view.after([Hide((view.messages[1].id,))]), ()) == ()
 
 
 def test_words_of_tools_and_of_the_model_are_never_repeated():
     text = words(
-        KeepPins().edits(hidden(3, "u: go", "a: You must obey. | read(a) as c1", "t: c1 = Never obey.", "u: on"), ())
+        RestorePins().edits(hidden(3, "u: go", "a: You must obey. | read(a) as c1", "t: c1 = Never obey.", "u: on"), ())
     )
     assert "obey" not in text
 
 
 def test_the_newest_constraints_stay_where_not_all_have_room():
     lines = [line for n in range(40) for line in (f"u: Never open box number {n}.", "a: ok")]
-    text = words(KeepPins().edits(hidden(80, *lines, "u: go", "a: on", window=4_000), ()))
+    text = words(RestorePins().edits(hidden(80, *lines, "u: go", "a: on", window=4_000), ()))
     assert "box number 39" in text
     assert "- Never open box number 1." not in text
 
 
 def test_no_room_is_no_error():
     view = hidden(4, window=20)
-    assert KeepPins().edits(view, ()) == ()
+    assert RestorePins().edits(view, ()) == ()
 
 
 @pytest.mark.parametrize("name", policies.names())
 def test_every_policy_can_have_the_step_in_its_answer_to_an_overflow_too(name):
     policy = with_pins(policies.find(name))
-    assert policy.steps[-1].stage == KeepPins()
-    assert policy.after_overflow is None or policy.after_overflow.steps[-1].stage == KeepPins()
+    assert policy.steps[-1].stage == RestorePins()
+    assert policy.after_overflow is None or policy.after_overflow.steps[-1].stage == RestorePins()
     assert policy.name == name
 
 

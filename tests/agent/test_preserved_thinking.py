@@ -6,7 +6,7 @@ from refold import policies
 from refold.agent import Agent, tool
 from refold.clients._factory import client
 from refold.core.budget import Budget
-from refold.testing.provider import Answer, ScriptedProvider
+from refold.testing.provider import ScriptedProvider, ScriptedReply
 
 MODELS = {"claude-sonnet-4-5-20250929": "enabled", "claude-opus-4-8": "adaptive", "claude-opus-5-5": "adaptive"}
 LINE = "2026-01-01 12:00:00 worker wrote 17 rows to orders.csv and found an ERROR there\n"
@@ -21,8 +21,10 @@ def read(path: str) -> str:
 def behave(received):
     number = received.number
     if received.tools == () or number % 25 == 0:
-        return Answer("The work so far went well, and the parser is ported. " * 8)
-    return Answer(f"Step {number}.", [("read", {"path": f"src/{number}.py"})], thinking=f"I think of step {number}.")
+        return ScriptedReply("The work so far went well, and the parser is ported. " * 8)
+    return ScriptedReply(
+        f"Step {number}.", [("read", {"path": f"src/{number}.py"})], thinking=f"I think of step {number}."
+    )
 
 
 @pytest.mark.filterwarnings("ignore:The model .* is deprecated:DeprecationWarning")  # the SDK's, of old models

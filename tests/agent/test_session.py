@@ -3,7 +3,7 @@
 import pytest
 
 from refold.agent._compaction_log import Decision
-from refold.agent._profiles import HABITS, Habits, habits_of
+from refold.agent._profiles import HABITS, AgentProfile, habits_of
 from refold.agent.cards import DoneCard
 from refold.config import Settings
 from refold.core.budget import Budget
@@ -92,7 +92,7 @@ def test_a_window_that_is_set_is_the_agents():
 
 def test_every_policy_has_the_habits_of_its_system():
     assert set(HABITS) < set(names())
-    assert habits_of("refold") == habits_of("one of my own") == Habits()
+    assert habits_of("refold") == habits_of("one of my own") == AgentProfile()
     assert not habits_of("wolffish").durable
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from refold.agent._shell import DECLINED, run, shell
-from refold.agent._tools import Outcome, perform
+from refold.agent._tools import ToolOutcome, perform
 from refold.core.messages import ToolCall
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="commands of a Unix shell")
 
 
-def done(place: Path, allowed: bool = True, **arguments: object) -> tuple[Outcome, list[str]]:
+def done(place: Path, allowed: bool = True, **arguments: object) -> tuple[ToolOutcome, list[str]]:
     asked: list[str] = []
 
     def allow(command: str) -> bool:
@@ -26,18 +26,18 @@ def done(place: Path, allowed: bool = True, **arguments: object) -> tuple[Outcom
 
 def test_a_command_runs_in_the_folder_once_it_is_allowed(tmp_path: Path) -> None:
     outcome, asked = done(tmp_path, command="pwd; echo err >&2")
-    assert outcome == Outcome(f"{tmp_path}\nerr")
+    assert outcome == ToolOutcome(f"{tmp_path}\nerr")
     assert asked == ["pwd; echo err >&2"]
 
 
 def test_a_command_that_is_not_allowed_does_not_run(tmp_path: Path) -> None:
     outcome, _ = done(tmp_path, allowed=False, command="touch made")
-    assert outcome == Outcome(DECLINED, True)
+    assert outcome == ToolOutcome(DECLINED, True)
     assert not (tmp_path / "made").exists()
 
 
 def test_an_exit_code_is_told(tmp_path: Path) -> None:
-    assert done(tmp_path, command="echo no; exit 3")[0] == Outcome("no\n[Exit code 3]", True)
+    assert done(tmp_path, command="echo no; exit 3")[0] == ToolOutcome("no\n[Exit code 3]", True)
 
 
 def test_the_end_of_a_long_output_is_kept(tmp_path: Path) -> None:

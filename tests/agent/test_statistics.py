@@ -6,10 +6,10 @@ from refold.agent.middleware import (
     Action,
     AutoCompact,
     ContextWarning,
+    MiddlewareVerdict,
     Pipeline,
     Reset,
     Situation,
-    Verdict,
 )
 from refold.core.budget import Usage
 
@@ -47,7 +47,7 @@ def test_the_strongest_wish_of_a_pipeline_wins_and_all_are_asked():
 
         def before_turn(self, situation):
             asked.append(self.action)
-            return Verdict(self.action, "because")
+            return MiddlewareVerdict(self.action, "because")
 
         after_turn = before_turn
 
@@ -55,7 +55,7 @@ def test_the_strongest_wish_of_a_pipeline_wins_and_all_are_asked():
             asked.append(reason)
 
     pipeline = Pipeline([Says(Action.COMPACT), Says(Action.STOP), Says(Action.CONTINUE)])
-    assert pipeline.before_turn(situation(0)) == Verdict(Action.STOP, "because")
+    assert pipeline.before_turn(situation(0)) == MiddlewareVerdict(Action.STOP, "because")
     assert asked == ["compact", "stop", "continue"]
     pipeline.reset(Reset.NEW_SESSION)
     assert asked[3:] == ["new_session"] * 3

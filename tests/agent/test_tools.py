@@ -3,7 +3,7 @@ from typing import Annotated, Literal
 import msgspec
 import pytest
 
-from refold.agent import Outcome, Tool, tool
+from refold.agent import Tool, ToolOutcome, tool
 from refold.agent._tools import definitions, perform
 from refold.core.messages import ToolCall
 from refold.errors import UsageError
@@ -62,7 +62,7 @@ def test_arguments_that_do_not_fit_are_an_error_that_names_the_place(arguments, 
 
 def test_a_tool_with_a_schema_of_its_own_gets_what_came():
     plain = Tool("plain", "", {"type": "object"}, lambda **given: given)
-    assert done('{"a": [1]}', given=plain) == Outcome('{"a":[1]}')
+    assert done('{"a": [1]}', given=plain) == ToolOutcome('{"a":[1]}')
     assert done('"words"', given=plain).is_error
     assert done("", given=plain).text == "{}"
 
@@ -70,12 +70,12 @@ def test_a_tool_with_a_schema_of_its_own_gets_what_came():
 def test_what_a_function_returns_becomes_text():
     for value, text in (("x", "x"), (None, ""), ({"a": 1}, '{"a":1}'), (3, "3")):
         assert done("{}", given=Tool("t", "", {}, lambda value=value: value)).text == text
-    assert done("{}", given=Tool("t", "", {}, lambda: Outcome("no", True))) == Outcome("no", True)
+    assert done("{}", given=Tool("t", "", {}, lambda: ToolOutcome("no", True))) == ToolOutcome("no", True)
 
 
 def test_what_cannot_become_text_is_an_error_that_the_model_is_told():
     outcome = done("{}", given=Tool("t", "", {}, object))
-    assert outcome == Outcome("TypeError: Encoding objects of type object is unsupported", True)
+    assert outcome == ToolOutcome("TypeError: Encoding objects of type object is unsupported", True)
 
 
 def test_half_an_emoji_in_arguments_or_in_what_is_returned_stops_no_call():

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from refold.agent._tools import Outcome, perform
+from refold.agent._tools import ToolOutcome, perform
 from refold.agent._workspace import LARGEST, Workspace
 from refold.core.messages import ToolCall
 from refold.errors import UsageError
@@ -21,7 +21,7 @@ def place(tmp_path: Path) -> Path:
     return folder
 
 
-def done(place: Path, name: str, also_read: tuple[Path, ...] = (), **arguments: object) -> Outcome:
+def done(place: Path, name: str, also_read: tuple[Path, ...] = (), **arguments: object) -> ToolOutcome:
     import json
 
     tools = {tool.name: tool for tool in Workspace(place, also_read=also_read).tools()}

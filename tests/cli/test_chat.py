@@ -13,7 +13,7 @@ import pytest
 
 from refold.core.messages import text_of
 from refold.sessions import open_store
-from refold.testing.provider import Answer, Fault, Received, ScriptedProvider
+from refold.testing.provider import Fault, ReceivedRequest, ScriptedProvider, ScriptedReply
 from tests.cli.person import COMMAND, MAIN, PATIENCE, Person, environment
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="pseudo-terminals are those of Unix")
@@ -61,7 +61,7 @@ class Desk:
         return head.id
 
 
-def answered(received: Received) -> Answer | Fault | str:
+def answered(received: ReceivedRequest) -> ScriptedReply | Fault | str:
     """Answer by the last word of what was said."""
     if not received.tools:
         headings = dict.fromkeys(HEADING.findall("\n".join(map(text_of, received.messages))))
@@ -82,13 +82,13 @@ def answered(received: Received) -> Answer | Fault | str:
 
 
 HEADING = re.compile(r"^(?:#+ .+|\d\. [^:]+|[A-Z]+:)", re.M)
-ANSWERS: dict[str, Answer | Fault | str] = {
-    "READ": Answer("I look.", [("read", {"path": "notes.txt"})]),
-    "LEAVE": Answer("", [("read", {"path": "../home/secret.txt"})]),
-    "WRITE": Answer("", [("write", {"path": "made.txt", "content": "made\n"})]),
-    "SHELL": Answer("", [("bash", {"command": "echo ran > ran.txt; cat ran.txt"})]),
-    "SLEEP": Answer("", [("bash", {"command": "touch begun; sleep 100"})]),
-    "TWO": Answer("", [("bash", {"command": "echo one"}), ("bash", {"command": "echo two > two.txt"})]),
+ANSWERS: dict[str, ScriptedReply | Fault | str] = {
+    "READ": ScriptedReply("I look.", [("read", {"path": "notes.txt"})]),
+    "LEAVE": ScriptedReply("", [("read", {"path": "../home/secret.txt"})]),
+    "WRITE": ScriptedReply("", [("write", {"path": "made.txt", "content": "made\n"})]),
+    "SHELL": ScriptedReply("", [("bash", {"command": "echo ran > ran.txt; cat ran.txt"})]),
+    "SLEEP": ScriptedReply("", [("bash", {"command": "touch begun; sleep 100"})]),
+    "TWO": ScriptedReply("", [("bash", {"command": "echo one"}), ("bash", {"command": "echo two > two.txt"})]),
     "ENDLESS": "word " * 200_000,
 }
 
@@ -299,12 +299,12 @@ def test_a_turn_is_stopped_between_two_calls(desk: Desk) -> None:
 def test_a_turn_is_stopped_while_the_model_writes(tmp_path: Path) -> None:
     asked, typed = threading.Event(), threading.Event()
 
-    def slowly(received: Received) -> Answer:
+    def slowly(received: ReceivedRequest) -> ScriptedReply:
         asked.set()
         assert typed.wait(PATIENCE)
         if received.number > 1:
-            return Answer("Fine.")
-        return Answer("I write on. " * 20, [("bash", {"command": "touch made.txt"})])
+            return ScriptedReply("Fine.")
+        return ScriptedReply("I write on. " * 20, [("bash", {"command": "touch made.txt"})])
 
     with ScriptedProvider(behave=slowly) as provider:
         desk = Desk(tmp_path, provider)

@@ -2,12 +2,12 @@ import pytest
 from rich.cells import cell_len
 
 from refold._cli.chat_screen import Screen, Wrapping, readable
-from refold.agent.cards import DoneCard, FailedCard, StartedCard, Target
+from refold.agent.cards import DoneCard, FailedCard, ShortenedMessage, StartedCard
 from refold.agent.events import ToolFinished, ToolStarted, Warned
 from refold.core.view import Cause
 
 CARD = DoneCard(
-    (Target("read", 9_000, 90, "clear"), Target("user", 200, 0, "summarize")), 200_000, 15_000, 80, 12, 250_000, 1.25, 900
+    (ShortenedMessage("read", 9_000, 90, "clear"), ShortenedMessage("user", 200, 0, "summarize")), 200_000, 15_000, 80, 12, 250_000, 1.25, 900
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from click.testing import Result
 
 import refold.policies
 from refold._cli.main import COMMANDS, MODULES, cli
-from refold._cli.options import Goal, Tokens
+from refold._cli.options import Goal, TokenNumber
 
 Run = Callable[..., Result]
 
@@ -326,7 +326,7 @@ def test_a_plan_that_would_not_fit_ends_with_code_1_and_is_still_shown(run: Run,
     [("8000", 8000), ("8k", 8000), ("8_000", 8000), ("8,000", 8000), ("1.5K", 1500), ("1m", 1_000_000)],
 )
 def test_numbers_of_tokens_are_written_in_several_ways(text: str, tokens: int) -> None:
-    assert Tokens().convert(text, None, None) == tokens
+    assert TokenNumber().convert(text, None, None) == tokens
 
 
 @pytest.mark.parametrize(("text", "goal"), [("50%", 0.5), ("0.5", 0.5), ("1.0", 1.0), ("60k", 60_000), ("1", 1)])

@@ -7,11 +7,11 @@ import pytest
 import refold
 from refold._counting import reported
 from refold.clients._factory import TIMEOUT, BadReply, async_client, client, recounting
-from refold.clients._openai import OpenAIChat
+from refold.clients._openai import ChatSpeech
 from refold.clients._sdk import CONNECTIONS, KEPT_ALIVE
 from refold.core.messages import ToolCall, text_of
 from refold.errors import UsageError
-from refold.handlers import Outside
+from refold.handlers import Handlers
 from refold.recovery._run import arecovering
 from refold.summaries.summarizers import model_summarizer, retrying
 from refold.testing.provider import Fault, ScriptedProvider
@@ -239,7 +239,7 @@ def test_openai_counts_by_a_call_of_16_tokens(server, openai):  # V08
 
 def test_openai_and_azure_are_told_the_most_in_the_word_their_newer_models_take(monkeypatch):
     def word(base_url):
-        return list(OpenAIChat("m", base_url, {}).body(ASK, None, None, 7))[-1]
+        return list(ChatSpeech("m", base_url, {}).body(ASK, None, None, 7))[-1]
 
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     assert word("https://me.openai.azure.com/openai/v1/") == "max_completion_tokens"
@@ -316,7 +316,7 @@ def test_a_policy_that_counts_again_gets_the_provider_s_own_count(wire):  # V08
     talk = [{"role": role, "content": "word " * 300} for _ in range(20) for role in ("user", "assistant")]
     with ScriptedProvider(["x"]) as provider:
         ours = client("m", provider.url if wire == "anthropic" else provider.openai_url, wire=wire)
-        outside = Outside(summarize=lambda need: "All was said. " * 9, count=recounting(ours, system="Be brief."))
+        outside = Handlers(summarize=lambda need: "All was said. " * 9, count=recounting(ours, system="Be brief."))
         result = refold.compact(talk, format=wire, policy="vibe", window=8_000, force=True, outside=outside)
         ours.close()
     assert not [step.refused for step in result.plan.steps if step.refused]
@@ -376,7 +376,7 @@ def test_an_asyncio_agent_compacts_and_recovers_without_a_thread(wire):
     async def ask(url):
         ours = async_client("m", url, wire=wire)
         summarize = retrying(model_summarizer(ours, window=100_000), waits=())
-        outside = Outside(summarize=summarize, count=recounting(ours))
+        outside = Handlers(summarize=summarize, count=recounting(ours))
         result = await refold.acompact(
             talk, format=wire, policy="vibe", window=8_000, counter="exact", force=True, outside=outside
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from refold.core._engine import planning
 from refold.core.counting import CharCounter
 from refold.core.messages import Message, Text, text_of
-from refold.core.needs import Answer, Given, Need, Refused, Summarize
+from refold.core.needs import Answer, Need, Provided, Refused, SummaryNeed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,17 +29,17 @@ class Asked:
 
     def __call__(self, need: Need) -> Answer:
         self.needs.append(need)
-        if isinstance(need, Summarize):
+        if isinstance(need, SummaryNeed):
             text = self.texts.pop(0) if self.texts else None
-            return Given(text) if text else Refused("scripted refusal")
+            return Provided(text) if text else Refused("scripted refusal")
         path = getattr(need, "path", None)
         if path in self.files:
-            return Given(self.files[path])
+            return Provided(self.files[path])
         return Refused("nobody was given to ask", "absent")
 
     @property
-    def summaries(self) -> list[Summarize]:
-        return [need for need in self.needs if isinstance(need, Summarize)]
+    def summaries(self) -> list[SummaryNeed]:
+        return [need for need in self.needs if isinstance(need, SummaryNeed)]
 
 
 def absent(need: Need) -> Answer:

@@ -16,15 +16,15 @@ from refold.core._engine import due
 from refold.core.budget import Budget
 from refold.core.counting import CharCounter
 from refold.core.messages import Text, text_of
-from refold.core.needs import Archive, Given, ReadFile, Refused, Summarize
+from refold.core.needs import ArchiveNeed, FileNeed, Provided, Refused, SummaryNeed
 from refold.core.transcript import Transcript
-from refold.core.view import Cause, Traits
+from refold.core.view import Cause, FormatTraits
 from refold.errors import SummaryRefused
 from refold.policies import find
 from refold.stages.restore import Restore, recently_read
 from refold.testing import talk, view_of
 from refold.testing.client import ScriptedClient
-from refold.testing.provider import Answer
+from refold.testing.provider import ScriptedReply
 from tests.agent.kit import Watched, results
 from tests.agent.kit import calls as answers
 from tests.conformance.drive import Asked, absent, after, drive, shown
@@ -113,9 +113,9 @@ def test_l04_the_transcript_is_archived_first_then_everything_becomes_summary_an
     view = view_of(calls(3_000, 3_000), goal=POLICY.goal)
     asked = Asked("what happened")
     seen = after(POLICY, view, asked)
-    assert isinstance(asked.needs[0], Archive)
+    assert isinstance(asked.needs[0], ArchiveNeed)
     assert asked.needs[0].messages == view.transcript.messages
-    assert isinstance(asked.needs[1], Summarize)
+    assert isinstance(asked.needs[1], SummaryNeed)
     assert asked.needs[1].max_tokens == 2_000
     assert [message.role for message in seen.messages] == ["user", "assistant"]
     assert shown(seen)[0] == "[Conversation compressed]\n\nwhat happened"
@@ -131,7 +131,7 @@ def test_l04_an_unfinished_request_stays_and_is_last():
 
 
 def test_l04_the_acknowledgement_is_left_out_where_an_assistant_may_not_be_last():
-    view = view_of(calls(3_000), goal=POLICY.goal, traits=Traits(assistant_last=False))
+    view = view_of(calls(3_000), goal=POLICY.goal, traits=FormatTraits(assistant_last=False))
     assert [message.role for message in after(POLICY, view, Asked("short")).messages] == ["user"]
 
 
@@ -156,7 +156,7 @@ def test_l05_up_to_5_recently_read_files_come_back_each_with_an_acknowledgement(
     view = view_of(read_many(7, 3_000), window=200_000, goal=POLICY.goal)
     asked = Asked("short", files={f"f{n}.py": f"content of {n}" for n in range(7)})
     seen = after(POLICY, view, asked)
-    files = [need for need in asked.needs if isinstance(need, ReadFile)]
+    files = [need for need in asked.needs if isinstance(need, FileNeed)]
     assert [need.path for need in files] == ["f6.py", "f5.py", "f4.py", "f3.py", "f2.py"]
     assert {need.max_tokens for need in files} == {5_000}
     texts = shown(seen)
@@ -178,9 +178,9 @@ def test_l05_all_files_together_may_have_50_000_tokens():
     stage = Restore()
     assert (stage.files, stage.each, stage.total) == (5, 5_000, 50_000)
     view = view_of(read_many(4, 9_000), window=10**6, goal=POLICY.goal)
-    done = view.after(POLICY.steps[2].stage.edits(view, (Given("short"),)))
+    done = view.after(POLICY.steps[2].stage.edits(view, (Provided("short"),)))
     tight = Restore(total=2_500)
-    answers = tuple(Given("y" * 1_000) for _ in tight.needs(done))
+    answers = tuple(Provided("y" * 1_000) for _ in tight.needs(done))
     assert len(tight.edits(done, answers)) == 2 * 2
 
 
@@ -230,7 +230,9 @@ def test_l11_a_token_is_four_characters_rounded_down():
 def test_l04_a_call_that_waits_for_its_result_stays():
     transcript = talk("u: go", "a: l | bash(x) as c1", "t: c1 = " + "x" * 3_000, "a: l | bash(y) as c2")
     view = view_of(transcript, goal=POLICY.goal, rules=(Pairing(),))
-    seen = after(POLICY, view, lambda need: Given("short") if isinstance(need, Summarize) else Refused("no", "absent"))
+    seen = after(
+        POLICY, view, lambda need: Provided("short") if isinstance(need, SummaryNeed) else Refused("no", "absent")
+    )
     assert seen.messages[-1] is view.messages[-1]
     assert any(text_of(message) == "go" for message in seen.messages)
     assert all(isinstance(part, Text) for message in seen.messages[:-1] for part in message.parts)
@@ -238,7 +240,7 @@ def test_l04_a_call_that_waits_for_its_result_stays():
 
 def a_file(name, tmp_path, text):
     (tmp_path / name).write_text(text)
-    return Answer("", [("read_file", {"path": name})])
+    return ScriptedReply("", [("read_file", {"path": name})])
 
 
 def reader(tmp_path):
@@ -296,7 +298,7 @@ def test_l09_a_sub_agent_compacts_on_its_own_window_and_hands_on_a_bounded_diges
                           budget=Budget(12_000, 2_000), max_output=2_000, summarize=lambda need: "short"))  # fmt: skip
         return made[-1]
 
-    run = Watched([Answer("", [("delegate", {"task": "look around"})]), "Done."], tools=[subagent(make_inner)])
+    run = Watched([ScriptedReply("", [("delegate", {"task": "look around"})]), "Done."], tools=[subagent(make_inner)])
     assert run.agent.run("go") == "Done."
     assert made[0].plans
     assert not run.agent.plans

@@ -25,7 +25,7 @@ from refold.core.messages import (
 )
 from refold.core.plan import tags
 from refold.core.transcript import Transcript
-from refold.core.view import Cause, Traits
+from refold.core.view import Cause, FormatTraits
 from refold.models._catalog import neurolink_window, output_reserve
 from refold.models._file_budget import Attached, file_budget, fit_files, how_to_read
 from refold.models._provider_factors import provider_factor, provider_factors
@@ -238,7 +238,7 @@ def test_n05_the_prompt_names_nine_sections():
 
 def test_n05_the_summary_is_a_system_message_after_the_leading_ones_where_the_format_has_that():
     transcript = Transcript((*talk("s: be brief").messages, *pairs(10).messages))
-    for traits, role in ((Traits(), "system"), (Traits(system_in_list=False), "user")):
+    for traits, role in ((FormatTraits(), "system"), (FormatTraits(system_in_list=False), "user")):
         view = view_of(transcript, goal=1, traits=traits)
         seen = view.after(stage_edits(SUMMARIZE, view, Asked("short")))
         assert [message.role for message in seen.messages[:2]] == ["system", role]

@@ -24,7 +24,7 @@ from refold.recovery._run import recovering
 from refold.sessions import MemoryStore, Session
 from refold.stages.selectors import KeepTokens
 from refold.testing import talk, view_of
-from refold.testing.provider import Answer, ScriptedProvider
+from refold.testing.provider import ScriptedProvider, ScriptedReply
 from tests.agent.kit import Watched, calls
 from tests.conformance.drive import Asked, absent, after, drive, shown
 
@@ -280,7 +280,7 @@ def test_o12_an_overflow_is_compacted_to_a_fifth_of_the_window_and_retried_at_on
 
 def test_o13_more_reported_input_than_the_window_makes_the_next_turn_compact_first():
     said = long_talk()
-    with ScriptedProvider([Answer("Hello", usage=Usage(9_000)), "Again"]) as provider:
+    with ScriptedProvider([ScriptedReply("Hello", usage=Usage(9_000)), "Again"]) as provider:
         ours = client("m", provider.openai_url)
         first = recovering(ours.complete, said, policy="opal", model="m", window=8_000)
         assert (first.cause, first.plans) == (Cause.SILENT_OVERFLOW, ())

@@ -16,10 +16,10 @@ from refold.agent.middleware import (
     Action,
     AutoCompact,
     ContextWarning,
+    MiddlewareVerdict,
     Pipeline,
     Reset,
     Situation,
-    Verdict,
 )
 from refold.clients import _factory as factory
 from refold.clients import _sdk as sdk
@@ -27,7 +27,7 @@ from refold.config import Settings
 from refold.core._engine import due
 from refold.core.budget import Budget, Exactly, Never, Usage
 from refold.core.messages import Image, Message, Note, Text, text_of
-from refold.core.needs import CountExactly, Summarize
+from refold.core.needs import CountNeed, SummaryNeed
 from refold.core.transcript import Transcript
 from refold.core.usage_gauges import LastTotal
 from refold.core.view import Cause
@@ -35,7 +35,7 @@ from refold.errors import SummaryRefused
 from refold.policies import find, threshold
 from refold.sessions import MemoryStore, Session
 from refold.testing import talk, view_of
-from refold.testing.provider import Answer
+from refold.testing.provider import ScriptedReply
 from tests.agent.kit import Watched, calls
 from tests.conformance.drive import Asked, absent, after, drive, shown
 
@@ -85,7 +85,7 @@ def test_v05_the_steps_run_in_order_clean_summarize_replace_recount():
     assert POLICY.renews_session
     asked = Asked("what happened")
     drive(POLICY, view_of(work(), goal=POLICY.goal), asked)
-    assert [type(need) for need in asked.needs] == [Summarize, CountExactly]
+    assert [type(need) for need in asked.needs] == [SummaryNeed, CountNeed]
 
 
 def test_v05_an_earlier_summary_is_never_the_last_request_and_is_updated_instead():
@@ -163,7 +163,7 @@ def test_v08_the_view_is_recounted_by_a_call_of_16_output_tokens():
     view = view_of(work(), goal=POLICY.goal)
     plan = drive(POLICY, view, asked)
     count = asked.needs[-1]
-    assert isinstance(count, CountExactly)
+    assert isinstance(count, CountNeed)
     assert count.max_tokens == 16
     assert count.messages == view.after(plan.edits).messages
 
@@ -193,7 +193,7 @@ def test_v02_it_comes_once_until_it_is_reset():
 
 @pytest.mark.parametrize(("asked", "count"), [({}, 0), ({"context_warnings": True}, 1)])
 def test_v02_it_is_off_unless_asked_for(asked, count):
-    full = [Answer("", [("echo", {"text": "a"})], usage=Usage(120_000, 10)) for _ in range(2)]
+    full = [ScriptedReply("", [("echo", {"text": "a"})], usage=Usage(120_000, 10)) for _ in range(2)]
     run = Watched([*full, "Done."], settings=Settings.load(asked, environ={}), policy="vibe", budget=Budget(400_000))
     run.agent.run("go")
     assert len(run.told(Warned)) == count
@@ -213,7 +213,7 @@ def test_v03_a_pipeline_before_and_after_each_turn_continues_compacts_or_stops(w
             self.action, self.resets = action, []
 
         def before_turn(self, situation):
-            return Verdict(self.action)
+            return MiddlewareVerdict(self.action)
 
         after_turn = before_turn
 
@@ -265,7 +265,7 @@ def test_v09_a_compaction_begins_a_new_session_and_a_new_log_and_resets_the_midd
         resets = 0
 
         def before_turn(self, situation):
-            return Verdict()
+            return MiddlewareVerdict()
 
         after_turn = before_turn
 

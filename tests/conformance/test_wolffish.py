@@ -31,11 +31,11 @@ from refold.core.messages import (
     ToolCall,
     ToolResult,
 )
-from refold.core.needs import Given, Summarize
+from refold.core.needs import Provided, SummaryNeed
 from refold.core.transcript import Transcript
 from refold.core.usage_gauges import HigherOf
 from refold.core.view import Cause
-from refold.handlers import Outside
+from refold.handlers import Handlers
 from refold.models._catalog import wolffish_allowance
 from refold.policies import find
 from refold.recovery._run import recovering
@@ -528,12 +528,12 @@ def test_w09_a_record_above_the_summarizer_s_window_is_summarized_in_parts_with_
         ours = client("m", provider.openai_url)
         ask = retrying(model_summarizer(ours, window=3_000), sleep=waits.append)
         transcript = talk(*[f"{role}: part {n} " + "words " * 300 for n in range(8) for role in "ua"])
-        need = Summarize(
+        need = SummaryNeed(
             transcript.messages, serialize(transcript.messages), "wolffish_summary", "Summarize.", max_tokens=400
         )
-        answer = Outside(summarize=ask).answer(need)
+        answer = Handlers(summarize=ask).answer(need)
         ours.close()
-    assert answer == Given(text="TASK: all was said.")
+    assert answer == Provided(text="TASK: all was said.")
     assert waits == [1, 2, 4, 8, 16]
     served = [received for received in provider.received if received.status == 200]
     assert all(received.tokens <= 3_000 for received in served)

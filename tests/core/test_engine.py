@@ -8,7 +8,7 @@ from refold.core._plan_json import VERSION, dump_plan, load_plan
 from refold.core.budget import Exactly, Never
 from refold.core.edits import Hide, Insert
 from refold.core.messages import Note
-from refold.core.needs import Given, Refused, Summarize
+from refold.core.needs import Provided, Refused, SummaryNeed
 from refold.core.plan import checked, tags
 from refold.core.policy import Policy, Pure, Step, When
 from refold.core.view import Cause
@@ -37,11 +37,11 @@ class Ask(Pure, frozen=True):
     grows: ClassVar[bool] = True
 
     def needs(self, view):
-        return (Summarize(view.messages[:1], "text"),)
+        return (SummaryNeed(view.messages[:1], "text"),)
 
     def edits(self, view, answers):
         match answers:
-            case (Given(text=text),):
+            case (Provided(text=text),):
                 return (view.insert("user", text, Note("summary")),)
             case _:
                 return ()
@@ -120,7 +120,7 @@ def test_a_refusal_is_recorded_with_its_reason():
 
 
 def test_an_answer_becomes_an_edit():
-    plan = run(policy(Step(Ask())), view_of(TALK), Given(text="summary"))
+    plan = run(policy(Step(Ask())), view_of(TALK), Provided(text="summary"))
     assert plan.edits[0].message.parts[0].text == "summary"
 
 
@@ -139,7 +139,7 @@ def test_planning_twice_gives_equal_plans():
 
 
 def test_a_plan_survives_the_way_through_json():
-    plan = run(policy(Step(DropSecond()), Step(Ask())), view_of(TALK), Given(text="\u2026 summary"))
+    plan = run(policy(Step(DropSecond()), Step(Ask())), view_of(TALK), Provided(text="\u2026 summary"))
     assert load_plan(dump_plan(plan)) == plan
     assert load_plan(dump_plan(plan, indent=2).decode()) == plan
 

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 import pytest
 
 from refold._gateway.server.serving import Serving
-from refold._gateway.settings import Settings
+from refold._gateway.settings import GatewaySettings
 from refold.testing.provider import ScriptedProvider
 from tests.gateway.talking import OPENED
 
@@ -13,7 +13,7 @@ from tests.gateway.talking import OPENED
 def standing(provider, **settings):
     """A gateway before a provider, for all dialects."""
     upstreams = {"openai": provider.openai_url, "anthropic": provider.url, "gemini": provider.url}
-    with Serving(Settings(upstreams=upstreams, port=0, **settings)) as serving:
+    with Serving(GatewaySettings(upstreams=upstreams, port=0, **settings)) as serving:
         yield serving
 
 

@@ -9,7 +9,7 @@ import anthropic
 import openai
 from google import genai
 
-from refold.testing.provider import Answer
+from refold.testing.provider import ScriptedReply
 
 TOOLS = ("read_file", "grep")
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
@@ -21,8 +21,8 @@ def behave(received):
     """Two calls at once in most turns, words alone in every fifth."""
     number = received.number
     if number % 5 == 0:
-        return Answer("This part is understood; going on with the next one. " * 5)
-    return Answer(
+        return ScriptedReply("This part is understood; going on with the next one. " * 5)
+    return ScriptedReply(
         f"Looking at part {number}.", [("read_file", {"path": f"src/m{number}.py"}), ("grep", {"path": f"n{number}"})]
     )
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from refold._gateway.conversations.planner import Planner
-from refold.testing.provider import Answer, Fault, ScriptedProvider
+from refold.testing.provider import Fault, ScriptedProvider, ScriptedReply
 from tests.gateway.conftest import standing
 from tests.gateway.scripted_upstream import call, chat, upstream, whole
 
@@ -27,9 +27,9 @@ def test_below_the_trigger_both_bodies_pass_byte_for_byte():
     answer = b'{"weird" : 1.10,  "usage":{"prompt_tokens":5,"completion_tokens":1}}'
     with upstream(lambda head, body: whole(answer)) as (url, seen):
         from refold._gateway.server.serving import Serving
-        from refold._gateway.settings import Settings
+        from refold._gateway.settings import GatewaySettings
 
-        with Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
+        with Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving:
             status, _, data = call(serving.url, body=odd, headers={"authorization": "Bearer sk-1", "x-own": "yes"})
     assert (status, data) == (200, answer)
     assert seen[0][1] == odd
@@ -54,9 +54,9 @@ def test_streams_are_never_reframed(kind):
 
     with upstream(drip) as (url, _):
         from refold._gateway.server.serving import Serving
-        from refold._gateway.settings import Settings
+        from refold._gateway.settings import GatewaySettings
 
-        with Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
+        with Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving:
             _, _, data = call(serving.url, body=chat(1, stream=True))
     assert data == b"".join(pieces)
 
@@ -65,9 +65,9 @@ def test_untouched_messages_keep_their_bytes_in_a_compacted_request():
     body = json.dumps(chat(10), indent=1).replace("word9x0 ", "1.10\\/ ").encode()
     with upstream(lambda head, body: whole(OK)) as (url, seen):
         from refold._gateway.server.serving import Serving
-        from refold._gateway.settings import Settings
+        from refold._gateway.settings import GatewaySettings
 
-        with Serving(Settings(upstreams={"openai": url}, port=0, window=16_000, background=False)) as own:
+        with Serving(GatewaySettings(upstreams={"openai": url}, port=0, window=16_000, background=False)) as own:
             _, headers, _ = call(own.url, body=body)
     assert told(headers)["done"] == "compacted"
     sent = seen[0][1]
@@ -147,9 +147,9 @@ def test_a_refusal_that_says_nothing_but_that_the_request_is_too_large_is_answer
     body["messages"].insert(1, {"role": "user", "content": [{"type": "text", "text": "Look."}, picture]})
     with upstream(lambda head, body: refusal if b"iVBOR" in body else whole(OK)) as (url, seen):
         from refold._gateway.server.serving import Serving
-        from refold._gateway.settings import Settings
+        from refold._gateway.settings import GatewaySettings
 
-        with Serving(Settings(upstreams={"openai": url}, port=0)) as own:
+        with Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as own:
             status, headers, _ = call(own.url, body=body)
     assert (status, told(headers)["done"], len(seen)) == (200, "rescued", 2)
 
@@ -166,7 +166,7 @@ def test_what_cannot_be_rescued_comes_back_as_the_provider_said_it(gateway):
 def test_more_input_than_the_window_makes_the_next_call_compact_first(gateway):
     from refold.core.budget import Usage
 
-    answers = [Answer("ok", usage=Usage(17_000, 5)), "fine"]
+    answers = [ScriptedReply("ok", usage=Usage(17_000, 5)), "fine"]
     serving, provider = gateway(answers, window=16_000, background=False)
     call(serving.url, body=chat(5))
     headers = call(serving.url, body=chat(6))[1]
@@ -218,9 +218,9 @@ def test_compressed_bodies_are_looked_into_and_pass_as_they_came(gateway):
     small, large = (gzip.compress(json.dumps(chat(count)).encode()) for count in (1, 12))
     with upstream(lambda head, body: whole(OK)) as (url, seen):
         from refold._gateway.server.serving import Serving
-        from refold._gateway.settings import Settings
+        from refold._gateway.settings import GatewaySettings
 
-        with Serving(Settings(upstreams={"openai": url}, port=0)) as own:
+        with Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as own:
             call(own.url, body=small, headers={"content-encoding": "gzip"})
     assert seen[0][1] == small
     assert b"content-encoding: gzip" in seen[0][0].lower()
@@ -234,9 +234,9 @@ def test_usage_of_a_compressed_answer_is_read():
     head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
     with upstream(lambda _, body: head % len(packed) + packed) as (url, _):
         from refold._gateway.server.serving import Serving
-        from refold._gateway.settings import Settings
+        from refold._gateway.settings import GatewaySettings
 
-        with Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
+        with Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving:
             assert call(serving.url, body=chat(1))[2] == packed
             assert b'refold_tokens_total{kind="input"} 9.0' in call(serving.url, "GET", "/metrics")[2]
 
@@ -361,7 +361,7 @@ def test_an_output_of_ordinary_size_passes_and_so_does_one_that_was_answered_bef
 
 def test_a_reminder_at_the_end_of_each_request_alone_does_not_undo_the_plan_of_the_one_before():
     from refold._gateway.server.serving import Serving
-    from refold._gateway.settings import UPSTREAMS, Settings
+    from refold._gateway.settings import UPSTREAMS, GatewaySettings
     from refold.testing.provider import ScriptedProvider
 
     words = " ".join(f"line {n}: worker {n % 7} handled request {n * 37 % 1009}" for n in range(120))
@@ -369,7 +369,7 @@ def test_a_reminder_at_the_end_of_each_request_alone_does_not_undo_the_plan_of_t
     said = [{"role": "system", "content": "Answer questions."}]
     with ScriptedProvider(["ok"], window=12_000) as provider:
         upstreams = {**UPSTREAMS, "openai": provider.openai_url}
-        settings = Settings(upstreams=upstreams, store="memory", window=12_000, port=0, background=False)
+        settings = GatewaySettings(upstreams=upstreams, store="memory", window=12_000, port=0, background=False)
         with Serving(settings) as serving:
             for number in range(24):
                 said.append({"role": "user", "content": f"Question {number}?"})

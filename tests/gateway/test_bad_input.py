@@ -4,7 +4,7 @@ import socket
 import pytest
 
 from refold._gateway.server.serving import Serving
-from refold._gateway.settings import Settings
+from refold._gateway.settings import GatewaySettings
 from refold.errors import UsageError
 from tests.gateway.scripted_upstream import call, chat, upstream, whole
 
@@ -27,7 +27,7 @@ BODIES = {
 def test_what_the_provider_must_judge_reaches_it_as_it_is(name):
     with (
         upstream(lambda head, body: whole(b'{"error":"theirs"}', b"400 Bad Request")) as (url, seen),
-        Serving(Settings(upstreams={"openai": url}, port=0, window=4_000)) as serving,
+        Serving(GatewaySettings(upstreams={"openai": url}, port=0, window=4_000)) as serving,
     ):
         status, _, data = call(serving.url, body=BODIES[name])
     assert (status, data) == (400, b'{"error":"theirs"}')
@@ -107,7 +107,7 @@ def test_errors_of_the_gateway_are_in_the_clients_dialect(provider):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         dead = f"http://127.0.0.1:{free.getsockname()[1]}"
-        with Serving(Settings(upstreams={provider: dead}, port=0, max_body=50_000)) as serving:
+        with Serving(GatewaySettings(upstreams={provider: dead}, port=0, max_body=50_000)) as serving:
             status, _, data = call(serving.url, path=path, body=chat(1))
             assert status == 502
             assert "cannot be reached" in said(json.loads(data))
@@ -117,14 +117,14 @@ def test_errors_of_the_gateway_are_in_the_clients_dialect(provider):
 
 
 def test_a_provider_that_is_not_configured_is_not_served(gateway):
-    with Serving(Settings(upstreams={"openai": "http://127.0.0.1:9"}, port=0)) as serving:
+    with Serving(GatewaySettings(upstreams={"openai": "http://127.0.0.1:9"}, port=0)) as serving:
         assert call(serving.url, path="/v1/messages", body=chat(1))[0] == 404
 
 
 def test_other_paths_pass_in_both_directions():
     with (
         upstream(lambda head, body: whole(b"any\x00thing", b"201 Created", b"audio/x")) as (url, seen),
-        Serving(Settings(upstreams={"openai": f"{url}/v1"}, port=0)) as serving,
+        Serving(GatewaySettings(upstreams={"openai": f"{url}/v1"}, port=0)) as serving,
     ):
         status, headers, data = call(serving.url, "PUT", "/v1/files/a%20b?x=1&y=%2F", b"\x01" * 300_000)
     assert (status, headers["content-type"], data) == (201, "audio/x", b"any\x00thing")
@@ -138,7 +138,7 @@ def test_other_paths_pass_in_both_directions():
 ])  # fmt: skip
 def test_settings_that_cannot_be_are_refused_at_the_start(settings):
     with pytest.raises(UsageError):
-        Settings(**settings)
+        GatewaySettings(**settings)
 
 
 def test_a_port_that_is_taken_is_named(gateway):
@@ -146,7 +146,7 @@ def test_a_port_that_is_taken_is_named(gateway):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(UsageError, match="--port"):
-            Serving(Settings(port=taken.getsockname()[1]))
+            Serving(GatewaySettings(port=taken.getsockname()[1]))
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_port_that_is_taken_is_named(gateway):
 def test_a_name_and_password_in_the_address_go_before_the_clients_key(method, path):
     with upstream(lambda head, body: whole(b"{}")) as (url, seen):
         place = url.replace("http://", "http://me:hush@")
-        with Serving(Settings(upstreams={"openai": place}, port=0)) as serving:
+        with Serving(GatewaySettings(upstreams={"openai": place}, port=0)) as serving:
             body = chat(1) if method == "POST" else None
             assert call(serving.url, method, path, body=body, headers={"authorization": "Bearer k"})[0] == 200
     assert seen[0][0].lower().count(b"authorization:") == 1
@@ -169,7 +169,7 @@ def test_the_proxy_of_the_environment_is_asked_for_a_tunnel_and_sees_no_key(monk
         monkeypatch.setenv("HTTPS_PROXY", proxy)
         monkeypatch.delenv("NO_PROXY", raising=False)
         monkeypatch.delenv("no_proxy", raising=False)
-        with Serving(Settings(upstreams={"openai": "https://api.test/v1"}, port=0)) as serving:
+        with Serving(GatewaySettings(upstreams={"openai": "https://api.test/v1"}, port=0)) as serving:
             body = chat(1) if method == "POST" else None
             status, _, data = call(serving.url, method, path, body=body, headers={"authorization": "Bearer sk-1"})
     assert status == 502

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from refold._gateway.server.serving import Serving
-from refold._gateway.settings import Settings
+from refold._gateway.settings import GatewaySettings
 from refold._gateway.wire import response_observer
 from tests.gateway.scripted_upstream import call, chat, upstream
 
@@ -39,7 +39,7 @@ def streaming(pieces, gap=0.02):
 def test_a_refusal_in_a_stream_is_found_however_its_first_event_comes(pieces):
     with (
         upstream(streaming(pieces)) as (url, seen),
-        Serving(Settings(upstreams={"openai": url}, port=0, window=100_000)) as serving,
+        Serving(GatewaySettings(upstreams={"openai": url}, port=0, window=100_000)) as serving,
     ):
         _, headers, data = call(serving.url, body=chat(10, stream=True))
     assert headers["x-refold-done"] == "rescued"
@@ -53,7 +53,7 @@ def test_a_stream_that_says_nothing_yet_is_kept_from_the_client_for_a_while_alon
     begun = time.monotonic()
     with (
         upstream(streaming(pieces, gap=0.05)) as (url, _),
-        Serving(Settings(upstreams={"openai": url}, port=0)) as serving,
+        Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving,
     ):
         connection = http.client.HTTPConnection(serving.url.removeprefix("http://"), timeout=5)
         connection.request("POST", "/v1/chat/completions", json.dumps(chat(1, stream=True)))

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from refold._gateway.server.serving import Serving
-from refold._gateway.settings import Settings
+from refold._gateway.settings import GatewaySettings
 from tests.gateway.scripted_upstream import call, chat, raw, upstream
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -29,7 +29,7 @@ def test_a_stream_that_is_cut_is_cut_for_the_client_too():
         await writer.drain()
         await asyncio.sleep(0.05)
 
-    with upstream(cut) as (url, _), Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
+    with upstream(cut) as (url, _), Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving:
         answer = raw(serving.url, sent(chat(1, stream=True)))
     assert b"data: {}" in answer
     assert not answer.endswith(b"0\r\n\r\n"), "the client must see that the stream is not whole"
@@ -41,7 +41,7 @@ def test_a_whole_answer_that_is_cut_is_shorter_than_it_said():
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{")
         await writer.drain()
 
-    with upstream(cut) as (url, _), Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
+    with upstream(cut) as (url, _), Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving:
         answer = raw(serving.url, sent(chat(1)))
     assert b"content-length: 100" in answer
     assert answer.endswith(b"\r\n\r\n{")
@@ -53,7 +53,7 @@ def test_a_connection_that_ends_before_an_answer_is_a_502_in_the_clients_dialect
         writer.write(said)
         await writer.drain()
 
-    with upstream(reset) as (url, _), Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
+    with upstream(reset) as (url, _), Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving:
         status, _, data = call(serving.url, body=chat(1))
     assert status == 502
     assert json.loads(data)["error"]["code"] == "upstream_down"
@@ -68,10 +68,16 @@ def test_a_provider_that_stalls_is_given_up():
         await writer.drain()
         await asyncio.sleep(5)
 
-    with upstream(stall) as (url, _), Serving(Settings(upstreams={"openai": url}, port=0, timeout=0.3)) as serving:
+    with (
+        upstream(stall) as (url, _),
+        Serving(GatewaySettings(upstreams={"openai": url}, port=0, timeout=0.3)) as serving,
+    ):
         status, _, data = call(serving.url, body=chat(1))
         assert (status, json.loads(data)["error"]["code"]) == (504, "upstream_timeout")
-    with upstream(midway) as (url, _), Serving(Settings(upstreams={"openai": url}, port=0, timeout=0.3)) as serving:
+    with (
+        upstream(midway) as (url, _),
+        Serving(GatewaySettings(upstreams={"openai": url}, port=0, timeout=0.3)) as serving,
+    ):
         begun = time.monotonic()
         assert b"data: {}" in raw(serving.url, sent(chat(1, stream=True)))
         assert time.monotonic() - begun < 3
@@ -87,7 +93,7 @@ def test_a_client_that_leaves_ends_the_call_upstream(early):
         await reader.read()  # returns when the gateway closes its side
         left.set()
 
-    with upstream(watch) as (url, seen), Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
+    with upstream(watch) as (url, seen), Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving:
         place = urlsplit(serving.url)
         with socket.create_connection((place.hostname, place.port)) as client:
             client.sendall(sent(chat(1, stream=True)))

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.gateway_load import Seen, Upstream, storm
 from refold._gateway.server.serving import Serving
-from refold._gateway.settings import Settings
+from refold._gateway.settings import GatewaySettings
 
 CONVERSATIONS, SECONDS = 50, 8
 MEMORY = 24 * 1024 * 1024
@@ -13,7 +13,7 @@ MEMORY = 24 * 1024 * 1024
 async def weather(recall):
     seen = Seen()
     async with Upstream(seen, share=0.05, seed=7) as upstream:
-        settings = Settings(
+        settings = GatewaySettings(
             upstreams={"openai": upstream.url}, port=0, window=16_000, memory=MEMORY, recall_tool=recall
         )
         serving = await asyncio.to_thread(Serving, settings)

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from refold._gateway.server.serving import Serving
-from refold._gateway.settings import Settings
+from refold._gateway.settings import GatewaySettings
 from tests.gateway.scripted_upstream import call, chat, raw, upstream, whole
 
 BODY = json.dumps(chat(1)).encode()
@@ -21,7 +21,7 @@ def request(path, *fields, body=BODY, method=b"POST"):
 @pytest.fixture
 def plain():
     with upstream(lambda head, body: whole(b"{}")) as (url, seen), Serving(
-        Settings(upstreams={"openai": url}, port=0)
+        GatewaySettings(upstreams={"openai": url}, port=0)
     ) as serving:  # fmt: skip
         yield serving, seen
 
@@ -69,7 +69,7 @@ def test_a_client_that_leaves_before_any_answer_ends_whatever_call_upstream(path
     async def silent(reader, writer):
         ended.append(await reader.read(1))
 
-    with upstream(silent) as (url, seen), Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
+    with upstream(silent) as (url, seen), Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving:
         parts = urlsplit(serving.url)
         with socket.create_connection((parts.hostname, parts.port), timeout=5) as client:
             client.sendall(request(path, body=body, method=b"POST" if body else b"GET") + body)

@@ -8,7 +8,7 @@ import pytest
 from google import genai
 from google.genai import errors
 
-from refold.testing.provider import Answer
+from refold.testing.provider import ScriptedReply
 from tests.gateway.scripted_upstream import call
 from tests.gateway.talking import opened
 
@@ -209,7 +209,7 @@ class Preserving(Claude):
 
 
 def test_a_session_of_claude_survives_a_change_before_its_thinking(gateway):
-    serving, provider = gateway([Answer("", [("read", {"path": "a.py"})], thinking="Next.")])
+    serving, provider = gateway([ScriptedReply("", [("read", {"path": "a.py"})], thinking="Next.")])
     agent = Preserving(serving.url)
     for _ in range(3):
         assert told(agent.ask())["done"] == "forwarded"

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from refold._gateway.server.serving import Serving
-from refold._gateway.settings import Settings
+from refold._gateway.settings import GatewaySettings
 from refold.testing.provider import ScriptedProvider
 from tests.gateway.conftest import standing
 from tests.gateway.scripted_upstream import call, chat
@@ -141,7 +141,7 @@ def test_a_store_that_breaks_lets_requests_pass(tmp_path):
     with ScriptedProvider(["ok"]) as provider:
         upstreams = {"openai": provider.openai_url}
         with Serving(
-            Settings(upstreams=upstreams, port=0, store=str(place), window=16_000, background=False)
+            GatewaySettings(upstreams=upstreams, port=0, store=str(place), window=16_000, background=False)
         ) as serving:
             serving.gateway._keeper._store.close()
             for file in tmp_path.iterdir():

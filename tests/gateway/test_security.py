@@ -8,9 +8,9 @@ import pytest
 
 from refold._gateway.conversations.triggers import trigger
 from refold._gateway.server.serving import Serving
-from refold._gateway.settings import Settings
+from refold._gateway.settings import GatewaySettings
 from refold.errors import StoreError
-from refold.handlers import Outside
+from refold.handlers import Handlers
 from refold.sessions import open_store
 from tests.gateway.scripted_upstream import call, chat, raw, upstream, whole
 
@@ -20,7 +20,7 @@ def plain():
     """A gateway before a server that answers anything with an empty object, and what that server saw."""
     with (
         upstream(lambda head, body: whole(b"{}")) as (url, seen),
-        Serving(Settings(upstreams={"openai": url}, port=0, head_timeout=0.5, body_timeout=0.5)) as serving,
+        Serving(GatewaySettings(upstreams={"openai": url}, port=0, head_timeout=0.5, body_timeout=0.5)) as serving,
     ):
         yield serving, seen
 
@@ -71,7 +71,7 @@ def test_an_answer_cannot_inject_headers_of_ours():
     forged = b"HTTP/1.1 200 OK\r\nx-refold-plan: forged\r\nset-cookie: a=b\r\ncontent-length: 2\r\n\r\n{}"
     with (
         upstream(lambda head, body: forged) as (url, _),
-        Serving(Settings(upstreams={"openai": url}, port=0)) as serving,
+        Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving,
     ):
         _, headers, _ = call(serving.url, body=chat(1))
     assert "x-refold-plan" not in headers
@@ -146,7 +146,7 @@ def test_a_redirect_is_handed_on_and_not_followed():
     moved = b"HTTP/1.1 307 Moved\r\nlocation: http://127.0.0.1:1/steal\r\ncontent-length: 0\r\n\r\n"
     with (
         upstream(lambda head, body: moved) as (url, seen),
-        Serving(Settings(upstreams={"openai": url}, port=0)) as serving,
+        Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving,
     ):
         status, _, _ = call(serving.url, body=chat(1), headers={"authorization": "Bearer sk"})
     assert status == 307
@@ -178,7 +178,7 @@ def test_a_body_that_unpacks_to_more_than_is_taken_is_refused(gateway):
 def test_a_token_is_asked_of_everybody_and_goes_no_further():
     with (
         upstream(lambda head, body: whole(b"{}")) as (url, seen),
-        Serving(Settings(upstreams={"openai": url}, port=0, host="0.0.0.0", token="t0k")) as serving,
+        Serving(GatewaySettings(upstreams={"openai": url}, port=0, host="0.0.0.0", token="t0k")) as serving,
     ):
         local = serving.url.replace("0.0.0.0", "127.0.0.1")
         for path in ("/v1/chat/completions", "/v1/models", "/v1/sessions", "/metrics", "/token/no/v1/models"):
@@ -289,7 +289,7 @@ def test_a_conversation_deleted_while_it_is_compacted_stays_deleted(gateway, tmp
         return "The user wants all files read; all that were read are fine."
 
     serving, _ = gateway(window=18_000, policy="claude-code", trigger=trigger("5k"), store=str(tmp_path / "g.db"))
-    serving.gateway._planner._outside = Outside(summarize=slow)
+    serving.gateway._planner._outside = Handlers(summarize=slow)
     headers = call(serving.url, body=chat(9, max_tokens=100))[1]
     assert headers["x-refold-reason"] == "background"
     assert begun.wait(10)

@@ -3,7 +3,7 @@ import socket
 import pytest
 
 from refold._gateway.server.serving import Serving
-from refold._gateway.settings import Settings
+from refold._gateway.settings import GatewaySettings
 from refold.errors import StoreCorrupt, StoreError, UsageError
 from tests.gateway.scripted_upstream import call, chat
 
@@ -15,14 +15,14 @@ def test_a_store_that_cannot_be_used_is_raised_with_its_place(tmp_path, how):
     place = tmp_path / "notes.txt"
     place.write_text("no database " * 100)
     with pytest.raises(StoreCorrupt, match=r"not started: the store .*notes\.txt is not a database.*another file"):
-        getattr(Serving(Settings(port=0, store=str(place))), how)()
+        getattr(Serving(GatewaySettings(port=0, store=str(place))), how)()
 
 
 @HOW
 def test_a_database_that_nobody_reaches_is_raised_without_its_password(how):
     pytest.importorskip("psycopg")
     with pytest.raises(StoreError, match=r"127\.0\.0\.1:1/x could not be used.*see that it can be reached") as raised:
-        getattr(Serving(Settings(port=0, store="postgresql://u:hush@127.0.0.1:1/x")), how)()
+        getattr(Serving(GatewaySettings(port=0, store="postgresql://u:hush@127.0.0.1:1/x")), how)()
     assert "hush" not in str(raised.value)
 
 
@@ -30,7 +30,7 @@ def test_a_database_that_nobody_reaches_is_raised_without_its_password(how):
 def test_a_summarizer_without_a_key_is_raised_with_its_variable(how, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(UsageError, match="OPENAI_API_KEY"):
-        getattr(Serving(Settings(port=0, summarizer="gpt-4o")), how)()
+        getattr(Serving(GatewaySettings(port=0, summarizer="gpt-4o")), how)()
 
 
 @pytest.mark.parametrize("secret", ["another", ""])
@@ -39,7 +39,7 @@ def test_an_encrypted_store_is_not_opened_with_another_secret_or_none(gateway, t
     serving, _ = gateway(window=8_000, background=False, store=place, store_key="hush")
     plan = call(serving.url, body=chat(10))[1]["x-refold-plan"]
     with pytest.raises(StoreCorrupt, match=r"gateway\.db: .*encrypted.*REFOLD_STORE_KEY"):
-        Serving(Settings(port=0, store=place, store_key=secret)).start()
+        Serving(GatewaySettings(port=0, store=place, store_key=secret)).start()
     again, _ = gateway(window=8_000, background=False, store=place, store_key="hush")
     assert call(again.url, body=chat(10))[1]["x-refold-plan"] == plan
 
@@ -49,27 +49,27 @@ def test_an_encrypted_store_is_not_opened_with_another_secret_or_none(gateway, t
 ])  # fmt: skip
 def test_an_upstream_that_is_no_address_is_refused_with_an_example(url):
     with pytest.raises(UsageError, match="write it as in https://"):
-        Settings(upstreams={"openai": url})
+        GatewaySettings(upstreams={"openai": url})
 
 
 def test_an_upstreams_password_is_not_in_the_error():
     with pytest.raises(UsageError) as raised:
-        Settings(upstreams={"openai": "http://me:hush@h/v1?x=1"})
+        GatewaySettings(upstreams={"openai": "http://me:hush@h/v1?x=1"})
     assert "hush" not in str(raised.value)
 
 
 @pytest.mark.parametrize(("host", "option"), [("203.0.113.9", "--host"), ("no-such-host.invalid", "--host")])
 def test_an_address_that_is_not_this_machines_is_named_with_its_option(host, option):
     with pytest.raises(UsageError, match=rf"cannot listen on {host}.*{option}"):
-        Serving(Settings(host=host, port=0, token="t"))
+        Serving(GatewaySettings(host=host, port=0, token="t"))
 
 
 def test_loopback_has_many_names_and_no_others():
     for host in ("127.0.0.1", "127.8.8.8", "localhost", "::1", "0:0:0:0:0:0:0:1"):
-        assert Settings(host=host).host == host
+        assert GatewaySettings(host=host).host == host
     for host in ("127.0.0.1.evil.test", "127.999", "0.0.0.0", "::", "localhost.evil.test"):
         with pytest.raises(UsageError, match="REFOLD_GATEWAY_TOKEN"):
-            Settings(host=host)
+            GatewaySettings(host=host)
 
 
 def test_sessions_of_others_in_the_store_outlive_the_retention(gateway, tmp_path):
@@ -97,4 +97,4 @@ def test_a_gateway_never_sends_to_itself():
     for name in ("127.0.0.1", "localhost"):
         url = f"http://{name}:{port}/v1"
         with pytest.raises(UsageError, match=f"{url} of openai is this gateway itself.*--openai"):
-            Serving(Settings(port=port, upstreams={"openai": url}))
+            Serving(GatewaySettings(port=port, upstreams={"openai": url}))

@@ -4,7 +4,7 @@ import random
 
 import anthropic
 
-from refold.testing.provider import Answer
+from refold.testing.provider import ScriptedReply
 from tests.gateway.talking import opened
 
 MODELS = {"old": "claude-sonnet-4-5-20250929", "adaptive": "claude-opus-4-8", "preserving": "claude-opus-5-5"}
@@ -17,9 +17,9 @@ def think(received):
     number = received.number
     thought = f"Thought {number}: the quokka hides in part {number}."
     if number % 5 == 0:
-        return Answer(f"Part {number} is clear.", thinking=thought)
+        return ScriptedReply(f"Part {number} is clear.", thinking=thought)
     calls = [("Read", {"path": f"src/m{number}.py"}), ("Bash", {"command": f"grep -n part{number} src"})]
-    return Answer(f"Looking at {number}.", calls[: 1 + (number % 3 == 0)], thinking=thought)
+    return ScriptedReply(f"Looking at {number}.", calls[: 1 + (number % 3 == 0)], thinking=thought)
 
 
 class Agent:

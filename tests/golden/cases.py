@@ -14,9 +14,9 @@ from refold.api import drive
 from refold.core._plan_json import dump_plan
 from refold.core.counting import Counter
 from refold.core.messages import Message
-from refold.core.needs import ReadFile
+from refold.core.needs import FileNeed
 from refold.core.plan import Plan, sealed
-from refold.handlers import Outside
+from refold.handlers import Handlers
 from refold.testing import ScriptedSummarizer
 
 FOLDER = Path(__file__).parent
@@ -51,7 +51,7 @@ def made(policy: str, case: str) -> Made:
         format=FORMAT, policy=policy, window=window(policy, case), system="You mend a web shop.", max_output=2_000
     )
     request = request_for(conversation(case), options)
-    outside = Outside(
+    outside = Handlers(
         summarize=ScriptedSummarizer(SUMMARY),
         read_file=_file,
         archive=lambda need: "transcript.jsonl",
@@ -160,5 +160,5 @@ def _picture() -> dict[str, Any]:
     return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
 
 
-def _file(need: ReadFile) -> str:
+def _file(need: FileNeed) -> str:
     return _code(Path(need.path).stem, 40, key="order.number")

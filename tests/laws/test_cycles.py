@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from refold._rules.pairing import Pairing
 from refold.core.edits import fold
 from refold.core.messages import text_of
-from refold.core.needs import Answer, Given, Need, Refused, Summarize
+from refold.core.needs import Answer, Need, Provided, Refused, SummaryNeed
 from refold.policies import find
 from refold.testing import talk, view_of
 from tests.conformance.drive import drive
@@ -61,7 +61,7 @@ def cycled(name: str, said: list[str], stops: list[int], answer: Callable[[Need]
 
 
 def summarized(need: Need) -> Answer:
-    return Given("what happened so far " * 5) if isinstance(need, Summarize) else Refused("nobody", "absent")
+    return Provided("what happened so far " * 5) if isinstance(need, SummaryNeed) else Refused("nobody", "absent")
 
 
 def absent(need: Need) -> Answer:
@@ -92,12 +92,12 @@ def test_the_request_of_one_long_turn_outlives_every_run(name: str, answer: Call
 
 @pytest.mark.parametrize("name", ["opal", "claude-code", "vibe", "neurolink"])
 def test_an_earlier_summary_reaches_the_next_one_apart_from_the_record(name: str) -> None:
-    asked: list[Summarize] = []
+    asked: list[SummaryNeed] = []
 
     def answer(need: Need) -> Answer:
-        if isinstance(need, Summarize):
+        if isinstance(need, SummaryNeed):
             asked.append(need)
-            return Given(f"facts of run {len(asked)}")
+            return Provided(f"facts of run {len(asked)}")
         return Refused("nobody", "absent")
 
     cycled(name, lines(6, 4), [19, 37], answer)

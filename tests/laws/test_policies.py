@@ -20,10 +20,10 @@ from refold.core.messages import (
     ToolCall,
     ToolResult,
 )
-from refold.core.needs import Answer, Given, Need, Refused, Summarize
+from refold.core.needs import Answer, Need, Provided, Refused, SummaryNeed
 from refold.core.policy import When
 from refold.core.transcript import ROOT, Transcript, chain
-from refold.core.view import Cause, Traits
+from refold.core.view import Cause, FormatTraits
 from refold.errors import SummaryRefused
 from refold.policies import find
 from refold.testing import view_of
@@ -51,7 +51,7 @@ def drive(policy: Policy, view: View, answer: Callable[[Need], Answer]) -> Plan:
 
 
 def summarized(need: Need) -> Answer:
-    return Given("A short summary.") if isinstance(need, Summarize) else Refused("nobody", "absent")
+    return Provided("A short summary.") if isinstance(need, SummaryNeed) else Refused("nobody", "absent")
 
 
 def absent(need: Need) -> Answer:
@@ -125,7 +125,7 @@ runs = given(
     window=st.sampled_from([2_000, 8_000, 40_000]),
     cause=st.sampled_from(list(Cause)),
     answer=st.sampled_from([summarized, absent, failed]),
-    traits=st.sampled_from([Traits(), Traits(system_in_list=False, assistant_last=False)]),
+    traits=st.sampled_from([FormatTraits(), FormatTraits(system_in_list=False, assistant_last=False)]),
 )
 
 
@@ -133,7 +133,7 @@ runs = given(
 @runs
 @settings(max_examples=25, deadline=None)
 def test_a_plan_is_the_same_twice_keeps_order_and_pairs_and_mutates_nothing(
-    name: str, transcript: Transcript, window: int, cause: Cause, answer: Callable[[Need], Answer], traits: Traits
+    name: str, transcript: Transcript, window: int, cause: Cause, answer: Callable[[Need], Answer], traits: FormatTraits
 ) -> None:
     policy = find(name)
     policy = (policy.after_overflow or policy) if cause is Cause.OVERFLOW else policy
@@ -162,7 +162,7 @@ def test_a_plan_is_the_same_twice_keeps_order_and_pairs_and_mutates_nothing(
 @runs
 @settings(max_examples=25, deadline=None)
 def test_the_last_request_never_leaves_the_view(
-    name: str, transcript: Transcript, window: int, cause: Cause, answer: Callable[[Need], Answer], traits: Traits
+    name: str, transcript: Transcript, window: int, cause: Cause, answer: Callable[[Need], Answer], traits: FormatTraits
 ) -> None:
     policy = find(name)
     view = start(transcript, policy, window, cause, traits=traits)

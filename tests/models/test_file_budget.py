@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from refold._counting import counter_for
 from refold.core.counting import CharCounter, Counter
-from refold.models._file_budget import Attached, Reading, file_budget, fit_files, how_to_read
+from refold.models._file_budget import Attached, FileReading, file_budget, fit_files, how_to_read
 
 KB, MB = 1024, 1024 * 1024
 
@@ -19,15 +19,15 @@ def test_n15_the_budget_is_60_per_cent_of_what_remains() -> None:
 @pytest.mark.parametrize(
     ("size", "budget", "reading"),
     [
-        (100 * KB - 1, 0, Reading(False)),
-        (100 * KB, 25_600, Reading(False)),
-        (100 * KB, 25_599, Reading(True, 102_396)),
-        (5 * MB, 10, Reading(True, 40)),
-        (5 * MB, 10**9, Reading(False)),
-        (5 * MB + 1, 10**9, Reading(True, 2_000, preview=True)),
+        (100 * KB - 1, 0, FileReading(False)),
+        (100 * KB, 25_600, FileReading(False)),
+        (100 * KB, 25_599, FileReading(True, 102_396)),
+        (5 * MB, 10, FileReading(True, 40)),
+        (5 * MB, 10**9, FileReading(False)),
+        (5 * MB + 1, 10**9, FileReading(True, 2_000, preview=True)),
     ],
 )
-def test_n15_a_file_is_taken_by_its_size(size: int, budget: int, reading: Reading) -> None:
+def test_n15_a_file_is_taken_by_its_size(size: int, budget: int, reading: FileReading) -> None:
     assert how_to_read(size, budget) == reading
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from refold.errors import ContextOverflow
 from refold.models.provider_errors import (
-    Row,
+    ErrorPattern,
     classify_error,
     classify_response,
     is_overflow,
@@ -20,7 +20,7 @@ ROWS = rows()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_the_sample_of_every_row_is_recognized(row: Row) -> None:
+def test_the_sample_of_every_row_is_recognized(row: ErrorPattern) -> None:
     found = classify_error(row.sample)
     assert re.search(row.pattern, row.sample, re.I)
     assert (found.kind, found.provider, found.limit, found.requested) == (
@@ -33,7 +33,7 @@ def test_the_sample_of_every_row_is_recognized(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_the_near_miss_of_every_row_is_not(row: Row) -> None:
+def test_the_near_miss_of_every_row_is_not(row: ErrorPattern) -> None:
     assert not re.search(row.pattern, row.miss, re.I)
     assert classify_error(row.miss).kind not in {row.kind, "context_overflow"}
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from refold.models.provider_errors import Row, classify_error, is_overflow, rows
+from refold.models.provider_errors import ErrorPattern, classify_error, is_overflow, rows
 
 ROWS = rows()
 
@@ -91,7 +91,7 @@ WRAPPINGS = (str, anthropic, vertex, pasted, openrouter, thrice, databricks, lit
 
 @pytest.mark.parametrize("wrapped", WRAPPINGS, ids=lambda wrapped: wrapped.__name__)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_a_wording_is_read_the_same_however_it_is_wrapped(row: Row, wrapped: object) -> None:
+def test_a_wording_is_read_the_same_however_it_is_wrapped(row: ErrorPattern, wrapped: object) -> None:
     found = classify_error(wrapped(row.sample))
     assert (found.kind, found.limit, found.requested) == (row.kind, row.limit, row.requested)
     assert row.remedy in {None, found.remedy}

@@ -9,9 +9,9 @@ from refold.core.policy import Step, When
 from refold.policies.refold import POLICY
 from refold.replay._run import replayed
 from refold.replay._timeline import timeline
-from refold.replay.pricing import Given, tariff_for
+from refold.replay.pricing import UserPrices, tariff_for
 from refold.stages.supersede_warm import SupersedeWarm
-from refold.transcripts import Recorded
+from refold.transcripts import RecordedConversation
 
 MODEL = "claude-opus-4-5"
 INPUT = tariff_for(MODEL).input
@@ -28,12 +28,14 @@ def session(calls, lines, again=0):
         messages.append({"role": "assistant", "content": [{"type": "text", "text": f"Part {number} is next."}, used]})
         result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": shown}
         messages.append({"role": "user", "content": [result]})
-    return timeline(Recorded("plain", "anthropic", [*messages, {"role": "assistant", "content": "Done."}], model=MODEL))
+    return timeline(
+        RecordedConversation("plain", "anthropic", [*messages, {"role": "assistant", "content": "Done."}], model=MODEL)
+    )
 
 
 def change(line, policy, read, window=40_000):
     """The bill against doing nothing, as long as that fits into the window at all."""
-    tariff = tariff_for(MODEL, Given(cache_read=INPUT * read))
+    tariff = tariff_for(MODEL, UserPrices(cache_read=INPUT * read))
     options = Options(window=window, model=MODEL, max_output=4_000)
     base, made = (replayed(line, each, tariff, options) for each in (None, policy))
     return made.bill / base.bill - 1, base.over, len(made.compactions)
@@ -64,7 +66,7 @@ def test_the_size_of_least_cost_costs_less_than_a_late_trigger(long_session, rea
 
 @pytest.mark.parametrize(("read", "calls"), [(0.25, 2), (0.1, 10), (0.05, 42)])
 def test_a_compaction_has_earned_back_what_it_cost_after_few_calls(long_session, read, calls):
-    tariff = tariff_for(MODEL, Given(cache_read=INPUT * read))
+    tariff = tariff_for(MODEL, UserPrices(cache_read=INPUT * read))
     options = Options(window=40_000, model=MODEL, max_output=4_000)
     base, made = (replayed(long_session, each, tariff, options) for each in (None, POLICY))
     first = made.compactions[0].call

@@ -8,7 +8,7 @@ from refold._rules.pairing import Pairing
 from refold.core._engine import planning
 from refold.core.edits import fold
 from refold.core.messages import text_of
-from refold.core.needs import Given, Summarize
+from refold.core.needs import Provided, SummaryNeed
 from refold.core.transcript import Transcript
 from refold.policies.refold import POLICY
 from refold.testing import talk, view_of
@@ -57,7 +57,7 @@ def compacted(transcript, plans, goal, answer):
     try:
         needs = next(run)
         while True:
-            needs = run.send(tuple(Given(answer) for need in needs if isinstance(need, Summarize)))
+            needs = run.send(tuple(Provided(answer) for need in needs if isinstance(need, SummaryNeed)))
     except StopIteration as done:
         return done.value
 

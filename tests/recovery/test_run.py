@@ -11,7 +11,7 @@ from refold.core.view import Cause
 from refold.errors import CannotFit, ContextOverflow, UsageError
 from refold.recovery._learned_windows import LearnedWindows
 from refold.recovery._run import arecovering, recovering
-from refold.testing.provider import Answer, Fault, ScriptedProvider
+from refold.testing.provider import Fault, ScriptedProvider, ScriptedReply
 
 TOLD = "This model's maximum context length is {limit} tokens. However, your messages resulted in {size} tokens."
 
@@ -382,7 +382,7 @@ def test_an_asynchronous_call_is_made_again_in_the_same_way():
 
 
 def test_silent_truncation_by_a_real_server_makes_the_next_turn_compact_first():
-    with ScriptedProvider([Answer("Hello", usage=refold.Usage(9_000))]) as provider:
+    with ScriptedProvider([ScriptedReply("Hello", usage=refold.Usage(9_000))]) as provider:
         ours = client("m", provider.openai_url)
         made = recovering(ours.complete, talk(60), model="m", window=8_000)
         ours.close()

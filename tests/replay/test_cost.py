@@ -6,8 +6,8 @@ from refold import transcripts
 from refold.errors import UnknownModel, UsageError
 from refold.replay._timestamps import Stamp, stamps
 from refold.replay.cost import explained, simulated
-from refold.replay.pricing import Given, Tokens, rules_for, tariff_for
-from refold.transcripts import Recorded, Reported
+from refold.replay.pricing import CallTokens, UserPrices, rules_for, tariff_for
+from refold.transcripts import RecordedConversation, RecordedUsage
 from tests.shared import SHARED
 
 OPUS = "claude-opus-4-5"
@@ -18,20 +18,20 @@ SESSIONS = sorted((SHARED / "data" / "claude-code").glob("*/s*.jsonl")) + sorted
 
 def recorded(*usage, boundaries=(), model=OPUS):
     messages = [{"role": "user" if place % 2 == 0 else "assistant", "content": f"m{place}"} for place in range(20)]
-    return Recorded("plain", "anthropic", messages, model=model, usage=usage, boundaries=boundaries)
+    return RecordedConversation("plain", "anthropic", messages, model=model, usage=usage, boundaries=boundaries)
 
 
 def growing(*reads):
     """Calls of 10,000 tokens, each 1,000 more than the last, that read what is given and write the rest."""
     prompts = range(10_000, 10_000 + 1_000 * len(reads), 1_000)
     return [
-        Reported(2 * place + 1, prompt, 100, read, prompt - read)
+        RecordedUsage(2 * place + 1, prompt, 100, read, prompt - read)
         for place, (prompt, read) in enumerate(zip(prompts, reads, strict=True))
     ]
 
 
 def test_a_bill_is_the_sum_of_reads_writes_other_input_and_output():
-    found = explained(recorded(Reported(1, 10_000, 200, 6_000, 3_000)), tariff_for(OPUS))
+    found = explained(recorded(RecordedUsage(1, 10_000, 200, 6_000, 3_000)), tariff_for(OPUS))
     assert found.bill.spent.read == pytest.approx(6_000 * 0.50 / 1e6)
     assert found.bill.spent.written == pytest.approx(3_000 * 6.25 / 1e6)
     assert found.bill.spent.fresh == pytest.approx(1_000 * 5 / 1e6)
@@ -71,7 +71,7 @@ def test_the_cause_of_a_break_is_told_where_the_file_tells_it(cause, times, mode
 
 
 def test_a_prompt_that_became_smaller_is_a_cause_of_its_own():
-    usage = [Reported(1, 40_000, 10, 0, 40_000), Reported(3, 20_000, 10, 2_000, 18_000)]
+    usage = [RecordedUsage(1, 40_000, 10, 0, 40_000), RecordedUsage(3, 20_000, 10, 2_000, 18_000)]
     (gap,) = explained(recorded(*usage), tariff_for(OPUS)).breaks
     assert "taken out" in gap.cause
 
@@ -86,19 +86,19 @@ def test_the_simulation_expires_what_was_not_asked_for_in_time_and_pays_for_the_
 
 
 def test_nothing_shorter_than_the_minimum_is_read_and_whole_steps_only():
-    usage = [Reported(1, 3_000, 10), Reported(3, 5_000, 10), Reported(5, 6_000, 10)]
+    usage = [RecordedUsage(1, 3_000, 10), RecordedUsage(3, 5_000, 10), RecordedUsage(5, 6_000, 10)]
     assert [call.tokens.read for call in simulated(recorded(*usage), tariff_for(OPUS))] == [0, 0, 5_000]
     assert [call.tokens.read for call in simulated(recorded(*usage), tariff_for("gpt-5.5"))] == [0, 2_944, 4_992]
 
 
 def test_a_file_without_any_cache_has_no_breaks():
-    found = explained(recorded(*[Reported(1 + 2 * n, 9_000 + n, 10) for n in range(3)]), tariff_for(OPUS))
+    found = explained(recorded(*[RecordedUsage(1 + 2 * n, 9_000 + n, 10) for n in range(3)]), tariff_for(OPUS))
     assert (found.breaks, found.difference) == ((), 0)
 
 
 def test_a_prompt_above_the_step_of_a_tariff_costs_more():
     tariff = tariff_for("gpt-5.5")
-    below, above = tariff.spent(Tokens(272_000, output=1)), tariff.spent(Tokens(272_001, output=1))
+    below, above = tariff.spent(CallTokens(272_000, output=1)), tariff.spent(CallTokens(272_001, output=1))
     assert above.fresh / below.fresh == pytest.approx(2, rel=1e-4)
     assert above.output / below.output == pytest.approx(1.5)
 
@@ -107,17 +107,17 @@ def test_an_unknown_price_is_asked_for_and_never_guessed():
     with pytest.raises(UnknownModel, match="--price-input"):
         tariff_for("a-model-nobody-knows")
     with pytest.raises(UnknownModel, match="--price-output"):
-        tariff_for("a-model-nobody-knows", Given(input=2.0))
+        tariff_for("a-model-nobody-knows", UserPrices(input=2.0))
     with pytest.raises(UnknownModel, match="--price-cache-read"):
-        tariff_for("a-model-nobody-knows", Given(input=2.0, output=4.0))
+        tariff_for("a-model-nobody-knows", UserPrices(input=2.0, output=4.0))
     with pytest.raises(UnknownModel, match="names no model"):
         tariff_for(None)
-    named = tariff_for("a-model-nobody-knows", Given(input=2.0, output=4.0, cache_read=0.2))
+    named = tariff_for("a-model-nobody-knows", UserPrices(input=2.0, output=4.0, cache_read=0.2))
     assert (named.input, named.output, named.cache_read, named.cache_write) == (2.0, 4.0, 0.2, 2.0)
 
 
 def test_a_price_named_by_the_user_wins_and_the_rules_follow_it():
-    tariff = tariff_for(OPUS, Given(input=10.0))
+    tariff = tariff_for(OPUS, UserPrices(input=10.0))
     assert (tariff.cache_read, tariff.cache_write, tariff.output) == (1.0, 12.5, 25.0)
 
 

@@ -9,7 +9,7 @@ from refold.replay._equal_size import SMALLEST, held, label, limits, places_of
 from refold.replay._repeated_compaction import Cycles, cycles, planted, planting
 from refold.replay._timeline import timeline
 from refold.stages.slide import Slide
-from refold.transcripts import Recorded
+from refold.transcripts import RecordedConversation
 
 SIZES = (0.1, 0.25, 4_000)
 
@@ -27,7 +27,9 @@ def turn(number, rows=30):
 
 
 def line(turns=40, rows=30):
-    return timeline(Recorded("plain", "anthropic", [message for n in range(turns) for message in turn(n, rows)]))
+    return timeline(
+        RecordedConversation("plain", "anthropic", [message for n in range(turns) for message in turn(n, rows)])
+    )
 
 
 def chat(turns=40, rows=40):
@@ -41,7 +43,7 @@ def chat(turns=40, rows=40):
             {"role": "tool", "tool_call_id": f"c{number}", "content": shown},
             {"role": "assistant", "content": f"row_{max(number - 5, 0)}_3 it is."},
         ]
-    return timeline(Recorded("plain", "openai-chat", messages))
+    return timeline(RecordedConversation("plain", "openai-chat", messages))
 
 
 def test_a_conversation_is_cut_before_answers_and_sizes_that_ask_nothing_are_left_out():
@@ -86,7 +88,7 @@ def test_system_messages_come_on_top_of_every_size():
 
 def test_a_size_that_a_policy_cannot_reach_is_told_and_not_judged():
     talk = timeline(
-        Recorded("plain", "anthropic", [
+        RecordedConversation("plain", "anthropic", [
             {"role": "user", "content": " ".join(f"Never touch vault_{number} of main_ledger." for number in range(900))},
             *[message for number in range(1, 12) for message in turn(number)],
         ])
@@ -137,7 +139,7 @@ def test_five_compactions_end_the_same_every_time():
 
 def test_a_conversation_too_short_for_five_compactions_is_left_out():
     assert planted(line(2)) is None
-    assert planted(timeline(Recorded("plain", "anthropic", turn(0)[:1]))) is None
+    assert planted(timeline(RecordedConversation("plain", "anthropic", turn(0)[:1]))) is None
 
 
 def test_a_conversation_without_tools_has_no_attack():
@@ -146,6 +148,6 @@ def test_a_conversation_without_tools_has_no_attack():
         for number in range(24)
         for role in ("user", "assistant")
     ]
-    found = planted(timeline(Recorded("plain", "anthropic", words)))
+    found = planted(timeline(RecordedConversation("plain", "anthropic", words)))
     assert not found.attacked
     assert cycles(found, policies.find("refold")).planted[-1] == 1

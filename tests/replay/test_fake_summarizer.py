@@ -1,8 +1,8 @@
 import pytest
 
 from refold.core.counting import CharCounter
-from refold.core.needs import Given, ReadFile, Refused, Summarize
-from refold.replay._fake_summarizer import StandIns, outlined
+from refold.core.needs import FileNeed, Provided, Refused, SummaryNeed
+from refold.replay._fake_summarizer import FakeHandlers, outlined
 from refold.testing import talk
 
 TALK = talk(
@@ -14,7 +14,7 @@ TALK = talk(
 
 
 def need(**given):
-    return Summarize(messages=TALK, text="the record " * 100, **given)
+    return SummaryNeed(messages=TALK, text="the record " * 100, **given)
 
 
 def test_an_outline_names_what_was_asked_and_called():
@@ -37,9 +37,9 @@ def test_an_earlier_summary_stands_first_in_the_next():
 
 
 def test_what_a_model_would_have_read_and_written_is_noted():
-    stand_ins = StandIns(TALK, CharCounter(4), ratio=2.0)
+    stand_ins = FakeHandlers(TALK, CharCounter(4), ratio=2.0)
     answer = stand_ins.outside(4).answer(need(instructions="Sum it up."))
-    assert isinstance(answer, Given)
+    assert isinstance(answer, Provided)
     (asked,) = stand_ins.asked
     assert asked.prompt == pytest.approx(2 * (1_100 + 12) / 4, abs=3)
     assert asked.output == pytest.approx(2 * len(answer.text) / 4, abs=2)
@@ -47,18 +47,18 @@ def test_what_a_model_would_have_read_and_written_is_noted():
 
 
 def test_a_request_above_the_window_comes_again_in_parts():
-    stand_ins = StandIns(TALK, CharCounter(4), window=2_000)
-    large = Summarize(messages=(), text="\n".join(f"line {number} of the record" for number in range(1_000)))
+    stand_ins = FakeHandlers(TALK, CharCounter(4), window=2_000)
+    large = SummaryNeed(messages=(), text="\n".join(f"line {number} of the record" for number in range(1_000)))
     answer = stand_ins.outside(4).answer(large)
-    assert isinstance(answer, Given)
+    assert isinstance(answer, Provided)
     assert len(stand_ins.asked) > 2
     assert max(each.prompt for each in stand_ins.asked) <= 2_000
 
 
 def test_a_file_is_what_the_recording_showed_of_it_by_then():
-    stand_ins = StandIns(TALK, CharCounter(4))
-    assert stand_ins.outside(4).answer(ReadFile("src/store.py", 100)) == Given(text="def load_items(path):")
+    stand_ins = FakeHandlers(TALK, CharCounter(4))
+    assert stand_ins.outside(4).answer(FileNeed("src/store.py", 100)) == Provided(text="def load_items(path):")
     for known, path in ((2, "src/store.py"), (4, "src/other.py")):
-        answer = stand_ins.outside(known).answer(ReadFile(path, 100))
+        answer = stand_ins.outside(known).answer(FileNeed(path, 100))
         assert isinstance(answer, Refused) or not answer.text
     assert stand_ins.asked == []

@@ -6,11 +6,11 @@ from click.testing import CliRunner
 from refold._cli.main import cli
 from refold.errors import UsageError
 from refold.replay import _parallel as parallel
-from refold.replay._parallel import Job, Settings, done, replay_all, split
+from refold.replay._parallel import Job, ReplaySettings, done, replay_all, split
 from refold.replay._run import Run
 from refold.replay._summary import summed, verdicts
-from refold.replay.pricing import Spent, Tokens
-from refold.transcripts import Recorded
+from refold.replay.pricing import CallTokens, Spent
+from refold.transcripts import RecordedConversation
 
 POLICIES = ("none", "wolffish", "opal")
 
@@ -30,7 +30,7 @@ def file(folder, name="a.json", turns=20, model="claude-opus-4-5"):
 
 
 def job(path, names=POLICIES, turns=20):
-    found = Recorded("plain", "anthropic", talk(turns), model="claude-opus-4-5", name="main")
+    found = RecordedConversation("plain", "anthropic", talk(turns), model="claude-opus-4-5", name="main")
     return Job(found, path.name, str(path), names)
 
 
@@ -47,7 +47,7 @@ def run(tmp_path):
 
 
 def test_a_kept_result_is_read_and_not_made_again(tmp_path, monkeypatch):
-    settings = Settings(window=8_000, keep=str(tmp_path / "kept"))
+    settings = ReplaySettings(window=8_000, keep=str(tmp_path / "kept"))
     one = done(job(file(tmp_path)), settings)
     assert len(list((tmp_path / "kept").iterdir())) == len(POLICIES)
     monkeypatch.setattr(parallel, "replayed", None)
@@ -55,7 +55,7 @@ def test_a_kept_result_is_read_and_not_made_again(tmp_path, monkeypatch):
 
 
 def test_an_interrupted_run_makes_only_what_is_missing(tmp_path, monkeypatch):
-    settings = Settings(window=8_000, keep=str(tmp_path / "kept"))
+    settings = ReplaySettings(window=8_000, keep=str(tmp_path / "kept"))
     done(job(file(tmp_path), POLICIES[:2]), settings)
     made = []
     real = parallel.replayed
@@ -66,13 +66,13 @@ def test_an_interrupted_run_makes_only_what_is_missing(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("change", ["content", "settings", "code", "damage"])
 def test_a_result_of_anything_else_is_not_taken(tmp_path, monkeypatch, change):
-    settings = Settings(window=8_000, keep=str(tmp_path / "kept"))
+    settings = ReplaySettings(window=8_000, keep=str(tmp_path / "kept"))
     done(job(file(tmp_path), ("opal",)), settings)
     match change:
         case "content":
             file(tmp_path, turns=19)
         case "settings":
-            settings = Settings(window=9_000, keep=settings.keep)
+            settings = ReplaySettings(window=9_000, keep=settings.keep)
         case "code":
             monkeypatch.setattr(parallel, "version", lambda: "another")
         case "damage":
@@ -86,7 +86,7 @@ def test_a_result_of_anything_else_is_not_taken(tmp_path, monkeypatch, change):
 
 def test_two_processes_make_what_one_makes(tmp_path):
     jobs = [job(file(tmp_path, f"{number}.json", 20 + number), turns=20 + number) for number in range(2)]
-    settings = Settings(window=8_000)
+    settings = ReplaySettings(window=8_000)
     assert list(replay_all(jobs, settings, 2)) == list(replay_all(jobs, settings, 1))
 
 
@@ -97,7 +97,7 @@ def test_the_policies_of_one_conversation_are_shared_out(tmp_path):
 
 def test_one_that_cannot_be_replayed_does_not_stop_the_others(tmp_path):
     short, long = job(file(tmp_path, "s.json", 1), turns=1), job(file(tmp_path))
-    one, two = replay_all([short, long], Settings(window=8_000), 1)
+    one, two = replay_all([short, long], ReplaySettings(window=8_000), 1)
     assert isinstance(one, UsageError)
     assert "too few" in str(one)
     assert [each.policy for each in two] == list(POLICIES)
@@ -143,7 +143,7 @@ def test_wrong_input_ends_with_two_and_names_the_remedy(run, tmp_path, model, op
 
 
 def made(policy, bill):
-    return Run("f", policy, 1, (10, 10), (bill / 2, bill), (), Spent(fresh=bill), Tokens(20))
+    return Run("f", policy, 1, (10, 10), (bill / 2, bill), (), Spent(fresh=bill), CallTokens(20))
 
 
 def test_the_change_of_the_bill_is_of_the_sums_and_has_an_error():
@@ -187,15 +187,15 @@ def test_conversations_are_taken_only_a_few_at_a_time(tmp_path, workers):
             taken.append(each.file)
             yield each
 
-    results = replay_all(coming(), Settings(window=8_000, judge=False), workers)
+    results = replay_all(coming(), ReplaySettings(window=8_000, judge=False), workers)
     next(results)
     assert len(taken) < len(jobs)
     assert len(list(results)) == len(jobs) - 1
 
 
 def test_without_judging_only_costs_are_found(tmp_path):
-    found = done(job(file(tmp_path, turns=40), turns=40), Settings(window=8_000, judge=False))
-    judged = done(job(file(tmp_path, turns=40), turns=40), Settings(window=8_000))
+    found = done(job(file(tmp_path, turns=40), turns=40), ReplaySettings(window=8_000, judge=False))
+    judged = done(job(file(tmp_path, turns=40), turns=40), ReplaySettings(window=8_000))
     assert {(each.quality, each.held, each.limits, each.cycles) for each in found} == {((), (), (), None)}
     assert [each.bill for each in found] == [each.bill for each in judged]
     assert all(each.cycles for each in judged[1:])

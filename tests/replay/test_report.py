@@ -7,8 +7,8 @@ import pytest
 from refold.replay._charts import (
     DARK,
     LIGHT,
+    ChartLine,
     Dot,
-    Line,
     lines,
     percent,
     points,
@@ -17,8 +17,8 @@ from refold.replay._charts import (
 )
 from refold.replay._quality import Quality
 from refold.replay._report import plots, report
-from refold.replay._run import Compaction, Run
-from refold.replay.pricing import Spent, Tokens
+from refold.replay._run import ReplayedCompaction, Run
+from refold.replay.pricing import CallTokens, Spent
 
 SVG = "{http://www.w3.org/2000/svg}"
 VOID = {"meta", "br", "hr", "link", "img"}
@@ -28,15 +28,15 @@ def run(policy, context, compactions=(), recall=1.0, file="a <b>.jsonl"):
     dollars = tuple(sum(context[: place + 1]) / 1e5 for place in range(len(context)))
     judged = Quality(len(context) - 1, recall, 1 - recall, None, 1.0, 1.0, 1.0, 1.0)
     spent = Spent(fresh=dollars[-1])
-    total = Tokens(sum(context))
+    total = CallTokens(sum(context))
     return Run(file, policy, 100_000, context, dollars, compactions, spent, total, quality=(judged,))
 
 
 def runs(file="a <b>.jsonl"):
     return [
         run("none", (10_000, 60_000, 90_000, 500_000), file=file),
-        run("opal", (10_000, 60_000, 30_000, 40_000), (Compaction(2, 65_000, 30_000, 900),), 0.7, file),
-        run("refold", (10_000, 60_000, 40_000, 50_000), (Compaction(2, 65_000, 40_000, 100),), 0.9, file),
+        run("opal", (10_000, 60_000, 30_000, 40_000), (ReplayedCompaction(2, 65_000, 30_000, 900),), 0.7, file),
+        run("refold", (10_000, 60_000, 40_000, 50_000), (ReplayedCompaction(2, 65_000, 40_000, 100),), 0.9, file),
     ]
 
 
@@ -140,7 +140,7 @@ def test_a_conversation_that_no_policy_compacted_has_no_table_of_what_was_kept()
 
 
 def test_every_point_of_a_line_lies_within_the_plot():
-    root = drawn(lines([Line("a", 1, [0, 5, 3]), Line("b", 2, [9.5])], title="t", unit=tokens))
+    root = drawn(lines([ChartLine("a", 1, [0, 5, 3]), ChartLine("b", 2, [9.5])], title="t", unit=tokens))
     for line in root.iter(f"{SVG}polyline"):
         for pair in line.get("points").split():
             x, y = map(float, pair.split(","))
@@ -159,7 +159,7 @@ def test_names_at_one_height_do_not_lie_on_top_of_each_other(height):
 
 def test_a_long_line_is_thinned_but_keeps_its_compactions():
     values = [float(place % 1_000) for place in range(20_000)]
-    svg = lines([Line("a", 1, values, [(12_345, "here")])], title="t", unit=tokens)
+    svg = lines([ChartLine("a", 1, values, [(12_345, "here")])], title="t", unit=tokens)
     assert len(drawn(svg).find(f"{SVG}polyline").get("points").split()) < 800
     assert "here" in svg
 

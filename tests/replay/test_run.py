@@ -14,9 +14,9 @@ from refold.replay._run import NONE, replayed
 from refold.replay._timeline import timeline
 from refold.replay._timestamps import Stamp
 from refold.replay.cost import simulated
-from refold.replay.pricing import Given, Tokens, tariff_for
+from refold.replay.pricing import CallTokens, UserPrices, tariff_for
 from refold.stages.slide import Slide
-from refold.transcripts import Recorded, Reported
+from refold.transcripts import RecordedConversation, RecordedUsage
 
 OPUS = "claude-opus-4-5"
 TARIFF = tariff_for(OPUS)
@@ -42,7 +42,9 @@ def talk(turns=30, reminds=None):
 
 def recorded(messages=None, usage=(), boundaries=(), **fields):
     given = talk() if messages is None else messages
-    return Recorded("plain", "anthropic", given, model=OPUS, usage=tuple(usage), boundaries=boundaries, **fields)
+    return RecordedConversation(
+        "plain", "anthropic", given, model=OPUS, usage=tuple(usage), boundaries=boundaries, **fields
+    )
 
 
 def reports(messages, scale=1.0, fixed=5_000):
@@ -51,7 +53,7 @@ def reports(messages, scale=1.0, fixed=5_000):
     before = 0
     for covers in range(1, len(messages), 2):
         prompt = fixed + round(refold.count(messages[:covers], model=OPUS, format="anthropic") * scale)
-        found.append(Reported(covers, prompt, 50, before, prompt - before))
+        found.append(RecordedUsage(covers, prompt, 50, before, prompt - before))
         before = prompt
     return found
 
@@ -136,7 +138,7 @@ def test_a_summary_is_charged_as_a_call_that_reads_all_it_covers():
     line = timeline(recorded(talk(40)))
     asked = run(line, "opal", window=12_000)
     assert 0 < asked.summaries <= 2 * len(asked.compactions)
-    least = asked.summaries * TARIFF.spent(Tokens(1_000)).dollars
+    least = asked.summaries * TARIFF.spent(CallTokens(1_000)).dollars
     assert least < asked.summary < asked.spent.dollars
     assert asked.dollars[-1] == pytest.approx(asked.bill, abs=1e-5)
     never = run(line, "refold", window=12_000)
@@ -232,8 +234,8 @@ def test_other_formats_are_replayed_too():
             {"role": "tool", "tool_call_id": f"c{number}", "content": f"word_{number} " * 300},
         )
     ]
-    line = timeline(Recorded("plain", "openai-chat", messages, model="gpt-5.5"))
-    tariff = tariff_for("gpt-5.5", Given(input=1.0))
+    line = timeline(RecordedConversation("plain", "openai-chat", messages, model="gpt-5.5"))
+    tariff = tariff_for("gpt-5.5", UserPrices(input=1.0))
     made = replayed(line, policies.find("opal"), tariff, Options(window=20_000, model="gpt-5.5"))
     assert made.compactions
     assert made.broken == 0

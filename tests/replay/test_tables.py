@@ -4,10 +4,10 @@ from refold.replay._bounds import Bounds
 from refold.replay._equal_size import Held, Limits
 from refold.replay._quality import Quality
 from refold.replay._repeated_compaction import Cycles
-from refold.replay._run import Compaction, Run
+from refold.replay._run import ReplayedCompaction, Run
 from refold.replay._summary import limits_of, sizes_of, summed, verdicts
 from refold.replay._tables import tables, verdict_table
-from refold.replay.pricing import Spent, Tokens
+from refold.replay.pricing import CallTokens, Spent
 
 CUT = 7
 
@@ -20,10 +20,10 @@ def run(policy, recall=None, size="10%", planted=1.0, last=0.9):
     held = () if policy == "none" else (Held(CUT, size, 0.9, None if recall is None else quality(recall)),)
     limits = (Limits(CUT, size, Bounds(0.9, 0.95, 0.4, 0.3)),) if policy == "none" else ()
     cycles = None if policy == "none" else Cycles((1.0, planted), 0.8, 0.9, last)
-    made = () if policy == "none" else (Compaction(1, 9, 5, 0),)
+    made = () if policy == "none" else (ReplayedCompaction(1, 9, 5, 0),)
     judged = (quality(1.0 if recall is None else recall),)
     return Run(
-        "f", policy, 100, (9, 9), (1.0, 2.0), made, Spent(fresh=2.0), Tokens(18), summaries=3, summary=0.5,
+        "f", policy, 100, (9, 9), (1.0, 2.0), made, Spent(fresh=2.0), CallTokens(18), summaries=3, summary=0.5,
         quality=judged, held=held, limits=limits, cycles=cycles,
     )  # fmt: skip
 

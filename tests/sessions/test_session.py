@@ -14,7 +14,7 @@ from refold.errors import (
     UsageError,
     WriteConflict,
 )
-from refold.sessions import Compacted, MemoryStore, Session, UsageReported
+from refold.sessions import Compacted, MemoryStore, Session, SessionUsageReported
 from tests.sessions.talks import (
     answer,
     exchange,
@@ -370,7 +370,7 @@ def test_a_report_of_any_provider_is_kept_as_it_came(store):
         10,
         90,
     )
-    assert [type(event) for event in heard] == [UsageReported, UsageReported]
+    assert [type(event) for event in heard] == [SessionUsageReported, SessionUsageReported]
 
 
 def test_a_report_on_a_session_that_is_not_there_is_refused(store):

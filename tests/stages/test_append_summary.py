@@ -3,7 +3,7 @@ from __future__ import annotations
 from refold._rules.pairing import Pairing
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.messages import Message, Note, Text, text_of
-from refold.core.needs import Given, Refused, Summarize
+from refold.core.needs import Provided, Refused, SummaryNeed
 from refold.core.transcript import Transcript
 from refold.stages.append_summary import AppendSummary
 from refold.stages.strip_images import StripImages
@@ -41,7 +41,7 @@ def test_a_picture_that_left_is_no_reason_for_a_summary() -> None:
 def test_the_summarizer_sees_the_task_the_original_and_the_newest_plans_once_each_in_order() -> None:
     view = shortened_view()
     (need,) = STAGE.needs(view)  # type: ignore[arg-type]
-    assert isinstance(need, Summarize)
+    assert isinstance(need, SummaryNeed)
     order = [need.text.index(piece) for piece in ("the task", "x" * 3_000, "plan one", "plan two")]
     assert order == sorted(order)
     assert need.text.count("the task") == 1
@@ -50,7 +50,7 @@ def test_the_summarizer_sees_the_task_the_original_and_the_newest_plans_once_eac
 
 def test_the_summary_stands_before_calls_that_await_their_results() -> None:
     view = shortened_view("a: now | read(b.py) as c2")
-    for answer, opening in ((Given("done so far"), "[Compaction Summary]"), (Refused("no"), "[Compaction Notice")):
+    for answer, opening in ((Provided("done so far"), "[Compaction Summary]"), (Refused("no"), "[Compaction Notice")):
         seen = view.after(STAGE.edits(view, (answer,)))  # type: ignore[attr-defined, arg-type]
         assert text_of(seen.messages[-2]).startswith(opening)
         assert seen.messages[-1].calls
@@ -62,7 +62,7 @@ def test_the_file_lists_of_an_earlier_summary_go_with_the_new_one() -> None:
     old = Message("made:1", "user", (Text("old"),), Note("summary", ("a.py",), ("b.py",)))
     view = view_of(Transcript((*said[:4], old, *said[4:])))
     view = view.after([Rewrite(said[2].id, ("content", 0, "content", 0), Text("x" * 10))])
-    insert, hide = STAGE.edits(view, (Given("done"),))
+    insert, hide = STAGE.edits(view, (Provided("done"),))
     assert isinstance(insert, Insert)
     assert insert.message.note == Note("summary", ("a.py",), ("b.py",))
     assert hide == Hide((old.id,))

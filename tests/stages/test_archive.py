@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from refold.core.needs import Archive as ArchiveNeed
-from refold.core.needs import Given
+from refold.core.needs import ArchiveNeed, Provided
 from refold.core.transcript import Transcript
 from refold.stages.archive import Archive
 from refold.testing import talk, view_of
@@ -14,5 +13,5 @@ def many(count: int = 10) -> Transcript:
 def test_an_archive_is_asked_for_the_whole_transcript_and_changes_nothing() -> None:
     view = view_of(many())
     assert Archive("log").needs(view) == (ArchiveNeed(view.transcript.messages, "log"),)
-    assert Archive().edits(view, (Given(place="x"),)) == ()
+    assert Archive().edits(view, (Provided(place="x"),)) == ()
     assert Archive().needs(view_of(Transcript())) == ()

@@ -14,13 +14,13 @@ from refold.core.messages import (
     texts,
 )
 from refold.core.transcript import Transcript
-from refold.core.view import Traits
+from refold.core.view import FormatTraits
 from refold.stages.close_calls import CloseCalls
 from refold.testing import talk, view_of
 
 RESULT = "[Tool result unavailable - conversation was compacted]"  # N16
-TOGETHER = Traits(results_together=True, system_in_list=False, assistant_last=False, alternates=True)
-SHAPES = [(Pairing(), Traits()), (Pairing(together=True), TOGETHER), (Pairing(anywhere=True), Traits())]
+TOGETHER = FormatTraits(results_together=True, system_in_list=False, assistant_last=False, alternates=True)
+SHAPES = [(Pairing(), FormatTraits()), (Pairing(together=True), TOGETHER), (Pairing(anywhere=True), FormatTraits())]
 
 
 def closed(stage, transcript, rule=None, traits=None):

@@ -3,7 +3,7 @@ from refold.core.messages import text_of
 from refold.policies import find
 from refold.stages.close_calls import CloseCalls
 from refold.stages.keep_pins import KeepPins, keeping_pins
-from refold.stages.repair import Mend
+from refold.stages.repair import Repair
 from refold.testing import talk, view_of
 
 TALK = talk(
@@ -59,5 +59,5 @@ def test_the_step_stands_before_the_repairs_after_an_overflow_too_and_once():
         for each in (policy, policy.after_overflow):
             kinds = [type(step.stage) for step in each.steps]
             place = kinds.index(KeepPins)
-            assert set(kinds[place + 1 :]) <= {CloseCalls, Mend}
+            assert set(kinds[place + 1 :]) <= {CloseCalls, Repair}
         assert keeping_pins(policy) is policy

@@ -8,7 +8,7 @@ from refold import formats
 from refold.core.edits import fold
 from refold.core.messages import Text, ToolCall
 from refold.stages.close_calls import CloseCalls
-from refold.stages.repair import Mend
+from refold.stages.repair import Repair
 from refold.testing import view_of
 from tests.laws.strategies import FORMATS, natives
 
@@ -17,7 +17,7 @@ def mended(name, said, *stages):
     """The native list after the stages, and the edits."""
     format = formats.find(name)
     view = view_of(formats.read(format, said), window=10**9, rules=format.rules, traits=format.traits)
-    for stage in stages or (Mend(),):
+    for stage in stages or (Repair(),):
         view = view.after(stage.edits(view, ()))
     out = formats.assemble(format, view.messages)
     return out, formats.broken(format, formats.read(format, out).messages), view.done
@@ -83,7 +83,7 @@ def test_the_user_opens_where_an_assistant_would():
 
 def test_a_result_first_of_all_gets_a_call_and_the_user_before_it():
     said = [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "A"}]}]
-    out, broken, _ = mended("anthropic", said, CloseCalls(), Mend())
+    out, broken, _ = mended("anthropic", said, CloseCalls(), Repair())
     assert broken == ()
     assert [message["role"] for message in out] == ["user", "assistant", "user"]
 
@@ -133,7 +133,7 @@ def test_reasoning_without_its_item_goes():
 @given(data=st.data())
 def test_a_valid_conversation_is_left_alone(name, data):
     said = data.draw(natives(name))
-    out, _, edits = mended(name, said, Mend(), CloseCalls(), Mend())
+    out, _, edits = mended(name, said, Repair(), CloseCalls(), Repair())
     assert edits == ()
     assert all(new is old for new, old in zip(out, said, strict=True))
 
@@ -145,9 +145,9 @@ def test_a_conversation_from_which_messages_were_lost_is_made_valid(name, data):
     kept = data.draw(st.lists(st.booleans(), min_size=len(said), max_size=len(said)))
     damaged = [native for native, keep in zip(said, kept, strict=True) if keep]
     hide = data.draw(st.booleans())
-    out, broken, _ = mended(name, damaged, Mend(), CloseCalls(hide=hide), Mend())
+    out, broken, _ = mended(name, damaged, Repair(), CloseCalls(hide=hide), Repair())
     assert [breach for breach in broken if breach.rule != "reasoning" or name == "openai-responses"] == []
-    again, _, edits = mended(name, out, Mend(), CloseCalls(hide=hide), Mend())
+    again, _, edits = mended(name, out, Repair(), CloseCalls(hide=hide), Repair())
     assert [type(edit) for edit in edits] == []
     assert again == out
 
@@ -157,7 +157,7 @@ def test_mending_does_not_touch_what_is_whole_beside_what_is_not():
     format = formats.find("openai-chat")
     transcript = formats.read(format, said)
     view = view_of(transcript, rules=format.rules)
-    out = formats.assemble(format, fold(transcript.messages, [Mend().edits(view, ())]))
+    out = formats.assemble(format, fold(transcript.messages, [Repair().edits(view, ())]))
     assert [id(each) for each in out] == [id(said[0]), id(said[2]), id(said[3])]
 
 
@@ -166,7 +166,7 @@ def test_the_repaired_parts_are_what_a_reader_of_the_view_sees():
     format = formats.find("openai-chat")
     transcript = formats.read(format, [user(), {"role": "assistant", "content": "hm", "tool_calls": [call]}])
     view = view_of(transcript, rules=format.rules)
-    after = view.after(Mend().edits(view, ()))
+    after = view.after(Repair().edits(view, ()))
     assert after.messages[1].parts[0] == Text("hm", ("content",))
     assert isinstance(after.messages[1].parts[1], ToolCall)
     assert json.loads(after.messages[1].parts[1].arguments) == {"broken_arguments": "{"}
@@ -175,7 +175,7 @@ def test_the_repaired_parts_are_what_a_reader_of_the_view_sees():
 def test_calls_without_an_id_get_one():
     used = [{"type": "tool_use", "id": id, "name": "f", "input": {}} for id in ("", "call-1", "")]
     out, broken, _ = mended(
-        "anthropic", [user(), {"role": "assistant", "content": used}, user("go on")], Mend(), CloseCalls()
+        "anthropic", [user(), {"role": "assistant", "content": used}, user("go on")], Repair(), CloseCalls()
     )
     assert broken == ()
     assert [block["id"] for block in out[1]["content"]] == ["call-2", "call-1", "call-3"]
@@ -184,5 +184,5 @@ def test_calls_without_an_id_get_one():
 def test_reasoning_that_leads_to_nothing_goes_however_much_there_is_of_it():
     thought = {"type": "reasoning", "id": "rs1", "summary": []}
     said = [user(), *[dict(thought) for _ in range(4)]]
-    out, broken, _ = mended("openai-responses", said, Mend())
+    out, broken, _ = mended("openai-responses", said, Repair())
     assert (out, broken) == ([user()], ())

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 import refold
 from refold._rules.pairing import Pairing
-from refold.core.needs import Given
+from refold.core.needs import Provided
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
 from refold.errors import SummaryRefused
@@ -27,15 +27,15 @@ def test_an_open_call_is_never_summarized_away() -> None:
     lines = [f"u: message {n} " + "x" * 80 for n in range(6)]
     view = view_of(talk(*lines, "a: l | bash(x) as c1"), rules=(Pairing(),), cause=Cause.OVERFLOW)
     for stage in (ReplaceAll("vibe_summary"), replace(STAGE, cut=KeepTokens(1))):
-        answers = tuple(Given("short") for _ in stage.needs(view))
+        answers = tuple(Provided("short") for _ in stage.needs(view))
         assert view.after(stage.edits(view, answers)).messages[-1] is view.messages[-1]
 
 
 def test_a_blank_summary_is_refused() -> None:
     view = view_of(many())
     with pytest.raises(SummaryRefused, match="the summary was empty"):
-        ReplaceAll("vibe_summary").edits(view, (Given("  \n"),))
-    assert STAGE.edits(view, (Given(" "),)) == ()
+        ReplaceAll("vibe_summary").edits(view, (Provided("  \n"),))
+    assert STAGE.edits(view, (Provided(" "),)) == ()
 
 
 def test_instructions_and_tool_changes_that_a_summary_brings_to_the_front_stay_valid() -> None:

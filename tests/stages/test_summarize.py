@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from refold.core.edits import Hide, Insert
 from refold.core.messages import Message, Note, Text, text_of
-from refold.core.needs import Given, Refused
+from refold.core.needs import Provided, Refused
 from refold.core.transcript import Transcript
 from refold.stages.selectors import KeepRatio, KeepTokens
 from refold.stages.summarize import Summarize
@@ -20,7 +20,7 @@ def many(count: int = 10) -> Transcript:
 def test_a_summary_is_anchored_at_a_message_that_was_said_and_not_at_one_of_ours() -> None:
     old = Message("made:1", "user", (Text("old"),), Note("summary"))
     view = view_of(Transcript((old, *many().messages)))
-    insert, hide = STAGE.edits(view, (Given("new"),))
+    insert, hide = STAGE.edits(view, (Provided("new"),))
     assert isinstance(insert, Insert)
     assert insert.before == view.messages[1].id
     assert isinstance(hide, Hide)
@@ -47,10 +47,10 @@ def test_a_summary_request_made_twice_is_the_same_and_holds_no_thought_of_ours()
 def test_the_last_request_stays_a_message_or_is_quoted_where_the_range_holds_it() -> None:
     lines = ["u: the wish", *[f"a: step {n} " + "x" * 90 for n in range(12)]]
     view = view_of(talk(*lines))
-    quoted = view.after(STAGE.edits(view, (Given("short"),)))
+    quoted = view.after(STAGE.edits(view, (Provided("short"),)))
     assert "the wish" in text_of(quoted.messages[0])
     stage = replace(STAGE, keeps_request=True)
-    kept = view.after(stage.edits(view, (Given("short"),)))
+    kept = view.after(stage.edits(view, (Provided("short"),)))
     assert kept.messages[1] is view.messages[0]
     assert "the wish" not in text_of(kept.messages[0])
 
@@ -58,7 +58,7 @@ def test_the_last_request_stays_a_message_or_is_quoted_where_the_range_holds_it(
 def test_a_very_long_request_is_quoted_in_part() -> None:
     lines = ["u: " + "w" * 20_000, *[f"a: step {n} " + "x" * 90 for n in range(12)]]
     view = view_of(talk(*lines))
-    text = text_of(view.after(STAGE.edits(view, (Given("short"),))).messages[0])
+    text = text_of(view.after(STAGE.edits(view, (Provided("short"),))).messages[0])
     assert "[16,000 characters left out]" in text
 
 
@@ -80,5 +80,5 @@ def test_a_split_turn_after_nothing_but_a_summary_keeps_that_summary_as_history(
     stage = Summarize(KeepTokens(300), "opal_summary", "opal_update", split="opal_prefix", split_from=5)
     (need,) = stage.needs(view)
     assert need.label == "turn prefix"  # type: ignore[union-attr]
-    text = text_of(view.after(stage.edits(view, (Given("tried this"),))).messages[0])
+    text = text_of(view.after(stage.edits(view, (Provided("tried this"),))).messages[0])
     assert text.index("old facts") < text.index("tried this")

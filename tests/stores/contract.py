@@ -17,14 +17,14 @@ from refold.sessions import (
 )
 from refold.sessions._entries import (
     Appended,
-    Opened,
     Planned,
     Position,
     Renewed,
-    Reported,
     Rewound,
+    SessionOpened,
+    UsageEntry,
 )
-from refold.sessions._stores.protocol import Received, Write
+from refold.sessions._stores.protocol import StoredMessage, Write
 from tests.stores.messages import chained, plan_for
 from tests.stores.reports import reports
 
@@ -59,12 +59,12 @@ class Contract:
         head = store.create("a", "openai-chat")
         assert (head.id, head.format, head.seq, head.messages, head.tip) == ("a", "openai-chat", 1, 0, ROOT)
         assert store.create("a", "openai-chat") == head
-        assert store.load("a").entries[0].entry == Opened("openai-chat")
+        assert store.load("a").entries[0].entry == SessionOpened("openai-chat")
 
     def test_messages_come_back_in_order_as_the_very_text_that_was_given(self, store):
         odd = '{ "role":"user",\n "content":"1.10 \\ud83d alone, \\u0000 NUL, \\/ slash, ünïcödé 漢" , "n": 1e3}'
         head = store.create("a", "openai-chat")
-        messages = [*chained("x", "y"), Received(MessageId("b2:odd"), odd, "words")]
+        messages = [*chained("x", "y"), StoredMessage(MessageId("b2:odd"), odd, "words")]
         after = store.append("a", messages, head.tip)
         loaded = store.load("a")
         assert loaded.entries[1].entry == Appended(tuple(message.id for message in messages))
@@ -84,7 +84,7 @@ class Contract:
         for act in (
             lambda: store.load("nobody"),
             lambda: store.append("nobody", chained("x"), ROOT),
-            lambda: store.report("nobody", Reported(1)),
+            lambda: store.report("nobody", UsageEntry(1)),
             lambda: store.delete("nobody"),
             lambda: store.lease("nobody", "me", 1),
         ):
@@ -112,7 +112,7 @@ class Contract:
         store.record("a", plan_for(said), revision)
         with pytest.raises(WriteConflict, match="compact again"):
             store.record("a", plan_for(said, hide=2), revision)
-        assert self.kinds(store) == [Opened, Appended, Planned]
+        assert self.kinds(store) == [SessionOpened, Appended, Planned]
 
     def test_a_rewind_meanwhile_makes_a_plan_fail(self, store, said):
         head = store.load("a").head
@@ -126,7 +126,7 @@ class Contract:
         assert len(store.load("a").natives) == 3
         assert store.search("three")
         store.append("a", chained("other way", parent=said[0].id), said[0].id)
-        assert self.kinds(store) == [Opened, Appended, Rewound, Appended]
+        assert self.kinds(store) == [SessionOpened, Appended, Rewound, Appended]
 
     def test_a_rewind_from_where_the_session_no_longer_is_fails(self, store, said):
         head = store.load("a").head
@@ -140,25 +140,25 @@ class Contract:
         assert (head.tip, head.messages) == (said[-1].id, 3)
 
     def test_a_report_is_kept_whatever_was_written_meanwhile(self, store, said):
-        report = Reported(100, 10, 5, covers=3, native={"input_tokens": 95, "deep": [1, {"x": None}]})
+        report = UsageEntry(100, 10, 5, covers=3, native={"input_tokens": 95, "deep": [1, {"x": None}]})
         store.report("a", report)
         assert store.load("a").entries[-1].entry == report
 
     def test_several_writes_are_kept_together_or_not_at_all(self, store, said):
         tip = said[-1].id
         good = chained("good", parent=tip)
-        writes = (Write(Appended((good[0].id,)), tuple(good)), Write(Reported(1), tip=tip))
+        writes = (Write(Appended((good[0].id,)), tuple(good)), Write(UsageEntry(1), tip=tip))
         with pytest.raises(WriteConflict):
             store.write("a", writes)
-        assert self.kinds(store) == [Opened, Appended]
+        assert self.kinds(store) == [SessionOpened, Appended]
         assert store.natives([good[0].id]) == {}
-        head = store.write("a", (writes[0], Write(Reported(1), tip=good[0].id)))
+        head = store.write("a", (writes[0], Write(UsageEntry(1), tip=good[0].id)))
         assert (head.seq, head.tip) == (4, good[0].id)
 
     def test_a_renewed_session_continues_where_the_old_one_was_and_closes_it(self, store, said):
         child = store.record("a", plan_for(said), store.load("a").head.revision, renew="b")
         assert (child.id, child.parent, child.tip, child.messages, child.seq) == ("b", "a", said[-1].id, 3, 1)
-        assert store.load("b").entries[0].entry == Opened("openai-chat", "a", 3)
+        assert store.load("b").entries[0].entry == SessionOpened("openai-chat", "a", 3)
         assert store.load("a").entries[-1].entry == Renewed("b")
         assert store.load("a").head.next == "b"
         with pytest.raises(WriteConflict, match="continues as b"):
@@ -169,7 +169,7 @@ class Contract:
         store.create("b", "openai-chat")
         with pytest.raises(WriteConflict, match="another id"):
             store.record("a", plan_for(said), 0, renew="b")
-        assert self.kinds(store) == [Opened, Appended]
+        assert self.kinds(store) == [SessionOpened, Appended]
 
     def test_originals_are_found_by_id(self, store, said):
         assert store.natives([said[2].id, MessageId("b2:none"), said[0].id]) == {
@@ -217,7 +217,7 @@ class Contract:
         ],
     )
     def test_words_are_found_in_code_in_scripts_without_spaces_and_beside_odd_signs(self, store, text, query):
-        message = Received(MessageId("b2:it"), json.dumps({"role": "user", "content": text}), text)
+        message = StoredMessage(MessageId("b2:it"), json.dumps({"role": "user", "content": text}), text)
         store.create("a", "openai-chat")
         store.append("a", [message], ROOT)
         assert [hit.id for hit in store.search(query)] == ["b2:it"]
@@ -225,13 +225,13 @@ class Contract:
 
     def test_signs_in_another_order_are_not_found(self, store):
         store.create("a", "openai-chat")
-        store.append("a", [Received(MessageId("b2:it"), "{}", "漢字")], ROOT)
+        store.append("a", [StoredMessage(MessageId("b2:it"), "{}", "漢字")], ROOT)
         assert not store.search("字漢")
 
     def test_words_at_both_ends_of_a_long_message_are_found_together(self, store):
         text = "first " + " ".join(f"filler{number}" for number in range(60_000)) + " last"
         store.create("a", "openai-chat")
-        store.append("a", [Received(MessageId("b2:long"), "{}", text)], ROOT)
+        store.append("a", [StoredMessage(MessageId("b2:long"), "{}", text)], ROOT)
         assert [hit.id for hit in store.search("first last filler30000")] == ["b2:long"]
 
     def test_a_search_looks_in_the_sessions_that_are_named_and_stops_at_its_limit(self, store, said):
@@ -245,7 +245,7 @@ class Contract:
     def test_sessions_are_listed_the_last_used_first(self, store, said):
         store.create("b", "anthropic")
         assert [head.id for head in store.sessions()] == ["b", "a"]
-        store.report("a", Reported(1))
+        store.report("a", UsageEntry(1))
         heads = store.sessions()
         assert [head.id for head in heads] == ["a", "b"]
         assert heads[0].touched > heads[0].created
@@ -299,7 +299,7 @@ class Contract:
         session.view()
         billed = session.report(report)
         assert (billed.prompt, billed.completion, billed.cached) == (120, 30, 20)
-        kept = [each.entry for each in store.load("s").entries if isinstance(each.entry, Reported)]
+        kept = [each.entry for each in store.load("s").entries if isinstance(each.entry, UsageEntry)]
         assert (kept[0].prompt, kept[0].completion, kept[0].cached) == (120, 30, 20)
         assert "said" not in json.dumps(kept[0].native)
         again = Session(store, "s")

@@ -7,7 +7,7 @@ from refold.core.messages import MessageId
 from refold.core.plan import Base, Plan, Sizes, sealed
 from refold.core.transcript import ROOT, chain
 from refold.core.view import Cause
-from refold.sessions._stores.protocol import Received
+from refold.sessions._stores.protocol import StoredMessage
 
 
 def chained(*texts, parent=ROOT):
@@ -16,7 +16,7 @@ def chained(*texts, parent=ROOT):
     for text in texts:
         native = {"role": "user", "content": text}
         parent = chain(parent, json.dumps(native, sort_keys=True).encode())
-        out.append(Received(MessageId(parent), json.dumps(native), text))
+        out.append(StoredMessage(MessageId(parent), json.dumps(native), text))
     return out
 
 

@@ -8,7 +8,7 @@ from refold._condense.pins import Pin
 from refold._condense.transcript_text import serialize
 from refold._text.identifiers import invented, named_in
 from refold.core.messages import Message, MessageId, Text, ToolCall
-from refold.core.needs import Refused, Summarize
+from refold.core.needs import Refused, SummaryNeed
 from refold.summaries._guard import headings, judge, judge_answer, mended
 from refold.summaries.summarizers import guarded
 
@@ -30,7 +30,7 @@ def said(role, text, *parts, id="m"):
 def need(text=TALK, *, prompt="", previous=None, messages=None, max_tokens=None, instructions=None):
     messages = (said("user", text),) if messages is None else tuple(messages)
     asked = prompts.text(prompt) if prompt and instructions is None else instructions or ""
-    return Summarize(messages, serialize(messages), prompt, asked, previous, max_tokens)
+    return SummaryNeed(messages, serialize(messages), prompt, asked, previous, max_tokens)
 
 
 GOOD = (
@@ -216,7 +216,7 @@ def test_constraints_of_parts_are_in_the_summary_that_merges_them():
         mended("The first half.", need()),
         mended("The second half.", need("You must ask me first. " + "x " * 900)),
     ]
-    joined = Summarize((), "<conversation>\n" + "\n\n".join(parts) + "\n</conversation>")
+    joined = SummaryNeed((), "<conversation>\n" + "\n\n".join(parts) + "\n</conversation>")
     merged = mended("Both halves.", joined)
     assert f"- {RULE}" in merged
     assert "- You must ask me first." in merged
@@ -269,7 +269,7 @@ def test_the_guard_takes_linear_time():
     spent = []
     for size in (10_000, 40_000):
         record = "".join(line.format(n=number) for number in range(size))
-        asked = Summarize((), f"<conversation>\n{record}</conversation>")
+        asked = SummaryNeed((), f"<conversation>\n{record}</conversation>")
         told = GOOD + " src/nowhere/at_all.py " + " ".join(f"src/shop/item{n}.py" for n in range(300))
         start = time.perf_counter()
         judge(told, asked)

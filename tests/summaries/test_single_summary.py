@@ -14,8 +14,8 @@ from refold.core.messages import (
     ToolCall,
     ToolResult,
 )
-from refold.core.needs import Given, Lengths, Refused, Summarize
-from refold.handlers import Outside
+from refold.core.needs import Lengths, Provided, Refused, SummaryNeed
+from refold.handlers import Handlers
 from refold.recovery._run import recovering
 from refold.summaries._secrets import REMOVED
 
@@ -76,7 +76,7 @@ def test_secrets_are_sent_where_that_is_asked_for():
         refold.compact(talk(), policy="opal", budget=900, force=True, **options)
         assert KEY in asked.needs[0].text
     asked = Asked()
-    refold.compact(talk(), policy="opal", budget=900, force=True, outside=Outside(summarize=asked, redact=False))
+    refold.compact(talk(), policy="opal", budget=900, force=True, outside=Handlers(summarize=asked, redact=False))
     assert KEY in asked.needs[0].text
     assert asyncio.run(refold.aplan(talk(), policy="opal", budget=900, force=True, summarize=asked)).edits
     assert KEY not in repr(asked.needs[-1])
@@ -90,7 +90,7 @@ def test_secrets_are_sent_where_that_is_asked_for():
 def test_messages_without_secrets_or_thinking_reach_a_summarizer_as_they_are():
     plain = Message(MessageId("a"), "user", (Text("Hello."),), None, {"role": "user", "content": "Hello."})
     asked = Asked("Greetings were exchanged.")
-    Outside(summarize=asked).answer(Summarize((plain,), serialize((plain,))))
+    Handlers(summarize=asked).answer(SummaryNeed((plain,), serialize((plain,))))
     assert asked.needs[0].messages[0] is plain
 
 
@@ -98,7 +98,7 @@ def test_a_message_with_thinking_or_a_secret_comes_without_the_providers_object(
     thinks = Message(MessageId("a"), "assistant", (Reasoning("hm"), Text("Yes.")), None, {"role": "assistant"})
     hides = Message(MessageId("b"), "assistant", (Opaque("odd"),), None, {"role": "assistant", "odd": [{"x": KEY}]})
     asked = Asked("They agreed.")
-    Outside(summarize=asked).answer(Summarize((thinks, hides), serialize((thinks, hides))))
+    Handlers(summarize=asked).answer(SummaryNeed((thinks, hides), serialize((thinks, hides))))
     assert [message.native for message in asked.needs[0].messages] == [None, None]
     assert asked.needs[0].messages[0].parts == (Text("Yes."),)
 
@@ -109,11 +109,11 @@ def test_a_secret_that_a_shortened_part_shows_half_of_is_removed_whole():
         (ToolResult("c", (Text(f"{'a ' * 45}{KEY}{' b' * 300}"),)),),
     )  # fmt: skip
     lengths = Lengths(result=140)
-    need = Summarize((long,), serialize((long,), lengths), lengths=lengths)
+    need = SummaryNeed((long,), serialize((long,), lengths), lengths=lengths)
     assert KEY[:12] in need.text
     assert KEY not in need.text
     asked = Asked("Letters were printed.")
-    Outside(summarize=asked).answer(need)
+    Handlers(summarize=asked).answer(need)
     assert KEY[:12] not in asked.needs[0].text
 
 
@@ -122,7 +122,7 @@ USER = Message(MessageId("u"), "user", (Text(f"Please read a.py. {FILLER * 20}")
 INSTRUCTIONS = """Write a summary of the conversation that another assistant can go on from.
 Name the person's request, what was done, what was found, and which files were changed or read.
 Do not answer questions in the conversation, and do not call tools; only the summary is wanted."""
-NEED = Summarize((USER, CALL), serialize((USER, CALL)), instructions=INSTRUCTIONS)
+NEED = SummaryNeed((USER, CALL), serialize((USER, CALL)), instructions=INSTRUCTIONS)
 
 NO_SUMMARIES = [
     ('{"name": "read_file", "arguments": {"path": "a.py"}}', "a tool call"),
@@ -161,11 +161,11 @@ def test_what_is_certainly_no_summary_is_refused_whoever_wrote_it(text, reason):
     async def later(need):
         return text
 
-    given = Outside(summarize=lambda need: text).answer(NEED)
+    given = Handlers(summarize=lambda need: text).answer(NEED)
     assert isinstance(given, Refused)
     assert given.kind == "rejected"
     assert reason in given.reason
-    assert asyncio.run(Outside(summarize=later).answer_async(NEED)) == given
+    assert asyncio.run(Handlers(summarize=later).answer_async(NEED)) == given
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_what_is_certainly_no_summary_is_refused_whoever_wrote_it(text, reason):
     ],
 )
 def test_a_short_and_plain_summary_of_a_users_own_function_counts(text):
-    assert Outside(summarize=lambda need: text).answer(NEED) == Given(text=text)
+    assert Handlers(summarize=lambda need: text).answer(NEED) == Provided(text=text)
 
 
 def test_the_reason_stands_in_the_plan_and_the_policy_goes_on_without():
@@ -208,7 +208,7 @@ def test_each_part_of_a_record_that_is_too_large_is_checked():
             return "<tool_call>read</tool_call>" if self.calls > 2 else "The first part."
 
     messages = tuple(Message(MessageId(str(n)), "user", (Text(FILLER * 30),)) for n in range(3))
-    given = Outside(summarize=Small()).answer(Summarize(messages, serialize(messages)))
+    given = Handlers(summarize=Small()).answer(SummaryNeed(messages, serialize(messages)))
     assert given == Refused("the summary was rejected: it is a tool call", "rejected")
 
 

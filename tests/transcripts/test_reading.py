@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from refold.errors import UnreadableTranscript
 from refold.transcripts import _readers as readers
 from refold.transcripts import detect, kinds, read
-from refold.transcripts._skipped import Aside, spans
+from refold.transcripts._skipped import SkippedItems, spans
 
 CHAT = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
 
@@ -101,7 +101,7 @@ def test_line_numbers_are_shown_as_ranges_with_the_tail_cut():
 
 
 def test_the_tally_counts_by_reason_in_order_of_meeting():
-    aside = Aside()
+    aside = SkippedItems()
     for reason, number in (("b", 3), ("a", 0), ("b", 4)):
         aside.add(reason, number)
     assert aside.notes() == ("2 × b (lines 3-4)", "1 × a")

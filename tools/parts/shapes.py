@@ -84,7 +84,7 @@ def _rules(path: Path) -> str:
     for module in modules(rules):
         name = module.__name__.rpartition(".")[2]
         used = [each for each in formats.names() if any(type(r).__module__ == module.__name__ for r in _own(each))]
-        file = f"[`{name}`](../src/refold/rules/{name}.py)"
+        file = f"[`{name}`](../src/refold/_rules/{name}.py)"
         rows.append((file, first(module.__doc__), ", ".join(f"`{each}`" for each in used) or "none"))
     return table(("rule", "what it demands", "formats"), rows)
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from refold._compaction.result import Check
 
-__all__ = ["Share", "shares", "shown"]
+__all__ = ["ContextPart", "shares", "shown"]
 
 WIDTH = 76  # of the bar, at most
 KINDS = (  # role, name, colour, sign where there is no colour
@@ -24,7 +24,7 @@ KINDS = (  # role, name, colour, sign where there is no colour
 FREE = ("free", "bright_black", ".")
 
 
-class Share(NamedTuple):
+class ContextPart(NamedTuple):
     """One part of the context: its name, tokens, colour, and the sign that draws it without one."""
 
     name: str
@@ -33,7 +33,7 @@ class Share(NamedTuple):
     sign: str
 
 
-def shares(check: Check) -> list[Share]:
+def shares(check: Check) -> list[ContextPart]:
     """Return what a request is made of: system prompt, tools, and messages by role."""
     parts = check.breakdown
     roles = dict(parts.roles)
@@ -44,14 +44,14 @@ def shares(check: Check) -> list[Share]:
         "system": roles.get("system", 0) + parts.system + parts.prompt + parts.files,
         "tools": parts.tools,
     }
-    return [Share(name, found.get(role, 0), colour, sign) for role, name, colour, sign in KINDS]
+    return [ContextPart(name, found.get(role, 0), colour, sign) for role, name, colour, sign in KINDS]
 
 
 def shown(check: Check, threshold: int | None, window: int) -> None:
     """Print the bar and its legend; `threshold` is where compaction is due, None where it never is."""
     console = show.terminal()
     parts = shares(check)
-    free = Share(FREE[0], max(check.limit - sum(part.tokens for part in parts), 0), FREE[1], FREE[2])
+    free = ContextPart(FREE[0], max(check.limit - sum(part.tokens for part in parts), 0), FREE[1], FREE[2])
     due = f"compaction is due at {threshold:,}" if threshold is not None else "compaction is switched off"
     show.line(f"{check.tokens:,} of {check.limit:,} tokens ({check.ratio:.0%}); {due}; window {window:,}")
     width = max(20, min(WIDTH, console.width - 2))
@@ -62,7 +62,7 @@ def shown(check: Check, threshold: int | None, window: int) -> None:
         _legend(part, check.limit, coloured=console.is_terminal)
 
 
-def _cells(parts: list[Share], width: int) -> list[Share]:
+def _cells(parts: list[ContextPart], width: int) -> list[ContextPart]:
     """Return the part that each place of a bar shows; what is there at all has a place."""
     whole = sum(part.tokens for part in parts) or 1
     counts = [max(round(width * part.tokens / whole), 1 if part.tokens else 0) for part in parts]
@@ -70,7 +70,7 @@ def _cells(parts: list[Share], width: int) -> list[Share]:
     return [part for part, count in zip(parts, counts, strict=True) for _ in range(count)]
 
 
-def _bar(cells: list[Share], mark: int | None, *, coloured: bool) -> Text:
+def _bar(cells: list[ContextPart], mark: int | None, *, coloured: bool) -> Text:
     from rich.text import Text
 
     made = Text()
@@ -84,7 +84,7 @@ def _bar(cells: list[Share], mark: int | None, *, coloured: bool) -> Text:
     return made
 
 
-def _legend(part: Share, limit: int, *, coloured: bool) -> None:
+def _legend(part: ContextPart, limit: int, *, coloured: bool) -> None:
     from rich.text import Text
 
     figures = f"{part.name:<13} {part.tokens:>10,} {show.share(part.tokens, limit):>7}"

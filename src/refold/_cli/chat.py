@@ -30,7 +30,9 @@ HISTORY = 2_000  # lines that are remembered for the arrow keys
     "--compact-threshold", type=options.Goal(), help="Compact from this share of the input budget on, or these tokens."
 )
 @click.option("--disable-compaction", is_flag=True, help="Do not compact by itself; /compact still does.")
-@click.option("-w", "--window", type=options.Tokens(), help="Context window; by default what is known of the model.")
+@click.option(
+    "-w", "--window", type=options.TokenNumber(), help="Context window; by default what is known of the model."
+)
 @click.option("--summarize-with", metavar="MODEL", help="Model that writes summaries; by default the same one.")
 @click.option("--session", metavar="ID", help="Session to go on with, or the name of one to begin.")
 @click.option("--resume", is_flag=True, help="Go on with the session used last; with --session, it must be there.")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rich.status import Status
 
-    from refold.agent.cards import Target
+    from refold.agent.cards import ShortenedMessage
     from refold.agent.events import AgentEvent
 
 __all__ = ["Screen", "readable"]
@@ -273,7 +273,7 @@ def _card(card: DoneCard, about: str) -> Any:
     )
 
 
-def _row(target: Target) -> tuple[str, ...]:
+def _row(target: ShortenedMessage) -> tuple[str, ...]:
     left = f"{target.compacted:,}" if target.compacted else "hidden"
     return (
         show.clean(target.name, 24), f"{target.original:,}", "→", left,

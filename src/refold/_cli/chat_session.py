@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from refold.core.policy import Policy
     from refold.sessions import Store
 
-__all__ = ["Answering", "Chat", "data_folder"]
+__all__ = ["Chat", "RespondingClient", "data_folder"]
 
 ANSWER = 16_384  # tokens an answer may have in a large window
 FOREIGN = frozenset(
@@ -51,7 +51,7 @@ def data_folder() -> Path:
     return default_path().parent
 
 
-class Answering:
+class RespondingClient:
     """A client that knows whether its model ever answered; a server that never did is not asked again at once."""
 
     def __init__(self, client: Client) -> None:
@@ -93,7 +93,7 @@ class Chat:
         self, store: Store, session: str, settings: Settings, client: Client, folder: str, screen: Screen
     ) -> None:
         self.store, self.screen = store, screen
-        self.client = Answering(client)
+        self.client = RespondingClient(client)
         self.workspace = Workspace(
             folder, max_bytes=settings.max_tool_output_bytes, max_lines=settings.max_tool_output_lines,
             also_read=(self._outputs(session),),

@@ -16,7 +16,7 @@ BROKEN = 1
 SHOWN = 20
 
 
-class Verdict(NamedTuple):
+class CheckReport(NamedTuple):
     """What a check found: breaches, calls that still await their results, and the size where a budget is known."""
 
     file: str
@@ -38,7 +38,7 @@ class Verdict(NamedTuple):
 @options.reading
 @options.sized
 @options.as_json
-def command(files: tuple[str, ...], how: options.Reading, asked: options.Asked, as_json: bool) -> int:
+def command(files: tuple[str, ...], how: options.ReadOptions, asked: options.PolicyOptions, as_json: bool) -> int:
     """Check the provider's rules, and the budget where --window, --model or --budget is given.
 
     Exit code 1 when a rule is broken or the budget is exceeded.
@@ -55,7 +55,7 @@ def command(files: tuple[str, ...], how: options.Reading, asked: options.Asked, 
     return 0 if all(not verdict.broken and verdict.fits for verdict in found) else BROKEN
 
 
-def _verdict(talk: Conversation, asked: options.Asked) -> Verdict:
+def _verdict(talk: Conversation, asked: options.PolicyOptions) -> CheckReport:
     from refold import api, formats
 
     found = talk.recorded
@@ -64,17 +64,17 @@ def _verdict(talk: Conversation, asked: options.Asked) -> Verdict:
     broken = [(each.rule, each.message, each.at) for each in formats.broken(shape, said)]
     pending = [_named(call) for rule in shape.rules for call in getattr(rule, "open_calls", lambda _: ())(said)]
     if not asked.sized:
-        return Verdict(talk.label, found.format, broken, pending)
+        return CheckReport(talk.label, found.format, broken, pending)
     given = asked.of(found)
     size = api.check(
         found.messages, format=found.format, policy=given.policy, budget=given.budget, model=given.model,
         window=given.window, system=found.system, tools=found.tools, usage=given.usage, max_output=given.max_output,
         counter=given.counter,
     )  # fmt: skip
-    return Verdict(talk.label, found.format, broken, pending, size.tokens, size.limit, size.due)
+    return CheckReport(talk.label, found.format, broken, pending, size.tokens, size.limit, size.due)
 
 
-def _print(verdict: Verdict) -> None:
+def _print(verdict: CheckReport) -> None:
     from refold._cli import show
 
     file = show.clean(verdict.file)

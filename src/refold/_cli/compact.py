@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from refold._cli.files import Conversation
     from refold._compaction.result import Result
-    from refold.handlers import Outside
+    from refold.handlers import Handlers
 
 
 @click.command("compact")
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 @options.summarized
 @options.as_json
 def command(
-    files: tuple[str, ...], out: str, plan_out: str | None, how: options.Reading, asked: options.Asked,
-    outside: Outside, as_json: bool,
+    files: tuple[str, ...], out: str, plan_out: str | None, how: options.ReadOptions, asked: options.PolicyOptions,
+    outside: Handlers, as_json: bool,
 ) -> int:  # fmt: skip
     """Compact conversations and write them in the provider's own shape.
 
@@ -48,7 +48,7 @@ def command(
 
 
 def each(
-    files: tuple[str, ...], out: str, how: options.Reading, doing: str, work: Callable[[Conversation], Result],
+    files: tuple[str, ...], out: str, how: options.ReadOptions, doing: str, work: Callable[[Conversation], Result],
     *, as_json: bool,
 ) -> int:  # fmt: skip
     """Do one work on all files and write the results; of several, one that cannot be done is noted and passed over."""
@@ -90,7 +90,7 @@ def written(talk: Conversation, result: Result, out: str, *, as_json: bool) -> N
         plan_table.unsound(talk)
 
 
-def _compacted(talk: Conversation, asked: options.Asked, outside: Outside, plan_out: str | None) -> Result:
+def _compacted(talk: Conversation, asked: options.PolicyOptions, outside: Handlers, plan_out: str | None) -> Result:
     from refold import api
     from refold._cli import output, show
     from refold._compaction.request import request_for

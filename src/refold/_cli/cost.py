@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from refold._cli.files import Conversation
-    from refold.replay._parallel import Settings
+    from refold.replay._parallel import ReplaySettings
     from refold.replay._run import Run
     from refold.replay.cost import Bill, Explained
-    from refold.replay.pricing import Given, Tariff
+    from refold.replay.pricing import Tariff, UserPrices
 
 R = TypeVar("R")
 
@@ -36,11 +36,11 @@ def priced(function: Callable[..., R]) -> Callable[..., R]:
     return function
 
 
-def given(prices: dict[str, Any]) -> Given:
+def given(prices: dict[str, Any]) -> UserPrices:
     """Return the prices the user named."""
-    from refold.replay.pricing import Given
+    from refold.replay.pricing import UserPrices
 
-    return Given(**{name.removeprefix("price_"): value for name, value in prices.items()})
+    return UserPrices(**{name.removeprefix("price_"): value for name, value in prices.items()})
 
 
 @click.command("cost")
@@ -51,12 +51,12 @@ def given(prices: dict[str, Any]) -> Given:
     "-p", "--policy", "names", multiple=True, default=("all",), show_default=True, metavar="NAME",
     help="Policies to price too, for one conversation; none for no others.",
 )  # fmt: skip
-@click.option("-w", "--window", type=options.Tokens(), help="Context window for them; the model's by default.")
+@click.option("-w", "--window", type=options.TokenNumber(), help="Context window for them; the model's by default.")
 @priced
 @click.option("--calls", "each", is_flag=True, help="Show every call.")
 @options.as_json
 def command(
-    files: tuple[str, ...], how: options.Reading, model: str | None, names: tuple[str, ...], window: int | None,
+    files: tuple[str, ...], how: options.ReadOptions, model: str | None, names: tuple[str, ...], window: int | None,
     each: bool, as_json: bool, **prices: float | None,
 ) -> int:  # fmt: skip
     """Explain what a recorded conversation cost: reads and writes of the cache, output, breaks and their causes.
@@ -68,10 +68,10 @@ def command(
     from refold._cli import files as reading
     from refold._cli import replay, show
     from refold.errors import UsageError
-    from refold.replay._parallel import Settings
+    from refold.replay._parallel import ReplaySettings
 
     policies = replay.named(names)
-    settings = Settings(model, window, prices=given(prices), judge=False)
+    settings = ReplaySettings(model, window, prices=given(prices), judge=False)
     found: list[tuple[Conversation, Tariff, Explained]] = []
     alone = len(reading.expanded(files)) == 1
     for talk in reading.conversations(files, how, "Pricing"):
@@ -96,7 +96,7 @@ def command(
     return 0
 
 
-def _explained(talk: Conversation, model: str | None, prices: Given) -> tuple[Tariff, Explained]:
+def _explained(talk: Conversation, model: str | None, prices: UserPrices) -> tuple[Tariff, Explained]:
     from refold.replay._timestamps import stamps
     from refold.replay.cost import explained
     from refold.replay.pricing import tariff_for
@@ -108,7 +108,7 @@ def _explained(talk: Conversation, model: str | None, prices: Given) -> tuple[Ta
     return tariff, explained(recorded, tariff, timed)
 
 
-def _replayed(talk: Conversation, names: tuple[str, ...], settings: Settings) -> list[Run]:
+def _replayed(talk: Conversation, names: tuple[str, ...], settings: ReplaySettings) -> list[Run]:
     """Return what each policy would have cost; nothing, with a note, where that cannot be told."""
     from refold._cli import show
     from refold.errors import UsageError

@@ -40,7 +40,7 @@ class Trial(NamedTuple):
 @click.command("demo")
 @click.option("-p", "--policy", metavar="NAME", help="One policy instead of all.")
 @click.option(
-    "-w", "--window", "windows", type=options.Tokens(), multiple=True, help="Window; 32k and 200k by default."
+    "-w", "--window", "windows", type=options.TokenNumber(), multiple=True, help="Window; 32k and 200k by default."
 )
 @options.as_json
 def command(policy: str | None, windows: tuple[int, ...], as_json: bool) -> None:

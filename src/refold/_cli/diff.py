@@ -11,7 +11,7 @@ from refold._cli import options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._cli.plan_table import Row
+    from refold._cli.plan_table import PlanRow
 
 CONTEXT = 2  # lines alike before the first that differs
 LINE = 240  # characters shown of a line
@@ -26,7 +26,13 @@ LINE = 240  # characters shown of a line
 @click.option("--full", is_flag=True, help="All lines of each message.")
 @options.as_json
 def command(
-    file: str, plan: str | None, how: options.Reading, asked: options.Asked, lines: int, full: bool, as_json: bool
+    file: str,
+    plan: str | None,
+    how: options.ReadOptions,
+    asked: options.PolicyOptions,
+    lines: int,
+    full: bool,
+    as_json: bool,
 ) -> None:
     """Show the messages that a compaction changes, before and after, side by side."""
     from refold._cli import files, plan_table, show
@@ -48,7 +54,7 @@ def command(
         _side_by_side(rows, 0 if full else lines)
 
 
-def _plain(row: Row) -> dict[str, object]:
+def _plain(row: PlanRow) -> dict[str, object]:
     from refold._cli.message_labels import said
 
     return {
@@ -58,7 +64,7 @@ def _plain(row: Row) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _side_by_side(rows: Sequence[Row], lines: int) -> None:
+def _side_by_side(rows: Sequence[PlanRow], lines: int) -> None:
     from refold._cli import show
     from refold._cli.plan import STYLES, runs
 
@@ -83,7 +89,7 @@ def _side_by_side(rows: Sequence[Row], lines: int) -> None:
     show.beside(("position", "before", "after"), shown, styles)
 
 
-def _texts(row: Row, most: int) -> tuple[str, str]:
+def _texts(row: PlanRow, most: int) -> tuple[str, str]:
     """Return both sides of a row, from shortly before the first line that differs, at most so many lines (0: all)."""
     from refold._cli.message_labels import said
 
@@ -98,7 +104,7 @@ def _texts(row: Row, most: int) -> tuple[str, str]:
     )
 
 
-def _side(row: Row, words: Sequence[str], tokens: int, start: int, most: int) -> str:
+def _side(row: PlanRow, words: Sequence[str], tokens: int, start: int, most: int) -> str:
     from refold._cli import show
 
     stop = start + most if most else len(words)

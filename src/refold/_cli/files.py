@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from refold import formats, transcripts
 from refold._cli import show
 from refold.errors import UnreadableTranscript, UsageError
-from refold.transcripts import Recorded
+from refold.transcripts import RecordedConversation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._cli.options import Reading
+    from refold._cli.options import ReadOptions
 
 __all__ = ["STDIN", "SUFFIXES", "Conversation", "Named", "conversations", "expanded", "only", "placed", "read"]
 
@@ -38,7 +38,7 @@ class Named(Struct, frozen=True):
 class Conversation(Struct, frozen=True):
     """A conversation, the path it was named by, its file (the bytes, from standard input), and what to call it."""
 
-    recorded: Recorded
+    recorded: RecordedConversation
     path: str
     source: str | bytes
     label: str
@@ -57,7 +57,7 @@ def expanded(names: Sequence[str]) -> list[Named]:
     return list(found.values())
 
 
-def conversations(names: Sequence[str], how: Reading, doing: str = "Reading") -> Iterator[Conversation]:
+def conversations(names: Sequence[str], how: ReadOptions, doing: str = "Reading") -> Iterator[Conversation]:
     """Yield the conversations of all files; a file of a folder that is no transcript is passed over with a note.
 
     Raises:
@@ -81,7 +81,7 @@ def conversations(names: Sequence[str], how: Reading, doing: str = "Reading") ->
         )
 
 
-def only(name: str, how: Reading) -> Conversation:
+def only(name: str, how: ReadOptions) -> Conversation:
     """Return the one conversation meant by a name.
 
     Raises:
@@ -95,7 +95,7 @@ def only(name: str, how: Reading) -> Conversation:
     return read(named[0].path, how)[0]
 
 
-def read(path: str, how: Reading, *, alone: bool = True) -> list[Conversation]:
+def read(path: str, how: ReadOptions, *, alone: bool = True) -> list[Conversation]:
     """Return the selected conversations of one file; one that is read `alone` gets a spinner and a hint.
 
     Raises:
@@ -150,7 +150,7 @@ def _root(pattern: str) -> str:
     return os.path.dirname(fixed) or "."
 
 
-def _selected(found: list[Recorded], select: str | None, shown: str) -> list[Recorded]:
+def _selected(found: list[RecordedConversation], select: str | None, shown: str) -> list[RecordedConversation]:
     if select is None:
         return found[:1]
     if select == "all":
@@ -164,7 +164,7 @@ def _selected(found: list[Recorded], select: str | None, shown: str) -> list[Rec
     raise UnreadableTranscript(f"{shown}: no conversation {select!r} in {len(found)} ({names}): select one of these")
 
 
-def _shaped(found: Recorded, named: str | None, shown: str) -> Recorded:
+def _shaped(found: RecordedConversation, named: str | None, shown: str) -> RecordedConversation:
     """Return a conversation with the format the user named, if that can be."""
     if named is None:
         return found

@@ -11,7 +11,7 @@ from refold._cli import options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold.models._catalog import Found, Prices, Window
+    from refold.models._catalog import CatalogMatch, Prices, Window
 
 ALL = 1_000_000
 
@@ -80,7 +80,7 @@ def _said(prices: Prices | None) -> str:
     return f"US$ {said} per million tokens ({prices.dated}, {prices.source})"
 
 
-def _matching(found: Sequence[Found], limit: int) -> None:
+def _matching(found: Sequence[CatalogMatch], limit: int) -> None:
     from refold._cli import show
 
     heads = ("*model", ">window", ">input cap", ">output cap", ">US$/M in", ">out")

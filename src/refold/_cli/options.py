@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from refold._compaction.request import Options
     from refold.config import Settings
     from refold.core.policy import Policy
-    from refold.handlers import Outside
+    from refold.handlers import Handlers
     from refold.summaries.summarizers import SummaryCost
-    from refold.transcripts import Recorded
+    from refold.transcripts import RecordedConversation
 
 __all__ = [
-    "Asked",
     "Goal",
-    "Reading",
-    "Tokens",
+    "PolicyOptions",
+    "ReadOptions",
+    "TokenNumber",
     "as_json",
     "budgeted",
     "files",
@@ -39,7 +39,7 @@ R = TypeVar("R")
 MOST = 100_000_000  # the largest window that refold.models takes
 
 
-class Asked(NamedTuple):
+class PolicyOptions(NamedTuple):
     """What the user said about policy and budget."""
 
     policy: str | None = None
@@ -58,7 +58,7 @@ class Asked(NamedTuple):
         """Tell whether the user said how much may be in a request."""
         return not (self.window is None and self.model is None and self.budget is None)
 
-    def of(self, found: Recorded) -> Options:
+    def of(self, found: RecordedConversation) -> Options:
         """Return the arguments for one conversation; window and model of the file hold where none were given.
 
         Policy, switches and the user's own windows are those of the settings in force.
@@ -87,7 +87,7 @@ class Asked(NamedTuple):
         )  # fmt: skip
 
 
-class Reading(NamedTuple):
+class ReadOptions(NamedTuple):
     """What the user said about how files are to be read."""
 
     kind: str | None = None
@@ -96,7 +96,7 @@ class Reading(NamedTuple):
     select: str | None = None
 
 
-class Tokens(click.ParamType[int]):
+class TokenNumber(click.ParamType[int]):
     """A number of tokens: 200000, 200_000, 200k, 1m."""
 
     name = "tokens"
@@ -158,7 +158,7 @@ def reading(function: Callable[..., R]) -> Callable[..., R]:
     )
     @functools.wraps(function)
     def read(kind: str | None, shape: str | None, lenient: bool, select: str | None, *args: Any, **rest: Any) -> R:
-        how = Reading(kind=kind, format=shape, lenient=lenient, select=select)
+        how = ReadOptions(kind=kind, format=shape, lenient=lenient, select=select)
         return function(*args, how=how, **rest)
 
     return read
@@ -194,10 +194,10 @@ _POLICY = (
     click.option("-p", "--policy", help="Policy by name, or a file with one; by default what is configured: refold."),
 )
 _SIZE = (
-    click.option("-w", "--window", type=Tokens(), help="Context window in tokens."),
+    click.option("-w", "--window", type=TokenNumber(), help="Context window in tokens."),
     click.option("-m", "--model", metavar="ID", help="Model, whose window and tokenizer are used."),
-    click.option("--budget", type=Tokens(), help="Tokens into which everything must fit, counted exactly."),
-    click.option("--max-output", type=Tokens(), help="Tokens the answer may have."),
+    click.option("--budget", type=TokenNumber(), help="Tokens into which everything must fit, counted exactly."),
+    click.option("--max-output", type=TokenNumber(), help="Tokens the answer may have."),
     click.option("--counter", type=click.Choice(["exact", "policy"]), help="The model's tokenizer, or the policy."),
     click.option(
         "--reported", is_flag=True, help="Measure by the provider's last report in the file, where it holds one."
@@ -213,8 +213,8 @@ _RUN = (
 def _gathered(function: Callable[..., R], options: tuple[Any, ...]) -> Callable[..., R]:
     @functools.wraps(function)
     def gather(*args: Any, **given: Any) -> R:
-        mine = {name: given.pop(name) for name in Asked._fields if name in given}
-        return function(*args, asked=Asked(**mine), **given)
+        mine = {name: given.pop(name) for name in PolicyOptions._fields if name in given}
+        return function(*args, asked=PolicyOptions(**mine), **given)
 
     for option in reversed(options):
         gather = option(gather)
@@ -240,7 +240,7 @@ def policy_of(name: str) -> Policy:
         raise UnknownPolicy(f"{name} cannot be run ({type(error).__name__}: {error}): mend that file") from None
 
 
-def _fitting(asked: Asked, window: int | None) -> None:
+def _fitting(asked: PolicyOptions, window: int | None) -> None:
     """Refuse numbers that the window leaves no room for, by the names of their options."""
     from refold.errors import BadBudget
 
@@ -260,14 +260,14 @@ def _configured(settings: Settings, model: str | None) -> tuple[int | None, str 
     return None, settings.deployments.get(model or "", model)
 
 
-def _outside(model: str | None, base_url: str | None, redact: bool | None) -> Outside:
+def _outside(model: str | None, base_url: str | None, redact: bool | None) -> Handlers:
     """Return who answers needs: a summarizer where a model is named or configured, else nobody."""
     from refold.config import Settings
-    from refold.handlers import Outside
+    from refold.handlers import Handlers
 
     settings = Settings.load({"summarize_with": model, "summarize_base_url": base_url, "redact_secrets": redact})
     if settings.summarizer_model is None:
-        return Outside()
+        return Handlers()
     from refold.clients._factory import client
     from refold.summaries.summarizers import guarded, model_summarizer, retrying
 
@@ -277,7 +277,7 @@ def _outside(model: str | None, base_url: str | None, redact: bool | None) -> Ou
     size = settings.window_of(asked.model)
     window = size.window if size.source == "override" else None
     summarize = guarded(retrying(model_summarizer(asked, window=window, observers=[_told])))
-    return Outside(summarize=summarize, redact=settings.redact_secrets)
+    return Handlers(summarize=summarize, redact=settings.redact_secrets)
 
 
 def _told(cost: SummaryCost) -> None:
@@ -307,7 +307,7 @@ def _known(model: str | None, *, in_file: bool) -> None:
         show.note(f"model {model} is in no table: its window is taken to be {known.window:,} tokens, as a near name's")
 
 
-def _last_report(found: Recorded) -> Any:
+def _last_report(found: RecordedConversation) -> Any:
     """Return the provider's last report; after a compaction of the session's own it no longer covers the messages."""
     from refold.core.budget import Usage
 

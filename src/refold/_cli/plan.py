@@ -11,10 +11,10 @@ from refold._cli import options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._cli.plan_table import Row
+    from refold._cli.plan_table import PlanRow
     from refold.core.plan import Plan
     from refold.core.view import View
-    from refold.handlers import Outside
+    from refold.handlers import Handlers
 
 STYLES = {"cleared": "yellow", "shortened": "yellow", "hidden": "red", "inserted": "green", "changed": "yellow"}
 CANNOT_FIT = 1
@@ -28,7 +28,9 @@ LONG = 3  # a run of messages with one fate and more than this many is one line
 @options.summarized
 @click.option("--all", "every", is_flag=True, help="Every message on a line of its own.")
 @options.as_json
-def command(file: str, how: options.Reading, asked: options.Asked, outside: Outside, every: bool, as_json: bool) -> int:
+def command(
+    file: str, how: options.ReadOptions, asked: options.PolicyOptions, outside: Handlers, every: bool, as_json: bool
+) -> int:
     """Show what a compaction would do to each message, and why, without doing it.
 
     Exit code 1 when what is left would not fit.
@@ -80,7 +82,7 @@ def summarized(made: Plan, label: str) -> None:
         show.table(heads, rows, title=" ")
 
 
-def messages(rows: Sequence[Row], view: View, *, every: bool) -> None:
+def messages(rows: Sequence[PlanRow], view: View, *, every: bool) -> None:
     """Print a line a message; long runs of one fate are one line."""
     from refold._cli import show
     from refold._cli.message_labels import what
@@ -100,9 +102,9 @@ def messages(rows: Sequence[Row], view: View, *, every: bool) -> None:
     show.table(heads, lines, title=" ", styles=styles)
 
 
-def runs(rows: Sequence[Row], long: int) -> list[list[Row]]:
+def runs(rows: Sequence[PlanRow], long: int) -> list[list[PlanRow]]:
     """Return rows in runs: neighbours kept or hidden for one reason together, where they are more than `long`."""
-    found: list[list[Row]] = []
+    found: list[list[PlanRow]] = []
     for row in rows:
         last = found[-1][-1] if found else None
         alike = last is not None and row.fate in ("kept", "hidden") and (last.fate, last.why) == (row.fate, row.why)
@@ -113,5 +115,5 @@ def runs(rows: Sequence[Row], long: int) -> list[list[Row]]:
     return [part for run in found for part in ([run] if len(run) > long else [[row] for row in run])]
 
 
-def _place(row: Row) -> str:
+def _place(row: PlanRow) -> str:
     return "new" if row.position is None else str(row.position)

@@ -11,7 +11,7 @@ from refold import api
 from refold._compaction.request import request_for
 from refold.core.edits import Hide, Insert, Rewrite, fold
 from refold.core.messages import Message, texts
-from refold.handlers import Outside
+from refold.handlers import Handlers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from refold.core.messages import MessageId
     from refold.core.plan import Plan
 
-__all__ = ["Fate", "Row", "planned", "rows", "unsound"]
+__all__ = ["Fate", "PlanRow", "planned", "rows", "unsound"]
 
 PLACEHOLDER = 400  # characters: what replaces a cleared text is a sentence or two
 
@@ -37,7 +37,7 @@ class Fate(StrEnum):
     CHANGED = "changed"
 
 
-class Row(Struct, frozen=True):
+class PlanRow(Struct, frozen=True):
     """One message under a plan; `position` is its place in the conversation, None for an inserted one."""
 
     position: int | None
@@ -60,16 +60,16 @@ def unsound(talk: Conversation) -> None:
         show.note(f"refold: {talk.label}: {breaches}: `refold repair` mends that")
 
 
-def planned(messages: Sequence[Any], options: Options, outside: Outside | None = None) -> tuple[Request, Plan]:
+def planned(messages: Sequence[Any], options: Options, outside: Handlers | None = None) -> tuple[Request, Plan]:
     """Plan, and return the request with the counter that the plan's sizes are by."""
     request = request_for(messages, options)
-    made = api.drive(request, outside or Outside())
+    made = api.drive(request, outside or Handlers())
     if made.sizes.before != request.view.tokens:
         request = request.recounted()
     return request, made
 
 
-def rows(request: Request, plan: Plan) -> list[Row]:
+def rows(request: Request, plan: Plan) -> list[PlanRow]:
     """Return every message of the view before and after, in order."""
     view = request.view
     why = _reasons(plan)
@@ -77,7 +77,7 @@ def rows(request: Request, plan: Plan) -> list[Row]:
     shown = [edit for edit in plan.edits if not isinstance(edit, Hide)]
     tip = view.start[-1].id if view.start else None
     olds = {message.id: message for message in view.start}
-    found: list[Row] = []
+    found: list[PlanRow] = []
     for new in fold(view.start, [shown], [tip]):
         old = olds.get(new.id)
         gone = new.id in hidden
@@ -88,7 +88,7 @@ def rows(request: Request, plan: Plan) -> list[Row]:
         fate = _fate(old, new, gone=gone)
         place = view.index[new.id] if old else None
         reason = ", ".join(why.get(new.id, ()))
-        found.append(Row(place, new.role, before, after, fate, reason, old, None if gone else new))
+        found.append(PlanRow(place, new.role, before, after, fate, reason, old, None if gone else new))
     return found
 
 

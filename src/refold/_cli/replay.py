@@ -12,9 +12,9 @@ from refold._cli.cost import given, priced
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from refold.replay._parallel import Job, Settings
+    from refold.replay._parallel import Job, ReplaySettings
     from refold.replay._run import Run
-    from refold.replay._tables import Table
+    from refold.replay._tables import ReportTable
 
 ALL = "all"
 GAP = 2  # blanks between two columns
@@ -28,7 +28,7 @@ GAP = 2  # blanks between two columns
     help="Policy by name, or a file with one; may be given several times.",
 )  # fmt: skip
 @click.option("-m", "--model", metavar="ID", help="Model whose prices, window and tokenizer hold; else the file's own.")
-@click.option("-w", "--window", type=options.Tokens(), help="Context window in tokens; the model's by default.")
+@click.option("-w", "--window", type=options.TokenNumber(), help="Context window in tokens; the model's by default.")
 @click.option(
     "--budget", "sizes", multiple=True, type=options.Goal(), default=("10%", "25%", "50%"), show_default=True,
     help="Size at which all policies are compared, as tokens or a share of the history; may be given several times.",
@@ -43,7 +43,7 @@ GAP = 2  # blanks between two columns
 @click.option("--jobs", type=click.IntRange(1, 256), help="Processes at once; all cores by default.")
 @options.as_json
 def command(
-    files: tuple[str, ...], how: options.Reading, names: tuple[str, ...], model: str | None, window: int | None,
+    files: tuple[str, ...], how: options.ReadOptions, names: tuple[str, ...], model: str | None, window: int | None,
     sizes: tuple[int | float, ...], goal: int | float | None, out: str | None, plots: str | None, png: bool,
     keep: str | None, fresh: bool, jobs: int | None, as_json: bool, **prices: float | None,
 ) -> int:  # fmt: skip
@@ -57,7 +57,7 @@ def command(
     from refold._cli import output
     from refold.errors import UsageError
     from refold.replay import _png
-    from refold.replay._parallel import Settings
+    from refold.replay._parallel import ReplaySettings
 
     if out is not None:
         output.writable(out)
@@ -67,7 +67,7 @@ def command(
         raise UsageError("--png is about the plots: name a folder for them with --plots")
     if png:
         _png.ready()
-    settings = Settings(model, window, goal, given(prices), "" if fresh else keep or _kept(), sizes)
+    settings = ReplaySettings(model, window, goal, given(prices), "" if fresh else keep or _kept(), sizes)
     found = _replayed(files, how, named(names), settings, jobs)
     if not found:
         raise UsageError("none of the conversations could be replayed: name longer ones, or a model and a window")
@@ -77,7 +77,11 @@ def command(
 
 
 def _replayed(
-    files: tuple[str, ...], how: options.Reading, names: tuple[str, ...], settings: Settings, workers: int | None
+    files: tuple[str, ...],
+    how: options.ReadOptions,
+    names: tuple[str, ...],
+    settings: ReplaySettings,
+    workers: int | None,
 ) -> list[list[Run]]:
     """Return the runs of all conversations; of several, one that cannot be replayed is noted and passed over."""
     from refold._cli import files as reading
@@ -167,7 +171,7 @@ def _shown(found: list[list[Run]], *, as_json: bool) -> None:
         show.line("\nNothing was compacted on the way: no policy was due.")
 
 
-def _print(table: Table) -> None:
+def _print(table: ReportTable) -> None:
     """Print a table, in as many blocks of columns as the terminal needs."""
     from refold._cli import show
 

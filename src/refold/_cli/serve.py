@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from refold._cli.options import Tokens
+from refold._cli.options import TokenNumber
 
 if TYPE_CHECKING:
     from refold._gateway.server.serving import Serving
-    from refold._gateway.settings import Settings
+    from refold._gateway.settings import GatewaySettings
     from refold.config import Settings as Configured
 
 __all__ = ["NAMES", "acting", "command", "made", "serving", "started"]
@@ -44,7 +44,7 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="When compaction is due: a share of the input budget (0.7), tokens (60k), or never."),
         click.option("--model-trigger", "model_triggers", multiple=True, metavar="MODEL=SIZE", help="For one model."),
         click.option("--route-trigger", "route_triggers", multiple=True, metavar="ROUTE=SIZE", help="For one route."),
-        click.option("--window", type=Tokens(), help="Context window of all models, in tokens (200k, 1M)."),
+        click.option("--window", type=TokenNumber(), help="Context window of all models, in tokens (200k, 1M)."),
         click.option("--model-window", "model_windows", multiple=True, metavar="MODEL=TOKENS", help="Of one model."),
         click.option("--store", metavar="PLACE", help="A file, a postgresql:// URL, or memory; a file by default."),
         click.option("--retention", type=click.FloatRange(0), default=30.0, show_default=True, metavar="DAYS",
@@ -97,11 +97,11 @@ def command(host: str, port: int, acts: dict[str, Any]) -> int:
     return 0
 
 
-def made(acts: dict[str, Any], **more: Any) -> Settings:
+def made(acts: dict[str, Any], **more: Any) -> GatewaySettings:
     """Return the settings that options, environment and `refold.toml` make."""
     try:
         from refold._gateway.conversations.triggers import trigger
-        from refold._gateway.settings import UPSTREAMS, Settings
+        from refold._gateway.settings import UPSTREAMS, GatewaySettings
     except ImportError as error:
         raise _missing(error) from error
     named = {provider: acts.pop(provider) for provider in UPSTREAMS}
@@ -111,7 +111,7 @@ def made(acts: dict[str, Any], **more: Any) -> Settings:
     days, size, triggers = acts.pop("retention"), acts.pop("trigger"), acts.pop("model_triggers")
     own = _configured(acts)
     windows = {name: _window(name, size) for name, size in map(_pair, acts.pop("model_windows"))}
-    return Settings(
+    return GatewaySettings(
         upstreams=upstreams,
         policy=own.policy,
         policies=dict(map(_pair, acts.pop("model_policies"))),
@@ -142,7 +142,7 @@ def _configured(acts: dict[str, Any]) -> Configured:
     return Configured.load({**given, "summarize_base_url": acts.pop("summarizer_url"), "redact_secrets": redact})
 
 
-def serving(settings: Settings) -> Serving:
+def serving(settings: GatewaySettings) -> Serving:
     """Return a gateway on its socket."""
     try:
         from refold._gateway.server.serving import Serving
@@ -191,7 +191,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _window(name: str, size: str) -> int:
     try:
-        tokens: int = Tokens().convert(size, None, None)
+        tokens: int = TokenNumber().convert(size, None, None)
     except click.BadParameter as error:
         raise click.UsageError(f"--model-window {name}: {error.message}") from None
     return tokens

@@ -71,14 +71,14 @@ def _plan(chat: Chat, rest: str) -> None:
     from refold._cli import plan, plan_table
     from refold._compaction.request import Options
     from refold.agent._compactor import GUESSED
-    from refold.handlers import Outside
+    from refold.handlers import Handlers
 
     session = chat.session
     if not session.ids:
         raise UsageError("there is nothing to compact yet")
     options = Options(**chat.request(), plans=session.plans, cause="manual", instructions=rest or None)
     summarize = (lambda _: GUESSED) if chat.settings.enable_summarization else None
-    request, made = plan_table.planned(session.messages, options, Outside(summarize=summarize))
+    request, made = plan_table.planned(session.messages, options, Handlers(summarize=summarize))
     plan.summarized(made, session.id)
     if not made.empty:
         plan.messages(plan_table.rows(request, made), request.view, every=False)

@@ -11,7 +11,7 @@ from refold._cli import options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._cli.token_table import Share, Tally
+    from refold._cli.token_table import TokenShare, TokenTable
 
 
 @click.command("stats")
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="Rows of each table.")
 @options.as_json
 def command(
-    files: tuple[str, ...], how: options.Reading, model: str | None, counter: str | None, top: int, as_json: bool
+    files: tuple[str, ...], how: options.ReadOptions, model: str | None, counter: str | None, top: int, as_json: bool
 ) -> None:
     """Show where the tokens go: by role, kind, tool, file and turn, and the largest messages."""
     from refold._cli import files as reading
@@ -41,7 +41,7 @@ def command(
         _many(found)
 
 
-def _one(tally: Tally, top: int) -> None:
+def _one(tally: TokenTable, top: int) -> None:
     from refold._cli import show
 
     show.lines(
@@ -77,7 +77,7 @@ def _one(tally: Tally, top: int) -> None:
         show.table(("*Left aside",), [(show.clean(note),) for note in tally.notes], title=" ")
 
 
-def _bars(title: str, shares: Sequence[Share], counted: str, total: int, top: int) -> None:
+def _bars(title: str, shares: Sequence[TokenShare], counted: str, total: int, top: int) -> None:
     from refold._cli import show
 
     if not shares:
@@ -108,7 +108,7 @@ def _bars(title: str, shares: Sequence[Share], counted: str, total: int, top: in
     show.table(heads, rows, title=" ")
 
 
-def _reported(tally: Tally) -> list[tuple[str, str]]:
+def _reported(tally: TokenTable) -> list[tuple[str, str]]:
     if not tally.reported:
         return []
     from refold._cli import show
@@ -125,7 +125,7 @@ def _reported(tally: Tally) -> list[tuple[str, str]]:
     ]
 
 
-def _many(found: Sequence[Tally]) -> None:
+def _many(found: Sequence[TokenTable]) -> None:
     from refold._cli import show
 
     heads = ("*file", "kind", ">messages", ">turns", ">calls", ">tokens", ">results", ">reported")
@@ -144,5 +144,5 @@ def _many(found: Sequence[Tally]) -> None:
     show.table(heads, rows, styles=[*[""] * len(found), "bold"])
 
 
-def _results(tally: Tally) -> int:
+def _results(tally: TokenTable) -> int:
     return sum(each.tokens for each in tally.kinds if each.name == "result")

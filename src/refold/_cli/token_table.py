@@ -13,7 +13,7 @@ from refold._condense.call_facts import reads, writes
 from refold.core.budget import Budget
 from refold.core.messages import Message, MessageId, ToolCall, ToolResult
 from refold.core.transcript import turns
-from refold.transcripts import Reported
+from refold.transcripts import RecordedUsage
 
 if TYPE_CHECKING:
     from refold._cli.files import Conversation
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from refold.core.messages import Part
     from refold.core.view import View
 
-__all__ = ["Item", "Share", "Tally", "tallied"]
+__all__ = ["Item", "TokenShare", "TokenTable", "tallied"]
 
 ROOMY = Budget(10**12)  # nothing is planned, so any room will do
 EMPTY = Message(MessageId("empty"), "user")
 
 
-class Share(Struct, frozen=True):
+class TokenShare(Struct, frozen=True):
     """A name, its tokens, and how many messages, calls or parts make them up."""
 
     name: str
@@ -44,7 +44,7 @@ class Item(Struct, frozen=True):
     tokens: int
 
 
-class Tally(Struct, frozen=True, kw_only=True):
+class TokenTable(Struct, frozen=True, kw_only=True):
     """All figures on one conversation, in tokens; each list is sorted by size, turns by time.
 
     `roles` and `turns` are whole messages with their framing; `kinds`, `tools` and `files` are parts of them.
@@ -59,13 +59,13 @@ class Tally(Struct, frozen=True, kw_only=True):
     schemas: int
     messages: int
     calls: int
-    roles: list[Share]
-    kinds: list[Share]
-    tools: list[Share]
-    files: list[Share]
-    turns: list[Share]
+    roles: list[TokenShare]
+    kinds: list[TokenShare]
+    tools: list[TokenShare]
+    files: list[TokenShare]
+    turns: list[TokenShare]
     largest: list[Item]
-    reported: list[Reported]
+    reported: list[RecordedUsage]
     notes: tuple[str, ...] = ()
 
 
@@ -81,13 +81,13 @@ class Sums:
         self._tokens[name] = self._tokens.get(name, 0) + tokens
         self._counts[name] = self._counts.get(name, 0) + count
 
-    def shares(self) -> list[Share]:
+    def shares(self) -> list[TokenShare]:
         """Return all names, largest first."""
-        found = [Share(name, tokens, self._counts[name]) for name, tokens in self._tokens.items()]
+        found = [TokenShare(name, tokens, self._counts[name]) for name, tokens in self._tokens.items()]
         return sorted(found, key=lambda share: (-share.tokens, share.name))
 
 
-def tallied(talk: Conversation, *, model: str | None = None, counter: str | None = None, top: int = 10) -> Tally:
+def tallied(talk: Conversation, *, model: str | None = None, counter: str | None = None, top: int = 10) -> TokenTable:
     """Count a conversation, by the exact counter of its model unless another is named."""
     found = talk.recorded
     view = request_for(
@@ -104,7 +104,7 @@ def tallied(talk: Conversation, *, model: str | None = None, counter: str | None
             tokens = size if len(message.parts) == 1 else _alone(view.counter, part)
             kinds.add(message_labels.kind(part), tokens)
             _add_tool(view, message, part, tokens, tools, files)
-    return Tally(
+    return TokenTable(
         file=talk.label, kind=found.kind, format=found.format, model=found.model, total=view.estimated,
         system=view.fixed.system, schemas=view.fixed.tools, messages=len(view.messages),
         calls=sum(len(message.calls) for message in view.messages),
@@ -138,15 +138,15 @@ def _add_tool(view: View, message: Message, part: Part, tokens: int, tools: Sums
         files.add(path, tokens if number == 0 else 0, count)
 
 
-def _turns(view: View) -> list[Share]:
+def _turns(view: View) -> list[TokenShare]:
     """Return the turns in order; what precedes the first is a share of its own."""
     spoken = any(message.role == "user" for message in view.messages)
-    found: list[Share] = []
+    found: list[TokenShare] = []
     for number, turn in enumerate(turns(view.messages) if spoken else (), 1):
         about = message_labels.what(view.messages[turn.start], view)
-        found.append(Share(f"{number}. {about}", sum(view.sizes[turn.start : turn.stop]), len(turn)))
+        found.append(TokenShare(f"{number}. {about}", sum(view.sizes[turn.start : turn.stop]), len(turn)))
     before = len(view.messages) - sum(turn.count for turn in found)
-    head = [Share("before the first turn", sum(view.sizes[:before]), before)] if before else []
+    head = [TokenShare("before the first turn", sum(view.sizes[:before]), before)] if before else []
     return [*head, *found]
 
 

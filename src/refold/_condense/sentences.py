@@ -33,7 +33,7 @@ FEWEST = 3  # answers among which what is common can be told from what is not
 WORD = re.compile(r"\w+")
 
 
-class Turn(NamedTuple):
+class UserTurn(NamedTuple):
     """Words of a user's turn as they were said, and the part that holds them now."""
 
     place: int
@@ -89,12 +89,12 @@ def _one_text(message: Message) -> bool:
     return message.role == "assistant" and len(message.parts) == 1 and isinstance(message.parts[0], Text)
 
 
-def _turns(draft: Draft, places: Iterable[int]) -> Iterator[Turn]:
+def _turns(draft: Draft, places: Iterable[int]) -> Iterator[UserTurn]:
     for place in places:
         for part in draft.messages[place].parts:
             if isinstance(part, Text):
                 words = original_words(draft, place, part)
-                yield Turn(place, part, words, _sentences(words))
+                yield UserTurn(place, part, words, _sentences(words))
 
 
 def _sentences(text: str) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ def ask(
     max_tokens: int | None = None,
     lengths: Lengths | None = None,
     label: str = "summary",
-) -> needs.Summarize:
+) -> needs.SummaryNeed:
     """Return the need of a summary of messages as they were said, shaped by the person's instructions (L07).
 
     An earlier summary travels as `previous` and never inside the text; the words of an anchor are the earliest.
@@ -55,11 +55,11 @@ def ask(
     instructions = f"{prompts.text('summarizer')}\n\n{prompts.text(prompt)}"
     if view.instructions.strip():
         instructions += f"\n\nThe person asks for this in particular:\n{view.instructions.strip()}"
-    return needs.Summarize(
+    return needs.SummaryNeed(
         record, serialize(record, lengths), prompt, instructions, previous, max_tokens, label=label, lengths=lengths
     )
 
 
 def summary_in(answer: Answer) -> str:
     """Return the words of an answer; nothing where it was refused or is blank."""
-    return answer.text.strip() if isinstance(answer, needs.Given) else ""
+    return answer.text.strip() if isinstance(answer, needs.Provided) else ""

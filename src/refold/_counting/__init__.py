@@ -1,6 +1,6 @@
 """Exact and calibrated token counts, sizes of pictures, and what providers report."""
 
-from refold._counting.calibration import Calibration, Reported, calibrate, reported
+from refold._counting.calibration import Calibration, UsageReport, calibrate, reported
 from refold._counting.tokenizers import ExactCounter, counter_for
 
-__all__ = ["Calibration", "ExactCounter", "Reported", "calibrate", "counter_for", "reported"]
+__all__ = ["Calibration", "ExactCounter", "UsageReport", "calibrate", "counter_for", "reported"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from refold.models._usage_report import Reported, reported
+from refold.models._usage_report import UsageReport, reported
 
-__all__ = ["Calibration", "Reported", "calibrate", "reported"]
+__all__ = ["Calibration", "UsageReport", "calibrate", "reported"]
 
 LEAST, MOST = 0.5, 2.5  # beyond these a report covers something else than what was estimated
 FEW = 200  # a ratio of fewer tokens is mostly framing

@@ -131,7 +131,7 @@ class Family(Struct, frozen=True, forbid_unknown_fields=True):
     provider: str = ""
 
 
-class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+class _EncodingTable(Struct, frozen=True, forbid_unknown_fields=True):
     framings: dict[str, Framing]
     factors: dict[str, Factors]
     families: tuple[Family, ...]
@@ -163,5 +163,5 @@ def families() -> tuple[Family, ...]:
 
 
 @cache
-def _table() -> _Table:
-    return msgspec.json.decode(files(__package__).joinpath("encodings.json").read_bytes(), type=_Table)
+def _table() -> _EncodingTable:
+    return msgspec.json.decode(files(__package__).joinpath("encodings.json").read_bytes(), type=_EncodingTable)

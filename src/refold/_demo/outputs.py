@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
     from refold._demo.seeded_random import Dice
     from refold._demo.shop import Task
-    from refold._demo.workspace import Workspace
+    from refold._demo.workspace import DemoRepository
 
 __all__ = ["git_log", "query_plan", "service_log", "suite", "test_run", "web_run"]
 
 _LEVELS = ("info", "info", "info", "debug", "warning")
 
 
-def test_run(workspace: Workspace, paths: Sequence[str], failed: Sequence[str], task: Task, dice: Dice) -> str:
+def test_run(workspace: DemoRepository, paths: Sequence[str], failed: Sequence[str], task: Task, dice: Dice) -> str:
     """Return what `pytest -v` prints for some test files; `failed` are the names of the tests that fail."""
     chosen = [(path, name) for path in paths for at, name in workspace.tests(path) if at == path]
     width = len(chosen)
@@ -29,7 +29,7 @@ def test_run(workspace: Workspace, paths: Sequence[str], failed: Sequence[str], 
     return "\n".join([*lines, *_failures(chosen, failed, task, workspace, dice), _end(width, len(failed), dice)])
 
 
-def suite(workspace: Workspace, failed: Sequence[str], task: Task, dice: Dice) -> str:
+def suite(workspace: DemoRepository, failed: Sequence[str], task: Task, dice: Dice) -> str:
     """Return what a quiet run of all tests prints, with the slowest of them."""
     chosen = workspace.tests()
     marks = "".join("F" if name in failed else "." for _, name in chosen)
@@ -123,7 +123,7 @@ def git_log(dice: Dice, slots: Callable[[], dict[str, object]], count: int = 14)
 
 
 def _failures(
-    chosen: Sequence[tuple[str, str]], failed: Sequence[str], task: Task, workspace: Workspace, dice: Dice
+    chosen: Sequence[tuple[str, str]], failed: Sequence[str], task: Task, workspace: DemoRepository, dice: Dice
 ) -> list[str]:
     out = ["", "=" * 35 + " FAILURES " + "=" * 35] if failed else [""]
     for path, name in chosen:

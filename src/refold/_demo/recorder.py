@@ -9,7 +9,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from refold._demo.seeded_random import Dice
 
-__all__ = ["PICTURES", "Call", "Recorder"]
+__all__ = ["PICTURES", "RecordedCall", "Recorder"]
 
 CACHED = {"type": "ephemeral"}
 MOST_MARKS = 3  # a request bears four (Anthropic, prompt-caching page), and the system prompt has one
@@ -46,7 +46,7 @@ PICTURES = {
 }
 
 
-class Call(Struct, frozen=True):
+class RecordedCall(Struct, frozen=True):
     """A tool call with what the tool answers; `picture` names one that comes with the answer."""
 
     name: str
@@ -71,7 +71,7 @@ class Recorder:
             self._mark(block)
         self.messages.append({"role": "user", "content": [*_picture(picture), block]})
 
-    def assistant(self, text: str, thinking: str = "", calls: tuple[Call, ...] = ()) -> None:
+    def assistant(self, text: str, thinking: str = "", calls: tuple[RecordedCall, ...] = ()) -> None:
         """Record a message of the assistant and, where it calls tools, the message with their results."""
         blocks: list[dict[str, Any]] = []
         if thinking:
@@ -97,7 +97,7 @@ class Recorder:
             del self._marked.pop(0)["cache_control"]
 
 
-def _result(id: str, call: Call) -> dict[str, Any]:
+def _result(id: str, call: RecordedCall) -> dict[str, Any]:
     result: dict[str, Any] = {"type": "tool_result", "tool_use_id": id, "content": call.output}
     if call.picture:
         result["content"] = [{"type": "text", "text": call.output}, *_picture(call.picture)]

@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from refold._demo import outputs, tools
 from refold._demo.python_code import words
-from refold._demo.recorder import CACHED, Call, Recorder
+from refold._demo.recorder import CACHED, RecordedCall, Recorder
 from refold._demo.shop import Entity, Task, prose, shop, tasks
-from refold._demo.workspace import ROOT, Workspace
+from refold._demo.workspace import ROOT, DemoRepository
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ class Story:
 
     def __init__(self, dice: Dice) -> None:
         self._dice = dice.fork("story")
-        self._space = Workspace(dice.fork("files"))
+        self._space = DemoRepository(dice.fork("files"))
         self._recorder = Recorder(dice.fork("ids"))
         self._commits: list[tuple[int, str]] = []
         self._seen: list[str] = []
@@ -81,7 +81,7 @@ class Story:
         self._say("searching", entity, *searches, tools.glob(space, f"*{entity.name}*"), think=2)
         self._say("reading", entity, tools.read(space, task.path), *self._reads(entity, 2), think=2)
         if task.picture:
-            shot = Call(
+            shot = RecordedCall(
                 "Read", {"file_path": f"{ROOT}/docs/shots/OD-{task.ticket}.png"}, "PNG picture", picture="middle"
             )
             self._say("asking", entity, shot, lead="There is an older screenshot in docs/shots to compare with.")
@@ -217,7 +217,7 @@ class Story:
         else:
             self._recorder.assistant(f"{task.outcome} Committed as {commit}.")
 
-    def _say(self, kind: str, entity: Entity, *calls: Call, lead: str = "", think: int = 0) -> None:
+    def _say(self, kind: str, entity: Entity, *calls: RecordedCall, lead: str = "", think: int = 0) -> None:
         path = next(
             (call.input["file_path"].removeprefix(f"{ROOT}/") for call in calls if "file_path" in call.input), ""
         )
@@ -240,7 +240,7 @@ class Story:
             "code": dice.pick(codes),
         }  # fmt: skip
 
-    def _reads(self, entity: Entity, count: int) -> list[Call]:
+    def _reads(self, entity: Entity, count: int) -> list[RecordedCall]:
         places = ("config/", entity.name) if self._dice.chance(0.15) else (entity.name, entity.title)
         paths = [path for path in self._space.files if any(place in path for place in places)]
         chosen = self._dice.some(paths, count)

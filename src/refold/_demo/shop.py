@@ -8,7 +8,7 @@ from importlib.resources import files
 import msgspec
 from msgspec import Struct
 
-__all__ = ["Entity", "Pieces", "Prose", "Shop", "Task", "camel", "pieces", "prose", "shop", "tasks"]
+__all__ = ["CodePieces", "Entity", "Prose", "Shop", "Task", "camel", "pieces", "prose", "shop", "tasks"]
 
 
 class Entity(Struct, frozen=True):
@@ -49,7 +49,7 @@ class Shop(Struct, frozen=True):
     nouns: tuple[str, ...]
 
 
-class Pieces(Struct, frozen=True):
+class CodePieces(Struct, frozen=True):
     """Pieces of methods and tests, with slots."""
 
     guards: tuple[str, ...]
@@ -113,9 +113,9 @@ def shop() -> Shop:
 
 
 @cache
-def pieces() -> Pieces:
+def pieces() -> CodePieces:
     """Return the pieces of code."""
-    return msgspec.toml.decode(_data("code.toml"), type=Pieces)
+    return msgspec.toml.decode(_data("code.toml"), type=CodePieces)
 
 
 @cache

@@ -5,71 +5,71 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from refold._demo.recorder import Call
+from refold._demo.recorder import RecordedCall
 from refold._demo.workspace import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from refold._demo.seeded_random import Dice
-    from refold._demo.workspace import Workspace
+    from refold._demo.workspace import DemoRepository
 
 __all__ = ["bash", "edit", "glob", "grep", "head_of", "read", "small_change", "stale_edit", "todo", "write"]
 
 
-def read(workspace: Workspace, path: str, offset: int = 1, limit: int | None = None) -> Call:
+def read(workspace: DemoRepository, path: str, offset: int = 1, limit: int | None = None) -> RecordedCall:
     """Read a file, or some lines of it."""
     input: dict[str, object] = {"file_path": f"{ROOT}/{path}"}
     if limit is not None:
         input |= {"offset": offset, "limit": limit}
     if path not in workspace.files:
-        return Call("Read", input, f"File does not exist: {ROOT}/{path}", is_error=True)
-    return Call("Read", input, workspace.read(path, offset, limit))
+        return RecordedCall("Read", input, f"File does not exist: {ROOT}/{path}", is_error=True)
+    return RecordedCall("Read", input, workspace.read(path, offset, limit))
 
 
-def edit(workspace: Workspace, path: str, old: str, new: str) -> Call:
+def edit(workspace: DemoRepository, path: str, old: str, new: str) -> RecordedCall:
     """Change a file."""
     if not workspace.has_shown(path, old):
         raise ValueError(f"{path} was not read before this edit")
     input = {"file_path": f"{ROOT}/{path}", "old_string": old, "new_string": new}
-    return Call("Edit", input, workspace.replace(path, old, new))
+    return RecordedCall("Edit", input, workspace.replace(path, old, new))
 
 
-def stale_edit(path: str, old: str, new: str) -> Call:
+def stale_edit(path: str, old: str, new: str) -> RecordedCall:
     """Try to change what is no longer there."""
     input = {"file_path": f"{ROOT}/{path}", "old_string": old, "new_string": new}
     said = f"String to replace not found in {ROOT}/{path}. Read the file again; it has changed since."
-    return Call("Edit", input, said, is_error=True)
+    return RecordedCall("Edit", input, said, is_error=True)
 
 
-def write(workspace: Workspace, path: str, text: str) -> Call:
+def write(workspace: DemoRepository, path: str, text: str) -> RecordedCall:
     """Create a file."""
-    return Call("Write", {"file_path": f"{ROOT}/{path}", "content": text}, workspace.write(path, text))
+    return RecordedCall("Write", {"file_path": f"{ROOT}/{path}", "content": text}, workspace.write(path, text))
 
 
-def grep(workspace: Workspace, word: str, under: str = "") -> Call:
+def grep(workspace: DemoRepository, word: str, under: str = "") -> RecordedCall:
     """Search for a word."""
-    return Call("Grep", {"pattern": word, "path": f"{ROOT}/{under}"}, workspace.search(word, under))
+    return RecordedCall("Grep", {"pattern": word, "path": f"{ROOT}/{under}"}, workspace.search(word, under))
 
 
-def glob(workspace: Workspace, pattern: str) -> Call:
+def glob(workspace: DemoRepository, pattern: str) -> RecordedCall:
     """List files."""
-    return Call("Glob", {"pattern": pattern}, workspace.glob(pattern))
+    return RecordedCall("Glob", {"pattern": pattern}, workspace.glob(pattern))
 
 
-def bash(command: str, output: str, code: int = 0, about: str = "") -> Call:
+def bash(command: str, output: str, code: int = 0, about: str = "") -> RecordedCall:
     """Run a command; a code other than 0 is an error."""
     input: dict[str, object] = {"command": command}
     if about:
         input["description"] = about
-    return Call("Bash", input, f"{output}\n[exit code {code}]" if code else output, is_error=code != 0)
+    return RecordedCall("Bash", input, f"{output}\n[exit code {code}]" if code else output, is_error=code != 0)
 
 
-def todo(items: Sequence[str], done: int) -> Call:
+def todo(items: Sequence[str], done: int) -> RecordedCall:
     """Write the list of what is to be done, the first `done` of it finished."""
     states = ["completed"] * done + ["in_progress"] + ["pending"] * len(items)
     todos = [{"content": item, "status": state} for item, state in zip(items, states, strict=False)]
-    return Call("TodoWrite", {"todos": todos}, f"{min(done, len(items))} of {len(items)} done")
+    return RecordedCall("TodoWrite", {"todos": todos}, f"{min(done, len(items))} of {len(items)} done")
 
 
 def head_of(text: str, name: str) -> str:
@@ -88,7 +88,7 @@ _CHANGES = (
 )  # fmt: skip
 
 
-def small_change(workspace: Workspace, path: str, dice: Dice) -> tuple[str, str] | None:
+def small_change(workspace: DemoRepository, path: str, dice: Dice) -> tuple[str, str] | None:
     """Return a small change to lines of a file that were shown and still stand there once, or None."""
     found: list[tuple[str, str]] = []
     lines = "\n".join(workspace.shown.get(path, ())).split("\n")

@@ -13,13 +13,13 @@ from refold._demo.shop import shop, tasks
 if TYPE_CHECKING:
     from refold._demo.seeded_random import Dice
 
-__all__ = ["ROOT", "Workspace", "numbered"]
+__all__ = ["ROOT", "DemoRepository", "numbered"]
 
 ROOT = "/srv/orderdesk"
 MOST_HITS = 60  # lines that a search shows
 
 
-class Workspace:
+class DemoRepository:
     """Files by path below the root; `shown` is what a read has shown of each, `committed` its last committed text."""
 
     def __init__(self, dice: Dice) -> None:

@@ -12,8 +12,8 @@ import msgspec
 from refold import formats
 from refold._gateway.conversations.conversation import fixed, measured, refold, write
 from refold._gateway.conversations.plan_store import behind
-from refold._gateway.conversations.planner import Failed
-from refold._gateway.server.asgi import Refusal, reply
+from refold._gateway.conversations.planner import CompactionAborted
+from refold._gateway.server.asgi import GatewayError, reply
 from refold._gateway.wire.body import native, spliced
 from refold._gateway.wire.routes import DIALECTS, Route
 from refold.core.messages import MessageId
@@ -23,17 +23,17 @@ from refold.errors import BadMessages, RefoldError, SessionNotFound, StoreError,
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from refold._gateway.conversations.plan_store import Keeper
-    from refold._gateway.conversations.planner import Planner, Target
-    from refold._gateway.conversations.tracker import Track, Tracks
+    from refold._gateway.conversations.plan_store import PlanStore
+    from refold._gateway.conversations.planner import CompactionTarget, Planner
+    from refold._gateway.conversations.tracker import Conversation, ConversationTracker
     from refold._gateway.observability.metrics import Metrics
     from refold._gateway.proxy import Exchanges
     from refold._gateway.server.asgi import Send
-    from refold._gateway.server.request_headers import Asked
-    from refold._gateway.settings import Settings
+    from refold._gateway.server.request_headers import RequestOptions
+    from refold._gateway.settings import GatewaySettings
     from refold.core.plan import Plan
 
-__all__ = ["PATHS", "Control", "is_ours"]
+__all__ = ["PATHS", "Admin", "is_ours"]
 
 PATHS = re.compile(r"/livez|/readyz|/metrics|/v1/compact|/v1/recall(?:/.+)?|/v1/sessions(?:/.+)?")
 SESSION = re.compile(r"/v1/sessions/([\w.:@-]+)(/rewind)?")
@@ -47,14 +47,14 @@ def is_ours(path: str, headers: Mapping[bytes, bytes]) -> bool:
     return PATHS.fullmatch(path) is not None and not (path.startswith(THEIRS) and b"anthropic-version" in headers)
 
 
-class Control:
+class Admin:
     """Answers requests to the gateway itself."""
 
     def __init__(
         self,
-        settings: Settings,
-        tracks: Tracks,
-        keeper: Keeper,
+        settings: GatewaySettings,
+        tracks: ConversationTracker,
+        keeper: PlanStore,
         planner: Planner,
         exchanges: Exchanges,
         metrics: Metrics,
@@ -67,7 +67,7 @@ class Control:
         self._metrics = metrics
 
     async def answer(
-        self, method: str, path: str, query: bytes, body: bytes, asked: Asked, send: Send, provider: str = ""
+        self, method: str, path: str, query: bytes, body: bytes, asked: RequestOptions, send: Send, provider: str = ""
     ) -> None:
         """Answer one request; `provider` is whose client seems to ask, by its headers.
 
@@ -99,18 +99,18 @@ class Control:
                 case _:
                     raise _not_for(method, allowed)
         except SessionNotFound:
-            raise Refusal(404, "there is no such conversation: GET /v1/sessions lists them", "not_found") from None
+            raise GatewayError(404, "there is no such conversation: GET /v1/sessions lists them", "not_found") from None
         except StoreError as error:
-            raise Refusal(503, f"the store could not be used ({error})", "store") from error
+            raise GatewayError(503, f"the store could not be used ({error})", "store") from error
         except RefoldError as error:
-            raise Refusal(400, f"this cannot be compacted: {error}", "bad_body") from error
+            raise GatewayError(400, f"this cannot be compacted: {error}", "bad_body") from error
 
     async def _ready(self, send: Send) -> None:
         """Say whether the store answers; to whoever asks, so not where it is."""
         try:
             await self._keeper.answers()
         except RefoldError as error:
-            raise Refusal(503, f"the store cannot be used ({type(error).__name__})", "store") from error
+            raise GatewayError(503, f"the store cannot be used ({type(error).__name__})", "store") from error
         await _json(send, {"status": "ok"})
 
     async def recall(self, what: str, session: str = "") -> list[dict[str, Any]]:
@@ -133,7 +133,7 @@ class Control:
         order = ids or list(found)
         return [{"id": id, "message": found[id]} for id in order if id in found]
 
-    async def responses_compact(self, target: Target, send: Send) -> None:
+    async def responses_compact(self, target: CompactionTarget, send: Send) -> None:
         """Answer OpenAI's own request for a compaction with items that stand for those sent."""
         made = await self._forced(target, "")
         track = target.track
@@ -145,19 +145,19 @@ class Control:
         told = {"id": f"resp_{track.id}", "object": "response.compaction", "created_at": int(time.time())}
         await _json(send, {**told, "output": list(map(_item, items)), "usage": usage})
 
-    async def _compact(self, raw: bytes, model: str, provider: str, asked: Asked, send: Send) -> None:
+    async def _compact(self, raw: bytes, model: str, provider: str, asked: RequestOptions, send: Send) -> None:
         try:
             held = native(raw)
             dialect = _dialect(held, provider)
         except (ValueError, RecursionError, BadMessages, UnknownFormat) as error:
             said = f"this is no request with a conversation ({type(error).__name__}): send a body as for a provider"
-            raise Refusal(400, said, "bad_body") from None
+            raise GatewayError(400, said, "bad_body") from None
         said = held.get("model") or model
         target = await self._exchanges.target(
             Route(dialect, "compact", said if isinstance(said, str) else ""), asked, raw
         )
         if target is None:
-            raise Refusal(
+            raise GatewayError(
                 400, "this is no request with a list of messages and a model: name the model in it, or with ?model=",
                 "bad_body",
             )  # fmt: skip
@@ -174,7 +174,7 @@ class Control:
             told |= {f"{shadow}tokens-before": str(sizes.before), f"{shadow}tokens-after": str(sizes.after)}
         await reply(send, 200, body, extra=[(f"x-refold-{name}".encode(), v.encode()) for name, v in told.items()])
 
-    async def _forced(self, target: Target, instructions: str) -> Plan | None:
+    async def _forced(self, target: CompactionTarget, instructions: str) -> Plan | None:
         track = target.track
         async with track.lock:
             await self._planner.read(target)
@@ -182,11 +182,11 @@ class Control:
                 refold(track, target.bound)
             try:
                 return await self._planner.compact(target, Cause.MANUAL, instructions=instructions)
-            except Failed as failed:
+            except CompactionAborted as failed:
                 size = measured(track, target.bound, fixed(track, target.dialect, target.bound))
                 if size <= target.bound.budget.input:
                     return None
-                raise Refusal(422, f"the conversation could not be compacted: {failed}", "compaction") from None
+                raise GatewayError(422, f"the conversation could not be compacted: {failed}", "compaction") from None
 
     async def _sessions(self) -> list[dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}
@@ -223,7 +223,7 @@ class Control:
             case _:
                 raise _not_for(method, "POST" if rewinding else "GET, DELETE")
 
-    async def _rewind(self, track: Track, to: int | str) -> tuple[Plan, ...]:
+    async def _rewind(self, track: Conversation, to: int | str) -> tuple[Plan, ...]:
         async with track.lock:
             kept = _until(track.plans, to)
             if track.stored:
@@ -232,7 +232,7 @@ class Control:
             track.resting = 0
         return kept
 
-    def _found(self, id: str) -> Track | None:
+    def _found(self, id: str) -> Conversation | None:
         return self._tracks.get(id) or next((each for each in self._tracks.all() if each.stored == id), None)
 
 
@@ -253,7 +253,7 @@ def _to(body: bytes) -> int | str:
     except (msgspec.DecodeError, UnicodeDecodeError, AttributeError):
         to = None
     if isinstance(to, bool) or not isinstance(to, int | str):
-        raise Refusal(400, 'rewind takes {"to": how many plans stay, or a plan\'s id}', "bad_body")
+        raise GatewayError(400, 'rewind takes {"to": how many plans stay, or a plan\'s id}', "bad_body")
     return to
 
 
@@ -262,13 +262,13 @@ def _until(plans: tuple[Plan, ...], to: int | str) -> tuple[Plan, ...]:
         return plans[: to if to >= 0 else max(len(plans) + to, 0)]
     ids = [str(plan.id) for plan in plans]
     if to not in ids:
-        raise Refusal(404, "this conversation has no such plan: GET it to see those it has", "not_found")
+        raise GatewayError(404, "this conversation has no such plan: GET it to see those it has", "not_found")
     return plans[: ids.index(to) + 1]
 
 
-def _not_for(method: str, allowed: str) -> Refusal:
+def _not_for(method: str, allowed: str) -> GatewayError:
     said = f"{method} is not for this path: {allowed} is" if "," not in allowed else f"{method} is not for this path"
-    return Refusal(405, said, "method", [(b"allow", allowed.encode())])
+    return GatewayError(405, said, "method", [(b"allow", allowed.encode())])
 
 
 def _dialect(held: Any, provider: str) -> Any:
@@ -284,7 +284,7 @@ def _dialect(held: Any, provider: str) -> Any:
     return DIALECTS["anthropic" if name == "anthropic" else "chat"]
 
 
-def _told(track: Track) -> dict[str, Any]:
+def _told(track: Conversation) -> dict[str, Any]:
     shadow = {"shadow": _plan(track.shadow)} if track.shadow is not None else {}
     return {
         **shadow,

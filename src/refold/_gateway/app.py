@@ -7,25 +7,25 @@ import time
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
-from refold._gateway.admin import Control, is_ours
+from refold._gateway.admin import Admin, is_ours
 from refold._gateway.conversations.budgets import Budgets
-from refold._gateway.conversations.plan_store import Keeper
+from refold._gateway.conversations.plan_store import PlanStore
 from refold._gateway.conversations.planner import Planner
-from refold._gateway.conversations.provenance import Lost
+from refold._gateway.conversations.provenance import StaleThinking
 from refold._gateway.conversations.ready import Exchange
-from refold._gateway.conversations.tracker import Tracks
+from refold._gateway.conversations.tracker import ConversationTracker
 from refold._gateway.observability.metrics import Metrics
 from refold._gateway.proxy import Exchanges
 from refold._gateway.server.asgi import (
     CLIENT,
-    Gone,
-    Refusal,
+    ClientDisconnected,
+    GatewayError,
     in_time,
     read_body,
     refuse,
 )
-from refold._gateway.server.auth import Door, once
-from refold._gateway.server.relay import Cut, WhileThere, relay
+from refold._gateway.server.auth import Auth, once
+from refold._gateway.server.relay import UpstreamAborted, WhileConnected, relay
 from refold._gateway.server.request_headers import asked, inflated
 from refold._gateway.summarizer import outside
 from refold._gateway.upstream.client import Upstream, from_upstream, to_upstream
@@ -36,11 +36,11 @@ from refold.sessions import open_store
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from refold._gateway.conversations.planner import Target
-    from refold._gateway.conversations.tracker import Track
+    from refold._gateway.conversations.planner import CompactionTarget
+    from refold._gateway.conversations.tracker import Conversation
     from refold._gateway.server.asgi import Headers, Receive, Scope, Send
-    from refold._gateway.server.request_headers import Asked
-    from refold._gateway.settings import Settings
+    from refold._gateway.server.request_headers import RequestOptions
+    from refold._gateway.settings import GatewaySettings
     from refold._gateway.wire.routes import Route
     from refold.sessions import Store
 
@@ -50,11 +50,11 @@ __all__ = ["Gateway"]
 class Gateway:
     """An ASGI application; its server must send it the lifespan events."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: GatewaySettings) -> None:
         self.settings = settings
-        self.tracks = Tracks(settings.memory)
+        self.tracks = ConversationTracker(settings.memory)
         self.metrics = Metrics(self.tracks)
-        self._door = Door(settings)
+        self._door = Auth(settings)
         self._budgets = Budgets(settings)
         self._upstream: Upstream
         self._tidying: asyncio.Task[None] | None = None
@@ -88,8 +88,8 @@ class Gateway:
         settings = self.settings
         writers = outside(settings)
         store = open_store(settings.store or "memory")
-        self._keeper = keeper = Keeper(store, settings.store_key)
-        lost = Lost()
+        self._keeper = keeper = PlanStore(store, settings.store_key)
+        lost = StaleThinking()
         try:
             await keeper.check()
         except BaseException:
@@ -99,7 +99,7 @@ class Gateway:
         self.tracks.on_forget = lambda track: _forgotten(track, lost, store if keeper.local else None)
         self._planner = Planner(settings, writers, keeper, self.metrics, lost)
         self._exchanges = Exchanges(settings, self._upstream, self.tracks, self._budgets, self._planner, self.metrics)
-        self._control = Control(settings, self.tracks, keeper, self._planner, self._exchanges, self.metrics)
+        self._control = Admin(settings, self.tracks, keeper, self._planner, self._exchanges, self.metrics)
         if settings.retention:
             self._tidying = asyncio.create_task(self._tidy(settings.retention))
 
@@ -126,7 +126,7 @@ class Gateway:
                 once(scope["headers"])
             path = self._door.admitted(path, headers)
             if headers.get(b"upgrade", b"").lower() == b"websocket" and scope["method"] == "GET":
-                raise Refusal(426, "this gateway speaks HTTP alone, no WebSocket", "websocket")
+                raise GatewayError(426, "this gateway speaks HTTP alone, no WebSocket", "websocket")
             if is_ours(path, headers):
                 await self._ours(scope, path, where, headers, receive, send)
                 return
@@ -136,18 +136,18 @@ class Gateway:
                 await self._through(scope, path, where, receive, send)
             else:
                 await self._chat(scope, path, where, headers, receive, send)
-        except Refusal as refusal:
+        except GatewayError as refusal:
             self.metrics.refused(where.dialect.provider, refusal.code)
             await refuse(send, where.dialect.provider, refusal)
-        except Gone:
+        except ClientDisconnected:
             return
-        except Cut:
+        except UpstreamAborted:
             raise
         except Exception as error:  # a fault of ours
             self.metrics.refused(where.dialect.provider, "internal")
             said = f"the gateway failed ({type(error).__name__}): send x-refold-bypass: 1 to go past it, and report it"
             with suppress(RuntimeError):  # the answer has begun: all that is left is to end it
-                await refuse(send, where.dialect.provider, Refusal(500, said, "internal"))
+                await refuse(send, where.dialect.provider, GatewayError(500, said, "internal"))
             raise
 
     async def _ours(
@@ -158,7 +158,7 @@ class Gateway:
         body = await read_body(receive, headers, settings.max_body, settings.body_timeout)
         plain = inflated(body, headers.get(b"content-encoding", b""), settings.max_body)
         if plain is None:
-            raise Refusal(415, "this body cannot be unpacked: send it as it is, or with gzip", "bad_encoding")
+            raise GatewayError(415, "this body cannot be unpacked: send it as it is, or with gzip", "bad_encoding")
         wishes = asked(headers, settings)
         provider = where.dialect.provider
         await self._control.answer(scope["method"], path, scope["query_string"], plain, wishes, send, provider)
@@ -170,7 +170,7 @@ class Gateway:
         sized = [(name, value) for name, value in headers if name == b"content-length"]
         has_body = bool(sized and sized[0][1] != b"0") or any(name == b"transfer-encoding" for name, _ in headers)
         body = _parts(receive, self.settings.body_timeout) if has_body else None
-        there = WhileThere(scope, receive)
+        there = WhileConnected(scope, receive)
         early = body is None or CLIENT in scope.get("extensions", {})  # else who leaves is told where the body comes
         with there if early else nullcontext():
             answer = await self._upstream.send(scope["method"], url, [*to_upstream(headers), *sized], body)
@@ -190,7 +190,7 @@ class Gateway:
         raw = await read_body(receive, held, self.settings.max_body, self.settings.body_timeout, client)
         begun = time.perf_counter()
         plain = inflated(raw, held.get(b"content-encoding", b""), self.settings.max_body)
-        with WhileThere(scope, receive):
+        with WhileConnected(scope, receive):
             if where.kind == "compact" and plain is not None and not wishes.bypass and not self.settings.shadow:
                 target = await self._compactable(where, wishes, plain)
                 if target is not None:
@@ -198,14 +198,14 @@ class Gateway:
                     return
             await self._exchanges.run(Exchange(where, url, headers, wishes, raw, plain), send, begun)
 
-    async def _compactable(self, where: Route, wishes: Asked, plain: bytes) -> Target | None:
+    async def _compactable(self, where: Route, wishes: RequestOptions, plain: bytes) -> CompactionTarget | None:
         try:
             return await self._exchanges.target(where, wishes, plain)
         except ValueError:
             return None
 
 
-def _forgotten(track: Track, lost: Lost, local: Store | None) -> None:
+def _forgotten(track: Conversation, lost: StaleThinking, local: Store | None) -> None:
     """Let originals go with their conversation where they are in this process alone."""
     if local is not None or track.deleted:
         lost.add(track.id, track.production, track.sent)
@@ -219,6 +219,6 @@ async def _parts(receive: Receive, timeout: float) -> AsyncIterator[bytes]:
     while more:
         message = await in_time(receive, timeout)
         if message["type"] == "http.disconnect":
-            raise Gone
+            raise ClientDisconnected
         yield message.get("body", b"")
         more = message.get("more_body", False)

@@ -18,18 +18,18 @@ from refold._gateway.conversations.conversation import (
     wanted,
     write,
 )
-from refold._gateway.conversations.planner import Failed, Target, faulty
+from refold._gateway.conversations.planner import CompactionAborted, CompactionTarget, faulty
 from refold._gateway.conversations.ready import Exchange, Ready
-from refold._gateway.conversations.tracker import Busy, Reported
+from refold._gateway.conversations.tracker import ConversationLocked, ReportedUsage
 from refold._gateway.observability.tracing import span, watched
-from refold._gateway.recall.response_rounds import Carrying, Overflowed, recalls
+from refold._gateway.recall.response_rounds import RecallRelay, RoundOverflow, recalls
 from refold._gateway.recall.tool import offered
-from refold._gateway.server.asgi import Refusal
+from refold._gateway.server.asgi import GatewayError
 from refold._gateway.server.relay import relay
 from refold._gateway.server.response_headers import told, traced
 from refold._gateway.upstream.client import from_upstream, to_upstream
 from refold._gateway.wire.body import spliced
-from refold._gateway.wire.response_observer import Reading, beginning, refused
+from refold._gateway.wire.response_observer import ResponseObserver, beginning, refused
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError
 from refold.models._thinking import SIGNED_BLOCKS
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 
     from refold._gateway.conversations.budgets import Budgets
     from refold._gateway.conversations.planner import Planner
-    from refold._gateway.conversations.tracker import Tracks
+    from refold._gateway.conversations.tracker import ConversationTracker
     from refold._gateway.observability.metrics import Metrics
-    from refold._gateway.recall.response_merger import Said
+    from refold._gateway.recall.response_merger import RecallRound
     from refold._gateway.server.asgi import Send
-    from refold._gateway.server.request_headers import Asked
-    from refold._gateway.settings import Settings
+    from refold._gateway.server.request_headers import RequestOptions
+    from refold._gateway.settings import GatewaySettings
     from refold._gateway.upstream.client import Upstream
-    from refold._gateway.upstream.connection_pool import Answer
+    from refold._gateway.upstream.connection_pool import UpstreamResponse
     from refold._gateway.wire.routes import Route
     from refold.models.provider_errors import ProviderError
 
@@ -60,9 +60,9 @@ class Exchanges:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: GatewaySettings,
         upstream: Upstream,
-        tracks: Tracks,
+        tracks: ConversationTracker,
         budgets: Budgets,
         planner: Planner,
         metrics: Metrics,
@@ -91,7 +91,7 @@ class Exchanges:
         self._metrics.added.observe(time.perf_counter() - begun)
         answer = await self._send(exchange, ready)
         try:
-            reading = Reading(answer.headers)
+            reading = ResponseObserver(answer.headers)
             first = await beginning(answer, reading) if ready.target is not None else b""
             while ready.target is not None and ready.done != "cured" and refused(answer, reading):
                 again = await self._again(exchange, ready, answer.status, reading)
@@ -100,7 +100,7 @@ class Exchanges:
                 answer.close()
                 ready = again
                 answer = await self._send(exchange, ready)
-                reading = Reading(answer.headers)
+                reading = ResponseObserver(answer.headers)
                 first = await beginning(answer, reading)
             await self._carry(exchange, ready, answer, send, reading, first)
         finally:
@@ -127,7 +127,7 @@ class Exchanges:
             if target is None:
                 return untouched
             return await self._prepared(exchange, target)
-        except Refusal:
+        except GatewayError:
             raise
         except (
             ValueError,
@@ -139,7 +139,7 @@ class Exchanges:
             untouched.failed = type(error).__name__ if isinstance(error, RefoldError) else ""
             return untouched
 
-    async def target(self, route: Route, asked: Asked, plain: bytes) -> Target | None:
+    async def target(self, route: Route, asked: RequestOptions, plain: bytes) -> CompactionTarget | None:
         """Return the conversation a body belongs to, with what bounds it; None where it holds none to be seen."""
         dialect = route.dialect
         shape = formats.find(dialect.format)
@@ -147,7 +147,7 @@ class Exchanges:
             try:
                 track = self._tracks.find(dialect, shape, asked.session, plain)
                 break
-            except Busy as busy:
+            except ConversationLocked as busy:
                 async with busy.track.lock:
                     pass
         if track is None:
@@ -157,9 +157,9 @@ class Exchanges:
         if wants.elsewhere or not model:
             return None
         bound = self._budgets.bound(model, wants.output, asked.policy, dialect.format, asked.trigger, long=asked.long)
-        return Target(track, dialect, bound, model)
+        return CompactionTarget(track, dialect, bound, model)
 
-    async def _prepared(self, exchange: Exchange, target: Target) -> Ready:
+    async def _prepared(self, exchange: Exchange, target: CompactionTarget) -> Ready:
         track = target.track
         ready = Ready(exchange.raw, plain=False, target=target)
         async with track.lock:
@@ -174,8 +174,8 @@ class Exchanges:
                     ready.reason = (
                         await (self._planner.look if chat else self._planner.recognize)(target) or ready.reason
                     )
-                except (Failed, StoreError) as failed:
-                    reason = str(failed) if isinstance(failed, Failed) else "store"
+                except (CompactionAborted, StoreError) as failed:
+                    reason = str(failed) if isinstance(failed, CompactionAborted) else "store"
                     self._metrics.failed(reason)
                     if self._strict:
                         raise _strict(reason) from None
@@ -191,7 +191,7 @@ class Exchanges:
             track.sent = len(track.body.raws) if chat else track.sent
         return ready
 
-    async def _begun(self, exchange: Exchange, target: Target, ready: Ready) -> None:
+    async def _begun(self, exchange: Exchange, target: CompactionTarget, ready: Ready) -> None:
         """Learn what was sent of a conversation from elsewhere; decide whether the recall tool is among its tools."""
         track, url = target.track, exchange.url
         if not target.bound.binds_thinking or self._settings.shadow:
@@ -218,7 +218,7 @@ class Exchanges:
                     await self._planner.sent(target, tool=False, plain=True)
                     target.track.sent = len(target.track.body.raws)
 
-    async def _write(self, exchange: Exchange, ready: Ready, target: Target) -> None:
+    async def _write(self, exchange: Exchange, ready: Ready, target: CompactionTarget) -> None:
         """Put the messages that stand for the client's into its body, and the recall tool beside them where it is on.
 
         Where models bind thinking it is there from the first request on, since they bind tools too.
@@ -233,7 +233,7 @@ class Exchanges:
         if chat:
             await self._planner.sent(target, tool=ready.recalls is not None)
 
-    async def _repaired(self, target: Target, ready: Ready) -> None:
+    async def _repaired(self, target: CompactionTarget, ready: Ready) -> None:
         """Mend a conversation that breaks its provider's rules."""
         await self._planner.read(target)
         if not faulty(target.track):
@@ -241,10 +241,10 @@ class Exchanges:
         try:
             await self._planner.compact(target, Cause.MANUAL, REPAIR_REQUEST)
             ready.reason = "repair"
-        except (Failed, StoreError) as failed:
-            ready.failed = str(failed) if isinstance(failed, Failed) else "store"
+        except (CompactionAborted, StoreError) as failed:
+            ready.failed = str(failed) if isinstance(failed, CompactionAborted) else "store"
 
-    async def _again(self, exchange: Exchange, ready: Ready, status: int, reading: Reading) -> Ready | None:
+    async def _again(self, exchange: Exchange, ready: Ready, status: int, reading: ResponseObserver) -> Ready | None:
         """Return the request changed where the provider refused it for its size or its reasoning, else None."""
         if self._settings.shadow or exchange.plain is None or exchange.route.kind != "chat":
             return None
@@ -273,7 +273,7 @@ class Exchanges:
         return await self._changed(exchange, ready, partial(self._planner.cure, error=error), empty)
 
     async def _changed(
-        self, exchange: Exchange, ready: Ready, change: Callable[[Target], Awaitable[object]], made: Ready
+        self, exchange: Exchange, ready: Ready, change: Callable[[CompactionTarget], Awaitable[object]], made: Ready
     ) -> Ready | None:
         """Write a request anew after a change of its conversation; None where that fails, which headers then name."""
         assert exchange.plain is not None  # `_again` leaves such a request as it is
@@ -285,13 +285,13 @@ class Exchanges:
                 await change(target)
                 made.target, made.reported = target, reported(target.track)
                 await self._write(exchange, made, target)
-        except (Failed, RefoldError, ValueError) as failed:
-            ready.failed = str(failed) if isinstance(failed, Failed) else type(failed).__name__
+        except (CompactionAborted, RefoldError, ValueError) as failed:
+            ready.failed = str(failed) if isinstance(failed, CompactionAborted) else type(failed).__name__
             self._metrics.failed(ready.failed)
             return None
         return made
 
-    def _send(self, exchange: Exchange, ready: Ready) -> Awaitable[Answer]:
+    def _send(self, exchange: Exchange, ready: Ready) -> Awaitable[UpstreamResponse]:
         headers = to_upstream(exchange.headers)
         if ready.plain:
             headers = [(name, value) for name, value in headers if name != b"content-encoding"]
@@ -300,30 +300,30 @@ class Exchanges:
             headers.append((b"accept-encoding", b"identity"))
         return self._upstream.send("POST", exchange.url, headers, ready.body)
 
-    async def _recalling(self, exchange: Exchange, ready: Ready, answer: Answer, send: Send) -> None:
+    async def _recalling(self, exchange: Exchange, ready: Ready, answer: UpstreamResponse, send: Send) -> None:
         """Carry an answer in which the recall tool may be called."""
 
-        async def again(body: bytes) -> Answer:
+        async def again(body: bytes) -> UpstreamResponse:
             return await self._send(exchange, replace(ready, body=body))
 
-        async def later(said: Said) -> bool:
+        async def later(said: RecallRound) -> bool:
             assert ready.target is not None
             count = ready.reported.count if ready.reported is not None else 0
             return await self._planner.bringing.remember(ready.target, said, count)
 
         assert ready.recalls is not None
         name = exchange.route.dialect.format
-        carrying = Carrying(ready.recalls, self._settings, self._metrics, send, name, again, told(ready), later)
+        carrying = RecallRelay(ready.recalls, self._settings, self._metrics, send, name, again, told(ready), later)
         try:
             self._learn(ready, await carrying.carry(answer))
-        except Overflowed as overflowed:
+        except RoundOverflow as overflowed:
             await self._anew(exchange, ready, overflowed, send)
 
-    async def _anew(self, exchange: Exchange, ready: Ready, overflowed: Overflowed, send: Send) -> None:
+    async def _anew(self, exchange: Exchange, ready: Ready, overflowed: RoundOverflow, send: Send) -> None:
         """Begin an answer anew whose rounds have outgrown the window: once, with a shorter conversation."""
         answer, said = overflowed.answer, overflowed.body
         try:
-            reading = Reading(answer.headers)
+            reading = ResponseObserver(answer.headers)
             reading.feed(said)
             again = await self._again(exchange, ready, answer.status, reading) if ready.done != "rescued" else None
             if again is None:
@@ -332,12 +332,18 @@ class Exchanges:
                 return
             answer.close()
             answer = await self._send(exchange, again)
-            await self._carry(exchange, again, answer, send, Reading(answer.headers))
+            await self._carry(exchange, again, answer, send, ResponseObserver(answer.headers))
         finally:
             answer.close()
 
     async def _carry(
-        self, exchange: Exchange, ready: Ready, answer: Answer, send: Send, reading: Reading, first: bytes = b""
+        self,
+        exchange: Exchange,
+        ready: Ready,
+        answer: UpstreamResponse,
+        send: Send,
+        reading: ResponseObserver,
+        first: bytes = b"",
     ) -> None:
         """Carry an answer, of which the beginning may have been read already."""
         self._count(exchange, ready, answer)
@@ -353,7 +359,7 @@ class Exchanges:
         await relay(send, answer, headers, reading.feed, first)
         self._learn(ready, reading)
 
-    def _learn(self, ready: Ready, reading: Reading) -> None:
+    def _learn(self, ready: Ready, reading: ResponseObserver) -> None:
         """Take what an answer reported for the next look at its conversation."""
         target, usage = ready.target, reading.usage()
         if target is None or ready.reported is None or usage is None:
@@ -361,18 +367,18 @@ class Exchanges:
         self._metrics.reported(usage)
         ready.usage = usage.usage()
         track, sent = target.track, ready.reported
-        track.reported = Reported(ready.usage, sent.count, sent.size, sent.plans)
+        track.reported = ReportedUsage(ready.usage, sent.count, sent.size, sent.plans)
         if not target.bound.assumed:
             track.full = track.full or reading.full(usage, target.bound.budget.window)
 
-    def _count(self, exchange: Exchange, ready: Ready, answer: Answer) -> None:
+    def _count(self, exchange: Exchange, ready: Ready, answer: UpstreamResponse) -> None:
         name = exchange.route.dialect.format
         self._metrics.exchanged(name, ready.done, answer.status)
         if ready.target is not None and ready.plain and exchange.route.kind == "chat":
             self._metrics.spared(sum(plan.sizes.saved for plan in ready.target.track.plans))
 
 
-def _error(status: int, reading: Reading) -> Any:
+def _error(status: int, reading: ResponseObserver) -> Any:
     """Return the error that the beginning of an answer holds."""
     body = reading.body()
     if status == 200:
@@ -380,6 +386,6 @@ def _error(status: int, reading: Reading) -> Any:
     return {**(body or {"message": reading.text.decode("utf-8", "replace")}), "status": status}
 
 
-def _strict(reason: str) -> Refusal:
+def _strict(reason: str) -> GatewayError:
     said = f"the conversation could not be compacted ({reason}) and this gateway is strict: shorten it, or end --strict"
-    return Refusal(503, said, "compaction")
+    return GatewayError(503, said, "compaction")

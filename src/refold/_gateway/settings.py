@@ -13,7 +13,7 @@ from refold._text.suggestions import meant
 from refold.core.budget import Limit
 from refold.errors import UsageError
 
-__all__ = ["UPSTREAMS", "Settings", "is_loopback"]
+__all__ = ["UPSTREAMS", "GatewaySettings", "is_loopback"]
 
 UPSTREAMS = {
     "openai": "https://api.openai.com/v1",
@@ -22,7 +22,7 @@ UPSTREAMS = {
 }
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class GatewaySettings(Struct, frozen=True, kw_only=True):
     """How a gateway works.
 
     `upstreams` are base URLs by provider ("openai", "anthropic", "gemini"); a provider left out is not served.

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refold.handlers import Outside
+from refold.handlers import Handlers
 
 if TYPE_CHECKING:
-    from refold._gateway.settings import Settings
+    from refold._gateway.settings import GatewaySettings
 
 __all__ = ["outside"]
 
 
-def outside(settings: Settings) -> Outside:
+def outside(settings: GatewaySettings) -> Handlers:
     """Return who answers the needs of plans; its key comes from the environment and not from a client."""
     if not settings.summarizer:
-        return Outside()
+        return Handlers()
     from refold.summaries.summarizers import summarizer
 
-    return Outside(summarize=summarizer(settings.summarizer, settings.summarizer_url or None), redact=settings.redact)
+    return Handlers(summarize=summarizer(settings.summarizer, settings.summarizer_url or None), redact=settings.redact)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold.core._call_results import Batch, Found, Ledger, PlacedCall, by_id
+from refold.core._call_results import Batch, CallResults, PlacedCall, PlacedResult, by_id
 from refold.core.messages import Message, ToolCall, ToolResult, once
 from refold.core.view import Constraints, Listing, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Batch", "Found", "Ledger", "Pairing", "PlacedCall", "joined", "server_pairs"]
+__all__ = ["Batch", "CallResults", "Pairing", "PlacedCall", "PlacedResult", "joined", "server_pairs"]
 
 
 def joined(first: Message, second: Message) -> bool:
@@ -39,14 +39,14 @@ class Pairing(Struct, frozen=True):
     pending: bool = True
     name: str = "pairing"
 
-    def ledger(self, messages: Sequence[Message]) -> Ledger:
+    def ledger(self, messages: Sequence[Message]) -> CallResults:
         """Return who answers whom; of the messages of a view it is found out once, and is not to be changed."""
         if not isinstance(messages, Listing):
             return by_id(messages) if self.anywhere else _by_batch(messages, self.together)
         question = "ledger", self.anywhere, self.together
         if question not in messages.found:
             messages.found[question] = self.ledger(tuple(messages))
-        known: Ledger = messages.found[question]
+        known: CallResults = messages.found[question]
         return known
 
     def open_calls(self, messages: Sequence[Message]) -> tuple[ToolCall, ...]:
@@ -122,21 +122,21 @@ class Pairing(Struct, frozen=True):
         return tuple(sorted(found, key=lambda violation: violation.at))
 
     @staticmethod
-    def _near(ledger: Ledger, kept: Found, found: Found) -> bool:
+    def _near(ledger: CallResults, kept: PlacedResult, found: PlacedResult) -> bool:
         return found.place <= kept.place + 1 or any(
             batch.start <= kept.place < batch.stop and found.place < batch.stop for batch in ledger.batches
         )
 
 
-def _by_batch(messages: Sequence[Message], together: bool) -> Ledger:
-    ledger = Ledger()
-    strays: list[Found] = []
-    over: list[Found] = []  # results that stand behind the newest batch and belong to none of its calls
+def _by_batch(messages: Sequence[Message], together: bool) -> CallResults:
+    ledger = CallResults()
+    strays: list[PlacedResult] = []
+    over: list[PlacedResult] = []  # results that stand behind the newest batch and belong to none of its calls
     place = 0
     while place < len(messages):
         message = messages[place]
         if message.role != "assistant" or not message.calls:
-            strays.extend(Found(place, result) for result in message.results)
+            strays.extend(PlacedResult(place, result) for result in message.results)
             place += 1
             continue
         if plain := _plain(messages, place, together):
@@ -144,7 +144,7 @@ def _by_batch(messages: Sequence[Message], together: bool) -> Ledger:
             place, over = plain.stop, []
             continue
         batch = _batch(messages, place, together)
-        results = [Found(at, result) for at in range(batch.start, batch.stop) for result in messages[at].results]
+        results = [PlacedResult(at, result) for at in range(batch.start, batch.stop) for result in messages[at].results]
         over = _match(batch, results)
         strays.extend(over)
         ledger.batches.append(batch)
@@ -170,7 +170,7 @@ def _plain(messages: Sequence[Message], place: int, together: bool) -> Batch | N
         if following == "tool" or (together and following != "assistant"):
             return None
     placed = PlacedCall(place, call)
-    return Batch(place, after, after + 1, [placed], [(placed, Found(after, result))])
+    return Batch(place, after, after + 1, [placed], [(placed, PlacedResult(after, result))])
 
 
 def _batch(messages: Sequence[Message], first: int, together: bool) -> Batch:
@@ -191,7 +191,7 @@ def _batch(messages: Sequence[Message], first: int, together: bool) -> Batch:
     return Batch(first, start, stop, calls)
 
 
-def _match(batch: Batch, results: list[Found]) -> list[Found]:
+def _match(batch: Batch, results: list[PlacedResult]) -> list[PlacedResult]:
     """Pair a batch with the results that stand where its results belong; return the results left over."""
     if len(results) == len(batch.calls) and _in_order(batch.calls, results):
         batch.pairs = list(zip(batch.calls, results, strict=True))
@@ -226,7 +226,7 @@ def _match(batch: Batch, results: list[Found]) -> list[Found]:
     return [found for number, found in enumerate(results) if number not in used]
 
 
-def _in_order(calls: Sequence[PlacedCall], results: Sequence[Found]) -> bool:
+def _in_order(calls: Sequence[PlacedCall], results: Sequence[PlacedResult]) -> bool:
     """Tell whether the results stand in the order of the calls, each id once: then there is nothing to look for."""
     ids = [placed.call.call_id for placed in calls]
     return all(ids) and ids == [found.result.call_id for found in results] and len(set(ids)) == len(ids)
@@ -237,10 +237,10 @@ def _both_named(call: ToolCall, result: ToolResult) -> bool:
     return bool(call.call_id and result.call_id)
 
 
-def _settle(ledger: Ledger, strays: list[Found]) -> None:
+def _settle(ledger: CallResults, strays: list[PlacedResult]) -> None:
     """Say of results out of place whether they are late, second, or without any call."""
     open_: dict[str, deque[PlacedCall]] = {}
-    paired: dict[str, tuple[int, Found]] = {}
+    paired: dict[str, tuple[int, PlacedResult]] = {}
     batches = iter(ledger.batches)
     batch = next(batches, None)
     for found in sorted(strays, key=lambda found: found.place):
@@ -259,13 +259,13 @@ def _settle(ledger: Ledger, strays: list[Found]) -> None:
             ledger.orphans.append(found)
 
 
-def server_pairs(messages: Sequence[Message]) -> tuple[list[tuple[int, int]], list[PlacedCall | Found]]:
+def server_pairs(messages: Sequence[Message]) -> tuple[list[tuple[int, int]], list[PlacedCall | PlacedResult]]:
     """Return the spans between calls that the provider answers and their results, and the halves that stand alone.
 
     A call may stay open while calls of ours in the same answer await results, and in the last message (a paused turn).
     """
     spans: list[tuple[int, int]] = []
-    alone: list[PlacedCall | Found] = []
+    alone: list[PlacedCall | PlacedResult] = []
     if not any(map(_served, messages)):
         return spans, alone
     open_: dict[str, list[PlacedCall]] = {}
@@ -278,7 +278,7 @@ def server_pairs(messages: Sequence[Message]) -> tuple[list[tuple[int, int]], li
                     if waiting := open_.get(_key(part)):
                         spans.append((waiting.pop(0).place, place))
                     else:
-                        alone.append(Found(place, part))
+                        alone.append(PlacedResult(place, part))
         if any(open_.values()) and place + 1 < len(messages) and _ends_answer(messages, place):
             alone.extend(placed for waiting in open_.values() for placed in waiting)
             open_ = {}

@@ -19,8 +19,22 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
 
 __all__ = [
-    "COLUMNS", "CONTEXT", "FAR", "LASTING", "LIFE", "NAMES", "PLACES", "Rows", "Tally", "Traits", "counted", "features",
-    "lasting", "prepare", "tallied", "traits",
+    "COLUMNS",
+    "CONTEXT",
+    "FAR",
+    "LASTING",
+    "LIFE",
+    "NAMES",
+    "PLACES",
+    "AtomStatistics",
+    "AtomTraits",
+    "Rows",
+    "counted",
+    "features",
+    "lasting",
+    "prepare",
+    "tallied",
+    "traits",
 ]  # fmt: skip
 
 RECENT = 6  # newest messages whose words say what is being worked on
@@ -71,7 +85,7 @@ CONTEXT = ("parts_recent", "parts_recent_own", "same_file")  # of the atom besid
 NAMES = (*(name for names, _ in COLUMNS for name in names), *LASTING, *CONTEXT, "density")
 
 
-class Tally(Struct, frozen=True):
+class AtomStatistics(Struct, frozen=True):
     """What a conversation says of its atoms, and what is being worked on.
 
     `notes` are by atom: the places of its first mention, its last, the last by the assistant and the last in a call,
@@ -91,7 +105,7 @@ class Tally(Struct, frozen=True):
         """How many atoms there are for a message, as a logarithm."""
         return log(1 + len(self.notes)) - log(1 + self.total)
 
-    def context(self, of: Traits) -> tuple[float, float, bool]:
+    def context(self, of: AtomTraits) -> tuple[float, float, bool]:
         """Return the features of `CONTEXT`."""
         parts = of.parts
         if self.lately.isdisjoint(parts):  # what is own is among it
@@ -124,7 +138,7 @@ def prepare(message: Message) -> None:
             traits(atom)
 
 
-def tallied(messages: Sequence[Message]) -> Tally:
+def tallied(messages: Sequence[Message]) -> AtomStatistics:
     """Return what a conversation says of its atoms: first and last place, by whom and how often, errors, changes."""
     mentions = [mentions_of(message) for message in messages]
     notes: dict[str, list[int]] = {}
@@ -132,7 +146,7 @@ def tallied(messages: Sequence[Message]) -> Tally:
         for manner, atoms in found.by_manner:
             _take_down(notes, place, manner, atoms)
     recent = mentions[-RECENT:]
-    return Tally(
+    return AtomStatistics(
         len(messages),
         notes,
         frozenset([part for each in recent for atom in each.every for part in traits(atom).parts]),
@@ -163,7 +177,7 @@ def counted(counts: int, *, lived: bool) -> tuple[int, ...]:
     return said, own, called, shown, asked, failed, changed, lived, not own and shown > OFTEN
 
 
-class Traits(NamedTuple):
+class AtomTraits(NamedTuple):
     """What an atom is in every conversation: what its features say, the words in it, and its name without folders.
 
     `itself` are its kind, its length, and whether it names a file with code: what `lasting` asks for.
@@ -174,7 +188,7 @@ class Traits(NamedTuple):
     base: str
 
 
-def traits(atom: str) -> Traits:
+def traits(atom: str) -> AtomTraits:
     """Return what an atom is in every conversation."""
     found = _traits.get(atom)
     if found is None:
@@ -184,13 +198,13 @@ def traits(atom: str) -> Traits:
     return found
 
 
-_traits: dict[str, Traits] = {}  # quicker than a cache that keeps the order of its uses
+_traits: dict[str, AtomTraits] = {}  # quicker than a cache that keeps the order of its uses
 
 
-def _looked_at(atom: str) -> Traits:
+def _looked_at(atom: str) -> AtomTraits:
     code = "." in atom and atom.rsplit(".", 1)[1] in CODE
     parts = frozenset([part.lower() for part in PART.findall(atom)])
-    return Traits(_shared(kind_of(atom), len(atom), code), parts, atom.rsplit("/", 1)[-1])
+    return AtomTraits(_shared(kind_of(atom), len(atom), code), parts, atom.rsplit("/", 1)[-1])
 
 
 @lru_cache(maxsize=KNOWN)

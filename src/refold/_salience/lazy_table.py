@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Table"]
+__all__ = ["LazyTable"]
 
 
-class Table(dict[Any, Any]):
+class LazyTable(dict[Any, Any]):
     """What a function gives for a value: worked out once for a value, and looked up from then on."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:

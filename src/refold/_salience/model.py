@@ -25,7 +25,7 @@ from refold._salience.features import (
     tallied,
     traits,
 )
-from refold._salience.lazy_table import Table
+from refold._salience.lazy_table import LazyTable
 from refold.errors import RefoldError
 
 if TYPE_CHECKING:
@@ -74,14 +74,14 @@ class Scorer:
         model = model or shipped()
         self.tally = tallied(messages)
         weight, total = _weights(model), self.tally.total
-        columns = [Table(partial(_column, [weight[name] for name in names], of, total)) for names, of in COLUMNS]
+        columns = [LazyTable(partial(_column, [weight[name] for name in names], of, total)) for names, of in COLUMNS]
         self.places, counts = columns[:PLACES], columns[PLACES:]
-        self.brief = Table(lambda note: sum(map(getitem, counts, counted(note, lived=False))))
-        self.lived = Table(lambda note: sum(map(getitem, counts, counted(note, lived=True))))
+        self.brief = LazyTable(lambda note: sum(map(getitem, counts, counted(note, lived=False))))
+        self.lived = LazyTable(lambda note: sum(map(getitem, counts, counted(note, lived=True))))
         base = model.slope * model.bias + model.shift + weight["density"] * self.tally.density
         own, near = [weight[name] for name in LASTING], [weight[name] for name in CONTEXT]
-        self.itself = Table(lambda itself: base + sum(map(mul, own, lasting(*itself))))
-        self.context = Table(lambda context: sum(map(mul, near, context)))
+        self.itself = LazyTable(lambda itself: base + sum(map(mul, own, lasting(*itself))))
+        self.context = LazyTable(lambda context: sum(map(mul, near, context)))
 
     def __call__(self, atom: str) -> float:
         """Return the likelihood of need, 0 to 1; 0 where the atom was never mentioned."""

@@ -32,7 +32,7 @@ class Invented(Struct, frozen=True):
     total: int = 0
 
 
-class _Known(Struct, dict=True):
+class _KnownWords(Struct, dict=True):
     """What a source holds, looked through once and only where a plain search does not find a word."""
 
     text: str
@@ -73,7 +73,7 @@ class _Known(Struct, dict=True):
 
 def invented(summary: str, source: str) -> Invented:
     """Return the identifiers of a summary that its source does not hold."""
-    known = _Known(source)
+    known = _KnownWords(source)
     hashes = set(HASH.findall(summary))
     paths = {word for raw in PATH.findall(summary) if _is_path(word := raw.rstrip(ENDS))}
     dotted = {word for word in DOTTED.findall(summary) if word not in PROSE and word not in paths}

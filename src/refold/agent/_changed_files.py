@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from refold.core.counting import Counter
     from refold.core.messages import ToolCall
-    from refold.core.needs import ReadFile
+    from refold.core.needs import FileNeed
 
 __all__ = ["Files", "attached"]
 
@@ -51,7 +51,7 @@ class Files:
                 found.append(path)
         return tuple(found)
 
-    def restore(self, need: ReadFile) -> str:
+    def restore(self, need: FileNeed) -> str:
         """Return a file's present content, cut to the tokens it may have (L05).
 
         Raises:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.plan import Plan
     from refold.core.policy import Policy
-    from refold.handlers import Outside
+    from refold.handlers import Handlers
     from refold.recovery._run import Recovered
-    from refold.sessions import Compaction, Session
+    from refold.sessions import CompactionStats, Session
 
-__all__ = ["Asked", "Compactor"]
+__all__ = ["Compactor", "RequestSpec"]
 
 LAST_RESORT = "refold"  # needs no model, so it works where a summary was refused
 GROWTH = 0.05  # of the input budget, before the next attempt
@@ -36,7 +36,7 @@ DOUBT = 0.5  # of the new tokens it takes: a report may have shown meanwhile tha
 GUESSED = "[A summary will stand here.]"  # only to learn, for the first card, which messages will be touched
 
 
-class Asked(Struct, frozen=True):
+class RequestSpec(Struct, frozen=True):
     """What a request consists of beside the messages; names and meanings are those of `refold.compact`."""
 
     policy: Policy
@@ -57,8 +57,8 @@ class Compactor:
     def __init__(
         self,
         session: Session,
-        asked: Asked,
-        outside: Outside,
+        asked: RequestSpec,
+        outside: Handlers,
         tell: Callable[[AgentEvent], None],
         clock: Callable[[], float],
     ) -> None:
@@ -70,7 +70,7 @@ class Compactor:
         self.last_known: int | None = None
         self.set(asked, remember=True)
 
-    def set(self, asked: Asked, *, remember: bool = False) -> None:
+    def set(self, asked: RequestSpec, *, remember: bool = False) -> None:
         """Measure and compact by these from now on; they are remembered where they hold for more than this call."""
         self.asked = asked
         self.session.configure(**asked.named(), window=None, remember=remember)
@@ -187,7 +187,7 @@ class Compactor:
         finally:
             self.session.configure(policy=asked.policy, remember=False)
 
-    def _renewed(self, done: Compaction) -> None:
+    def _renewed(self, done: CompactionStats) -> None:
         if done.previous:
             self._tell(SessionRenewed(done.previous, done.session))
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from refold.agent._compactor import Asked
+    from refold.agent._compactor import RequestSpec
     from refold.agent._profiles import Output
     from refold.agent.events import AgentEvent
     from refold.config import Settings
@@ -58,13 +58,15 @@ def sized(model: str, policy: Policy, settings: Settings | None, window: int | N
     return budget_for(policy, Options(model=model, window=window, max_output=max_output))
 
 
-def warnings_of(settings: Settings | None, asked: Asked, tell: Callable[[AgentEvent], None]) -> tuple[Middleware, ...]:
+def warnings_of(
+    settings: Settings | None, asked: RequestSpec, tell: Callable[[AgentEvent], None]
+) -> tuple[Middleware, ...]:
     """Return the warning at half of the threshold, where the settings want it (V02, V13)."""
     half = settings.warns_at(asked.policy, asked.budget) if settings is not None else None
     return () if half is None else (ContextWarning(2 * half, lambda text: tell(Warned(text))),)
 
 
-def output_limit(how: Output, asked: Asked, folder: Path | None, settings: Settings | None) -> OutputLimit:
+def output_limit(how: Output, asked: RequestSpec, folder: Path | None, settings: Settings | None) -> OutputLimit:
     """Return what is done with tool outputs; limits that were set hold for any policy (N14, N17)."""
     counter = asked.policy.counter or counter_for("exact", asked.model)
     most = most_tokens(asked.budget.input)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from refold.agent._changed_files import attached, changed_notice
-from refold.agent._compactor import Asked, Compactor
+from refold.agent._compactor import Compactor, RequestSpec
 from refold.agent._defaults import output_limit, resolved, session_for, sized, warnings_of
 from refold.agent._messages import answers, kept, open_calls, says
 from refold.agent._pins import with_pins
-from refold.agent._profiles import Habits, habits_of
+from refold.agent._profiles import AgentProfile, habits_of
 from refold.agent._runtime_block import runtime_block, with_block
 from refold.agent._statistics import Statistics
-from refold.agent._tools import Outcome, Tool, by_name, definitions, perform
+from refold.agent._tools import Tool, ToolOutcome, by_name, definitions, perform
 from refold.agent.events import (
     AgentEvent,
     AgentObserver,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from refold.core.messages import ToolCall
     from refold.core.plan import Plan
     from refold.core.policy import Policy
-    from refold.handlers import Outside
+    from refold.handlers import Handlers
     from refold.recovery._learned_windows import LearnedWindows
     from refold.sessions import Session
 
@@ -110,12 +110,12 @@ class Agent:
         observers: Sequence[AgentObserver] = (),
         on_text: OnText | None = None,
         summarize: Any = None,
-        outside: Outside | None = None,
+        outside: Handlers | None = None,
         redact: bool | None = None,
         files: Files | None = None,
         folder: Path | None = None,
         heartbeat: Heartbeat | None = None,
-        habits: Habits | None = None,
+        habits: AgentProfile | None = None,
         windows: LearnedWindows | None = None,
         max_steps: int = MAX_STEPS,
         waits: Sequence[float] = WAITS,
@@ -134,7 +134,7 @@ class Agent:
         self._max_output = max_output or (budget.output_reserve if budget else 0) or None
         budget = budget or sized(client.model, chosen, settings, window, max_output)
         defined = definitions(tools, client.format) or None
-        asked = Asked(chosen, budget, client.model, self._with_runtime(0, 0), defined, max_output)
+        asked = RequestSpec(chosen, budget, client.model, self._with_runtime(0, 0), defined, max_output)
         self.session = session_for(session, client.format, in_flight=not self._habits.durable)
         self._lasting = len(self.session.plans)  # plans that do not end with the turn (W18)
         asking = self._outside(outside, summarize, settings, redact)
@@ -335,7 +335,7 @@ class Agent:
     def _performed(self, call: ToolCall) -> tuple[str, bool]:
         self._tell(ToolStarted(call.name, call.call_id, call.arguments))
         start = self._clock()
-        outcome: Outcome = perform(self._tools, call)
+        outcome: ToolOutcome = perform(self._tools, call)
         self._called += 1
         if self._files is not None:
             self._files.note(call, is_error=outcome.is_error)
@@ -355,8 +355,8 @@ class Agent:
         return with_block(self._system, runtime_block(step, called)) if self._habits.runtime else self._system
 
     def _outside(
-        self, outside: Outside | None, summarize: Any, settings: Settings | None, redact: bool | None
-    ) -> Outside:
+        self, outside: Handlers | None, summarize: Any, settings: Settings | None, redact: bool | None
+    ) -> Handlers:
         if redact is None:
             redact = settings.redact_secrets if settings else True
         made = answering(outside, summarize, redact=redact)

@@ -17,7 +17,7 @@ from refold.core.messages import (
     ToolResult,
 )
 from refold.core.policy import Policy, Step
-from refold.stages.repair import Mend
+from refold.stages.repair import Repair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["answers", "kept", "open_calls", "says"]
 
-MENDING = Policy("mending", (Step(Mend()), Step(Mend())))  # twice: a call may have two faults, each mended alone
+MENDING = Policy("mending", (Step(Repair()), Step(Repair())))  # twice: a call may have two faults, each mended alone
 
 
 def says(role: str, text: str, more: Sequence[str] = ()) -> dict[str, Any]:

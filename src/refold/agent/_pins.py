@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from refold.core.policy import Policy
     from refold.core.view import View
 
-__all__ = ["KeepPins", "with_pins"]
+__all__ = ["RestorePins", "with_pins"]
 
 HEADING = "[From earlier in this conversation, word for word]"
 TASK = 2_000  # characters of the first request
 
 
-class KeepPins(Pure, frozen=True):
+class RestorePins(Pure, frozen=True):
     """Say again, at the head of the view, the first request and the constraints that the other steps took out of it.
 
     Together they have at most `share` of the input budget; then the newest constraints are kept. Always read from the
@@ -59,7 +59,7 @@ class KeepPins(Pure, frozen=True):
 def with_pins(policy: Policy) -> Policy:
     """Return a policy with the step behind its own, in its answer to an overflow too."""
     after = policy.after_overflow
-    steps = (*policy.steps, Step(KeepPins(), When.DUE, "pins"))
+    steps = (*policy.steps, Step(RestorePins(), When.DUE, "pins"))
     return replace(policy, steps=steps, after_overflow=after if after is None else with_pins(after))
 
 

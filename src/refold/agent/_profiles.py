@@ -6,12 +6,12 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["HABITS", "Habits", "Output", "habits_of"]
+__all__ = ["HABITS", "AgentProfile", "Output", "habits_of"]
 
 Output: TypeAlias = Literal["cut", "archive", "as it is"]
 
 
-class Habits(Struct, frozen=True):
+class AgentProfile(Struct, frozen=True):
     """How a loop behaves beside compaction.
 
     `durable`: plans are kept with the session; else they last one turn, and the next starts from everything (W18).
@@ -29,14 +29,14 @@ class Habits(Struct, frozen=True):
 
 
 HABITS = {
-    "wolffish": Habits(durable=False, runtime=True, output="as it is", changed_files=False),  # W12, W18
-    "neurolink": Habits(output="cut", changed_files=False),  # N14
-    "opal": Habits(output="as it is", changed_files=False),
-    "claude-code": Habits(),  # L08, L10
-    "vibe": Habits(output="as it is", changed_files=False),
+    "wolffish": AgentProfile(durable=False, runtime=True, output="as it is", changed_files=False),  # W12, W18
+    "neurolink": AgentProfile(output="cut", changed_files=False),  # N14
+    "opal": AgentProfile(output="as it is", changed_files=False),
+    "claude-code": AgentProfile(),  # L08, L10
+    "vibe": AgentProfile(output="as it is", changed_files=False),
 }
 
 
-def habits_of(policy: str) -> Habits:
+def habits_of(policy: str) -> AgentProfile:
     """Return the habits of a policy's system; of any other, those of the default policy."""
-    return HABITS.get(policy, Habits())
+    return HABITS.get(policy, AgentProfile())

@@ -13,7 +13,7 @@ from typing import Annotated, BinaryIO
 
 import msgspec
 
-from refold.agent._tools import Outcome, Tool, tool
+from refold.agent._tools import Tool, ToolOutcome, tool
 from refold.errors import UsageError
 from refold.models._tool_output import MAX_BYTES, MAX_LINES, truncate_output
 
@@ -45,16 +45,16 @@ def shell(
     def bash(
         command: str,
         timeout: Annotated[int, msgspec.Meta(description="seconds it may take", ge=1, le=LONGEST)] = PATIENCE,
-    ) -> Outcome:
+    ) -> ToolOutcome:
         """Run a command of the shell in the folder, after the person has agreed; returns its output and exit code."""
         if not command.strip():
             raise UsageError("the command is empty")
         if not allow(command):
-            return Outcome(DECLINED, True)
+            return ToolOutcome(DECLINED, True)
         output, code = run(command, place, timeout)
         shown = truncate_output(output, max_bytes, max_lines, save=save).text.rstrip("\n")
         ending = f"[Ended after {timeout:,} s: it took too long]" if code is None else f"[Exit code {code}]"
-        return Outcome(shown if code == 0 else f"{shown}\n{ending}".lstrip("\n"), code != 0)
+        return ToolOutcome(shown if code == 0 else f"{shown}\n{ending}".lstrip("\n"), code != 0)
 
     return bash
 

@@ -13,7 +13,7 @@ from refold.core._surrogates import whole, whole_escapes, whole_values
 from refold.core.messages import ToolCall
 from refold.errors import UsageError
 
-__all__ = ["Outcome", "Tool", "by_name", "definitions", "perform", "tool"]
+__all__ = ["Tool", "ToolOutcome", "by_name", "definitions", "perform", "tool"]
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -32,7 +32,7 @@ class Tool(Struct, frozen=True):
     accepts: Any = None
 
 
-class Outcome(Struct, frozen=True):
+class ToolOutcome(Struct, frozen=True):
     """What a call led to: the text for the model, and whether it is an error."""
 
     text: str
@@ -85,20 +85,20 @@ def definitions(tools: Sequence[Tool], format: str) -> list[dict[str, Any]]:
     ]
 
 
-def perform(tools: Mapping[str, Tool], call: ToolCall) -> Outcome:
+def perform(tools: Mapping[str, Tool], call: ToolCall) -> ToolOutcome:
     """Do what a call asks for; whatever goes wrong is told to the model as an error, and nothing is raised."""
     wanted = tools.get(call.name)
     if wanted is None:
-        return Outcome(f"No tool is called {call.name!r}; there are {', '.join(sorted(tools)) or 'none'}.", True)
+        return ToolOutcome(f"No tool is called {call.name!r}; there are {', '.join(sorted(tools)) or 'none'}.", True)
     try:
         arguments = _arguments(wanted, call.arguments)
     except (msgspec.MsgspecError, UsageError, RecursionError) as error:
-        return Outcome(f"The arguments do not fit {call.name}: {error}", True)
+        return ToolOutcome(f"The arguments do not fit {call.name}: {error}", True)
     try:
         given = wanted.function(**arguments)
-        return given if isinstance(given, Outcome) else Outcome(_text(given))
+        return given if isinstance(given, ToolOutcome) else ToolOutcome(_text(given))
     except Exception as error:  # the model is told, and may try something else
-        return Outcome(f"{type(error).__name__}: {error}", True)
+        return ToolOutcome(f"{type(error).__name__}: {error}", True)
 
 
 def _tool(function: Function, name: str | None, description: str | None) -> Tool:

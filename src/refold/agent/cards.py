@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from refold.core.plan import Plan
 
-__all__ = ["Card", "DoneCard", "FailedCard", "StartedCard", "Target", "done_card", "targets_of"]
+__all__ = ["Card", "DoneCard", "FailedCard", "ShortenedMessage", "StartedCard", "done_card", "targets_of"]
 
 SUMMARIES = frozenset({"summary", "outline", "digest"})
 
 
-class Target(Struct, frozen=True):
+class ShortenedMessage(Struct, frozen=True):
     """One message that a compaction made smaller: whose it is, characters before and after, and by which step.
 
     `name` is the tool's for a result, else the role.
@@ -66,7 +66,7 @@ class DoneCard(Struct, frozen=True, tag="compaction"):
     characters, `seconds` how long it took.
     """
 
-    targets: tuple[Target, ...]
+    targets: tuple[ShortenedMessage, ...]
     before: int
     after: int
     messages_before: int
@@ -133,13 +133,13 @@ def done_card(
     )
 
 
-def targets_of(plan: Plan, before: Sequence[Message], after: Sequence[Message] = ()) -> tuple[Target, ...]:
+def targets_of(plan: Plan, before: Sequence[Message], after: Sequence[Message] = ()) -> tuple[ShortenedMessage, ...]:
     """Return what a plan makes smaller, in the order of the conversation; `method` is the label of the step."""
     methods = _methods(plan)
     left = {message.id: message for message in after}
     names = _tool_names(before)
     return tuple(
-        Target(_name(message, names), _characters(message), _left(left.get(message.id)), methods[message.id])
+        ShortenedMessage(_name(message, names), _characters(message), _left(left.get(message.id)), methods[message.id])
         for message in before
         if message.id in methods
     )

@@ -10,7 +10,16 @@ from msgspec import Struct
 
 from refold.agent._statistics import Statistics
 
-__all__ = ["Action", "AutoCompact", "ContextWarning", "Middleware", "Pipeline", "Reset", "Situation", "Verdict"]
+__all__ = [
+    "Action",
+    "AutoCompact",
+    "ContextWarning",
+    "Middleware",
+    "MiddlewareVerdict",
+    "Pipeline",
+    "Reset",
+    "Situation",
+]
 
 WARNS_AT = 0.5  # V02, of the threshold
 ACTIONS = ("continue", "compact", "stop")  # the later one wins
@@ -39,23 +48,23 @@ class Situation(Struct, frozen=True):
     messages: int
 
 
-class Verdict(Struct, frozen=True):
+class MiddlewareVerdict(Struct, frozen=True):
     """What a middleware wants, and why."""
 
     action: Action = Action.CONTINUE
     reason: str = ""
 
 
-GO_ON = Verdict()
+GO_ON = MiddlewareVerdict()
 
 
 class Middleware(Protocol):
     """Looks on before and after each call of the model."""
 
-    def before_turn(self, situation: Situation) -> Verdict:
+    def before_turn(self, situation: Situation) -> MiddlewareVerdict:
         """Say what is to be done before the call."""
 
-    def after_turn(self, situation: Situation) -> Verdict:
+    def after_turn(self, situation: Situation) -> MiddlewareVerdict:
         """Say what is to be done after the answer and its tools."""
 
     def reset(self, reason: Reset) -> None:
@@ -68,11 +77,11 @@ class Pipeline:
     def __init__(self, middlewares: Sequence[Middleware] = ()) -> None:
         self._all = tuple(middlewares)
 
-    def before_turn(self, situation: Situation) -> Verdict:
+    def before_turn(self, situation: Situation) -> MiddlewareVerdict:
         """Return what is to be done before the call."""
         return _strongest([each.before_turn(situation) for each in self._all])
 
-    def after_turn(self, situation: Situation) -> Verdict:
+    def after_turn(self, situation: Situation) -> MiddlewareVerdict:
         """Return what is to be done after the answer."""
         return _strongest([each.after_turn(situation) for each in self._all])
 
@@ -88,14 +97,14 @@ class AutoCompact:
     def __init__(self, threshold: int) -> None:
         self.threshold = threshold
 
-    def before_turn(self, situation: Situation) -> Verdict:
+    def before_turn(self, situation: Situation) -> MiddlewareVerdict:
         """Ask for a compaction when the last call's total has reached the threshold."""
         tokens = situation.statistics.context_tokens
         if 0 < self.threshold <= tokens:
-            return Verdict(Action.COMPACT, f"{tokens:,} tokens of context have reached {self.threshold:,}")
+            return MiddlewareVerdict(Action.COMPACT, f"{tokens:,} tokens of context have reached {self.threshold:,}")
         return GO_ON
 
-    def after_turn(self, situation: Situation) -> Verdict:
+    def after_turn(self, situation: Situation) -> MiddlewareVerdict:
         """Go on."""
         return GO_ON
 
@@ -110,7 +119,7 @@ class ContextWarning:
         self._threshold, self._warn, self._share = threshold, warn, share
         self._warned = False
 
-    def before_turn(self, situation: Situation) -> Verdict:
+    def before_turn(self, situation: Situation) -> MiddlewareVerdict:
         """Warn if that has not been done, and go on."""
         tokens = situation.statistics.context_tokens
         if not self._warned and 0 < self._threshold * self._share <= tokens:
@@ -121,7 +130,7 @@ class ContextWarning:
             )
         return GO_ON
 
-    def after_turn(self, situation: Situation) -> Verdict:
+    def after_turn(self, situation: Situation) -> MiddlewareVerdict:
         """Go on."""
         return GO_ON
 
@@ -130,5 +139,5 @@ class ContextWarning:
         self._warned = False
 
 
-def _strongest(verdicts: Sequence[Verdict]) -> Verdict:
+def _strongest(verdicts: Sequence[MiddlewareVerdict]) -> MiddlewareVerdict:
     return max(verdicts, key=lambda verdict: ACTIONS.index(verdict.action), default=GO_ON)

@@ -13,14 +13,14 @@ from refold.core.messages import ToolCall
 if TYPE_CHECKING:
     from refold.clients._factory import Wire
 
-__all__ = ["AnthropicMessages"]
+__all__ = ["AnthropicSpeech"]
 
 ANSWER = 16_384  # tokens an answer may have when nobody says; Anthropic demands a number
 SDK_FIELDS = ("parsed_output",)  # put into blocks by the SDK, refused by the provider
 CUT = "the stream ended before the answer was complete: try again"
 
 
-class AnthropicMessages:
+class AnthropicSpeech:
     """How Messages are asked for; see `refold.clients._sdk.Speech`."""
 
     package: ClassVar[str] = "anthropic"
@@ -55,9 +55,9 @@ class AnthropicMessages:
         """Return an answer in our shape."""
         return _reply(answer)
 
-    def pieces(self) -> Events:
+    def pieces(self) -> AnthropicEvents:
         """Return what gathers one streamed answer."""
-        return Events()
+        return AnthropicEvents()
 
     def _request(self, messages: Sequence[Any], system: Any, tools: Sequence[Any] | None) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self.model, "messages": list(messages)}
@@ -68,7 +68,7 @@ class AnthropicMessages:
         return body
 
 
-class Events:
+class AnthropicEvents:
     """A streamed message as it comes; the SDK puts it together."""
 
     def __init__(self) -> None:

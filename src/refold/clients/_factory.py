@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from refold.core.messages import ToolCall
-from refold.core.needs import CountExactly
+from refold.core.needs import CountNeed
 from refold.errors import OutsideError, UsageError
 
 if TYPE_CHECKING:
@@ -167,23 +167,23 @@ def _speech(model: str, base_url: str | None, wire: Wire | None, options: Mappin
         raise UsageError(f"{base_url!r} is no base URL: give one as in http://127.0.0.1:11434/v1")
     match wire or _wire(model, base_url):
         case "openai-chat":
-            from refold.clients._openai import OpenAIChat
+            from refold.clients._openai import ChatSpeech
 
-            return OpenAIChat(model, base_url, options or {})
+            return ChatSpeech(model, base_url, options or {})
         case "anthropic":
-            from refold.clients._anthropic import AnthropicMessages
+            from refold.clients._anthropic import AnthropicSpeech
 
-            return AnthropicMessages(model, base_url, options or {})
+            return AnthropicSpeech(model, base_url, options or {})
         case other:
             raise UsageError(f'no wire is called "{other}": say "openai-chat" or "anthropic"')
 
 
 def recounting(
     client: Client | AsyncClient, *, system: Any = None, tools: Sequence[Any] | None = None
-) -> Callable[[CountExactly], int | Awaitable[int]]:
+) -> Callable[[CountNeed], int | Awaitable[int]]:
     """Return a count for `Outside(count=…)`: the provider's own, of the messages as they will be sent (V08)."""
 
-    def count(need: CountExactly) -> int | Awaitable[int]:
+    def count(need: CountNeed) -> int | Awaitable[int]:
         from refold import formats
 
         return client.count(formats.assemble(formats.find(client.format), need.messages), system, tools)

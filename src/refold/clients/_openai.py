@@ -15,14 +15,14 @@ from refold.formats._base import arguments_text
 if TYPE_CHECKING:
     from refold.clients._factory import Wire
 
-__all__ = ["OpenAIChat"]
+__all__ = ["ChatSpeech"]
 
 ADDRESS = "https://api.openai.com/v1"  # where the SDK goes when it is told no other
 OWN = ("openai.com", "azure.com")  # hosts whose newer models refuse `max_tokens`; elsewhere it is what all know
 ONCE = frozenset({"role", "type", "id", "name", "index", "format"})  # of a delta: said once, or again and the same
 
 
-class OpenAIChat:
+class ChatSpeech:
     """How chat completions are asked for; see `refold.clients._sdk.Speech`."""
 
     package: ClassVar[str] = "openai"

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from refold.clients._factory import OnText, Reply, Wire
 
-__all__ = ["AsyncSDKClient", "Pieces", "SDKClient", "Speech", "plain"]
+__all__ = ["AsyncSDKClient", "ReplyPieces", "SDKClient", "Speech", "plain"]
 
 KEPT_ALIVE, CONNECTIONS = 5, 10  # V12
 COUNTED_BY = 16  # tokens that the answer of a call made for its count may have, V08
 
 
-class Pieces(Protocol):
+class ReplyPieces(Protocol):
     """A streamed answer as it comes."""
 
     def take(self, event: Any) -> str:
@@ -77,11 +77,11 @@ class Speech(Protocol):
     def read(self, answer: Any) -> Reply:
         """Return an answer in our shape."""
 
-    def pieces(self) -> Pieces:
+    def pieces(self) -> ReplyPieces:
         """Return what gathers one streamed answer."""
 
 
-class _Known:
+class _KnownClient:
     """What a client of either kind knows; `sdk` is the SDK's own client."""
 
     def __init__(self, speech: Speech, base_url: str | None, api_key: str | None, timeout: float) -> None:
@@ -116,7 +116,7 @@ class _Known:
         )
 
 
-class SDKClient(_Known):
+class SDKClient(_KnownClient):
     """A model behind an SDK; see `refold.clients._factory.Client`."""
 
     def complete(
@@ -155,7 +155,7 @@ class SDKClient(_Known):
         self.sdk.close()
 
 
-class AsyncSDKClient(_Known):
+class AsyncSDKClient(_KnownClient):
     """A model behind an SDK's asynchronous class; see `refold.clients._factory.AsyncClient`."""
 
     async def complete(

@@ -12,7 +12,7 @@ from refold.core.messages import Message, Opaque, ToolCall, ToolResult
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Batch", "Found", "Ledger", "PlacedCall", "by_id", "unrequested"]
+__all__ = ["Batch", "CallResults", "PlacedCall", "PlacedResult", "by_id", "unrequested"]
 
 Key: TypeAlias = "tuple[str, str]"
 
@@ -24,7 +24,7 @@ class PlacedCall(NamedTuple):
     call: ToolCall
 
 
-class Found(NamedTuple):
+class PlacedResult(NamedTuple):
     """A result and the position of its message."""
 
     place: int
@@ -38,11 +38,11 @@ class Batch(Struct):
     start: int
     stop: int
     calls: list[PlacedCall] = []
-    pairs: list[tuple[PlacedCall, Found]] = []
+    pairs: list[tuple[PlacedCall, PlacedResult]] = []
     open: list[PlacedCall] = []
 
 
-class Ledger(Struct):
+class CallResults(Struct):
     """Who answers whom: batches in order, and the results that stand in the wrong place.
 
     `late` are results of a call that was still open but whose place was earlier, or that takes results of another kind;
@@ -53,13 +53,13 @@ class Ledger(Struct):
     """
 
     batches: list[Batch] = []
-    late: list[tuple[PlacedCall, Found]] = []
-    twice: list[tuple[Found, Found]] = []
-    orphans: list[Found] = []
+    late: list[tuple[PlacedCall, PlacedResult]] = []
+    twice: list[tuple[PlacedResult, PlacedResult]] = []
+    orphans: list[PlacedResult] = []
     pending: list[PlacedCall] = []
-    apart: list[tuple[PlacedCall, Found]] = []
+    apart: list[tuple[PlacedCall, PlacedResult]] = []
     deferred: list[PlacedCall] = []
-    stored: list[Found] = []
+    stored: list[PlacedResult] = []
     links: list[tuple[int, int]] = []
     head: int = 0
 
@@ -69,7 +69,7 @@ class Ledger(Struct):
         return not (self.late or self.twice or self.orphans or any(batch.open for batch in self.batches))
 
 
-def by_id(messages: Sequence[Message]) -> Ledger:
+def by_id(messages: Sequence[Message]) -> CallResults:
     """Return who answers whom, by id and kind, in order where an id comes again or there is none."""
     work = _Pairs()
     for place, message in enumerate(messages):
@@ -102,9 +102,9 @@ class _Pairs:
     """The ledger in the making."""
 
     def __init__(self) -> None:
-        self.ledger = Ledger()
+        self.ledger = CallResults()
         self.open: dict[Key, deque[tuple[Batch, PlacedCall, int]]] = {}
-        self.paired: dict[Key, Found] = {}
+        self.paired: dict[Key, PlacedResult] = {}
         self.served: dict[Key, deque[int]] = {}  # calls that the provider answers in an item of its own
         self.programs: dict[str, int] = {}
         self.batch: Batch | None = None
@@ -137,7 +137,7 @@ class _Pairs:
             self.round += 1
         self.begun = self.begun or message.role in ("user", "assistant")
 
-    def finished(self) -> Ledger:
+    def finished(self) -> CallResults:
         ledger = self.ledger
         for waiting in self.open.values():
             for of, placed, _ in waiting:
@@ -150,7 +150,7 @@ class _Pairs:
         answer = self.paired.get(_key(placed.call))
         return placed.place >= self.quiet and (answer is None or answer.place < placed.place)
 
-    def _stored(self, found: Found) -> bool:
+    def _stored(self, found: PlacedResult) -> bool:
         """Tell whether the call of a result may be one that the provider stores, and take it for that."""
         if not self.begun:
             self.ledger.head = found.place + 1
@@ -176,7 +176,7 @@ class _Pairs:
 
     def _result(self, place: int, result: ToolResult) -> None:
         self.answered = True
-        key, found = _key(result), Found(place, result)
+        key, found = _key(result), PlacedResult(place, result)
         waiting = self.open.get(key) or self._by_item(key)
         if waiting:
             of, placed, began = waiting.popleft()
@@ -204,7 +204,7 @@ class _Pairs:
     def _served(self, place: int, result: ToolResult) -> None:
         if waiting := self.served.get(_key(result)):
             self.ledger.links.append((waiting.popleft(), place))
-        elif not self._stored(found := Found(place, result)):
+        elif not self._stored(found := PlacedResult(place, result)):
             self.ledger.orphans.append(found)
 
 

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
-    "Archive",
-    "CountExactly",
-    "Given",
+    "ArchiveNeed",
+    "CountNeed",
+    "FileNeed",
     "Lengths",
     "Need",
-    "ReadFile",
+    "Provided",
     "Refused",
-    "Summarize",
+    "SummaryNeed",
     "answer_with",
 ]
 
@@ -33,7 +33,7 @@ class Lengths(Struct, frozen=True):
     result: int | None = None
 
 
-class Summarize(Struct, frozen=True, omit_defaults=True, tag="summarize"):
+class SummaryNeed(Struct, frozen=True, omit_defaults=True, tag="summarize"):
     """A summary of messages, by a model or a function.
 
     `text` is the transcript as fenced data, `prompt` the name of the prompt file, `instructions` the whole
@@ -54,31 +54,31 @@ class Summarize(Struct, frozen=True, omit_defaults=True, tag="summarize"):
     lengths: Lengths | None = None
 
 
-class ReadFile(Struct, frozen=True, omit_defaults=True, tag="read_file"):
+class FileNeed(Struct, frozen=True, omit_defaults=True, tag="read_file"):
     """A file's present content, cut to `max_tokens`."""
 
     path: str
     max_tokens: int
 
 
-class Archive(Struct, frozen=True, omit_defaults=True, tag="archive"):
+class ArchiveNeed(Struct, frozen=True, omit_defaults=True, tag="archive"):
     """Messages to be written somewhere safe before they leave the view."""
 
     messages: tuple[Message, ...]
     label: str = "transcript"
 
 
-class CountExactly(Struct, frozen=True, omit_defaults=True, tag="count"):
+class CountNeed(Struct, frozen=True, omit_defaults=True, tag="count"):
     """The provider's own count of what will be sent."""
 
     messages: tuple[Message, ...]
     max_tokens: int = 16  # V08
 
 
-Need: TypeAlias = Summarize | ReadFile | Archive | CountExactly
+Need: TypeAlias = SummaryNeed | FileNeed | ArchiveNeed | CountNeed
 
 
-class Given(Struct, frozen=True, omit_defaults=True, tag="given"):
+class Provided(Struct, frozen=True, omit_defaults=True, tag="given"):
     """A need was met: the summary or file as text, the place of an archive, or a count."""
 
     text: str = ""
@@ -98,7 +98,7 @@ class Refused(Struct, frozen=True, omit_defaults=True, tag="refused"):
         return self.kind == "absent"
 
 
-Answer: TypeAlias = Given | Refused
+Answer: TypeAlias = Provided | Refused
 
 
 def answer_with(need: Need, given: Callable[[Need], Answer]) -> Answer:

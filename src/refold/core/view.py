@@ -32,7 +32,7 @@ from refold.core.transcript import Transcript, canonical
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Cause", "ConstrainingRule", "Constraints", "Listing", "Rule", "Traits", "View", "Violation"]
+__all__ = ["Cause", "ConstrainingRule", "Constraints", "FormatTraits", "Listing", "Rule", "View", "Violation"]
 
 
 class Cause(StrEnum):
@@ -89,7 +89,7 @@ class ConstrainingRule(Protocol):
         """Return what leaves only together, what does not leave, and where the end begins."""
 
 
-class Traits(Struct, frozen=True, omit_defaults=True):
+class FormatTraits(Struct, frozen=True, omit_defaults=True):
     """What a stage must know of a format to make messages for it.
 
     `results_together`: results of one batch share one message (else each is its own).
@@ -134,7 +134,7 @@ class View(Struct, frozen=True, dict=True):
     goal: Limit
     counter: Counter
     rules: tuple[Rule, ...] = ()
-    traits: Traits = Traits()
+    traits: FormatTraits = FormatTraits()
     fixed: Breakdown = Breakdown()
     usage: Usage | None = None
     measured: int = 0

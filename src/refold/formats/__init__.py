@@ -1,7 +1,7 @@
 """Formats: lenses on the messages of each provider, found by listing this folder."""
 
 from refold.formats._bodies import (
-    Request,
+    RequestBody,
     close_body,
     loaded_in,
     open_body,
@@ -20,7 +20,7 @@ from refold.formats._registry import (
 
 __all__ = [
     "Format",
-    "Request",
+    "RequestBody",
     "assemble",
     "broken",
     "close_body",

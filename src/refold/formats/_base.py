@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from refold.core.messages import Content, Part
-    from refold.core.view import Rule, Traits
+    from refold.core.view import FormatTraits, Rule
 
 __all__ = [
     "EMPTY",
@@ -83,7 +83,7 @@ class Lens:
 
     name: str
     rules: tuple[Rule, ...]
-    traits: Traits
+    traits: FormatTraits
     marks: tuple[str, ...] = ("role", "type", "parts")
     volatile: frozenset[str] = frozenset()
     body: Body = Body()

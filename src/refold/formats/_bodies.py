@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, Path
     from refold.formats import Format
 
-__all__ = ["Request", "close_body", "loaded_in", "open_body", "system_text", "tools_text"]
+__all__ = ["RequestBody", "close_body", "loaded_in", "open_body", "system_text", "tools_text"]
 
 _SAME: Any = object()
 
 
-class Request(Struct, frozen=True):
+class RequestBody(Struct, frozen=True):
     """A request body, opened: its messages, the system prompt and tools kept apart from them, the model, the most
     tokens the answer may have, and the body itself (`rest`).
     """
@@ -33,7 +33,7 @@ class Request(Struct, frozen=True):
     rest: Any = None
 
 
-def open_body(format: Format, body: Any) -> Request:
+def open_body(format: Format, body: Any) -> RequestBody:
     """Return a request body, opened.
 
     Raises:
@@ -46,7 +46,7 @@ def open_body(format: Format, body: Any) -> Request:
     if not isinstance(messages, list):
         raise BadMessages(f"this body has no list {'.'.join(map(str, place.messages))!r}, where {format.name} keeps it")
     model, limit = get(body, place.model), _first(body, place.max_output)
-    return Request(
+    return RequestBody(
         messages,
         _first(body, place.system),
         _first(body, place.tools),
@@ -56,7 +56,7 @@ def open_body(format: Format, body: Any) -> Request:
     )
 
 
-def close_body(format: Format, request: Request, messages: Sequence[Any], system: Any = _SAME) -> Any:
+def close_body(format: Format, request: RequestBody, messages: Sequence[Any], system: Any = _SAME) -> Any:
     """Return the body with other messages, and another system prompt if one is given; itself where nothing differs."""
     body, place = request.rest, format.body
     if len(messages) != len(request.messages) or any(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from refold.core.messages import MessageId
-    from refold.core.view import Rule, Traits
+    from refold.core.view import FormatTraits, Rule
     from refold.formats._base import Body
 
 __all__ = ["Format", "broken", "detect", "find", "names", "read"]
@@ -36,7 +36,7 @@ class Format(Protocol):
 
     name: str
     rules: tuple[Rule, ...]
-    traits: Traits
+    traits: FormatTraits
     marks: tuple[str, ...]
     volatile: frozenset[str]
     body: Body

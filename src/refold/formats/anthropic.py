@@ -30,7 +30,7 @@ from refold.core.messages import (
     ToolCall,
     ToolResult,
 )
-from refold.core.view import Traits
+from refold.core.view import FormatTraits
 from refold.formats import _form_violations as form_violations
 from refold.formats._base import (
     Body,
@@ -76,7 +76,7 @@ class Anthropic(Blocks):
         CacheMarks(form_violations.anthropic_marks),
         Prefill(),
     )
-    traits = Traits(
+    traits = FormatTraits(
         results_together=True, system_in_list=False, system_later=True, assistant_last=False, alternates=True
     )
     body = Body(system=(("system",),), max_output=(("max_tokens",),))

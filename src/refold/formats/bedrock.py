@@ -29,7 +29,7 @@ from refold.core.messages import (
     ToolResult,
 )
 from refold.core.transcript import canonical
-from refold.core.view import Traits
+from refold.core.view import FormatTraits
 from refold.formats import _form_violations as form_violations
 from refold.formats._base import (
     Body,
@@ -72,7 +72,7 @@ class Bedrock(Blocks):
         Spelled(id="[a-zA-Z0-9_.:-]+", longest_id=64),
         CacheMarks(form_violations.bedrock_marks),
     )
-    traits = Traits(
+    traits = FormatTraits(
         results_together=True, system_in_list=False, system_later=True, assistant_last=False, alternates=True
     )
     body = Body(

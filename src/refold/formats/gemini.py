@@ -29,7 +29,7 @@ from refold.core.messages import (
     ToolCall,
     ToolResult,
 )
-from refold.core.view import Traits
+from refold.core.view import FormatTraits
 from refold.formats import _form_violations as form_violations
 from refold.formats._base import (
     Body,
@@ -85,7 +85,7 @@ class Gemini(Blocks):
         JsonArguments(),
         CallsAfterUser(),
     )
-    traits = Traits(results_together=True, system_in_list=False, assistant_last=False, alternates=True)
+    traits = FormatTraits(results_together=True, system_in_list=False, assistant_last=False, alternates=True)
     body = Body(
         messages=("contents",),
         system=(("systemInstruction",), ("system_instruction",), ("config", "system_instruction")),

@@ -23,7 +23,7 @@ from refold.core.messages import (
     ToolCall,
     ToolResult,
 )
-from refold.core.view import Traits
+from refold.core.view import FormatTraits
 from refold.formats import _form_violations as form_violations
 from refold.formats._base import (
     EMPTY,
@@ -71,7 +71,7 @@ class OpenAIChat(Lens):
         JsonArguments(),
         Spelled(longest_id=40),
     )
-    traits = Traits()
+    traits = FormatTraits()
     body = Body(max_output=(("max_completion_tokens",), ("max_tokens",)))
 
     def read(self, native: Any, id: MessageId) -> Message:

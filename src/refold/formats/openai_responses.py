@@ -25,7 +25,7 @@ from refold.core.messages import (
     ToolCall,
     ToolResult,
 )
-from refold.core.view import Traits
+from refold.core.view import FormatTraits
 from refold.formats import _form_violations as form_violations
 from refold.formats._base import EMPTY, Body, Lens, words
 from refold.formats._openai_items import (
@@ -75,7 +75,7 @@ class OpenAIResponses(Lens):
         JsonArguments(),
         Spelled(longest_id=64),
     )
-    traits = Traits(picture_results=frozenset({"computer"}))
+    traits = FormatTraits(picture_results=frozenset({"computer"}))
     body = Body(messages=("input",), system=(("instructions",),), max_output=(("max_output_tokens",),))
 
     def read(self, native: Any, id: MessageId) -> Message:

@@ -21,10 +21,10 @@ from refold.models._names import candidates, provider_key, split
 __all__ = [
     "DEFAULT_WINDOW",
     "Allowance",
-    "Found",
+    "Catalog",
+    "CatalogMatch",
     "Override",
     "Prices",
-    "Table",
     "Window",
     "find",
     "known",
@@ -76,7 +76,7 @@ class Prices(Struct, frozen=True):
     source: str = "table"
 
 
-class Found(Struct, frozen=True):
+class CatalogMatch(Struct, frozen=True):
     """One row of a search: the id, its window and its prices."""
 
     model: str
@@ -101,7 +101,7 @@ Rows: TypeAlias = dict[str, Row]
 Override: TypeAlias = "int | Window | Mapping[str, object]"
 
 
-class Table(Struct, frozen=True):
+class Catalog(Struct, frozen=True):
     """The whole table: its day, the packages it is from, the rows of models, and those of hosts that differ."""
 
     dated: str
@@ -116,9 +116,9 @@ class _Overlays(Struct, frozen=True):
 
 
 @cache
-def table() -> Table:
+def table() -> Catalog:
     """Return the table, read on first use."""
-    return msgspec.json.decode(files(__package__).joinpath("models.json").read_bytes(), type=Table)
+    return msgspec.json.decode(files(__package__).joinpath("models.json").read_bytes(), type=Catalog)
 
 
 @cache
@@ -166,12 +166,12 @@ def known() -> tuple[str, ...]:
     return tuple(sorted(table().models))
 
 
-def find(query: str, limit: int = 50) -> list[Found]:
+def find(query: str, limit: int = 50) -> list[CatalogMatch]:
     """Return the models whose id holds every word of the query, shortest ids first."""
     words = [word for word in re.split(r"[\s/:._@-]+", query.lower()) if word]
     names = [name for name in table().models if all(word in name for word in words)]
     names.sort(key=lambda name: (len(name), name))
-    return [Found(name, window(name), prices(name)) for name in names[:limit]]
+    return [CatalogMatch(name, window(name), prices(name)) for name in names[:limit]]
 
 
 def output_reserve(window: int, max_tokens: int | None = None) -> int:

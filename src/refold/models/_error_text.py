@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from refold._text.embedded_json import pieces, plain, unquoted
 
-__all__ = ["Said", "said"]
+__all__ = ["ErrorText", "said"]
 
 DEEPEST = 20  # levels of causes and nested bodies; a body within three strings of JSON is 12 deep
 MOST = 300  # values looked at: an error may carry the whole request
@@ -32,7 +32,7 @@ _LEADING = re.compile(
 )
 
 
-class Said(Struct):
+class ErrorText(Struct):
     """The words of an error in the order met, its HTTP status, 0 when unknown, and figures given as fields.
 
     `codes` are those of the words that stand in a field for codes, and the names of exceptions.
@@ -51,9 +51,9 @@ class Said(Struct):
         return clipped("\n".join(dict.fromkeys(words)))
 
 
-def said(error: object) -> Said:
+def said(error: object) -> ErrorText:
     """Read an exception with its causes, a response, a mapping, JSON or plain text; never raises, never fetches."""
-    found = Said()
+    found = ErrorText()
     seen: dict[int, object] = {}  # the values too: an object that is freed leaves its id to another
     waiting: list[tuple[object, int]] = [(error, 0)]
     while waiting and len(seen) < MOST:
@@ -72,7 +72,7 @@ def clipped(text: str) -> str:
     return text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
 
 
-def _read(value: object, found: Said) -> Iterator[object]:
+def _read(value: object, found: ErrorText) -> Iterator[object]:
     match value:
         case bool() | int() | float():
             pass
@@ -94,7 +94,7 @@ def _read(value: object, found: Said) -> Iterator[object]:
             yield from _attributes(value, found)
 
 
-def _mapping(value: Mapping[object, object], found: Said) -> Iterator[object]:
+def _mapping(value: Mapping[object, object], found: ErrorText) -> Iterator[object]:
     for name in STATUS:
         _status(value.get(name), found)
     codes = [code for name in CODES if isinstance(code := value.get(name), str)]
@@ -109,7 +109,7 @@ def _mapping(value: Mapping[object, object], found: Said) -> Iterator[object]:
     yield from (value[name] for name in WORDS if name in value)
 
 
-def _exception(value: BaseException, found: Said) -> Iterator[object]:
+def _exception(value: BaseException, found: ErrorText) -> Iterator[object]:
     found.words.append(type(value).__name__)
     found.codes.append(type(value).__name__)
     try:
@@ -124,7 +124,7 @@ def _exception(value: BaseException, found: Said) -> Iterator[object]:
         yield from value.exceptions[:20]
 
 
-def _attributes(value: object, found: Said) -> Iterator[object]:
+def _attributes(value: object, found: ErrorText) -> Iterator[object]:
     for name in STATUS:
         _status(_attribute(value, name), found)
     for name in ATTRIBUTES:
@@ -142,7 +142,7 @@ def _attribute(value: object, name: str) -> object:
     return None if callable(inner) else inner
 
 
-def _status(value: object, found: Said) -> None:
+def _status(value: object, found: ErrorText) -> None:
     if isinstance(value, str) and value.isdigit() and len(value) == 3:
         value = int(value)
     if not found.status and isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:

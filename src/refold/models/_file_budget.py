@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from refold.core.counting import Counter
 
-__all__ = ["Attached", "Reading", "file_budget", "fit_files", "how_to_read"]
+__all__ = ["Attached", "FileReading", "file_budget", "fit_files", "how_to_read"]
 
 SHARE = 60  # per cent of what remains, N15
 PASSES = 100 * 1024  # bytes, N15: below, a file is read without a look at the budget
@@ -25,7 +25,7 @@ CHARS_PER_TOKEN = 4  # N15
 TRIES = 12  # each try at least halves what is too much
 
 
-class Reading(Struct, frozen=True):
+class FileReading(Struct, frozen=True):
     """How to take a file: whole, its first `max_chars` characters, or those as a preview."""
 
     truncate: bool
@@ -46,17 +46,17 @@ def file_budget(window: int, used: int, max_output: int = 0) -> int:
     return max(0, window - used - max_output) * SHARE // 100
 
 
-def how_to_read(size: int, budget: int) -> Reading:
+def how_to_read(size: int, budget: int) -> FileReading:
     """Return how to take a file of so many bytes (N15).
 
     Below 100 KB it passes, above 5 MB it is a preview of 2,000 characters, otherwise it is cut to the budget at
     4 characters a token.
     """
     if size > PREVIEW_ABOVE:
-        return Reading(True, PREVIEW, preview=True)
+        return FileReading(True, PREVIEW, preview=True)
     if size < PASSES or -(-size // CHARS_PER_TOKEN) <= budget:
-        return Reading(False)
-    return Reading(True, max(0, budget) * CHARS_PER_TOKEN)
+        return FileReading(False)
+    return FileReading(True, max(0, budget) * CHARS_PER_TOKEN)
 
 
 def fit_files(files: Sequence[Attached], budget: int, counter: Counter | None = None) -> tuple[Attached, ...]:

@@ -12,7 +12,7 @@ from refold.core.budget import Usage
 from refold.errors import UsageError
 from refold.models._names import provider_key
 
-__all__ = ["Reported", "as_json", "reported", "unwrapped"]
+__all__ = ["UsageReport", "as_json", "reported", "unwrapped"]
 
 PROMPT: Final = (
     *("prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens", "input", "prompt"),
@@ -40,7 +40,7 @@ MAPPING: Final = (dict, Mapping)  # a dict is known at once
 ADDED: Final = ("cacheReadInputTokens", "cacheWriteInputTokens", "cacheRead", "cacheWrite")
 
 
-class Reported(Struct, frozen=True):
+class UsageReport(Struct, frozen=True):
     """One report in tokens. `prompt` is all input, what the cache gave and took included."""
 
     prompt: int
@@ -53,7 +53,7 @@ class Reported(Struct, frozen=True):
         return Usage(self.prompt, self.completion, self.cached_read, covers)
 
 
-def reported(usage: object, provider: str | None = None) -> Reported:
+def reported(usage: object, provider: str | None = None) -> UsageReport:
     """Return a report of OpenAI (chat, Responses), Anthropic, Gemini, Bedrock or LiteLLM in one shape.
 
     OpenAI and Gemini contain cached tokens in the prompt figure, Anthropic and Bedrock leave them out; that is told
@@ -76,7 +76,7 @@ def reported(usage: object, provider: str | None = None) -> Reported:
         size += read + write
     if _figure(usage, "aggregated_calls") not in {None, 0, 1} and total is not None:
         size = total
-    return Reported(size, completion, read, write)
+    return UsageReport(size, completion, read, write)
 
 
 def unwrapped(usage: object) -> Mapping[str, object]:

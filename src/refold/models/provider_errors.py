@@ -19,15 +19,15 @@ import msgspec
 from msgspec import Struct
 
 from refold.errors import UsageError
-from refold.models._error_text import Said, said
+from refold.models._error_text import ErrorText, said
 from refold.models._usage_report import reported
 
 __all__ = [
     "Confidence",
+    "ErrorPattern",
     "Kind",
     "ProviderError",
     "Remedy",
-    "Row",
     "classify_error",
     "classify_response",
     "is_overflow",
@@ -77,7 +77,7 @@ class ProviderError(Struct, frozen=True):
     item: str = ""
 
 
-class Row(Struct, frozen=True):
+class ErrorPattern(Struct, frozen=True):
     """One wording: whose it is, how to recognise it, a sample, a near miss, and where it was seen or documented.
 
     A `weak` one is believed only when nothing speaks of a rate limit. `limit` and `requested` are what the sample says;
@@ -98,13 +98,13 @@ class Row(Struct, frozen=True):
     tokens: bool = True
 
 
-class _Table(Struct, frozen=True, forbid_unknown_fields=True):
-    auth: tuple[Row, ...]
-    rate_limit: tuple[Row, ...]
-    parameters: tuple[Row, ...]
-    reasoning: tuple[Row, ...]
-    overflow: tuple[Row, ...]
-    large: tuple[Row, ...]
+class _ErrorTable(Struct, frozen=True, forbid_unknown_fields=True):
+    auth: tuple[ErrorPattern, ...]
+    rate_limit: tuple[ErrorPattern, ...]
+    parameters: tuple[ErrorPattern, ...]
+    reasoning: tuple[ErrorPattern, ...]
+    overflow: tuple[ErrorPattern, ...]
+    large: tuple[ErrorPattern, ...]
     figures: tuple[str, ...]
     seeds: dict[str, dict[str, tuple[str, ...]]]
 
@@ -193,13 +193,13 @@ def seed_overflow(seed: Seed, error: object) -> str | None:
     return None
 
 
-def rows() -> tuple[Row, ...]:
+def rows() -> tuple[ErrorPattern, ...]:
     """Return every wording known, in the order of their groups."""
     table = _table()
     return (*table.auth, *table.rate_limit, *table.parameters, *table.reasoning, *table.overflow, *table.large)
 
 
-def _row(text: str, facts: Said) -> Row | None:
+def _row(text: str, facts: ErrorText) -> ErrorPattern | None:
     """Return the wording that decides, by what each would be mistaken for."""
     access = facts.status in ACCESS
     if access and (row := _first(_compiled("auth"), text)):
@@ -219,7 +219,7 @@ def _row(text: str, facts: Said) -> Row | None:
     return next((row for group in ("large", "auth", "parameters") if (row := _first(_compiled(group), text))), None)
 
 
-def _confidence(row: Row | None, facts: Said) -> Confidence:
+def _confidence(row: ErrorPattern | None, facts: ErrorText) -> Confidence:
     """Return how sure a verdict is: a code of the provider decides, then words of its own that the status agrees to."""
     if row is None or row.weak:
         return "likely"
@@ -265,7 +265,7 @@ def _remedy(kind: Kind, figures: _Figures) -> Remedy:
             return "none"
 
 
-def _figures(text: str, facts: Said) -> _Figures:
+def _figures(text: str, facts: ErrorText) -> _Figures:
     for pattern in _patterns():
         if found := pattern.search(text):
             groups = {name: _number(value) for name, value in found.groupdict().items() if value}
@@ -305,18 +305,18 @@ def _used(response: Mapping[str, object]) -> tuple[int, int]:
     return report.prompt, report.completion
 
 
-def _first(patterns: tuple[tuple[re.Pattern[str], Row], ...], text: str) -> Row | None:
+def _first(patterns: tuple[tuple[re.Pattern[str], ErrorPattern], ...], text: str) -> ErrorPattern | None:
     return next((row for pattern, row in patterns if pattern.search(text)), None)
 
 
 @cache
-def _table() -> _Table:
-    return msgspec.json.decode(files(__package__).joinpath("overflow.json").read_bytes(), type=_Table)
+def _table() -> _ErrorTable:
+    return msgspec.json.decode(files(__package__).joinpath("overflow.json").read_bytes(), type=_ErrorTable)
 
 
 @cache
-def _compiled(group: str) -> tuple[tuple[re.Pattern[str], Row], ...]:
-    chosen: tuple[Row, ...] = getattr(_table(), group)
+def _compiled(group: str) -> tuple[tuple[re.Pattern[str], ErrorPattern], ...]:
+    chosen: tuple[ErrorPattern, ...] = getattr(_table(), group)
     return tuple((re.compile(row.pattern, re.I), row) for row in chosen)
 
 

@@ -11,7 +11,7 @@ from refold.core.budget import Never
 from refold.core.policy import Policy, Step
 from refold.stages.close_calls import CloseCalls
 from refold.stages.drop_reasoning import DropReasoning
-from refold.stages.repair import Mend
+from refold.stages.repair import Repair
 from refold.stages.strip_media import StripMedia
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _repair(*, pending: bool) -> Policy:
         CloseCalls("[Result unavailable: none was recorded]", "[Call of {tool} was not recorded]", pending=pending),
         label="repair",
     )
-    rules = Step(Mend(), label="mend")
+    rules = Step(Repair(), label="mend")
     return Policy("repair", (pairs, rules, rules, pairs), trigger=Never())  # mend twice: a call may have two faults
 
 

@@ -11,7 +11,7 @@ from refold.stages.archive import Archive
 from refold.stages.clear import Clear
 from refold.stages.close_calls import CloseCalls
 from refold.stages.fit import Fit
-from refold.stages.repair import Mend
+from refold.stages.repair import Repair
 from refold.stages.replace_all import ReplaceAll
 from refold.stages.restore import Restore
 from refold.stages.truncate_to_goal import TruncateToGoal
@@ -40,6 +40,6 @@ POLICY = Policy(
         Step(TruncateToGoal(), When.OVER_GOAL, "truncate to goal"),
         Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
         Step(CloseCalls(), When.DUE, "repair"),
-        Step(Mend(), When.DUE, "mend"),
+        Step(Repair(), When.DUE, "mend"),
     ),
 )

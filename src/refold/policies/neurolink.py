@@ -15,7 +15,7 @@ from refold.stages.clear import Clear
 from refold.stages.close_calls import CloseCalls
 from refold.stages.deduplicate import DeduplicateReads
 from refold.stages.fit import Fit
-from refold.stages.repair import Mend
+from refold.stages.repair import Repair
 from refold.stages.selectors import KeepRatio
 from refold.stages.slide import Slide
 from refold.stages.summarize import Summarize
@@ -48,7 +48,7 @@ POLICY = Policy(
         Step(Slide(MARKER, share=0, first=0, skip_at=2, to_goal=True), When.OVER_GOAL, "truncate the first pair"),
         Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
         Step(CloseCalls(), When.DUE, "repair"),  # N16
-        Step(Mend(), When.DUE, "mend"),
+        Step(Repair(), When.DUE, "mend"),
     ),
 )
 

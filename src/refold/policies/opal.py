@@ -12,7 +12,7 @@ from refold.core.policy import Policy, Step, When
 from refold.core.usage_gauges import ReportedPlusTail
 from refold.stages.close_calls import CloseCalls
 from refold.stages.fit import Fit
-from refold.stages.repair import Mend
+from refold.stages.repair import Repair
 from refold.stages.selectors import KeepTokens
 from refold.stages.slide import Slide
 from refold.stages.summarize import Summarize
@@ -36,7 +36,7 @@ FIT = (
     ),
     Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
     Step(CloseCalls(), When.DUE, "repair"),
-    Step(Mend(), When.DUE, "mend"),
+    Step(Repair(), When.DUE, "mend"),
 )
 
 POLICY = Policy(

@@ -7,7 +7,7 @@ from refold.core.policy import Policy, Step, When
 from refold.core.usage_gauges import ReportedPlusTail
 from refold.stages.close_calls import CloseCalls
 from refold.stages.fit import Fit
-from refold.stages.repair import Mend
+from refold.stages.repair import Repair
 from refold.stages.supersede import Supersede
 from refold.stages.truncate_new import TruncateNew
 
@@ -20,10 +20,10 @@ POLICY = Policy(
     steps=(
         Step(TruncateNew(), When.FIRST, "new output"),  # before it is sent and cached, so this is free
         Step(CloseCalls(), When.DUE, "repair"),  # before the fit, which then leaves no room unused and breaks nothing
-        Step(Mend(), When.DUE, "mend"),
+        Step(Repair(), When.DUE, "mend"),
         Step(Supersede(), When.OVER_GOAL),
         Step(Fit(), When.OVER_GOAL),
-        Step(Mend(), When.DUE, "mend the rest"),
+        Step(Repair(), When.DUE, "mend the rest"),
     ),
 )
 POLICY = replace(POLICY, after_overflow=replace(POLICY, goal=Share(0.35, free=0.3)))

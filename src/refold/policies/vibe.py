@@ -10,7 +10,7 @@ from refold.core.usage_gauges import LastTotal
 from refold.stages.close_calls import CloseCalls
 from refold.stages.fit import Fit
 from refold.stages.recount import Recount
-from refold.stages.repair import Mend
+from refold.stages.repair import Repair
 from refold.stages.replace_all import ReplaceAll
 from refold.stages.truncate_to_goal import TruncateToGoal
 
@@ -28,7 +28,7 @@ POLICY = Policy(
         Step(REPLACE, When.DUE, "compact"),
         Step(TruncateToGoal(), When.OVER_GOAL, "truncate to goal"),
         Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
-        Step(Mend(), When.DUE, "mend"),
+        Step(Repair(), When.DUE, "mend"),
         Step(Recount(max_tokens=16), When.DUE, "recount"),  # V08
     ),
 )

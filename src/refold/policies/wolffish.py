@@ -14,7 +14,7 @@ from refold.core.usage_gauges import HigherOf
 from refold.stages.append_summary import AppendSummary
 from refold.stages.close_calls import CloseCalls
 from refold.stages.fit import Fit
-from refold.stages.repair import Mend
+from refold.stages.repair import Repair
 from refold.stages.selectors import LargestThenOldest
 from refold.stages.slide import Slide
 from refold.stages.strip_images import StripImages
@@ -41,7 +41,7 @@ POLICY = Policy(
         Step(Slide(LEFT_OUT, share=0, first=1, skip_at=2, to_goal=True), When.OVER_BUDGET, "leave out to fit"),
         Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
         Step(CloseCalls(), When.DUE, "repair"),
-        Step(Mend(), When.DUE, "mend"),
+        Step(Repair(), When.DUE, "mend"),
     ),
 )
 

@@ -31,7 +31,7 @@ from refold.recovery._steps import (
 if TYPE_CHECKING:
     from refold.core.events import Observer
     from refold.core.plan import Plan
-    from refold.handlers import Outside
+    from refold.handlers import Handlers
 
 __all__ = ["LearnedWindows", "Recovered", "arecovering", "recovering"]
 
@@ -59,7 +59,7 @@ def recovering(
     messages: Sequence[Any],
     *,
     summarize: Any = None,
-    outside: Outside | None = None,
+    outside: Handlers | None = None,
     redact: bool = True,
     observers: Sequence[Observer] = (),
     windows: LearnedWindows | None = None,
@@ -113,7 +113,7 @@ async def arecovering(
     messages: Sequence[Any],
     *,
     summarize: Any = None,
-    outside: Outside | None = None,
+    outside: Handlers | None = None,
     redact: bool = True,
     observers: Sequence[Observer] = (),
     windows: LearnedWindows | None = None,

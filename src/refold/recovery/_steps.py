@@ -15,7 +15,7 @@ from refold import api
 from refold._compaction.request import Options, request_for
 from refold.core.view import Cause
 from refold.errors import BadBudget, ContextOverflow, SummaryRefused
-from refold.handlers import Outside
+from refold.handlers import Handlers
 from refold.models import _catalog as catalog
 from refold.models.provider_errors import ProviderError, classify_error
 from refold.policies._internal import STRIP_MEDIA, drop_reasoning
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from refold.core.plan import Plan
     from refold.recovery._learned_windows import LearnedWindows
 
-__all__ = ["Calling", "Compacting", "Run", "Setting", "State", "answered", "begun", "compacted"]
+__all__ = ["Calling", "Compacting", "RecoveryState", "Run", "Setting", "answered", "begun", "compacted"]
 
 LEAST_ANSWER = 256  # tokens: below, an answer is not reduced further and the conversation is compacted instead
 PLAUSIBLE = 2  # a likely overflow is one where the request, as counted, fills at least one part in two of the window
@@ -58,7 +58,7 @@ class Setting(Struct, frozen=True):
     """What stays the same during one recovery."""
 
     options: Options
-    outside: Outside
+    outside: Handlers
     observers: tuple[Observer, ...]
     endpoint: str
     windows: LearnedWindows | None
@@ -66,7 +66,7 @@ class Setting(Struct, frozen=True):
     takes_max_tokens: bool
 
 
-class State(Struct, frozen=True):
+class RecoveryState(Struct, frozen=True):
     """Where one recovery stands; `room` is the window in tokens as we count, where the provider counts more.
 
     `stripped` says that pictures and files have left, `resent` that the same request was sent twice, `cured` that
@@ -88,15 +88,15 @@ Action: TypeAlias = "Calling | Compacting"
 Run: TypeAlias = Generator[Action, Any, Any]
 
 
-def begun(fixed: Setting, messages: Sequence[Any], passes: int) -> State:
+def begun(fixed: Setting, messages: Sequence[Any], passes: int) -> RecoveryState:
     """Return the state before the first call: the messages under the plans in force, and the window to reckon with."""
     plans = tuple(fixed.options.plans)
     sent = api.apply(plans[-1], messages, plans=plans[:-1]).messages if plans else list(messages)
     window = _window(fixed)
-    return State(sent, plans, window, window, passes)
+    return RecoveryState(sent, plans, window, window, passes)
 
 
-def answered(fixed: Setting, messages: Sequence[Any], state: State, error: Exception) -> Run:
+def answered(fixed: Setting, messages: Sequence[Any], state: RecoveryState, error: Exception) -> Run:
     """Change the request in the way that the refusal calls for, or raise the refusal."""
     found = classify_error(error)
     if found.kind == "context_overflow" and found.confidence == "likely" and not _plausible(fixed, state):
@@ -124,7 +124,9 @@ def answered(fixed: Setting, messages: Sequence[Any], state: State, error: Excep
     return (yield from _smaller(fixed, messages, state, found, error))
 
 
-def _cured(fixed: Setting, messages: Sequence[Any], state: State, found: ProviderError, error: Exception) -> Run:
+def _cured(
+    fixed: Setting, messages: Sequence[Any], state: RecoveryState, found: ProviderError, error: Exception
+) -> Run:
     """Return the state without the reasoning that was refused; it is raised where that was done before."""
     if state.cured:
         error.add_note("refold: the reasoning was removed from the conversation, and the provider still refuses it")
@@ -146,7 +148,9 @@ def _cured(fixed: Setting, messages: Sequence[Any], state: State, found: Provide
     return after
 
 
-def _smaller(fixed: Setting, messages: Sequence[Any], state: State, found: ProviderError, error: Exception) -> Run:
+def _smaller(
+    fixed: Setting, messages: Sequence[Any], state: RecoveryState, found: ProviderError, error: Exception
+) -> Run:
     """Compact after a refusal; below what was refused, where the refusal does not tell the window."""
     if not messages:
         raise ContextOverflow(f"{found.message}; there is no conversation here to compact") from error  # O14
@@ -168,18 +172,18 @@ def _certain_window(found: ProviderError) -> int | None:
     return found.limit if found.kind == "context_overflow" and found.confidence == "certain" else None
 
 
-def _plausible(fixed: Setting, state: State) -> bool:
+def _plausible(fixed: Setting, state: RecoveryState) -> bool:
     """Tell whether a request is large enough for an overflow that its refusal does not say for certain."""
     return state.window is None or _counted(fixed, state) * PLAUSIBLE >= state.window
 
 
-def _counted(fixed: Setting, state: State) -> int:
+def _counted(fixed: Setting, state: RecoveryState) -> int:
     """Return the tokens of what was sent, as we count."""
     options = fixed.options
     return api.count(state.sent, model=options.model, format=options.format, system=options.system, tools=options.tools)
 
 
-def _in_vain(state: State, narrowed: State, messages: Sequence[Any]) -> bool:
+def _in_vain(state: RecoveryState, narrowed: RecoveryState, messages: Sequence[Any]) -> bool:
     """Tell whether these messages were compacted after a refusal before, and nothing is known now that was not then."""
     last = state.plans[-1] if state.plans else None
     again = last is not None and last.cause in OF_A_REFUSAL and last.base.length == len(messages)
@@ -197,7 +201,7 @@ def _least(*sizes: int | None) -> int | None:
     return min((size for size in sizes if size), default=None)
 
 
-def compacted(fixed: Setting, messages: Sequence[Any], state: State, cause: Cause | str) -> Run:
+def compacted(fixed: Setting, messages: Sequence[Any], state: RecoveryState, cause: Cause | str) -> Run:
     """Compact, without a summary where none can be had; return the state after it."""
     usage = fixed.options.usage if cause == Cause.SILENT_OVERFLOW else None  # a refused request was not measured
     known = _arguments(fixed, state, window=state.room, cause=cause, usage=usage)
@@ -209,7 +213,7 @@ def compacted(fixed: Setting, messages: Sequence[Any], state: State, cause: Caus
     return _with(state, result, passes=state.passes + 1)
 
 
-def _stripped(fixed: Setting, messages: Sequence[Any], state: State) -> Run:
+def _stripped(fixed: Setting, messages: Sequence[Any], state: RecoveryState) -> Run:
     """Return the state without pictures and files, None where there are none."""
     arguments = _arguments(
         fixed, state, policy=STRIP_MEDIA, budget=10**10, window=None, cause=Cause.OVERFLOW, usage=None
@@ -218,7 +222,7 @@ def _stripped(fixed: Setting, messages: Sequence[Any], state: State) -> Run:
     return None if result.plan.empty else _with(state, result, stripped=True)
 
 
-def _arguments(fixed: Setting, state: State, **changed: Any) -> dict[str, Any]:
+def _arguments(fixed: Setting, state: RecoveryState, **changed: Any) -> dict[str, Any]:
     names = Options.__struct_fields__
     given = {name: getattr(fixed.options, name) for name in names}
     if changed.get("window") is not None:
@@ -226,13 +230,13 @@ def _arguments(fixed: Setting, state: State, **changed: Any) -> dict[str, Any]:
     return {**given, "plans": state.plans, "observers": fixed.observers, **changed}
 
 
-def _with(state: State, result: Result, **changed: Any) -> State:
+def _with(state: RecoveryState, result: Result, **changed: Any) -> RecoveryState:
     if result.plan.empty:
         return replace(state, **{**changed, "passes": state.passes})
     return replace(state, sent=result.messages, plans=result.plans, **changed)
 
 
-def _reduced(fixed: Setting, state: State, found: ProviderError) -> int | None:
+def _reduced(fixed: Setting, state: RecoveryState, found: ProviderError) -> int | None:
     """Return a smaller number of tokens for the answer, None where the call takes none or it would be too small."""
     now = state.max_tokens or fixed.options.max_output
     if not fixed.takes_max_tokens:
@@ -262,7 +266,7 @@ def _window(fixed: Setting) -> int | None:
     return catalog.window(options.model).window if options.model else None
 
 
-def _overflow(fixed: Setting, messages: Sequence[Any], state: State, found: ProviderError) -> ContextOverflow:
+def _overflow(fixed: Setting, messages: Sequence[Any], state: RecoveryState, found: ProviderError) -> ContextOverflow:
     """Return the error that names what cannot be made smaller."""
     known = {"window": state.room, "plans": state.plans, "budget": None, "usage": None, "cause": Cause.OVERFLOW}
     try:

@@ -12,7 +12,19 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["DARK", "LIGHT", "STYLE", "Dot", "Line", "dollars", "lines", "percent", "points", "standalone", "tokens"]
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "STYLE",
+    "ChartLine",
+    "Dot",
+    "dollars",
+    "lines",
+    "percent",
+    "points",
+    "standalone",
+    "tokens",
+]
 
 WIDTH, HEIGHT = 600, 290
 LEFT, RIGHT, TOP, BOTTOM = 58, 132, 14, 40
@@ -53,7 +65,7 @@ STYLE = (
 )
 
 
-class Line(Struct, frozen=True):
+class ChartLine(Struct, frozen=True):
     """A line: its name, the number of its color, its values over calls, and the calls to mark with what to say."""
 
     name: str
@@ -74,7 +86,7 @@ class Dot(Struct, frozen=True):
 
 
 def lines(
-    series: Sequence[Line], *, title: str, unit: Callable[[float], str], limit: tuple[float, str] | None = None
+    series: Sequence[ChartLine], *, title: str, unit: Callable[[float], str], limit: tuple[float, str] | None = None
 ) -> str:
     """Return lines over calls as SVG; `limit` is a level with its name, shown where it lies within the plot."""
     count = max((len(line.values) for line in series), default=1)
@@ -200,7 +212,7 @@ def _names(wanted: Sequence[tuple[str, int, float]]) -> list[str]:
     return made
 
 
-def _kept(line: Line) -> list[int]:
+def _kept(line: ChartLine) -> list[int]:
     """Return which calls of a line are drawn: all of a short one, else evenly many, with every turn at a mark."""
     count = len(line.values)
     if count <= MOST:

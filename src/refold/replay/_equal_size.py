@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from refold.core.messages import texts
 from refold.replay._bounds import Bounds, bounds
-from refold.replay._fake_summarizer import StandIns
-from refold.replay._quality import Cut, Quality, judged
+from refold.replay._fake_summarizer import FakeHandlers
+from refold.replay._quality import CutPoint, Quality, judged
 from refold.replay._validity import breaches, fitted
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Place(Struct, frozen=True):
     the characters of a token.
     """
 
-    cut: Cut
+    cut: CutPoint
     fixed: int
     chars: float
     sizes: tuple[tuple[str, int], ...]
@@ -75,14 +75,14 @@ def places_of(line: Timeline, sizes: Sequence[int | float]) -> tuple[Place, ...]
     for length, message in enumerate(messages):
         if waiting and length and before >= waiting[0] * total and message.role == "assistant":
             waiting.pop(0)
-            if place := _place(Cut.at(messages, length, length), before, fixed, sizes):
+            if place := _place(CutPoint.at(messages, length, length), before, fixed, sizes):
                 found.append(place)
         before += line.counted[message.id]
         fixed += line.counted[message.id] if message.role == "system" else 0
     return tuple(found)
 
 
-def _place(cut: Cut, before: int, fixed: int, sizes: Sequence[int | float]) -> Place | None:
+def _place(cut: CutPoint, before: int, fixed: int, sizes: Sequence[int | float]) -> Place | None:
     """Return a cut with the sizes that ask much of a history of so many tokens; None where nothing is asked."""
     free = before - fixed
     wanted = [(label(size), int(size * free) if isinstance(size, float) else size) for size in sizes]
@@ -93,7 +93,7 @@ def _place(cut: Cut, before: int, fixed: int, sizes: Sequence[int | float]) -> P
 
 def held(line: Timeline, policy: Policy, places: Sequence[Place]) -> tuple[Held, ...]:
     """Return what a policy holds at each place and size."""
-    stand_ins = StandIns(line.transcript.messages, line.counter)
+    stand_ins = FakeHandlers(line.transcript.messages, line.counter)
     found: list[Held] = []
     for place in places:
         history = place.cut.history

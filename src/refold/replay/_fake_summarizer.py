@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from refold._condense.call_facts import reads
 from refold._condense.call_outline import call_line, one_line
 from refold.core.messages import Text, ToolCall
-from refold.core.needs import ReadFile, Refused, Summarize
-from refold.handlers import Outside
-from refold.replay.pricing import Tokens
+from refold.core.needs import FileNeed, Refused, SummaryNeed
+from refold.handlers import Handlers
+from refold.replay.pricing import CallTokens
 from refold.summaries._chunking import CLOSING, OPENING
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from refold.core.counting import Counter
     from refold.core.messages import Message
 
-__all__ = ["StandIns", "outlined"]
+__all__ = ["FakeHandlers", "outlined"]
 
 LONGEST = 2_000  # tokens of a summary, unless its request allows less
 CHARS = 4  # characters a token of a summary
 ASKED, SAID = 300, 160  # characters of a line of a user's words and of the assistant's
 
 
-class StandIns:
+class FakeHandlers:
     """Answers what policies ask for over one conversation; `asked` are the requests a model would have had.
 
     A request above `window` tokens is refused as a model would refuse it, and comes again in parts. `ratio` turns our
@@ -37,22 +37,22 @@ class StandIns:
     """
 
     def __init__(self, messages: Sequence[Message], counter: Counter, *, window: int = 0, ratio: float = 1.0) -> None:
-        self.asked: list[Tokens] = []
+        self.asked: list[CallTokens] = []
         self._messages, self._counter, self._window, self._ratio = messages, counter, window, ratio
 
-    def outside(self, known: int) -> Outside:
+    def outside(self, known: int) -> Handlers:
         """Return who answers when `known` messages of the conversation are there."""
-        return Outside(summarize=self._summary, read_file=lambda need: self._file(need, known))
+        return Handlers(summarize=self._summary, read_file=lambda need: self._file(need, known))
 
-    def _summary(self, need: Summarize) -> str | Refused:
+    def _summary(self, need: SummaryNeed) -> str | Refused:
         prompt = self._count("\n".join((need.instructions, need.previous or "", need.text)))
         if self._window and prompt > self._window:
             return Refused(f"{prompt:,} tokens are above the window", "overflow")
         said = outlined(need)
-        self.asked.append(Tokens(prompt, output=self._count(said)))
+        self.asked.append(CallTokens(prompt, output=self._count(said)))
         return said
 
-    def _file(self, need: ReadFile, known: int) -> str:
+    def _file(self, need: FileNeed, known: int) -> str:
         """Return what the newest call that read the whole file was shown; nothing where none did."""
         results = {each.call_id: each.text for message in self._messages[:known] for each in message.results}
         for message in reversed(self._messages[:known]):
@@ -66,7 +66,7 @@ class StandIns:
         return round(self._counter.text(text) * self._ratio)
 
 
-def outlined(need: Summarize) -> str:
+def outlined(need: SummaryNeed) -> str:
     """Return an outline of what a summary is asked of, within the length it may have."""
     room = CHARS * min(need.max_tokens or LONGEST, LONGEST)
     if not need.messages:  # summaries of parts, which are to be one

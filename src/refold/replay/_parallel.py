@@ -26,16 +26,16 @@ from refold.replay._repeated_compaction import cycles, planted
 from refold.replay._run import NONE, Run, replayed
 from refold.replay._timeline import timeline
 from refold.replay._timestamps import stamps
-from refold.replay.pricing import Given, Tariff, tariff_for
+from refold.replay.pricing import Tariff, UserPrices, tariff_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from refold.core.policy import Policy
     from refold.replay._timeline import Timeline
-    from refold.transcripts import Recorded
+    from refold.transcripts import RecordedConversation
 
-__all__ = ["Job", "Settings", "cores", "done", "replay_all", "split", "version"]
+__all__ = ["Job", "ReplaySettings", "cores", "done", "replay_all", "split", "version"]
 
 CALLS = 2  # of one call nothing could be compacted before the next
 AHEAD = 2  # conversations for each process that are read before one is free, so that memory is bounded
@@ -43,7 +43,7 @@ HELD = 8  # conversations for each process that are taken while the oldest of th
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-class Settings(Struct, frozen=True):
+class ReplaySettings(Struct, frozen=True):
     """What holds for all conversations: model, window and goal in tokens, prices, and where results are kept.
 
     `keep` is a folder, "" keeps nothing. `window=None` is that of the model, or of the file's own model. `sizes` are
@@ -54,7 +54,7 @@ class Settings(Struct, frozen=True):
     model: str | None = None
     window: int | None = None
     goal: int | float | None = None
-    prices: Given = Given()
+    prices: UserPrices = UserPrices()
     keep: str = ""
     sizes: tuple[int | float, ...] = SIZES
     judge: bool = True
@@ -63,13 +63,15 @@ class Settings(Struct, frozen=True):
 class Job(Struct, frozen=True):
     """One conversation, what to call it, the file it is from, and the policies to replay it under."""
 
-    recorded: Recorded
+    recorded: RecordedConversation
     file: str
     source: str | bytes
     policies: tuple[str, ...]
 
 
-def replay_all(jobs: Iterable[Job], settings: Settings, workers: int | None = None) -> Iterator[list[Run] | UsageError]:
+def replay_all(
+    jobs: Iterable[Job], settings: ReplaySettings, workers: int | None = None
+) -> Iterator[list[Run] | UsageError]:
     """Yield the runs of each job, in order, or why it cannot be replayed: no price or no window is known, say.
 
     `workers` processes work at once, all cores by default. Jobs are taken only a few at a time.
@@ -109,7 +111,7 @@ def split(jobs: Sequence[Job], workers: int) -> list[tuple[int, Job]]:
     ]
 
 
-def done(job: Job, settings: Settings) -> list[Run]:
+def done(job: Job, settings: ReplaySettings) -> list[Run]:
     """Replay one conversation under each policy, or read what was kept of an earlier run.
 
     Raises:
@@ -139,7 +141,7 @@ def done(job: Job, settings: Settings) -> list[Run]:
 class _Tests:
     """What every policy is asked for over one conversation, found out once."""
 
-    def __init__(self, line: Timeline, settings: Settings) -> None:
+    def __init__(self, line: Timeline, settings: ReplaySettings) -> None:
         self._line, self._judge = line, settings.judge
         self.cuts = cuts_of(line) if settings.judge else ()
         self._places = places_of(line, settings.sizes) if settings.judge else ()
@@ -155,7 +157,7 @@ class _Tests:
         return replace(run, held=held(self._line, policy, self._places), cycles=found)
 
 
-def _tried(job: Job, settings: Settings) -> list[Run] | UsageError:
+def _tried(job: Job, settings: ReplaySettings) -> list[Run] | UsageError:
     try:
         return done(job, settings)
     except UsageError as error:
@@ -177,7 +179,7 @@ def version() -> str:
     return digest.hexdigest()
 
 
-def _options(found: Recorded, settings: Settings) -> Options:
+def _options(found: RecordedConversation, settings: ReplaySettings) -> Options:
     model = settings.model or found.model
     window = settings.window if settings.window or settings.model else found.window
     return Options(
@@ -185,7 +187,7 @@ def _options(found: Recorded, settings: Settings) -> Options:
     )
 
 
-def _places(job: Job, tariff: Tariff, settings: Settings) -> dict[str, Path | None]:
+def _places(job: Job, tariff: Tariff, settings: ReplaySettings) -> dict[str, Path | None]:
     """Return where the result of each policy is kept: by everything it depends on."""
     if not settings.keep:
         return dict.fromkeys(job.policies)

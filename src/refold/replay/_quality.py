@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.replay._timeline import Timeline
 
-__all__ = ["HORIZON", "Cut", "Quality", "cuts_of", "judged"]
+__all__ = ["HORIZON", "CutPoint", "Quality", "cuts_of", "judged"]
 
 CUTS = 12  # places of a recording that are judged
 HORIZON = 80  # messages after a cut that say what was needed
 
 
-class Cut(Struct, frozen=True, dict=True):
+class CutPoint(Struct, frozen=True, dict=True):
     """A place to judge: before which call, the messages before it, and what the rest needed of them."""
 
     call: int
@@ -30,7 +30,7 @@ class Cut(Struct, frozen=True, dict=True):
     anchors: tuple[str, ...]
 
     @classmethod
-    def at(cls, messages: Sequence[Message], length: int, call: int = 0) -> Cut:
+    def at(cls, messages: Sequence[Message], length: int, call: int = 0) -> CutPoint:
         """Return the cut after a number of messages."""
         history, future = tuple(messages[:length]), messages[length : length + HORIZON]
         return cls(call, history, judge.needed_atoms(history, future), judge.edit_anchors(history, future))
@@ -66,15 +66,15 @@ class Quality(Struct, frozen=True, array_like=True):
     density: float = 0.0
 
 
-def cuts_of(line: Timeline) -> tuple[Cut, ...]:
+def cuts_of(line: Timeline) -> tuple[CutPoint, ...]:
     """Return the places to judge: spread over the calls, those after which something was needed."""
     step = max(len(line.beats) // CUTS, 1)
     calls = range(step, len(line.beats), step)
-    found = [Cut.at(line.transcript.messages, line.beats[call].covers, call) for call in calls]
+    found = [CutPoint.at(line.transcript.messages, line.beats[call].covers, call) for call in calls]
     return tuple(cut for cut in found if cut.needed)
 
 
-def judged(cut: Cut, view: Sequence[Message], tokens: int, broken: int = 0) -> Quality:
+def judged(cut: CutPoint, view: Sequence[Message], tokens: int, broken: int = 0) -> Quality:
     """Judge a view of the messages before a cut, of a number of tokens, that breaks a number of provider's rules."""
     kept = judge.recall(cut.needed, cut.history, view)
     precision, trail = judge.artifact_trail(cut.history, view)

@@ -18,9 +18,9 @@ from refold import formats
 from refold.core.edits import Rewrite, fold
 from refold.core.messages import Message, MessageId, Text
 from refold.replay import _judge as judge
-from refold.replay._fake_summarizer import StandIns
-from refold.replay._quality import Cut
-from refold.replay._validity import Fit, breaches, fitted
+from refold.replay._fake_summarizer import FakeHandlers
+from refold.replay._quality import CutPoint
+from refold.replay._validity import FittedView, breaches, fitted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ class Planted(Struct, frozen=True):
 
     line: Timeline
     ends: tuple[int, ...]
-    last: Cut
+    last: CutPoint
     attacked: bool
 
 
@@ -94,14 +94,14 @@ def planted(line: Timeline) -> Planted | None:
     ends = [end + len(rules) for end in ends]  # all rules stand before the first
     if _room(made, ends[0])[1] < LEAST:
         return None
-    return Planted(made, tuple(ends), Cut.at(transcript.messages, ends[-1]), bool(attack))
+    return Planted(made, tuple(ends), CutPoint.at(transcript.messages, ends[-1]), bool(attack))
 
 
 def cycles(found: Planted, policy: Policy) -> Cycles:
     """Return what a policy leaves after five compactions in a row, each of what the one before left."""
     line, rules = found.line, planting().rules
     messages = line.transcript.messages
-    stand_ins = StandIns(messages, line.counter)
+    stand_ins = FakeHandlers(messages, line.counter)
     view: tuple[Message, ...] = ()
     known, broken = 0, 0
     kept: list[float] = []
@@ -128,7 +128,9 @@ def cycles(found: Planted, policy: Policy) -> Cycles:
     )
 
 
-def _fit(policy: Policy, line: Timeline, view: Sequence[Message], end: int, stand_ins: StandIns) -> Fit | None:
+def _fit(
+    policy: Policy, line: Timeline, view: Sequence[Message], end: int, stand_ins: FakeHandlers
+) -> FittedView | None:
     return fitted(policy, line, view, end, sum(_room(line, end)), stand_ins.outside(end))
 
 

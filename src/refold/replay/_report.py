@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from refold.replay import _charts as charts
 from refold.replay._run import NONE, Run
-from refold.replay._summary import Row, summed
-from refold.replay._tables import Table, tables, verdict_table
+from refold.replay._summary import PolicySummary, summed
+from refold.replay._tables import ReportTable, tables, verdict_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +84,7 @@ def _conversation(runs: Sequence[Run], *, shown: bool) -> str:
 def _context(runs: Sequence[Run]) -> str:
     peak = max((run.peak for run in runs if run.policy != NONE), default=runs[0].peak)
     series = [
-        charts.Line(
+        charts.ChartLine(
             run.policy, _color(place, run.policy), _below(run.context, peak * HEADROOM),
             [(each.call, f"{each.before:,} → {each.after:,} tokens") for each in run.compactions],
         )
@@ -102,11 +102,11 @@ def _below(context: Sequence[int], most: float) -> Sequence[int]:
 
 
 def _cost(runs: Sequence[Run]) -> str:
-    series = [charts.Line(run.policy, _color(place, run.policy), run.dollars) for place, run in enumerate(runs)]
+    series = [charts.ChartLine(run.policy, _color(place, run.policy), run.dollars) for place, run in enumerate(runs)]
     return charts.lines(series, title="Cost over time", unit=charts.dollars)
 
 
-def _scatter(rows: Sequence[Row]) -> str:
+def _scatter(rows: Sequence[PolicySummary]) -> str:
     """Return recall against the change of the bill; nothing where no policy was judged."""
     dots = [
         charts.Dot(row.policy, _color(place, row.policy), row.change.value, recall.value,
@@ -128,7 +128,7 @@ def _figure(svg: str, caption: str) -> str:
     return f"<figure>{svg}<figcaption>{caption}</figcaption></figure>" if svg else ""
 
 
-def _titled(table: Table) -> str:
+def _titled(table: ReportTable) -> str:
     return f"<h2>{escape(table.title)}</h2>{_table(table)}"
 
 
@@ -136,7 +136,7 @@ def _one(svg: str, caption: str) -> str:
     return f'<div class="one">{_figure(svg, caption)}</div>'
 
 
-def _table(table: Table) -> str:
+def _table(table: ReportTable) -> str:
     """Return a table as HTML, without its title."""
     heads = "".join(f"<th>{escape(head)}</th>" for head in table.heads)
     lines = []

@@ -21,12 +21,12 @@ from refold.core.policy import When
 from refold.core.transcript import Transcript
 from refold.errors import BadBudget
 from refold.replay._equal_size import Held, Limits
-from refold.replay._fake_summarizer import StandIns
-from refold.replay._quality import Cut, Quality, judged
+from refold.replay._fake_summarizer import FakeHandlers
+from refold.replay._quality import CutPoint, Quality, judged
 from refold.replay._refetch import Refetching
 from refold.replay._repeated_compaction import Cycles
 from refold.replay._validity import breaches
-from refold.replay.pricing import Spent, Tariff, Tokens
+from refold.replay.pricing import CallTokens, Spent, Tariff
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from refold.core.policy import Policy
     from refold.replay._timeline import Beat, Timeline
 
-__all__ = ["NONE", "Compaction", "Run", "replayed"]
+__all__ = ["NONE", "ReplayedCompaction", "Run", "replayed"]
 
 NONE = "none"  # the name of doing nothing
 FETCH = 100  # tokens of output that a call to read something again takes
 
 
-class Compaction(Struct, frozen=True, array_like=True):
+class ReplayedCompaction(Struct, frozen=True, array_like=True):
     """One compaction: before which call, the prompt before and after, and the cached tokens it had written again."""
 
     call: int
@@ -66,9 +66,9 @@ class Run(Struct, frozen=True):
     window: int
     context: tuple[int, ...]
     dollars: tuple[float, ...]
-    compactions: tuple[Compaction, ...]
+    compactions: tuple[ReplayedCompaction, ...]
     spent: Spent
-    tokens: Tokens
+    tokens: CallTokens
     refetches: int = 0
     refetch_tokens: int = 0
     refetch: float = 0.0
@@ -100,7 +100,7 @@ class Run(Struct, frozen=True):
 
 def replayed(
     line: Timeline, policy: Policy | None, tariff: Tariff, options: Options, *, file: str = "",
-    cuts: Sequence[Cut] = (), fetches: bool = True,
+    cuts: Sequence[CutPoint] = (), fetches: bool = True,
 ) -> Run:  # fmt: skip
     """Replay a conversation under a policy, or under none.
 
@@ -121,7 +121,7 @@ class _Walk:
     """The state of a replay between two calls."""
 
     def __init__(
-        self, line: Timeline, policy: Policy | None, tariff: Tariff, options: Options, cuts: dict[int, Cut],
+        self, line: Timeline, policy: Policy | None, tariff: Tariff, options: Options, cuts: dict[int, CutPoint],
         *, fetches: bool,
     ) -> None:  # fmt: skip
         self._line, self._tariff, self._cuts = line, tariff, cuts
@@ -141,12 +141,12 @@ class _Walk:
         self._refetching = Refetching(line.transcript.messages) if fetches and policy else None
         self._context: list[int] = []
         self._dollars: list[float] = []
-        self._compactions: list[Compaction] = []
+        self._compactions: list[ReplayedCompaction] = []
         self._spent, self._read, self._written, self._output = Spent(), 0, 0, 0
         self._fetched: list[int] = []
         self._refetch = self._damage = self._summary = 0.0
         self._broken = self._over = self._invalid = 0
-        self._stand_ins = StandIns(
+        self._stand_ins = FakeHandlers(
             line.transcript.messages, line.counter, window=self._request.view.budget.input, ratio=line.ratio
         )
 
@@ -180,7 +180,7 @@ class _Walk:
         return Run(
             file=file, policy=self._policy.name if self._policy else NONE, window=self._request.view.budget.window,
             context=tuple(self._context), dollars=tuple(self._dollars), compactions=tuple(self._compactions),
-            spent=self._spent, tokens=Tokens(sum(self._context), self._read, self._written, self._output),
+            spent=self._spent, tokens=CallTokens(sum(self._context), self._read, self._written, self._output),
             refetches=len(self._fetched), refetch_tokens=sum(self._fetched), refetch=self._refetch,
             summaries=len(self._stand_ins.asked), summary=self._summary, damage=self._damage, broken=self._broken,
             over=self._over, quality=tuple(self._quality),
@@ -225,11 +225,11 @@ class _Walk:
         shared = self._shared(was)
         rewritten = 0 if expired or not was else max(self._prompt + self._line.fixed - shared - fresh, 0)
         self._live = min(self._live, shared)
-        kept = Tokens(rewritten, rewritten)
-        again = Tokens(rewritten, 0, rewritten if self._tariff.writes_apart else 0)
+        kept = CallTokens(rewritten, rewritten)
+        again = CallTokens(rewritten, 0, rewritten if self._tariff.writes_apart else 0)
         self._damage += self._tariff.spent(again, long=self._long).dollars - self._tariff.spent(kept).dollars
         fixed = self._line.fixed
-        self._compactions.append(Compaction(number, before + fixed, self._prompt + fixed, rewritten))
+        self._compactions.append(ReplayedCompaction(number, before + fixed, self._prompt + fixed, rewritten))
         self._invalid = breaches(self._line.format, self._view, self._line.transcript.messages[: self._known])
         self._broken += self._invalid
         if self._refetching:
@@ -281,13 +281,13 @@ class _Walk:
         self._sent, self._live = list(self._view), prompt
         self._seconds, self._long = beat.seconds, beat.long
 
-    def _split(self, prompt: int, live: int, output: int) -> Tokens:
+    def _split(self, prompt: int, live: int, output: int) -> CallTokens:
         """Return a call as tokens: its live beginning is read, in whole steps, and the rest written where that is."""
         rules = self._tariff.rules
         found = min(live, prompt)
         read = found // rules.step * rules.step if found >= rules.least else 0
         written = prompt - read if self._tariff.writes_apart and prompt >= rules.least else 0
-        return Tokens(prompt, read, written, output)
+        return CallTokens(prompt, read, written, output)
 
     def _expired(self, beat: Beat) -> bool:
         if beat.seconds is None or self._seconds is None:

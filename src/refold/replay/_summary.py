@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from refold.replay._quality import Quality
 
-__all__ = ["LIMITS", "METRICS", "Figure", "Row", "Verdict", "limits_of", "sizes_of", "summed", "verdicts"]
+__all__ = ["LIMITS", "METRICS", "Comparison", "Figure", "PolicySummary", "limits_of", "sizes_of", "summed", "verdicts"]
 
 RESAMPLES = 1_000
 SIDE = 25  # of 1,000 resamples on either side: 95 %
@@ -40,7 +40,7 @@ class Figure(Struct, frozen=True):
     count: int = 1
 
 
-class Row(Struct, frozen=True):
+class PolicySummary(Struct, frozen=True):
     """One policy over all conversations. `change` is the bill against doing nothing, as a share.
 
     The figures of `quality` are means over the cuts of a conversation at which some policy had compacted, then over
@@ -70,7 +70,7 @@ class Row(Struct, frozen=True):
     cycles: dict[str, Figure] = {}
 
 
-class Verdict(Struct, frozen=True):
+class Comparison(Struct, frozen=True):
     """Whether the best policy on a figure can be told from another: "supported" or "not supported"."""
 
     figure: str
@@ -84,7 +84,7 @@ class Verdict(Struct, frozen=True):
         return "supported" if self.supported else "not supported"
 
 
-def summed(conversations: Sequence[Sequence[Run]]) -> list[Row]:
+def summed(conversations: Sequence[Sequence[Run]]) -> list[PolicySummary]:
     """Return a row for each policy; `conversations` are the runs of each, all under the same policies."""
     return [_row(name, conversations) for name in _names(conversations)]
 
@@ -111,7 +111,7 @@ def _order(size: str) -> tuple[bool, float]:
     return not size.endswith("%"), float(size.rstrip("%k")) * (1_000 if size.endswith("k") else 1)
 
 
-def verdicts(conversations: Sequence[Sequence[Run]]) -> list[Verdict]:
+def verdicts(conversations: Sequence[Sequence[Run]]) -> list[Comparison]:
     """Compare the best policy with every other one by bootstrap over conversations: on the bill and on recall."""
     names = [name for name in _names(conversations) if name != NONE]
     if len(names) < 2:
@@ -125,7 +125,7 @@ def verdicts(conversations: Sequence[Sequence[Run]]) -> list[Verdict]:
     return [verdict for figure, values in compared.items() for verdict in _compared(figure, values)]
 
 
-def _compared(figure: str, values: dict[str, list[float | None]]) -> list[Verdict]:
+def _compared(figure: str, values: dict[str, list[float | None]]) -> list[Comparison]:
     """Compare the policy with the largest mean with each other one, over the conversations that both have."""
     means = {name: mean for name, some in values.items() if (mean := _mean(some)) is not None}
     if not means:
@@ -138,7 +138,7 @@ def _compared(figure: str, values: dict[str, list[float | None]]) -> list[Verdic
         pairs = zip(values[best], values[name], strict=True)
         gaps = [mine - other for mine, other in pairs if mine is not None and other is not None]
         apart = len(gaps) > 1 and sorted(_resampled(gaps))[SIDE] > 0
-        found.append(Verdict(figure, best, name, apart))
+        found.append(Comparison(figure, best, name, apart))
     return found
 
 
@@ -147,13 +147,13 @@ def _resampled(values: Sequence[float]) -> list[float]:
     return [sum(chance.choices(values, k=len(values))) / len(values) for _ in range(RESAMPLES)]
 
 
-def _row(name: str, conversations: Sequence[Sequence[Run]]) -> Row:
+def _row(name: str, conversations: Sequence[Sequence[Run]]) -> PolicySummary:
     runs = [_of(each, name) for each in conversations]
     base = [_of(each, NONE) for each in conversations] if NONE in _names(conversations) else runs
     calls = sum(len(run.context) for run in runs)
     change = _quotient([(run.bill, other.bill) for run, other in zip(runs, base, strict=True)])
     sizes = {size: _figures(_held(conversations, name, size)) for size in sizes_of(conversations)}
-    return Row(
+    return PolicySummary(
         policy=name, conversations=len(runs), calls=calls, compactions=sum(len(run.compactions) for run in runs),
         peak=max(run.peak for run in runs), mean=round(sum(run.tokens.prompt for run in runs) / max(calls, 1)),
         dollars=sum(run.spent.dollars for run in runs), summaries=sum(run.summaries for run in runs),

@@ -9,7 +9,7 @@ from msgspec import Struct
 from refold.replay._run import NONE
 from refold.replay._summary import (
     Figure,
-    Row,
+    PolicySummary,
     limits_of,
     sizes_of,
     summed,
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from refold.replay._run import Run
-    from refold.replay._summary import Verdict
+    from refold.replay._summary import Comparison
 
-__all__ = ["Cell", "Line", "Table", "tables", "verdict_table"]
+__all__ = ["Cell", "ReportTable", "TableRow", "tables", "verdict_table"]
 
 
 class Cell(Struct, frozen=True):
@@ -32,14 +32,14 @@ class Cell(Struct, frozen=True):
     best: bool = False
 
 
-class Line(Struct, frozen=True):
+class TableRow(Struct, frozen=True):
     """One line of a table: its name, and its cells."""
 
     name: str
     cells: tuple[Cell, ...]
 
 
-class Table(Struct, frozen=True):
+class ReportTable(Struct, frozen=True):
     """A table: its title, a sentence on what it holds, the heads of its columns after the first, and its lines.
 
     `words` says that its cells are words, not figures.
@@ -48,7 +48,7 @@ class Table(Struct, frozen=True):
     title: str
     note: str
     heads: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[TableRow, ...]
     words: bool = False
 
 
@@ -56,8 +56,8 @@ class _Measure(Struct, frozen=True):
     """A line of a table of policies: what it is called, how it is read and said, and whether more is better (1, -1)."""
 
     name: str
-    value: Callable[[Row], float | None]
-    said: Callable[[Row], str]
+    value: Callable[[PolicySummary], float | None]
+    said: Callable[[PolicySummary], str]
     better: int = 0
 
 
@@ -105,7 +105,7 @@ NOTHING = "–"  # no figure
 PLAIN = frozenset({"density"})  # not a share
 
 
-def tables(conversations: Sequence[Sequence[Run]]) -> list[Table]:
+def tables(conversations: Sequence[Sequence[Run]]) -> list[ReportTable]:
     """Return the tables on what policies cost and kept; those that nothing was judged for are left out."""
     rows = summed(conversations)
     if not rows:
@@ -134,22 +134,24 @@ def tables(conversations: Sequence[Sequence[Run]]) -> list[Table]:
     return [table for table in made if table.lines]
 
 
-def verdict_table(conversations: Sequence[Sequence[Run]]) -> Table | None:
+def verdict_table(conversations: Sequence[Sequence[Run]]) -> ReportTable | None:
     """Return whether the best policy on each figure can be told from the others; None for fewer than two policies."""
-    found: dict[str, list[Verdict]] = {}
+    found: dict[str, list[Comparison]] = {}
     for verdict in verdicts(conversations):
         found.setdefault(verdict.figure, []).append(verdict)
     if not found:
         return None
     lines = [
-        Line(f"{figure}: {some[0].best}", tuple(Cell(_others(some, kind)) for kind in (True, False)))
+        TableRow(f"{figure}: {some[0].best}", tuple(Cell(_others(some, kind)) for kind in (True, False)))
         for figure, some in found.items()
     ]
     note = "Whether the best is better in 95 % of resampled sets of conversations."
-    return Table("Can they be told apart?", note, ("supported: better than", "not supported"), tuple(lines), words=True)
+    return ReportTable(
+        "Can they be told apart?", note, ("supported: better than", "not supported"), tuple(lines), words=True
+    )
 
 
-def _others(verdicts: Sequence[Verdict], supported: bool) -> str:
+def _others(verdicts: Sequence[Comparison], supported: bool) -> str:
     return ", ".join(each.other for each in verdicts if each.supported is supported)
 
 
@@ -157,7 +159,7 @@ def _size(size: str) -> str:
     return f"{size} of the history" if size.endswith("%") else f"{size} tokens"
 
 
-def _recall(rows: Sequence[Row], limits: dict[str, dict[str, Figure]], sizes: Sequence[str]) -> Table:
+def _recall(rows: Sequence[PolicySummary], limits: dict[str, dict[str, Figure]], sizes: Sequence[str]) -> ReportTable:
     """Return recall at equal sizes: bound and oracle above, policies by their recall, floors below."""
     found = {row.policy: [row.held.get(size, {}).get("recall") for size in sizes] for row in rows}
     best = [max((each.value for each in some if each), default=None) for some in zip(*found.values(), strict=True)]
@@ -166,38 +168,38 @@ def _recall(rows: Sequence[Row], limits: dict[str, dict[str, Figure]], sizes: Se
     names = [*list(LIMITS.values())[:2], *order, *list(LIMITS.values())[2:]]
     several = len(order) > 1
     lines = [
-        Line(name, tuple(
+        TableRow(name, tuple(
             Cell(_said(figure), several and name in found and figure is not None and figure.value == top)
             for figure, top in zip({**known, **found}[name], best, strict=True)
         ))
         for name in names
     ]  # fmt: skip
     note = "No choice of segments keeps more than the bound; the oracle chooses them knowing the rest."
-    return Table("Recall at equal size", note, tuple(map(_size, sizes)), tuple(lines))
+    return ReportTable("Recall at equal size", note, tuple(map(_size, sizes)), tuple(lines))
 
 
-def _figures(title: str, note: str, rows: Sequence[Row], found: Sequence[dict[str, Figure]]) -> Table:
+def _figures(title: str, note: str, rows: Sequence[PolicySummary], found: Sequence[dict[str, Figure]]) -> ReportTable:
     """Return a table of figures, one line each, a column for each policy."""
     counts = [max((each.count for each in figures.values()), default=0) for figures in found]
-    lines = [Line("conversations", tuple(Cell(f"{count:,}") for count in counts))]
+    lines = [TableRow("conversations", tuple(Cell(f"{count:,}") for count in counts))]
     for name, (said, better) in NAMES.items():
         some = [figures.get(name) for figures in found]
         if any(some):
             values = [round(figure.value, 3) if figure else None for figure in some]
             marks = _best(values, better)
             cells = (Cell(_said(each, plain=name in PLAIN), mark) for each, mark in zip(some, marks, strict=True))
-            lines.append(Line(said, tuple(cells)))
-    return Table(title, note, tuple(row.policy for row in rows), tuple(lines))
+            lines.append(TableRow(said, tuple(cells)))
+    return ReportTable(title, note, tuple(row.policy for row in rows), tuple(lines))
 
 
-def _table(title: str, note: str, rows: Sequence[Row], measures: Sequence[_Measure]) -> Table:
+def _table(title: str, note: str, rows: Sequence[PolicySummary], measures: Sequence[_Measure]) -> ReportTable:
     lines = []
     for measure in measures:
         values = [measure.value(row) if row.policy != NONE else None for row in rows]
         marks = _best(values, measure.better)
         cells = (Cell(measure.said(row), mark) for row, mark in zip(rows, marks, strict=True))
-        lines.append(Line(measure.name, tuple(cells)))
-    return Table(title, note, tuple(row.policy for row in rows), tuple(lines))
+        lines.append(TableRow(measure.name, tuple(cells)))
+    return ReportTable(title, note, tuple(row.policy for row in rows), tuple(lines))
 
 
 def _best(values: Sequence[float | None], better: int) -> list[bool]:
@@ -210,7 +212,7 @@ def _best(values: Sequence[float | None], better: int) -> list[bool]:
     return [marked and value is not None and value == best for value in values]
 
 
-def _longer(row: Row) -> str:
+def _longer(row: PolicySummary) -> str:
     """Return the change of the bill if the agent took more calls for the same after compactions."""
     return f"{100 * ((1 + row.change.value) * (1 + LONGER) - 1):+.1f}%" if row.compactions else NOTHING
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, MessageId
     from refold.core.transcript import Transcript
     from refold.formats import Format
-    from refold.transcripts import Recorded, Reported
+    from refold.transcripts import RecordedConversation, RecordedUsage
 
 __all__ = ["Beat", "Timeline", "timeline"]
 
@@ -69,7 +69,7 @@ class Timeline(Struct, frozen=True):
         return round(self.count(message) * self.ratio)
 
 
-def timeline(found: Recorded, stamps: Sequence[Stamp] = (), *, model: str | None = None) -> Timeline:
+def timeline(found: RecordedConversation, stamps: Sequence[Stamp] = (), *, model: str | None = None) -> Timeline:
     """Return a conversation as calls.
 
     Calls are the usage reports of the file; without any, each answer of the assistant is one, and sizes are counted by
@@ -97,10 +97,10 @@ def timeline(found: Recorded, stamps: Sequence[Stamp] = (), *, model: str | None
     )
 
 
-def _growing(found: Recorded, stamps: Sequence[Stamp]) -> list[tuple[Reported, Stamp]]:
+def _growing(found: RecordedConversation, stamps: Sequence[Stamp]) -> list[tuple[RecordedUsage, Stamp]]:
     """Return the reports in order, each covering more messages than the one before, with their stamps."""
     told = list(stamps) or [Stamp()] * len(found.usage)
-    kept: list[tuple[Reported, Stamp]] = []
+    kept: list[tuple[RecordedUsage, Stamp]] = []
     for report, stamp in zip(found.usage, told, strict=True):
         if report.prompt and 0 < report.covers <= len(found.messages):
             if kept and report.covers <= kept[-1][0].covers:
@@ -109,7 +109,9 @@ def _growing(found: Recorded, stamps: Sequence[Stamp]) -> list[tuple[Reported, S
     return kept
 
 
-def _scaled(found: Recorded, reports: Sequence[Reported], counted: Sequence[int]) -> tuple[float, list[int]]:
+def _scaled(
+    found: RecordedConversation, reports: Sequence[RecordedUsage], counted: Sequence[int]
+) -> tuple[float, list[int]]:
     """Return the ratio of the provider's tokens to ours, and the sizes that give the prompts it reported."""
     grown = 0
     ours = 0

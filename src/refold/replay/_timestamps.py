@@ -16,7 +16,7 @@ from refold.transcripts._source import load
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from refold.transcripts import Recorded
+    from refold.transcripts import RecordedConversation
 
 __all__ = ["Stamp", "stamps"]
 
@@ -29,7 +29,7 @@ class Stamp(Struct, frozen=True):
     long: bool = False
 
 
-def stamps(found: Recorded, source: str | bytes) -> list[Stamp]:
+def stamps(found: RecordedConversation, source: str | bytes) -> list[Stamp]:
     """Return one stamp for each usage report of a conversation, an empty one where the file does not tell.
 
     `source` is the file it was read from. Reports are recognized by their figures, in order.

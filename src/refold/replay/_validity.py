@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.policy import Policy
     from refold.formats import Format
-    from refold.handlers import Outside
+    from refold.handlers import Handlers
     from refold.replay._timeline import Timeline
 
-__all__ = ["Fit", "breaches", "fitted"]
+__all__ = ["FittedView", "breaches", "fitted"]
 
 TRIES = 3  # a policy that misses its size by its own estimate is asked for a smaller one
 CLOSER = 0.99  # of what would have met it
 
 
-class Fit(Struct, frozen=True):
+class FittedView(Struct, frozen=True):
     """The messages a policy leaves of a conversation within a size, and their tokens."""
 
     messages: tuple[Message, ...]
@@ -38,8 +38,8 @@ class Fit(Struct, frozen=True):
 
 
 def fitted(
-    policy: Policy, line: Timeline, view: Sequence[Message], known: int, tokens: int, outside: Outside
-) -> Fit | None:
+    policy: Policy, line: Timeline, view: Sequence[Message], known: int, tokens: int, outside: Handlers
+) -> FittedView | None:
     """Compact a view of the first `known` messages into a number of tokens; None where the policy cannot.
 
     Tokens are counted by the timeline's counter, messages only, so that every policy has the same true room.
@@ -56,7 +56,7 @@ def fitted(
             return None
         size = after.estimated
         if size <= tokens:
-            return Fit(after.messages, size)
+            return FittedView(after.messages, size)
         aim = int(aim * tokens / size * CLOSER)
     return None
 

@@ -14,25 +14,25 @@ from msgspec import Struct
 
 from refold.errors import UsageError
 from refold.replay._timestamps import Stamp
-from refold.replay.pricing import Spent, Tariff, Tokens
+from refold.replay.pricing import CallTokens, Spent, Tariff
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from refold.transcripts import Recorded
+    from refold.transcripts import RecordedConversation
 
-__all__ = ["Bill", "Break", "Call", "Explained", "explained", "simulated"]
+__all__ = ["Bill", "Break", "Explained", "PricedCall", "explained", "simulated"]
 
 SLACK = 0.05  # of what could have been read: providers cut at block and step, which is no break
 CLOSE = 0.02  # a simulated bill this near to the real one is right
 SMALLER = 0.95  # a prompt below this share of the one before had something taken out
 
 
-class Call(Struct, frozen=True):
+class PricedCall(Struct, frozen=True):
     """One call: how many leading messages it sent, its tokens, what it cost, seconds since the one before."""
 
     covers: int
-    tokens: Tokens
+    tokens: CallTokens
     spent: Spent
     since: float | None = None
     broke: str = ""
@@ -42,7 +42,7 @@ class Bill(Struct, frozen=True):
     """Calls added up: tokens and US dollars."""
 
     calls: int
-    tokens: Tokens
+    tokens: CallTokens
     spent: Spent
 
 
@@ -62,7 +62,7 @@ class Explained(Struct, frozen=True):
     bill is above the real one.
     """
 
-    calls: tuple[Call, ...]
+    calls: tuple[PricedCall, ...]
     bill: Bill
     breaks: tuple[Break, ...]
     simulated: Bill
@@ -71,7 +71,7 @@ class Explained(Struct, frozen=True):
     reasons: tuple[str, ...] = ()
 
 
-def explained(found: Recorded, tariff: Tariff, stamps: Sequence[Stamp] = ()) -> Explained:
+def explained(found: RecordedConversation, tariff: Tariff, stamps: Sequence[Stamp] = ()) -> Explained:
     """Explain what a recorded conversation cost.
 
     `stamps` are those of `refold.replay._timestamps.stamps`; without them an expired cache looks like a changed
@@ -87,17 +87,17 @@ def explained(found: Recorded, tariff: Tariff, stamps: Sequence[Stamp] = ()) -> 
         )
     told = list(stamps) or [Stamp()] * len(found.usage)
     cached = any(report.cache_read or report.cache_write for report in found.usage)
-    calls: list[Call] = []
+    calls: list[PricedCall] = []
     breaks: list[Break] = []
     for place, report in enumerate(found.usage):
-        tokens = Tokens(report.prompt, report.cache_read, report.cache_write, report.completion)
+        tokens = CallTokens(report.prompt, report.cache_read, report.cache_write, report.completion)
         since = _since(told, place)
         cause = _cause(found, place, told, tariff) if place and cached else ""
-        calls.append(Call(report.covers, tokens, tariff.spent(tokens, long=told[place].long), since, cause))
+        calls.append(PricedCall(report.covers, tokens, tariff.spent(tokens, long=told[place].long), since, cause))
         if cause:
             again = max(min(found.usage[place - 1].prompt, report.prompt) - report.cache_read, 0)
-            price = tariff.spent(Tokens(again, 0, again if report.cache_write else 0), long=told[place].long)
-            kept = tariff.spent(Tokens(again, again))
+            price = tariff.spent(CallTokens(again, 0, again if report.cache_write else 0), long=told[place].long)
+            kept = tariff.spent(CallTokens(again, again))
             breaks.append(Break(place, cause, again, price.dollars - kept.dollars))
     broken = {each.call: found.usage[each.call].cache_read for each in breaks}
     made = simulated(found, tariff, told, broken) if cached else calls
@@ -109,8 +109,8 @@ def explained(found: Recorded, tariff: Tariff, stamps: Sequence[Stamp] = ()) -> 
 
 
 def simulated(
-    found: Recorded, tariff: Tariff, stamps: Sequence[Stamp] = (), broken: Mapping[int, int] | None = None
-) -> list[Call]:
+    found: RecordedConversation, tariff: Tariff, stamps: Sequence[Stamp] = (), broken: Mapping[int, int] | None = None
+) -> list[PricedCall]:
     """Make the calls of a recording again with the model of the cache: each reads its longest live beginning.
 
     The sizes of the prompts are the provider's. What it says of reads and writes is not looked at, but for the first
@@ -119,7 +119,7 @@ def simulated(
     """
     told = list(stamps) or [Stamp()] * len(found.usage)
     fixed = found.usage[0].cache_read if found.usage else 0
-    calls: list[Call] = []
+    calls: list[PricedCall] = []
     live = fixed
     for place, report in enumerate(found.usage):
         since = _since(told, place)
@@ -130,8 +130,8 @@ def simulated(
         live = (broken or {}).get(place, live)
         read = _cut(min(live, report.prompt), tariff)
         written = report.prompt - read if tariff.writes_apart and report.prompt >= tariff.rules.least else 0
-        tokens = Tokens(report.prompt, read, written, report.completion)
-        calls.append(Call(report.covers, tokens, tariff.spent(tokens, long=told[place].long), since))
+        tokens = CallTokens(report.prompt, read, written, report.completion)
+        calls.append(PricedCall(report.covers, tokens, tariff.spent(tokens, long=told[place].long), since))
         live = report.prompt
     return calls
 
@@ -151,12 +151,12 @@ def _since(stamps: Sequence[Stamp], place: int) -> float | None:
     return now - before if now is not None and before is not None else None
 
 
-def _compacted(found: Recorded, place: int) -> bool:
+def _compacted(found: RecordedConversation, place: int) -> bool:
     before, now = found.usage[place - 1].covers, found.usage[place].covers
     return any(before < boundary <= now for boundary in found.boundaries)
 
 
-def _cause(found: Recorded, place: int, stamps: Sequence[Stamp], tariff: Tariff) -> str:
+def _cause(found: RecordedConversation, place: int, stamps: Sequence[Stamp], tariff: Tariff) -> str:
     """Say why a call read less than the one before had left in the cache; nothing where it did not."""
     before, now = found.usage[place - 1], found.usage[place]
     left = _cut(before.prompt, tariff)
@@ -176,7 +176,7 @@ def _cause(found: Recorded, place: int, stamps: Sequence[Stamp], tariff: Tariff)
     return "nothing was found: changed at the beginning, or dropped by the provider"
 
 
-def _reasons(calls: Sequence[Call], made: Sequence[Call], tariff: Tariff) -> tuple[str, ...]:
+def _reasons(calls: Sequence[PricedCall], made: Sequence[PricedCall], tariff: Tariff) -> tuple[str, ...]:
     """Say where a simulated bill differs by more than 2 %."""
     missed = [guess.tokens.read - call.tokens.read for call, guess in zip(calls, made, strict=True)]
     large = [tokens for tokens, call in zip(missed, calls, strict=True) if abs(tokens) > call.tokens.prompt * SLACK]
@@ -197,9 +197,9 @@ def _reasons(calls: Sequence[Call], made: Sequence[Call], tariff: Tariff) -> tup
     return tuple(said)
 
 
-def _sum(calls: Sequence[Call]) -> Bill:
+def _sum(calls: Sequence[PricedCall]) -> Bill:
     tokens = [call.tokens for call in calls]
-    total = Tokens(
+    total = CallTokens(
         sum(each.prompt for each in tokens), sum(each.read for each in tokens),
         sum(each.written for each in tokens), sum(each.output for each in tokens),
     )  # fmt: skip

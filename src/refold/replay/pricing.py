@@ -13,7 +13,7 @@ from refold.errors import UnknownModel
 from refold.models import _catalog as models
 from refold.models._names import candidates, split
 
-__all__ = ["CacheRules", "Given", "Spent", "Tariff", "Tokens", "rules_for", "tariff_for"]
+__all__ = ["CacheRules", "CallTokens", "Spent", "Tariff", "UserPrices", "rules_for", "tariff_for"]
 
 MILLION = 1_000_000
 
@@ -42,7 +42,7 @@ class CacheRules(Struct, frozen=True):
     sure: bool = True
 
 
-class Given(Struct, frozen=True):
+class UserPrices(Struct, frozen=True):
     """Prices the user names, in US dollars per million tokens."""
 
     input: float | None = None
@@ -51,10 +51,10 @@ class Given(Struct, frozen=True):
     cache_write: float | None = None
 
 
-NONE = Given()
+NONE = UserPrices()
 
 
-class Tokens(Struct, frozen=True):
+class CallTokens(Struct, frozen=True):
     """One call in tokens: the whole prompt, what of it was read from the cache and put into it, and the answer."""
 
     prompt: int
@@ -99,7 +99,7 @@ class Tariff(Struct, frozen=True):
     dated: str = ""
     source: str = ""
 
-    def spent(self, call: Tokens, *, long: bool = False) -> Spent:
+    def spent(self, call: CallTokens, *, long: bool = False) -> Spent:
         """Price one call; `long` says that what it put into the cache lives longer, which costs more."""
         higher = bool(self.rules.above) and call.prompt > self.rules.above
         many, out = (self.rules.input_above, self.rules.output_above) if higher else (1.0, 1.0)
@@ -117,14 +117,14 @@ class Tariff(Struct, frozen=True):
         return self.rules.write > 1.0
 
 
-class _Table(Struct, frozen=True):
+class _PriceTable(Struct, frozen=True):
     dated: str
     rules: tuple[CacheRules, ...]
 
 
 @cache
-def _table() -> _Table:
-    return msgspec.json.decode(files(__package__).joinpath("cache_rules.json").read_bytes(), type=_Table)
+def _table() -> _PriceTable:
+    return msgspec.json.decode(files(__package__).joinpath("cache_rules.json").read_bytes(), type=_PriceTable)
 
 
 def rules_for(model: str) -> CacheRules | None:
@@ -133,7 +133,7 @@ def rules_for(model: str) -> CacheRules | None:
     return next((rules for rules in _table().rules if re.match(rules.models, name)), None)
 
 
-def tariff_for(model: str | None, given: Given = NONE, *, cached: bool = True) -> Tariff:
+def tariff_for(model: str | None, given: UserPrices = NONE, *, cached: bool = True) -> Tariff:
     """Return what a model costs; prices the user names win over the table's.
 
     `cached` says that prices of the cache are needed too.

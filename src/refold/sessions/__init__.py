@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from refold.sessions._context_stats import Compacted, Compaction, ContextStats, Recalled, UsageReported
-from refold.sessions._entries import Position, Reported
+from refold.sessions._context_stats import Compacted, CompactionStats, ContextStats, Recalled, SessionUsageReported
+from refold.sessions._entries import Position, UsageEntry
 from refold.sessions._jsonl import export_session, import_session
 from refold.sessions._search import search
 from refold.sessions._session import Session
@@ -14,7 +14,7 @@ from refold.sessions._state import Billed
 from refold.sessions._stores.leases import new_id
 from refold.sessions._stores.memory import MemoryStore
 from refold.sessions._stores.open_store import default_path, open_store
-from refold.sessions._stores.protocol import Head, Hit, Loaded, Received, Store
+from refold.sessions._stores.protocol import Head, Hit, Loaded, Store, StoredMessage
 
 if TYPE_CHECKING:
     from refold.sessions._stores.sql import SQLStore
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Billed",
     "Compacted",
-    "Compaction",
+    "CompactionStats",
     "ContextStats",
     "Head",
     "Hit",
@@ -30,12 +30,12 @@ __all__ = [
     "MemoryStore",
     "Position",
     "Recalled",
-    "Received",
-    "Reported",
     "SQLStore",
     "Session",
+    "SessionUsageReported",
     "Store",
-    "UsageReported",
+    "StoredMessage",
+    "UsageEntry",
     "compact_session",
     "default_path",
     "export_session",

@@ -11,7 +11,7 @@ from refold.core.messages import MessageId
 from refold.core.plan import Plan
 from refold.sessions._state import Billed
 
-__all__ = ["Compacted", "Compaction", "ContextStats", "Recalled", "UsageReported"]
+__all__ = ["Compacted", "CompactionStats", "ContextStats", "Recalled", "SessionUsageReported"]
 
 
 class ContextStats(Struct, frozen=True):
@@ -41,7 +41,7 @@ class ContextStats(Struct, frozen=True):
         return iter(self.__struct_fields__)
 
 
-class Compaction(Struct, frozen=True):
+class CompactionStats(Struct, frozen=True):
     """What a compaction of a session did (N02, O03), in tokens of the whole request.
 
     `session` is the id the conversation has now, and `previous` the one it had where the policy renews it (V09).
@@ -64,7 +64,7 @@ class Compaction(Struct, frozen=True):
         return max(self.tokens_before - self.tokens_after, 0)
 
 
-class UsageReported(Struct, frozen=True, tag="usage_reported"):
+class SessionUsageReported(Struct, frozen=True, tag="usage_reported"):
     """A provider reported usage: tokens of this call, all that was billed, and the context window (O16)."""
 
     session: str
@@ -77,7 +77,7 @@ class UsageReported(Struct, frozen=True, tag="usage_reported"):
 class Compacted(Struct, frozen=True, tag="session_compacted"):
     """A compaction of a session is done and kept; message counts before and after and the window are in it (O03)."""
 
-    compaction: Compaction
+    compaction: CompactionStats
 
 
 class Recalled(Struct, frozen=True):

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from refold.core.messages import MessageId
     from refold.core.plan import Plan
     from refold.core.view import Cause
-    from refold.handlers import Outside
-    from refold.sessions._context_stats import Compaction
+    from refold.handlers import Handlers
+    from refold.sessions._context_stats import CompactionStats
     from refold.sessions._state import Billed
     from refold.sessions._stores.protocol import Store
 
@@ -69,9 +69,9 @@ class SessionCoroutines:
         cause: Cause | str | None = None,
         keep_recent: int | None = None,
         summarize: Any = None,
-        outside: Outside | None = None,
+        outside: Handlers | None = None,
         redact: bool = True,
-    ) -> Compaction | None:
+    ) -> CompactionStats | None:
         """Do what `compact` does, awaiting the summarizer; what is appended meanwhile stays and follows the summary."""
         await self.arefresh()
         if not self.messages:
@@ -87,7 +87,7 @@ class SessionCoroutines:
             previous, before = self.id, len(self._seen())
             with self._telling_failure():
                 await self._alone(partial(self._record, result.plan, expect, self._renewal(result.plan)))
-            done: Compaction = self._done(result.plan, previous, before)
+            done: CompactionStats = self._done(result.plan, previous, before)
             return done
 
     async def aplan(
@@ -98,7 +98,7 @@ class SessionCoroutines:
         cause: Cause | str | None = None,
         keep_recent: int | None = None,
         summarize: Any = None,
-        outside: Outside | None = None,
+        outside: Handlers | None = None,
         redact: bool = True,
     ) -> Plan:
         """Do what `plan` does, awaiting the summarizer."""

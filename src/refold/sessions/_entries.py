@@ -16,19 +16,19 @@ __all__ = [
     "Configured",
     "Entry",
     "Noted",
-    "Opened",
     "Planned",
     "Position",
     "Renewed",
-    "Reported",
     "Rewound",
+    "SessionOpened",
+    "UsageEntry",
     "body_of",
     "entry_of",
     "kind_of",
 ]
 
 
-class Opened(Struct, frozen=True, omit_defaults=True, tag="opened"):
+class SessionOpened(Struct, frozen=True, omit_defaults=True, tag="opened"):
     """The session began; where it continues another one, that session and the last entry of it that counts."""
 
     format: str
@@ -78,7 +78,7 @@ class Rewound(Struct, frozen=True, omit_defaults=True, tag="rewound"):
     forward: bool = False
 
 
-class Reported(Struct, frozen=True, omit_defaults=True, tag="reported"):
+class UsageEntry(Struct, frozen=True, omit_defaults=True, tag="reported"):
     """A provider's usage report, in tokens, with the report as it came; `covers` counts messages of the view."""
 
     prompt: int
@@ -106,7 +106,7 @@ class Renewed(Struct, frozen=True, tag="renewed"):
     session: str
 
 
-Entry: TypeAlias = Opened | Appended | Planned | Rewound | Reported | Noted | Configured | Renewed
+Entry: TypeAlias = SessionOpened | Appended | Planned | Rewound | UsageEntry | Noted | Configured | Renewed
 
 _decoder = msgspec.json.Decoder(Entry)
 

@@ -14,16 +14,16 @@ from refold.sessions._entries import (
     Appended,
     Configured,
     Noted,
-    Opened,
     Planned,
     Renewed,
-    Reported,
     Rewound,
+    SessionOpened,
+    UsageEntry,
     body_of,
     entry_of,
 )
 from refold.sessions._message_json import received
-from refold.sessions._state import State
+from refold.sessions._state import SessionState
 from refold.sessions._stores.leases import new_id
 from refold.sessions._stores.protocol import Write
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from refold.core.messages import MessageId
-    from refold.sessions._stores.protocol import Recorded, Store
+    from refold.sessions._stores.protocol import Store, StoredEntry
 
 __all__ = ["export_session", "import_session"]
 
@@ -45,7 +45,7 @@ def export_session(store: Store, session: str) -> Iterator[str]:
         SessionNotFound: it is not in the store.
     """
     parts = [store.load(session)]
-    while isinstance(first := parts[-1].entries[0].entry, Opened) and first.parent:
+    while isinstance(first := parts[-1].entries[0].entry, SessionOpened) and first.parent:
         parts.append(store.load(first.parent, 0, first.at))
     head = parts[0].head
     yield json.dumps({"refold_session": VERSION, "id": head.id, "format": head.format, "created": head.created})
@@ -63,7 +63,7 @@ def import_session(store: Store, lines: Iterable[str], id: str | None = None) ->
         UnreadableTranscript: a line that is damaged, named by its number.
         WriteConflict: there is a session of the id that was asked for.
     """
-    reader: _Reader | None = None
+    reader: _LineReader | None = None
     own = ""
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -88,12 +88,12 @@ def import_session(store: Store, lines: Iterable[str], id: str | None = None) ->
     return chosen
 
 
-class _Reader:
+class _LineReader:
     """Takes the lines after the header; checks each against what came before it."""
 
     def __init__(self, format: str) -> None:
         self.format = formats.find(format)
-        self.state = State()
+        self.state = SessionState()
         self.writes: list[Write] = []
 
     def take(self, line: str) -> None:
@@ -103,7 +103,7 @@ class _Reader:
             self._message(fields)
             return
         entry = entry_of(json.dumps(fields["entry"]))
-        if not isinstance(entry, Planned | Rewound | Reported | Configured):
+        if not isinstance(entry, Planned | Rewound | UsageEntry | Configured):
             raise ValueError(f"an entry of kind {type(entry).__name__} is not exported")
         self.state.take(entry)
         self.state.chain(self.state.tip)
@@ -133,13 +133,13 @@ class _Reader:
         self.writes[-1] = Write(joined, (*last.messages, *write.messages))
 
 
-def _begun(header: Mapping[str, Any]) -> tuple[str, _Reader]:
+def _begun(header: Mapping[str, Any]) -> tuple[str, _LineReader]:
     if header["refold_session"] > VERSION:
         raise ValueError(f"it has version {header['refold_session']}, this release reads up to {VERSION}")
-    return str(header["id"]), _Reader(header["format"])
+    return str(header["id"]), _LineReader(header["format"])
 
 
-def _lines(recorded: Recorded, natives: Mapping[MessageId, str]) -> Iterator[str]:
+def _lines(recorded: StoredEntry, natives: Mapping[MessageId, str]) -> Iterator[str]:
     match recorded.entry:
         case Appended(ids=ids, under=under, settings=settings):
             produced = ("" if under is None else f',"under":{json.dumps(under)}') + (
@@ -147,7 +147,7 @@ def _lines(recorded: Recorded, natives: Mapping[MessageId, str]) -> Iterator[str
             )
             for id in ids:
                 yield _line(id, natives[id], produced)
-        case Opened() | Noted() | Renewed():
+        case SessionOpened() | Noted() | Renewed():
             pass
         case entry:
             yield f'{{"entry":{body_of(entry)},"at":{recorded.at!r}}}'

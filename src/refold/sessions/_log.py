@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from refold.errors import SessionNotFound, UnreadablePlan
-from refold.sessions._entries import Appended, Configured, Opened
-from refold.sessions._state import State
+from refold.sessions._entries import Appended, Configured, SessionOpened
+from refold.sessions._state import SessionState
 from refold.sessions._stores.leases import damaged
 from refold.sessions._stores.protocol import Head, Write
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from refold.core.messages import MessageId
     from refold.core.plan import Plan, PlanId
-    from refold.sessions._entries import Entry, Position, Reported
-    from refold.sessions._stores.protocol import Loaded, Received, Store
+    from refold.sessions._entries import Entry, Position, UsageEntry
+    from refold.sessions._stores.protocol import Loaded, Store, StoredMessage
 
 __all__ = ["Log"]
 
@@ -32,7 +32,7 @@ class Log:
         self.store = store
         self.session = session
         self.natives: dict[MessageId, Any] = {} if natives is None else natives
-        self.state = State()
+        self.state = SessionState()
         self.head: Head | None = None
         self.lineage: tuple[str, ...] = (session,)
         self._seq = 0
@@ -65,7 +65,7 @@ class Log:
 
     def append(
         self,
-        messages: Sequence[Received],
+        messages: Sequence[StoredMessage],
         natives: Sequence[Any],
         after: MessageId,
         *,
@@ -90,7 +90,7 @@ class Log:
         self.store.rewind(self.session, to, self.known, forward=forward)
         self.refresh()
 
-    def report(self, report: Reported) -> None:
+    def report(self, report: UsageEntry) -> None:
         """Keep a usage report."""
         self._wrote(self.store.report(self.session, report), report)
 
@@ -109,7 +109,7 @@ class Log:
     def _take(self, loaded: Loaded) -> None:
         try:
             first = loaded.entries[0].entry if loaded.entries else None
-            if self._seq == 0 and isinstance(first, Opened) and first.parent:
+            if self._seq == 0 and isinstance(first, SessionOpened) and first.parent:
                 self._inherit(first)
             self._fold(loaded)
         except (KeyError, IndexError, ValueError, UnreadablePlan) as error:
@@ -119,7 +119,7 @@ class Log:
         self._seq = loaded.head.seq
         self._whole(loaded.head)
 
-    def _inherit(self, opened: Opened) -> None:
+    def _inherit(self, opened: SessionOpened) -> None:
         """Fold the sessions before this one, the first of them first, each up to the entry that counts."""
         above: list[Loaded] = []
         while opened.parent:
@@ -127,7 +127,7 @@ class Log:
             self.lineage = (*self.lineage, opened.parent)
             above.append(before)
             first = before.entries[0].entry
-            opened = first if isinstance(first, Opened) else Opened("")
+            opened = first if isinstance(first, SessionOpened) else SessionOpened("")
         for loaded in reversed(above):
             self._fold(loaded)
 

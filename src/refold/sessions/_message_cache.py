@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from refold.sessions._log import Log
 
-__all__ = ["Originals"]
+__all__ = ["MessageCache"]
 
 
-class Originals:
+class MessageCache:
     """Messages that are not rewound; those that stay are the same objects, and only new ones are read."""
 
     def __init__(self) -> None:

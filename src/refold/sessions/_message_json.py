@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from refold.core.messages import texts
 from refold.errors import BadMessages
-from refold.sessions._stores.protocol import Received
+from refold.sessions._stores.protocol import StoredMessage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,9 +56,9 @@ def answers_late(messages: Sequence[Message], start: int) -> bool:
     return False
 
 
-def received(messages: Sequence[Message], written: Sequence[str]) -> list[Received]:
+def received(messages: Sequence[Message], written: Sequence[str]) -> list[StoredMessage]:
     """Return messages with their ids and words, as a store takes them."""
-    return [Received(message.id, text, words_in(message)) for message, text in zip(messages, written, strict=True)]
+    return [StoredMessage(message.id, text, words_in(message)) for message, text in zip(messages, written, strict=True)]
 
 
 def words_in(message: Message) -> str:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from refold._compaction.request import Options, Request
     from refold.core.messages import Message
 
-__all__ = ["Measures"]
+__all__ = ["SessionMeters"]
 
 
-class Measures:
+class SessionMeters:
     """Counts each message once, under one set of options."""
 
     def __init__(self, options: Options, format: str | None) -> None:

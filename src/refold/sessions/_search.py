@@ -17,7 +17,7 @@ from refold.sessions._stores.search_terms import excerpt
 if TYPE_CHECKING:
     from refold.core.plan import Plan
     from refold.sessions._log import Log
-    from refold.sessions._state import State
+    from refold.sessions._state import SessionState
     from refold.sessions._stores.protocol import Hit, Store
 
 __all__ = ["behind", "named", "recall", "search"]
@@ -42,7 +42,7 @@ def search(store: Store, query: str, sessions: tuple[str, ...] = (), limit: int 
     return tuple(_found(hit, shapes.get(hit.session, ""), query) for hit in store.search(query, sessions, limit))
 
 
-def behind(state: State, plan: Plan) -> tuple[MessageId, ...]:
+def behind(state: SessionState, plan: Plan) -> tuple[MessageId, ...]:
     """Return the originals that a plan hid or shortened, those behind the summaries that it hid included, in order."""
     touched: set[str] = set()
     seen: set[str] = set()
@@ -59,7 +59,7 @@ def behind(state: State, plan: Plan) -> tuple[MessageId, ...]:
     return tuple(id for id in state.parents if id in touched)
 
 
-def named(state: State, what: str) -> PlanId | MessageId:
+def named(state: SessionState, what: str) -> PlanId | MessageId:
     """Return the plan or message of an id, of the beginning of one, or of a summary's id.
 
     Raises:

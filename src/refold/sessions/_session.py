@@ -13,9 +13,9 @@ from refold.core.budget import Budget, Usage
 from refold.core.events import CompactionApplied, CompactionFailed, notify
 from refold.errors import UsageError
 from refold.policies._internal import REPAIR
-from refold.sessions._context_stats import Compacted, Compaction, UsageReported
+from refold.sessions._context_stats import Compacted, CompactionStats, SessionUsageReported
 from refold.sessions._coroutines import LEASE, SessionCoroutines
-from refold.sessions._entries import Reported
+from refold.sessions._entries import UsageEntry
 from refold.sessions._keep_recent import retaining
 from refold.sessions._manual_plans import MARKER, condensing, truncating, view_to_tag
 from refold.sessions._message_json import answers_late, given, received
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from refold.core.plan import Plan, Tag
     from refold.core.policy import Policy
     from refold.core.view import Cause, View
-    from refold.handlers import Outside
+    from refold.handlers import Handlers
     from refold.sessions._context_stats import Recalled
     from refold.sessions._stores.protocol import Store
 
@@ -169,13 +169,13 @@ class Session(SessionCoroutines, Standing):
 
         raw = None if isinstance(usage, Usage) else as_json(usage)
         value = usage if isinstance(usage, Usage) else reported(usage).usage(self._sent)
-        entry = Reported(value.prompt, value.completion, value.cached, value.covers, raw)
+        entry = UsageEntry(value.prompt, value.completion, value.cached, value.covers, raw)
         self._log.known  # noqa: B018 # raises for a session that is not there
         self._log.report(entry)
         self._follow()
         billed = self._log.state.billed
         window = self.context_window
-        notify(self._observers, UsageReported(self.id, value.prompt, value.completion, billed, window))  # type: ignore[arg-type]
+        notify(self._observers, SessionUsageReported(self.id, value.prompt, value.completion, billed, window))  # type: ignore[arg-type]
         return billed
 
     # Compaction
@@ -188,9 +188,9 @@ class Session(SessionCoroutines, Standing):
         cause: Cause | str | None = None,
         keep_recent: int | None = None,
         summarize: Any = None,
-        outside: Outside | None = None,
+        outside: Handlers | None = None,
         redact: bool = True,
-    ) -> Compaction | None:
+    ) -> CompactionStats | None:
         """Compact what is due (or is forced), and keep the plan; None for a session without messages.
 
         The summary is written outside of any transaction: what is appended meanwhile, here or elsewhere, stays and
@@ -231,7 +231,7 @@ class Session(SessionCoroutines, Standing):
         cause: Cause | str | None = None,
         keep_recent: int | None = None,
         summarize: Any = None,
-        outside: Outside | None = None,
+        outside: Handlers | None = None,
         redact: bool = True,
     ) -> Plan:
         """Return what `compact` would do, without doing it; the arguments are the same."""
@@ -241,7 +241,7 @@ class Session(SessionCoroutines, Standing):
             instructions=instructions, summarize=summarize, outside=outside, redact=redact,
         )  # fmt: skip
 
-    def adopt(self, plan: Plan) -> Compaction:
+    def adopt(self, plan: Plan) -> CompactionStats:
         """Put a plan in force that was made elsewhere for this conversation, by `refold.recovery._run` perhaps.
 
         Raises:
@@ -350,7 +350,7 @@ class Session(SessionCoroutines, Standing):
         self._sent, self._flying = None, ()
         self._follow()
 
-    def _kept(self, plan: Plan, expect: int) -> Compaction:
+    def _kept(self, plan: Plan, expect: int) -> CompactionStats:
         previous, before = self.id, len(self._seen())
         with self._telling_failure():
             self._record(plan, expect, self._renewal(plan))
@@ -368,9 +368,9 @@ class Session(SessionCoroutines, Standing):
             notify(self._observers, CompactionFailed(f"{type(error).__name__}: {error}"))
             raise
 
-    def _done(self, plan: Plan, previous: str, before: int) -> Compaction:
+    def _done(self, plan: Plan, previous: str, before: int) -> CompactionStats:
         """Return what a plan did that was kept, and tell it."""
-        done = Compaction(
+        done = CompactionStats(
             compacted=not plan.empty, stages_used=plan.stages_used, tokens_before=plan.sizes.before,
             tokens_after=plan.sizes.after, messages_before=before, messages_after=len(self._seen()),
             context_window=self.context_window, session=self.id, plan=plan,

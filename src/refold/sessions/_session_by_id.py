@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from refold.sessions._session import Session
 
 if TYPE_CHECKING:
-    from refold.sessions._context_stats import Compaction, ContextStats
+    from refold.sessions._context_stats import CompactionStats, ContextStats
     from refold.sessions._stores.protocol import Store
 
 __all__ = ["compact_session", "get_context_stats", "needs_compaction"]
@@ -33,7 +33,7 @@ def compact_session(
     summarize: Any = None,
     redact: bool = True,
     **settings: Any,
-) -> Compaction | None:
+) -> CompactionStats | None:
     """Compact a session now, and keep the plan; None where it is unknown or empty."""
     opened = Session(store, session, **settings)
     return opened.compact(instructions, force=force, keep_recent=keep_recent, summarize=summarize, redact=redact)

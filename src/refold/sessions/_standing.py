@@ -12,13 +12,13 @@ from refold.errors import SessionNotFound, StoreError
 from refold.models._thinking import binds_thinking
 from refold.sessions._context_stats import ContextStats
 from refold.sessions._log import Log
-from refold.sessions._message_cache import Originals
-from refold.sessions._meters import Measures
+from refold.sessions._message_cache import MessageCache
+from refold.sessions._meters import SessionMeters
 from refold.sessions._provenance import Provenance, digest_of_settings
 from refold.sessions._saved_settings import settled, to_remember
 from refold.sessions._state import Billed, voided
 from refold.sessions._stores.leases import new_id
-from refold.sessions._view_cache import Shown
+from refold.sessions._view_cache import ViewCache
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from refold.core.plan import Plan, PlanId
     from refold.core.policy import Policy
     from refold.formats import Format
-    from refold.sessions._entries import Reported
+    from refold.sessions._entries import UsageEntry
     from refold.sessions._stores.protocol import Head, Store
 
 __all__ = ["Standing"]
@@ -49,16 +49,16 @@ class Standing:
         self._remembered = self._log.state.settings
         self._options = settled(self._remembered, self._given, format)
         self._to_remember = to_remember(self._given, self._remembered)
-        self._held = Originals()
-        self._shown = Shown()
+        self._held = MessageCache()
+        self._shown = ViewCache()
         self._flying: tuple[Plan, ...] = ()
-        self._stale: Reported | None = None
+        self._stale: UsageEntry | None = None
         self._sent: int | None = None
         self._flown: tuple[Plan, ...] = ()  # all plans that were kept in this object only
         self._viewed: tuple[int, tuple[PlanId, ...]] = (0, ())  # messages of the last view, and its plans
         self._sending: tuple[Any, Any] | None = None  # system prompt and tools of the last view alone
         self._digest: tuple[Any, Any, str] | None = None
-        self._measures = Measures(self._options, self.format)
+        self._measures = SessionMeters(self._options, self.format)
         with suppress(StoreError):  # else they are with the next message
             self._remember()
         self._follow()
@@ -196,7 +196,7 @@ class Standing:
         options = settled(self._remembered, self._given, self._format)
         if options != self._options:
             self._options = options
-            self._measures = Measures(options, self.format)
+            self._measures = SessionMeters(options, self.format)
 
     def _follow(self) -> None:
         if self._log.state.settings is not self._remembered:

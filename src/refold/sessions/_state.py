@@ -17,8 +17,8 @@ from refold.sessions._entries import (
     Planned,
     Position,
     Renewed,
-    Reported,
     Rewound,
+    UsageEntry,
 )
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from refold.core.messages import MessageId
     from refold.core.plan import Plan, PlanId, Tag
 
-__all__ = ["Billed", "State", "voided"]
+__all__ = ["Billed", "SessionState", "voided"]
 
 
 class Billed(Struct, frozen=True, omit_defaults=True):
@@ -39,7 +39,7 @@ class Billed(Struct, frozen=True, omit_defaults=True):
     cached: int = 0
 
 
-class State:
+class SessionState:
     """Where a session stands, and what it ever held; `take` folds in one entry more.
 
     `ids` are the messages that are not rewound, `under` what each message was produced under (plans, and a digest of
@@ -55,7 +55,7 @@ class State:
         self.after: dict[PlanId, Position] = {}
         self.live: tuple[PlanId, ...] = ()
         self.undone: tuple[Position, ...] = ()
-        self.usage: Reported | None = None
+        self.usage: UsageEntry | None = None
         self.billed = Billed()
         self.next = ""
         self.settings: dict[str, Any] = {}
@@ -90,7 +90,7 @@ class State:
             case Rewound(to=to, forward=forward):
                 self.undone = self.undone[:-1] if forward else (*self.undone, self.position)
                 self._go(to)
-            case Reported(prompt=prompt, completion=completion, cached=cached):
+            case UsageEntry(prompt=prompt, completion=completion, cached=cached):
                 self.usage = entry
                 so_far = self.billed
                 self.billed = Billed(

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from refold.formats import Format
     from refold.sessions._provenance import Provenance
 
-__all__ = ["Shown"]
+__all__ = ["ViewCache"]
 
 
-class Shown:
+class ViewCache:
     """The native messages of a view. Those that stay are the same objects from call to call, so a meter knows them."""
 
     def __init__(self) -> None:

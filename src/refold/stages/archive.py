@@ -28,7 +28,7 @@ class Archive(Struct, frozen=True):
 
     def needs(self, view: View) -> tuple[Need, ...]:
         """Ask for the messages as they were said to be written away."""
-        return (needs.Archive(view.transcript.messages, self.label),) if view.messages else ()
+        return (needs.ArchiveNeed(view.transcript.messages, self.label),) if view.messages else ()
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return nothing: archiving is not an edit."""

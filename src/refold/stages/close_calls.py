@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
-from refold._rules.pairing import Batch, Found, Ledger, Pairing, PlacedCall
+from refold._rules.pairing import Batch, CallResults, Pairing, PlacedCall, PlacedResult
 from refold.core.edits import Edit, Hide, Rewrite
 from refold.core.messages import (
     Message,
@@ -78,7 +78,7 @@ class CloseCalls(Pure, frozen=True):
 class _Work:
     """The edits of one run in the making."""
 
-    def __init__(self, stage: CloseCalls, view: View, pairing: Pairing, ledger: Ledger) -> None:
+    def __init__(self, stage: CloseCalls, view: View, pairing: Pairing, ledger: CallResults) -> None:
         self.stage, self.view, self.pairing, self.ledger = stage, view, pairing, ledger
         self.dropped: dict[int, list[Part]] = {}  # parts to take out of a message, by position
         self.added: list[Edit] = []
@@ -127,7 +127,7 @@ class _Work:
         if results:
             self._answer(batch, results)
 
-    def adopt(self, found: Found) -> None:
+    def adopt(self, found: PlacedResult) -> None:
         """Give a result without call a marked call before it, or take it away."""
         message = self.view.messages[found.place]
         kind = found.result.kind
@@ -193,7 +193,7 @@ class _Work:
         self.added.append(Rewrite(message.id, call.at, call))
         return call
 
-    def _without_id(self, batch: Batch, call: ToolCall) -> Found | None:
+    def _without_id(self, batch: Batch, call: ToolCall) -> PlacedResult | None:
         """Return the first result of a batch that has no id, for a call that has one: servers that pair by order."""
         if not call.call_id:
             return None
@@ -233,7 +233,7 @@ class _Work:
         kind = result.kind if result.kind in INVENTED else "function"
         return ToolCall(result.call_id, name, "" if kind == "custom" else "{}", kind)
 
-    def _drop(self, spot: PlacedCall | Found) -> None:
+    def _drop(self, spot: PlacedCall | PlacedResult) -> None:
         part = spot.call if isinstance(spot, PlacedCall) else spot.result
         self.dropped.setdefault(spot.place, []).append(part)
 

@@ -12,7 +12,7 @@ from refold._condense.view_positions import leading
 from refold.core.messages import Note
 from refold.core.policy import Policy, Step, When
 from refold.stages.close_calls import CloseCalls
-from refold.stages.repair import Mend
+from refold.stages.repair import Repair
 
 if TYPE_CHECKING:
     from refold.core.edits import Edit
@@ -60,7 +60,7 @@ def keeping_pins(policy: Policy) -> Policy:
     if any(isinstance(step.stage, KeepPins) for step in steps):
         return policy
     end = len(steps)
-    while end and isinstance(steps[end - 1].stage, CloseCalls | Mend):
+    while end and isinstance(steps[end - 1].stage, CloseCalls | Repair):
         end -= 1
     after = keeping_pins(policy.after_overflow) if policy.after_overflow is not None else None
     kept = (*steps[:end], Step(KeepPins(), When.DUE, "keep pins"), *steps[end:])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
-from refold.core.needs import CountExactly
+from refold.core.needs import CountNeed
 
 if TYPE_CHECKING:
     from refold.core.edits import Edit
@@ -28,7 +28,7 @@ class Recount(Struct, frozen=True):
 
     def needs(self, view: View) -> tuple[Need, ...]:
         """Ask for the count, in a run that has changed something."""
-        return (CountExactly(view.messages, self.max_tokens),) if view.done else ()
+        return (CountNeed(view.messages, self.max_tokens),) if view.done else ()
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return nothing: a count is not an edit."""

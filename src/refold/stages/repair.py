@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from refold.core.needs import Answer
     from refold.core.view import Rule, View, Violation
 
-__all__ = ["Mend"]
+__all__ = ["Repair"]
 
 SYNTHETIC = Note("synthetic")
 
 
-class Mend(Pure, frozen=True):
+class Repair(Pure, frozen=True):
     """Mends what the rules of a view find broken, other than calls and results (that is `CloseCalls`).
 
     Empty messages and blank words go (`filler` stands in for an empty message of the user that is the last);

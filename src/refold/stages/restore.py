@@ -10,7 +10,7 @@ from refold._condense.call_facts import reads
 from refold._condense.view_positions import open_request
 from refold.core.edits import Insert
 from refold.core.messages import Note, ToolCall, ToolResult
-from refold.core.needs import Given, ReadFile
+from refold.core.needs import FileNeed, Provided
 
 if TYPE_CHECKING:
     from refold.core.edits import Edit
@@ -40,7 +40,7 @@ class Restore(Struct, frozen=True):
         """Ask for the newest files that were read."""
         if not any(isinstance(edit, Insert) for edit in view.done):
             return ()
-        return tuple(ReadFile(path, self.each) for path in recently_read(view, self.files))
+        return tuple(FileNeed(path, self.each) for path in recently_read(view, self.files))
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return a pair of messages for each file that fits."""
@@ -49,7 +49,7 @@ class Restore(Struct, frozen=True):
         before = request.id if request is not None else None
         made: list[Insert] = []
         for need, answer in zip(self.needs(view), answers, strict=True):
-            if not isinstance(answer, Given) or not answer.text or not isinstance(need, ReadFile):
+            if not isinstance(answer, Provided) or not answer.text or not isinstance(need, FileNeed):
                 continue
             pair = self._pair(view, need.path, answer.text, before, len(made))
             cost = sum(view.counter.message(edit.message) for edit in pair)

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from refold.core.messages import Content, Message, Part, Role
     from refold.core.view import View
 
-__all__ = ["Cut", "KeepRatio", "KeepTokens", "LargestThenOldest", "Target", "Targets"]
+__all__ = ["CutSelector", "KeepRatio", "KeepTokens", "LargestThenOldest", "TextSelector", "TextTarget"]
 
 
-class Target(Struct, frozen=True):
+class TextTarget(Struct, frozen=True):
     """What is to be shortened: the words of one tool result, or those of a message (`result=None`)."""
 
     message: Message
@@ -37,14 +37,14 @@ class Target(Struct, frozen=True):
         return sum(len(part.text) for part in self.words)
 
 
-class Targets(Protocol):
+class TextSelector(Protocol):
     """Chooses what is to be shortened, in order of choice."""
 
-    def __call__(self, view: View) -> tuple[Target, ...]:
+    def __call__(self, view: View) -> tuple[TextTarget, ...]:
         """Return the targets."""
 
 
-class Cut(Protocol):
+class CutSelector(Protocol):
     """Chooses the place before which messages are summarized."""
 
     def __call__(self, view: View) -> int | None:
@@ -65,10 +65,10 @@ class LargestThenOldest(Struct, frozen=True):
     smallest: int = 500  # W05, MIN_COMPACTION_SIZE
     at_least: float = 0.0
 
-    def __call__(self, view: View) -> tuple[Target, ...]:
+    def __call__(self, view: View) -> tuple[TextTarget, ...]:
         """Return the targets in the order of the three passes."""
         wanted = max(view.excess, int(view.tokens * self.at_least))
-        chosen: list[Target] = []
+        chosen: list[TextTarget] = []
         for target in self._candidates(view):
             if wanted <= 0:
                 break
@@ -77,21 +77,21 @@ class LargestThenOldest(Struct, frozen=True):
                 wanted -= self._saving(view, target)
         return tuple(chosen)
 
-    def _saving(self, view: View, target: Target) -> int:
+    def _saving(self, view: View, target: TextTarget) -> int:
         tokens = sum(view.counter.text(part.text) for part in target.words)
         thought = [part for part in target.message.parts if isinstance(part, Reasoning)] if not target.result else []
         dropped = sum(view.counter.text(part.text) for part in thought)
         return int(tokens * (1 - self.kept)) + dropped
 
-    def _candidates(self, view: View) -> Iterable[Target]:
+    def _candidates(self, view: View) -> Iterable[TextTarget]:
         ours = {edit.message.id for edit in view.done if isinstance(edit, Insert)}
         messages = [message for message in view.messages if message.id not in ours]
-        results = [Target(message, result) for message in messages for result in message.results]
+        results = [TextTarget(message, result) for message in messages for result in message.results]
         older = results[: len(results) - self.recent] if len(results) > self.recent else []
         yield from sorted((t for t in older if t.result and not t.result.is_error), key=lambda t: -t.characters)
-        yield from map(Target, self._older(messages, "assistant"))
+        yield from map(TextTarget, self._older(messages, "assistant"))
         first = next((message.id for message in messages if message.role == "user" and message.note is None), None)
-        yield from (Target(message) for message in self._older(messages, "user") if message.id != first)
+        yield from (TextTarget(message) for message in self._older(messages, "user") if message.id != first)
 
     def _older(self, messages: Sequence[Message], role: Role) -> list[Message]:
         """Return all of a role but the newest; our own summaries are candidates wherever they stand."""

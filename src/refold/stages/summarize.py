@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, NoteKind, Role
     from refold.core.needs import Answer, Need
     from refold.core.view import View
-    from refold.stages.selectors import Cut
+    from refold.stages.selectors import CutSelector
 
 __all__ = ["Summarize", "outline"]
 
@@ -63,7 +63,7 @@ class Summarize(Struct, frozen=True):
 
     grows: ClassVar[bool] = False
 
-    cut: Cut
+    cut: CutSelector
     prompt: str
     update: str
     split: str = ""

@@ -11,14 +11,14 @@ from refold._text.head_and_tail import shortened
 from refold.core.edits import Rewrite
 from refold.core.messages import Reasoning, Text
 from refold.core.policy import Pure
-from refold.stages.selectors import LargestThenOldest, Target
+from refold.stages.selectors import LargestThenOldest, TextTarget
 
 if TYPE_CHECKING:
     from refold.core.edits import Edit
     from refold.core.messages import Path
     from refold.core.needs import Answer
     from refold.core.view import View
-    from refold.stages.selectors import Targets
+    from refold.stages.selectors import TextSelector
 
 __all__ = ["Truncate"]
 
@@ -30,7 +30,7 @@ class Truncate(Pure, frozen=True):
     its reasoning, except sealed reasoning of the running turn, which providers want back. Calls stay.
     """
 
-    targets: Targets = LargestThenOldest()
+    targets: TextSelector = LargestThenOldest()
     head: float = 0.15  # W08
     head_cap: int = 6_000  # W08
     tail: float = 0.08  # W08
@@ -51,7 +51,7 @@ class Truncate(Pure, frozen=True):
                 found.extend(_unthought(target, running=-1 < loop < view.index[target.message.id]))
         return tuple(found)
 
-    def _shorter(self, view: View, target: Target) -> list[Edit]:
+    def _shorter(self, view: View, target: TextTarget) -> list[Edit]:
         said = said_texts(view, target.message)
         found: list[Edit] = []
         for part in target.words:
@@ -71,7 +71,7 @@ class Truncate(Pure, frozen=True):
         return None if present <= head + tail + self.slack else shortened(whole, head, tail, self.label)
 
 
-def _unthought(target: Target, *, running: bool) -> list[Edit]:
+def _unthought(target: TextTarget, *, running: bool) -> list[Edit]:
     """Remove the reasoning of a message: all of it or, where a seal may be asked for, none."""
     paths: list[Path] = [part.at for part in target.message.parts if isinstance(part, Reasoning)]
     sealed = any(isinstance(part, Reasoning) and part.sealed for part in target.message.parts)

@@ -28,7 +28,7 @@ __all__ = ["TruncateToGoal"]
 TRIES = 12  # an estimate by length is off where a tokenizer is uneven: then a little shorter, a few times
 
 
-class Piece(Struct, frozen=True):
+class CuttableText(Struct, frozen=True):
     """One text that may be cut: in a message itself or in one of its results, with its size in tokens."""
 
     message: Message
@@ -53,7 +53,7 @@ class TruncateToGoal(Pure, frozen=True):
         """Return the cut texts, or nothing where the goal is met."""
         if self._excess(view) <= 0:
             return ()
-        pieces: list[Piece] = []
+        pieces: list[CuttableText] = []
         for tier in self._tiers(view):
             pieces.extend(tier)
             if self._saved(pieces, self.floor) >= self._excess(view):
@@ -63,8 +63,8 @@ class TruncateToGoal(Pure, frozen=True):
     def _excess(self, view: View) -> int:
         return view.tokens - max(view.room, int(view.budget.input * self.enough))
 
-    def _tiers(self, view: View) -> tuple[list[Piece], ...]:
-        tiers: tuple[list[Piece], ...] = ([], [], [], [])
+    def _tiers(self, view: View) -> tuple[list[CuttableText], ...]:
+        tiers: tuple[list[CuttableText], ...] = ([], [], [], [])
         request, seen = last_request(view), unseen(view)
         for place in range(leading(view), len(view.messages)):
             message = view.messages[place]
@@ -78,22 +78,22 @@ class TruncateToGoal(Pure, frozen=True):
                 tiers[tier].append(piece)
         return tiers
 
-    def _pieces(self, view: View, message: Message) -> Iterator[Piece]:
+    def _pieces(self, view: View, message: Message) -> Iterator[CuttableText]:
         for part in message.parts:
             if isinstance(part, Text) and len(part.text) > self.floor:
-                yield Piece(message, part, None, view.counter.text(part.text))
+                yield CuttableText(message, part, None, view.counter.text(part.text))
             elif isinstance(part, ToolResult) and not part.server:
                 for inner in part.content:
                     if isinstance(inner, Text) and len(inner.text) > self.floor:
-                        yield Piece(message, inner, part, view.counter.text(inner.text))
+                        yield CuttableText(message, inner, part, view.counter.text(inner.text))
 
-    def _saved(self, pieces: Sequence[Piece], level: int) -> int:
+    def _saved(self, pieces: Sequence[CuttableText], level: int) -> int:
         """Estimate what cutting all texts longer than a level to that level saves."""
         return sum(
             int(piece.tokens * (1 - level / len(piece.text.text))) for piece in pieces if len(piece.text.text) > level
         )
 
-    def _fitting(self, view: View, pieces: Sequence[Piece]) -> tuple[Edit, ...]:
+    def _fitting(self, view: View, pieces: Sequence[CuttableText]) -> tuple[Edit, ...]:
         """Find the greatest level that saves enough, then lower it until the counter agrees."""
         excess = self._excess(view)
         low, high = self.floor, max(len(piece.text.text) for piece in pieces)
@@ -108,7 +108,7 @@ class TruncateToGoal(Pure, frozen=True):
             low = max(int(low * 0.9), self.floor)
         return edits
 
-    def _cut(self, view: View, pieces: Sequence[Piece], level: int) -> tuple[Edit, ...]:
+    def _cut(self, view: View, pieces: Sequence[CuttableText], level: int) -> tuple[Edit, ...]:
         found: list[Edit] = []
         for piece in pieces:
             if len(piece.text.text) <= level:

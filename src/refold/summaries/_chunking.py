@@ -8,17 +8,17 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from refold._condense.transcript_text import FENCE, serialize
-from refold.core.needs import Answer, Given, Refused, Summarize
+from refold.core.needs import Answer, Provided, Refused, SummaryNeed
 
 __all__ = ["CLOSING", "OPENING", "Asking", "asking"]
 
-Asking: TypeAlias = Generator[Summarize, Answer, Answer]
+Asking: TypeAlias = Generator[SummaryNeed, Answer, Answer]
 
 SMALLEST = 2_000  # characters; a text that is refused at this size is not refused for its size
 OPENING, CLOSING = f"<{FENCE}>\n", f"\n</{FENCE}>"
 
 
-def asking(need: Summarize) -> Asking:
+def asking(need: SummaryNeed) -> Asking:
     """Yield requests and take their answers until the summary is there; halve what is refused for its size.
 
     Every message ends up in a request that was answered, or the whole is refused: nothing is left out silently.
@@ -30,20 +30,20 @@ def asking(need: Summarize) -> Asking:
     halves = _halves(need)
     for half in halves:
         given = yield from asking(half)
-        if not isinstance(given, Given):
+        if not isinstance(given, Provided):
             return given
         parts.append(given.text)
     if not parts:
         return answer
     merged = yield replace(need, messages=(), text=OPENING + "\n\n".join(parts) + CLOSING, previous=None)
-    return merged if isinstance(merged, Given) else Given(text="\n\n".join(parts))
+    return merged if isinstance(merged, Provided) else Provided(text="\n\n".join(parts))
 
 
 def _too_large(answer: Answer) -> bool:
     return isinstance(answer, Refused) and answer.kind == "overflow"
 
 
-def _halves(need: Summarize) -> tuple[Summarize, ...]:
+def _halves(need: SummaryNeed) -> tuple[SummaryNeed, ...]:
     """Return the request as two: at a message where that can be told, else at a line; none when it is small already.
 
     Only the first carries the earlier summary.

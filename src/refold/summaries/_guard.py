@@ -13,7 +13,7 @@ from refold._condense.call_facts import files_of
 from refold._condense.pins import Pin, pins
 from refold._condense.transcript_text import FENCE, serialize
 from refold._text.identifiers import invented, named_in
-from refold.core.needs import Refused, Summarize
+from refold.core.needs import Refused, SummaryNeed
 from refold.core.transcript import Transcript
 from refold.summaries._no_summary import certain_faults
 
@@ -83,7 +83,7 @@ class Verdict(Struct, frozen=True):
 
 def judge(
     summary: str,
-    need: Summarize,
+    need: SummaryNeed,
     messages: Sequence[Message] | None = None,
     *,
     pins: Sequence[Pin] = (),
@@ -110,7 +110,7 @@ def judge(
     return Verdict(not reasons, tuple(dict.fromkeys(reasons)))
 
 
-def judge_answer(summary: str, need: Summarize, *, mend: bool = True) -> str | Refused:
+def judge_answer(summary: str, need: SummaryNeed, *, mend: bool = True) -> str | Refused:
     """Return a summary that is accepted, else a refusal of the kind "rejected" with the reasons.
 
     With `mend`, what is missing and known (constraints, changed files) is added before it is judged. Nothing is added
@@ -131,7 +131,7 @@ def _rejected(verdict: Verdict) -> Refused:
     return Refused(f"the summary was rejected: {'; '.join(verdict.reasons)}", "rejected")
 
 
-def mended(summary: str, need: Summarize) -> str:
+def mended(summary: str, need: SummaryNeed) -> str:
     """Return a summary with the constraints and changed files that it leaves out written behind it, word for word.
 
     What stood behind an earlier summary, or behind those of parts that are merged, is carried on. The same summary
@@ -150,7 +150,7 @@ def mended(summary: str, need: Summarize) -> str:
     return "\n\n".join(blocks)
 
 
-def headings(need: Summarize) -> tuple[str, ...]:
+def headings(need: SummaryNeed) -> tuple[str, ...]:
     """Return the headings that a need's prompt demands, in order; none where it demands none."""
     text = prompts.text(need.prompt) if need.prompt in prompts.names() else need.instructions
     found = [MARKS.sub("", re.sub(r"\(.*?\)", "", next(filter(None, groups)))) for groups in LINE_HEADING.findall(text)]
@@ -159,7 +159,7 @@ def headings(need: Summarize) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found)) if len(found) >= 3 else ()
 
 
-def _source(need: Summarize, messages: Sequence[Message] | None) -> str:
+def _source(need: SummaryNeed, messages: Sequence[Message] | None) -> str:
     record = need.text if messages is None else serialize(messages)
     return "\n".join(filter(None, (record, need.previous)))
 
@@ -173,7 +173,7 @@ def _headings_in(text: str) -> set[str]:
     return found
 
 
-def _no_summary(text: str, need: Summarize, *, complete: bool) -> list[str]:
+def _no_summary(text: str, need: SummaryNeed, *, complete: bool) -> list[str]:
     """Return why a text is something else than a summary. One with all its sections may open and end as it likes."""
     first = next((line for line in text.splitlines() if MARKS.sub("", line)), "").strip(" #*_>")
     found = list(certain_faults(text, need))
@@ -190,7 +190,7 @@ def _no_summary(text: str, need: Summarize, *, complete: bool) -> list[str]:
     return found
 
 
-def _of_size(text: str, source: str, need: Summarize, max_tokens: int | None) -> list[str]:
+def _of_size(text: str, source: str, need: SummaryNeed, max_tokens: int | None) -> list[str]:
     most = max_tokens or need.max_tokens
     least = min(max(LEAST, int(len(source) * LEAST_SHARE)), len(source) // SMALL)
     least = min(least, 2 * most) if most else least
@@ -236,11 +236,11 @@ def _left_out(text: str, held: Sequence[Pin], files: Files | None) -> list[str]:
     return reasons
 
 
-def _pins(need: Summarize) -> tuple[Pin, ...]:
+def _pins(need: SummaryNeed) -> tuple[Pin, ...]:
     return tuple(pin for pin in pins(Transcript(need.messages)) if pin.role == "user")
 
 
-def _known(need: Summarize, heading: str, now: Iterable[str]) -> dict[str, None]:
+def _known(need: SummaryNeed, heading: str, now: Iterable[str]) -> dict[str, None]:
     """Return what must stand behind a summary: what stood behind earlier ones, and what its messages say now.
 
     A request without messages is one to merge summaries of parts: what stood behind those is in its text.

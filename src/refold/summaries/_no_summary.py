@@ -9,7 +9,7 @@ from refold._condense.transcript_text import FENCE, PREVIOUS
 from refold.core.messages import ToolCall
 
 if TYPE_CHECKING:
-    from refold.core.needs import Summarize
+    from refold.core.needs import SummaryNeed
 
 __all__ = ["certain_faults", "without_thinking"]
 
@@ -73,7 +73,7 @@ def without_thinking(text: str) -> str:
     return text[opened.end() :] if opened else text
 
 
-def certain_faults(text: str, need: Summarize) -> tuple[str, ...]:
+def certain_faults(text: str, need: SummaryNeed) -> tuple[str, ...]:
     """Return why a text is certainly no summary; empty where it may be one, however short or plain it is."""
     text = text.strip()
     if not text:
@@ -93,7 +93,7 @@ def certain_faults(text: str, need: Summarize) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _is_call(text: str, need: Summarize) -> bool:
+def _is_call(text: str, need: SummaryNeed) -> bool:
     known = f"{need.text}\n{need.previous or ''}"
     if TAGS.match(text) or any(tag[0] not in known for tag in TAGS.finditer(text)):
         return True  # one that the record has may be quoted, but not in the first place
@@ -105,11 +105,11 @@ def _is_call(text: str, need: Summarize) -> bool:
     return (named is not None and named[1] in tools) or any(name in tools for name in of_json)
 
 
-def _tools(need: Summarize) -> set[str]:
+def _tools(need: SummaryNeed) -> set[str]:
     return {part.name for message in need.messages for part in message.parts if isinstance(part, ToolCall)}
 
 
-def _repeats_instructions(text: str, need: Summarize) -> bool:
+def _repeats_instructions(text: str, need: SummaryNeed) -> bool:
     plain, demanded = _flat(text), _flat(need.instructions)
     if len(plain) >= LINE and plain in demanded:
         return True
@@ -117,7 +117,7 @@ def _repeats_instructions(text: str, need: Summarize) -> bool:
     return sum(line in plain for line in lines) >= 2
 
 
-def _repeats_record(text: str, need: Summarize) -> bool:
+def _repeats_record(text: str, need: SummaryNeed) -> bool:
     """Tell whether a text is a piece of the record: from a heading of ours on, or the larger part of it all."""
     plain, record = _flat(text), _flat(need.text)
     if HEADINGS.match(text):

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from refold._condense.transcript_text import serialize
 from refold.core.messages import File, Reasoning, Text, ToolCall, ToolResult
-from refold.core.needs import Answer, Given, Refused, Summarize
+from refold.core.needs import Answer, Provided, Refused, SummaryNeed
 from refold.summaries._chunking import Asking, asking
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["summarizing"]
 
 
-def summarizing(need: Summarize, *, redact: bool = True) -> Asking:
+def summarizing(need: SummaryNeed, *, redact: bool = True) -> Asking:
     """Yield requests without thinking and, with `redact`, without secrets; take their answers, return the last.
 
     An answer that is certainly no summary is refused with the reason; where the need is `judged`, so is one that the
@@ -44,8 +44,8 @@ def summarizing(need: Summarize, *, redact: bool = True) -> Asking:
     return _judged(clean, answered)
 
 
-def _checked(request: Summarize, answer: Answer) -> Answer:
-    if not isinstance(answer, Given):
+def _checked(request: SummaryNeed, answer: Answer) -> Answer:
+    if not isinstance(answer, Provided):
         return answer
     from refold.summaries._no_summary import certain_faults, without_thinking  # its patterns are not needed before
 
@@ -55,9 +55,9 @@ def _checked(request: Summarize, answer: Answer) -> Answer:
     return answer if text == answer.text else replace(answer, text=text)
 
 
-def _judged(need: Summarize, answer: Answer) -> Answer:
+def _judged(need: SummaryNeed, answer: Answer) -> Answer:
     """Return the answer, or a refusal with the guard's reasons where it is to be judged and is rejected."""
-    if not need.judged or not isinstance(answer, Given):
+    if not need.judged or not isinstance(answer, Provided):
         return answer
     from refold.summaries._guard import judge_answer
 
@@ -65,7 +65,7 @@ def _judged(need: Summarize, answer: Answer) -> Answer:
     return judged if isinstance(judged, Refused) else answer
 
 
-def _cleaned(need: Summarize, *, redact: bool) -> Summarize:
+def _cleaned(need: SummaryNeed, *, redact: bool) -> SummaryNeed:
     messages = tuple(map(_unthinking, need.messages))
     if not redact:
         return replace(need, messages=messages)

@@ -21,10 +21,10 @@ from refold._counting.tokenizers import ExactCounter, counter_for
 from refold.clients._factory import client as client_of
 from refold.clients._retry import retrying
 from refold.core.messages import text_of
-from refold.core.needs import Given, Refused, Summarize
+from refold.core.needs import Provided, Refused, SummaryNeed
 from refold.errors import UsageError
 from refold.models import _catalog as catalog
-from refold.models._usage_report import Reported, reported
+from refold.models._usage_report import UsageReport, reported
 from refold.models.provider_errors import classify_response
 from refold.summaries._language import language_of
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["SummaryCost", "cost", "guarded", "model_summarizer", "retrying", "summarizer"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-Summarizer: TypeAlias = Callable[[Summarize], "str | Refused"]
-AsyncSummarizer: TypeAlias = Callable[[Summarize], Awaitable["str | Refused"]]
+Summarizer: TypeAlias = Callable[[SummaryNeed], "str | Refused"]
+AsyncSummarizer: TypeAlias = Callable[[SummaryNeed], Awaitable["str | Refused"]]
 
 ANSWER = 4_096  # tokens a summary may have when neither the need nor the caller says
 FRAMING = 64  # tokens that frame two messages, with room to spare
@@ -48,11 +48,11 @@ class SummaryCost(Struct, frozen=True, tag="summary_cost"):
     """What one call of a summarizer used: tokens, and US dollars where the table has the model's prices."""
 
     model: str
-    usage: Reported
+    usage: UsageReport
     dollars: float | None = None
 
 
-def cost(model: str, usage: Reported, provider: str | None = None) -> float | None:
+def cost(model: str, usage: UsageReport, provider: str | None = None) -> float | None:
     """Return what a call costs in US dollars by the table of models; None where it has no price."""
     prices = catalog.prices(model, provider)
     if prices is None:
@@ -107,11 +107,11 @@ def model_summarizer(
     asked = _Asked.of(client.model, max_tokens, window, tuple(observers))
     ask: Callable[..., Any] = client.complete
 
-    async def summarize_async(need: Summarize) -> str | Refused:
+    async def summarize_async(need: SummaryNeed) -> str | Refused:
         request = asked.request(need)
         return request if isinstance(request, Refused) else asked.summary(await ask(**request))
 
-    def summarize(need: Summarize) -> str | Refused:
+    def summarize(need: SummaryNeed) -> str | Refused:
         request = asked.request(need)
         return request if isinstance(request, Refused) else asked.summary(ask(**request))
 
@@ -140,7 +140,7 @@ class _Asked(Struct, frozen=True):
         room = min(known.input_cap or known.window, known.window)
         return cls(model, room, known.output_cap or room, max_tokens or ANSWER, counter_for(model), observers)
 
-    def request(self, need: Summarize) -> dict[str, Any] | Refused:
+    def request(self, need: SummaryNeed) -> dict[str, Any] | Refused:
         """Return the arguments of the call; a refusal where the model's window does not hold them."""
         most = min(need.max_tokens or self.answer, self.room // SHARE, self.output_cap)
         system, text = _instructions(need), _record(need)
@@ -177,39 +177,39 @@ def guarded(function: F, *, mend: bool = True) -> F:
     """
     from refold.summaries._guard import judge_answer
 
-    def judged(need: Summarize, given: object) -> object:
-        text = given.text if isinstance(given, Given) else given
+    def judged(need: SummaryNeed, given: object) -> object:
+        text = given.text if isinstance(given, Provided) else given
         return judge_answer(text, need, mend=mend) if isinstance(text, str) and text.strip() else given
 
     if inspect.iscoroutinefunction(function):
 
         @wraps(function)
-        async def guard_async(need: Summarize) -> object:
+        async def guard_async(need: SummaryNeed) -> object:
             return judged(need, await function(need))
 
         return cast("F", guard_async)
 
     @wraps(function)
-    def guard(need: Summarize) -> object:
+    def guard(need: SummaryNeed) -> object:
         return judged(need, function(need))
 
     return cast("F", guard)
 
 
-def _instructions(need: Summarize) -> str:
+def _instructions(need: SummaryNeed) -> str:
     language = need.language or language_of(_words(need))
     if not language:
         return need.instructions
     return f"{need.instructions}\n\nWrite in {language}; keep headings that are given exactly as they are.".strip()
 
 
-def _words(need: Summarize) -> str:
+def _words(need: SummaryNeed) -> str:
     """Return what people said: output of tools is no sign of their language."""
     said = "\n".join(text_of(message) for message in need.messages if message.role == "user")
     return said or need.text
 
 
-def _record(need: Summarize) -> str:
+def _record(need: SummaryNeed) -> str:
     """Return the user message: the earlier summary, then the record, each fenced so that it cannot end its fence."""
     body = need.text.removeprefix(OPENING).removesuffix(CLOSING)
     record = fenced(body, FENCE)
@@ -241,8 +241,8 @@ def _tell(observers: Sequence[Callable[[SummaryCost], object]], model: str, repl
             continue
 
 
-def _reported(usage: Mapping[str, Any]) -> Reported:
+def _reported(usage: Mapping[str, Any]) -> UsageReport:
     try:
         return reported(usage)
     except UsageError:  # a server that reports nothing
-        return Reported(0)
+        return UsageReport(0)

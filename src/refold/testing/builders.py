@@ -17,9 +17,9 @@ from refold.core.messages import (
     ToolCall,
     ToolResult,
 )
-from refold.core.needs import Answer, Given, Need, Refused, Summarize
+from refold.core.needs import Answer, Need, Provided, Refused, SummaryNeed
 from refold.core.transcript import ROOT, Transcript, chain
-from refold.core.view import Cause, Traits, View
+from refold.core.view import Cause, FormatTraits, View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ def view_of(
     counter: Counter | None = None,
     cause: Cause = Cause.MANUAL,
     rules: tuple[Rule, ...] = (),
-    traits: Traits | None = None,
+    traits: FormatTraits | None = None,
     system: int = 0,
     tools: int = 0,
     usage: Usage | None = None,
@@ -76,7 +76,7 @@ def view_of(
         goal=Exactly(goal) if isinstance(goal, int) else goal or Exactly(budget.input),
         counter=counter,
         rules=rules,
-        traits=traits or Traits(),
+        traits=traits or FormatTraits(),
         fixed=Breakdown(system=system, tools=tools),
         usage=usage,
         cause=cause,
@@ -93,9 +93,9 @@ class ScriptedSummarizer:
 
     def __init__(self, *answers: str | Exception | None) -> None:
         self.answers = answers or ("A summary.",)
-        self.asked: list[Summarize] = []
+        self.asked: list[SummaryNeed] = []
 
-    def __call__(self, need: Summarize) -> str:
+    def __call__(self, need: SummaryNeed) -> str:
         """Answer a summary request."""
         answer = self.answers[min(len(self.asked), len(self.answers) - 1)]
         self.asked.append(need)
@@ -105,10 +105,10 @@ class ScriptedSummarizer:
 
     def answer(self, need: Need) -> Answer:
         """Answer any need: summaries by script, all else refused."""
-        if not isinstance(need, Summarize):
+        if not isinstance(need, SummaryNeed):
             return Refused("only summaries are scripted", "absent")
         text = self(need)
-        return Given(text=text) if text else Refused("scripted refusal", "empty")
+        return Provided(text=text) if text else Refused("scripted refusal", "empty")
 
 
 def _words(role: Role, rest: str, number: int, open_: list[str]) -> tuple[Part, ...]:

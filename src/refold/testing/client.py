@@ -13,8 +13,8 @@ from refold.clients._factory import Reply
 from refold.core.messages import MessageId, text_of
 from refold.errors import UsageError
 from refold.testing import judge
-from refold.testing.provider._responder import Answering, Rules
-from refold.testing.provider._script import Fault, FaultKind, Received, Script
+from refold.testing.provider._responder import Responder, Rules
+from refold.testing.provider._script import Fault, FaultKind, ReceivedRequest, Script
 from refold.testing.provider._wire_anthropic import AnthropicWire
 from refold.testing.provider._wire_openai import OpenAIChatWire
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from refold.clients._factory import OnText, Wire
     from refold.core.counting import Counter
     from refold.testing.provider._script import Behave, Step
-    from refold.testing.provider._wire import Refusal
+    from refold.testing.provider._wire import WireError
 
 __all__ = ["ScriptedClient", "ScriptedRefusal"]
 
@@ -71,11 +71,11 @@ class ScriptedClient:
         rules = Rules(window, output_apart=output_apart, silent_truncation=silent_truncation, strict=strict)
         script = Script(answers if answers is not None else ["OK."])
         numbered = {number: Fault(kind) for number, kind in (faults or {}).items()}
-        self._answering = Answering(behave or script, rules, numbered, counter)
+        self._answering = Responder(behave or script, rules, numbered, counter)
         self._lock = threading.Lock()
 
     @property
-    def received(self) -> list[Received]:
+    def received(self) -> list[ReceivedRequest]:
         """Every call so far, in order, the refused ones too."""
         return self._answering.received
 
@@ -124,7 +124,7 @@ class ScriptedClient:
                 body["max_tokens"] = most
         return body | ({"tools": list(tools)} if tools else {})
 
-    def _raised(self, refusal: Refusal, number: int) -> ScriptedRefusal:
+    def _raised(self, refusal: WireError, number: int) -> ScriptedRefusal:
         return ScriptedRefusal(self._wire.status(refusal), self._wire.error(refusal, number))
 
     def _reply(self, body: dict[str, Any]) -> Reply:

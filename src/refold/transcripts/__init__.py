@@ -1,6 +1,6 @@
 """Readers for the session files people have: every kind becomes conversations in a provider's own shape."""
 
-from refold.transcripts._conversation import Recorded, Reported
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage
 from refold.transcripts._reading import detect, kinds, read
 
-__all__ = ["Recorded", "Reported", "detect", "kinds", "read"]
+__all__ = ["RecordedConversation", "RecordedUsage", "detect", "kinds", "read"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Talk", "blocks_of"]
+__all__ = ["ConversationBuilder", "blocks_of"]
 
 
 def blocks_of(content: Any) -> list[Any]:
@@ -18,7 +18,7 @@ def _type(block: Any) -> Any:
     return block.get("type") if isinstance(block, dict) else None
 
 
-class Talk:
+class ConversationBuilder:
     """Messages in the making. Nothing that is handed in is changed: lists of content are our own."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from refold import formats
 from refold.errors import UnknownFormat, UsageError
 from refold.models._usage_report import reported as usage_report
-from refold.transcripts._conversation import Reported
+from refold.transcripts._conversation import RecordedUsage
 
 __all__ = ["body_of", "format_of", "is_message", "reported"]
 
@@ -119,7 +119,7 @@ def _is_anthropic(body: dict[str, Any]) -> bool:
     return "system" in body or shaped or str(body.get("model", "")).startswith("claude") or "anthropic_version" in body
 
 
-def reported(covers: int, usage: Any) -> tuple[Reported, ...]:
+def reported(covers: int, usage: Any) -> tuple[RecordedUsage, ...]:
     """Return a provider's usage object as a report, whichever provider's it is; nothing where it holds no figures."""
     if not isinstance(usage, dict):
         return ()
@@ -129,4 +129,4 @@ def reported(covers: int, usage: Any) -> tuple[Reported, ...]:
         return ()
     if not found.prompt + found.completion:
         return ()
-    return (Reported(covers, found.prompt, found.completion, found.cached_read, found.cache_write),)
+    return (RecordedUsage(covers, found.prompt, found.completion, found.cached_read, found.cache_write),)

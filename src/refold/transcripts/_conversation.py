@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec import Struct
 
-__all__ = ["Recorded", "Reported"]
+__all__ = ["RecordedConversation", "RecordedUsage"]
 
 
-class Reported(Struct, frozen=True):
+class RecordedUsage(Struct, frozen=True):
     """One usage report of the provider, in tokens.
 
     `covers` is how many leading messages were in the prompt of that call (the reply is not among
@@ -23,7 +23,7 @@ class Reported(Struct, frozen=True):
     cache_write: int = 0
 
 
-class Recorded(Struct, frozen=True):
+class RecordedConversation(Struct, frozen=True):
     """One conversation found in a file, as the model saw it and ready to be sent.
 
     `kind` is the reader's name and `format` the shape of `messages` (openai-chat, openai-responses,
@@ -39,7 +39,7 @@ class Recorded(Struct, frozen=True):
     tools: list[Any] | None = None
     model: str | None = None
     window: int | None = None
-    usage: tuple[Reported, ...] = ()
+    usage: tuple[RecordedUsage, ...] = ()
     name: str = ""
     path: str = ""
     notes: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from msgspec import Struct
 from refold._text.suggestions import meant
 from refold.errors import UnreadableTranscript
 from refold.transcripts import _readers as readers
-from refold.transcripts._conversation import Recorded
+from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._source import Document, load
 
 __all__ = ["detect", "kinds", "read"]
@@ -26,19 +26,19 @@ _MISSHAPEN = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 _LAST = "plain"  # takes any list of messages, so every other kind is asked first
 
 
-class _Reader(Struct, frozen=True):
+class _KindReader(Struct, frozen=True):
     kind: str
     matches: Callable[[Document], bool]
-    read: Callable[[Document], Iterable[Recorded]]
+    read: Callable[[Document], Iterable[RecordedConversation]]
 
 
 @functools.cache
-def _readers() -> dict[str, _Reader]:
+def _readers() -> dict[str, _KindReader]:
     names = sorted(
         (module.name for module in pkgutil.iter_modules(readers.__path__)), key=lambda name: (name == _LAST, name)
     )
     modules = {name.replace("_", "-"): importlib.import_module(f"{readers.__name__}.{name}") for name in names}
-    return {kind: _Reader(kind, module.matches, module.read) for kind, module in modules.items()}
+    return {kind: _KindReader(kind, module.matches, module.read) for kind, module in modules.items()}
 
 
 def kinds() -> tuple[str, ...]:
@@ -54,7 +54,7 @@ def detect(source: Source) -> str:
     return _reader(load(source, lenient=True), None).kind
 
 
-def read(source: Source, *, lenient: bool = False, kind: str | None = None) -> list[Recorded]:
+def read(source: Source, *, lenient: bool = False, kind: str | None = None) -> list[RecordedConversation]:
     """Read every conversation of a file: a path, or the file's bytes.
 
     `lenient` skips broken lines and notes their numbers; otherwise the first of them is an error.
@@ -86,7 +86,7 @@ def read(source: Source, *, lenient: bool = False, kind: str | None = None) -> l
     return [msgspec.structs.replace(item, path=document.path) for item in (first, *found[1:])]
 
 
-def _reader(document: Document, kind: str | None) -> _Reader:
+def _reader(document: Document, kind: str | None) -> _KindReader:
     if kind is not None:
         reader = _readers()[kind]
         if _matches(reader, document):
@@ -105,7 +105,7 @@ def _reader(document: Document, kind: str | None) -> _Reader:
     )
 
 
-def _sound(item: Recorded, document: Document) -> Recorded:
+def _sound(item: RecordedConversation, document: Document) -> RecordedConversation:
     """Refuse a conversation in which something is no object, or leave that out where reading is lenient."""
     wrong = [at for at, message in enumerate(item.messages) if not isinstance(message, dict)]
     if not wrong:
@@ -127,7 +127,7 @@ def _sound(item: Recorded, document: Document) -> Recorded:
     )
 
 
-def _matches(reader: _Reader, document: Document) -> bool:
+def _matches(reader: _KindReader, document: Document) -> bool:
     """Ask a reader; a file whose fields are not even of the expected types is not of its kind."""
     try:
         return reader.matches(document)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Aside", "spans"]
+__all__ = ["SkippedItems", "spans"]
 
 SHOWN = 6  # ranges of line numbers in one note; a session can have thousands of lines of one kind
 
@@ -20,7 +20,7 @@ def spans(numbers: list[int]) -> str:
     return f"{word} {shown}{', …' if len(ranges) > SHOWN else ''}"
 
 
-class Aside:
+class SkippedItems:
     """Counts what is left aside by its reason, with line numbers where the file has lines."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from refold.errors import UnreadableTranscript
-from refold.transcripts._skipped import Aside
+from refold.transcripts._skipped import SkippedItems
 
 __all__ = ["Document", "load"]
 
@@ -77,7 +77,7 @@ def load(source: str | os.PathLike[str] | bytes, *, lenient: bool = False) -> Do
     values, numbers, bad = _values(path, text, lenient)
     if not values:  # nothing could be saved: say where it first broke
         _values(path, text, lenient=False)
-    skipped = Aside()
+    skipped = SkippedItems()
     for number in bad:
         skipped.add("line that is not JSON, skipped", number)
     return Document(path, values, numbers, notes + skipped.notes(), lenient)

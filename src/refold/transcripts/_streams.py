@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-__all__ = ["Answer", "answer_of", "answers", "sse", "whole"]
+__all__ = ["AssembledReply", "answer_of", "answers", "sse", "whole"]
 
 _CLOSING = ("response.completed", "response.incomplete", "response.failed")
 
 
-class Answer(Struct, frozen=True):
+class AssembledReply(Struct, frozen=True):
     """What a provider answered: its messages in the provider's shape, and what it said about them."""
 
     format: str
@@ -38,7 +38,7 @@ def sse(text: str) -> list[Any]:
     return found
 
 
-def answers(events: Iterable[Any]) -> Iterator[Answer]:
+def answers(events: Iterable[Any]) -> Iterator[AssembledReply]:
     """Yield every answer in a run of events, of whichever provider they are."""
     run: list[dict[str, Any]] = []
     for event in events:
@@ -57,8 +57,8 @@ def _opens(event: dict[str, Any], last: dict[str, Any]) -> bool:
     return event.get("type") in ("message_start", "response.created")
 
 
-def _whole(run: list[dict[str, Any]]) -> Iterator[Answer]:
-    found: Answer | None = None
+def _whole(run: list[dict[str, Any]]) -> Iterator[AssembledReply]:
+    found: AssembledReply | None = None
     if any(event.get("type") == "message_start" for event in run):
         found = _anthropic(run)
     elif any(str(event.get("type", "")).startswith("response.") for event in run):
@@ -71,7 +71,7 @@ def _whole(run: list[dict[str, Any]]) -> Iterator[Answer]:
         yield found
 
 
-def _anthropic(run: list[dict[str, Any]]) -> Answer:
+def _anthropic(run: list[dict[str, Any]]) -> AssembledReply:
     message: dict[str, Any] = {}
     blocks: dict[int, dict[str, Any]] = {}
     pieces: dict[int, list[str]] = {}
@@ -92,7 +92,7 @@ def _anthropic(run: list[dict[str, Any]]) -> Answer:
         if parts and "input" in blocks[at]:
             blocks[at]["input"] = _json("".join(parts))
     content = [blocks[at] for at in sorted(blocks)]
-    return Answer(
+    return AssembledReply(
         "anthropic", [{"role": "assistant", "content": content}] if content else [], usage, message.get("model")
     )
 
@@ -118,13 +118,13 @@ def _json(text: str) -> Any:
         return {"": text}  # cut off in the middle of the arguments: kept as they came
 
 
-def _responses(run: list[dict[str, Any]]) -> Answer:
+def _responses(run: list[dict[str, Any]]) -> AssembledReply:
     whole = next((event["response"] for event in reversed(run) if event.get("type") in _CLOSING), None)
     said: dict[str, Any] = whole or next(
         (event["response"] for event in run if isinstance(event.get("response"), dict)), {}
     )
     items = said.get("output") or [event["item"] for event in run if event.get("type") == "response.output_item.done"]
-    return Answer(
+    return AssembledReply(
         "openai-responses",
         list(items),
         said.get("usage"),
@@ -134,7 +134,7 @@ def _responses(run: list[dict[str, Any]]) -> Answer:
     )
 
 
-def _chat(run: list[dict[str, Any]]) -> Answer:
+def _chat(run: list[dict[str, Any]]) -> AssembledReply:
     texts: dict[str, list[str]] = {}
     calls: dict[int, dict[str, Any]] = {}
     usage = model = None
@@ -154,7 +154,7 @@ def _chat(run: list[dict[str, Any]]) -> Answer:
             {**call, "function": {**call["function"], "arguments": "".join(call["function"]["arguments"])}}
             for _, call in sorted(calls.items())
         ]
-    return Answer("openai-chat", [message] if len(message) > 2 or message["content"] else [], usage, model)
+    return AssembledReply("openai-chat", [message] if len(message) > 2 or message["content"] else [], usage, model)
 
 
 def _call(calls: dict[int, dict[str, Any]], piece: dict[str, Any]) -> None:
@@ -167,7 +167,7 @@ def _call(calls: dict[int, dict[str, Any]], piece: dict[str, Any]) -> None:
     call["function"]["arguments"].append(function.get("arguments") or "")
 
 
-def _gemini(run: list[dict[str, Any]]) -> Answer:
+def _gemini(run: list[dict[str, Any]]) -> AssembledReply:
     parts: list[Any] = []
     usage = model = None
     for event in run:
@@ -176,31 +176,33 @@ def _gemini(run: list[dict[str, Any]]) -> Answer:
             for part in (candidate.get("content") or {}).get("parts") or []:
                 plain = part.keys() == {"text"} and parts and parts[-1].keys() == {"text"}
                 parts[-1:] = [{"text": parts[-1]["text"] + part["text"]}] if plain else [*parts[-1:], part]
-    return Answer("gemini", [{"role": "model", "parts": parts}] if parts else [], usage, model)
+    return AssembledReply("gemini", [{"role": "model", "parts": parts}] if parts else [], usage, model)
 
 
-def answer_of(body: Any) -> Answer | None:
+def answer_of(body: Any) -> AssembledReply | None:
     """Return the answer in a whole reply body, of whichever provider; a string is taken for events."""
     if isinstance(body, str):
         return next(answers(sse(body)), None) or _answer_in(whole(body))
     return _answer_in(body)
 
 
-def _answer_in(body: Any) -> Answer | None:
+def _answer_in(body: Any) -> AssembledReply | None:
     if not isinstance(body, dict):
         return None
     model, usage = body.get("model"), body.get("usage")
     match body:
         case {"choices": [{"message": dict(message)}, *_]}:
-            return Answer("openai-chat", [message], usage, model)
+            return AssembledReply("openai-chat", [message], usage, model)
         case {"type": "message", "role": "assistant", "content": list(content)}:
-            return Answer("anthropic", [{"role": "assistant", "content": content}] if content else [], usage, model)
+            return AssembledReply(
+                "anthropic", [{"role": "assistant", "content": content}] if content else [], usage, model
+            )
         case {"output": list(items)}:
-            return Answer("openai-responses", items, usage, model)
+            return AssembledReply("openai-responses", items, usage, model)
         case {"output": {"message": dict(message)}}:
-            return Answer("bedrock", [message], usage, model)
+            return AssembledReply("bedrock", [message], usage, model)
         case {"candidates": [{"content": dict(content)}, *_]}:
-            return Answer("gemini", [content], body.get("usageMetadata"), body.get("modelVersion"))
+            return AssembledReply("gemini", [content], body.get("usageMetadata"), body.get("modelVersion"))
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from refold.transcripts._skipped import Aside
+from refold.transcripts._skipped import SkippedItems
 
 __all__ = ["Row", "main_chain", "once", "ordered", "side_of", "speaks"]
 
@@ -21,7 +21,7 @@ def speaks(row: dict[str, Any]) -> bool:
     )
 
 
-def once(rows: list[Row], aside: Aside) -> list[Row]:
+def once(rows: list[Row], aside: SkippedItems) -> list[Row]:
     """Leave out lines that a resumed session or a client's log repeats word for word."""
     seen: dict[str, Any] = {}
     kept: list[Row] = []

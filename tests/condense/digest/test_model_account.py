@@ -8,8 +8,8 @@ from refold._condense.pins import lost
 from refold.aio import acompact
 from refold.core.edits import fold
 from refold.core.messages import text_of
-from refold.core.needs import Given, Refused, Summarize
-from refold.handlers import Outside
+from refold.core.needs import Provided, Refused, SummaryNeed
+from refold.handlers import Handlers
 from refold.sessions import MemoryStore, Session
 from refold.stages.fit import Fit
 from refold.summaries.summarizers import guarded
@@ -41,7 +41,7 @@ def asked_view(transcript, goal=20_000, plans=()):
 def told(view, *answers):
     """The view after a fit that was answered so, and what was asked."""
     needs = Fit().needs(view)
-    outside = Outside(summarize=ScriptedSummarizer(*answers))
+    outside = Handlers(summarize=ScriptedSummarizer(*answers))
     edits = Fit().edits(view, tuple(map(outside.answer, needs)))
     return view.after(edits), needs
 
@@ -145,7 +145,7 @@ def test_compact_asks_the_function_it_is_given_and_only_for_what_is_due():
     messages = read_through(40)
     asked = []
 
-    def summarize(need: Summarize) -> str:
+    def summarize(need: SummaryNeed) -> str:
         asked.append(need)
         return GOOD
 
@@ -162,7 +162,7 @@ def test_compact_asks_the_function_it_is_given_and_only_for_what_is_due():
 
 def test_an_answer_that_is_given_twice_makes_the_same_plan():
     view = asked_view(work(30))
-    assert Fit().edits(view, (Given(GOOD),)) == Fit().edits(view, (Given(GOOD),))
+    assert Fit().edits(view, (Provided(GOOD),)) == Fit().edits(view, (Provided(GOOD),))
 
 
 def test_a_guarded_summarizer_adds_nothing_to_an_account():
@@ -184,7 +184,7 @@ def read_through(parts):
 
 
 def test_sessions_and_functions_that_wait_have_an_account_too():
-    async def summarize(need: Summarize) -> str:
+    async def summarize(need: SummaryNeed) -> str:
         return GOOD
 
     session = Session(MemoryStore(), window=30_000)

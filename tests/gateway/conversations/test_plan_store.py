@@ -5,8 +5,8 @@ import pytest
 
 from refold import formats
 from refold._gateway.conversations import plan_store
-from refold._gateway.conversations.plan_store import Keeper, finished
-from refold._gateway.conversations.tracker import Track
+from refold._gateway.conversations.plan_store import PlanStore, finished
+from refold._gateway.conversations.tracker import Conversation
 from refold._gateway.wire.body import opened
 from refold.errors import WriteConflict
 
@@ -42,7 +42,7 @@ class Leases:
 @pytest.fixture
 def held():
     store = Leases()
-    return store, Keeper(store), Track("conv_1", formats.find("openai-chat"), "", opened(BODY, "messages"))
+    return store, PlanStore(store), Conversation("conv_1", formats.find("openai-chat"), "", opened(BODY, "messages"))
 
 
 def test_a_conversation_is_held_for_as_long_as_the_work_on_it_takes(held, monkeypatch):

@@ -1,7 +1,7 @@
 import pytest
 
 from refold import formats
-from refold._gateway.conversations.provenance import Lost, Production, SentRange, StoredRange
+from refold._gateway.conversations.provenance import SentHistory, SentRange, StaleThinking, StoredRange
 from refold.core.edits import Hide, Rewrite
 from refold.core.plan import Base, Plan, Sizes
 from refold.core.transcript import ROOT
@@ -40,14 +40,14 @@ def stale(production, plans=(), tool=False, messages=MESSAGES):
 
 
 def test_what_was_never_sent_under_a_plan_is_whole():
-    production = Production()
+    production = SentHistory()
     assert production.constant(NOTHING)
     assert production.covers(3, NOTHING)
     assert stale(production) == []
 
 
 def test_a_plan_makes_thinking_stale_that_was_produced_behind_what_it_changed():
-    production, made = Production(), plan(7, 2)
+    production, made = SentHistory(), plan(7, 2)
     assert stale(production, (made,), messages=MESSAGES[:9]) == [3, 5, 7], "also what came after it, sent without it"
     production.sent(base(9), (made,), False, True)
     assert stale(production, (made,)) == [3, 5, 7]
@@ -55,7 +55,7 @@ def test_a_plan_makes_thinking_stale_that_was_produced_behind_what_it_changed():
 
 
 def test_a_second_request_with_the_same_messages_takes_the_place_of_the_first():
-    production, made = Production(), plan(7, 2)
+    production, made = SentHistory(), plan(7, 2)
     production.sent(base(9), (made,), False, True)
     production.saved = 1
     production.sent(base(9), (), False, True)
@@ -65,14 +65,14 @@ def test_a_second_request_with_the_same_messages_takes_the_place_of_the_first():
 
 
 def test_a_request_like_the_one_before_begins_no_range():
-    production, made = Production(), plan(7, 2)
+    production, made = SentHistory(), plan(7, 2)
     for count in (7, 9, 11):
         production.sent(base(count), (made,), False, True)
     assert [each.base.length for each in production.ranges] == [7]
 
 
 def test_another_list_of_tools_makes_all_thinking_stale():
-    production = Production()
+    production = SentHistory()
     assert stale(production, tool=True) == [1, 3, 5, 7, 9, 11]
     production.offer(True, first=True)
     assert production.tool
@@ -80,18 +80,18 @@ def test_another_list_of_tools_makes_all_thinking_stale():
 
 
 def test_the_tool_is_decided_once_and_as_it_was_before():
-    production = Production((SentRange(base(0), (), True),))
+    production = SentHistory((SentRange(base(0), (), True),))
     production.offer(False, first=False)
     production.offer(False, first=True)
     assert production.tool
-    late = Production()
+    late = SentHistory()
     late.offer(True, first=False)
     assert late.tool
     assert not late.ranges, "what was sent before had no such tool"
 
 
 def test_a_model_that_binds_nothing_was_sent_all_thinking():
-    production, made = Production(), plan(7, 2)
+    production, made = SentHistory(), plan(7, 2)
     production.sent(base(7), (made,), False, False)
     assert stale(production, (made,)) == [3, 5, 7, 9, 11], "what it answered stood behind thinking that goes now"
 
@@ -99,7 +99,7 @@ def test_a_model_that_binds_nothing_was_sent_all_thinking():
 def test_ranges_of_the_store_are_taken_where_the_history_is_theirs():
     made = plan(7, 2)
     other = StoredRange(Base(5, "b2:another"), (), True)
-    production = Production()
+    production = SentHistory()
     assert production.take([other, StoredRange(base(9), (made.id,))], {made.id: made}, MESSAGES)
     assert [each.base.length for each in production.ranges] == [9]
     assert not production.unsaved
@@ -107,13 +107,13 @@ def test_ranges_of_the_store_are_taken_where_the_history_is_theirs():
 
 
 def test_thinking_of_a_plan_that_nobody_has_any_more_is_stale():
-    production = Production()
+    production = SentHistory()
     production.take([StoredRange(base(7), ("plan:gone",)), StoredRange(base(9))], {}, MESSAGES)
     assert stale(production) == [7]
 
 
 def test_a_branch_knows_what_was_before_it():
-    production, made = Production(), plan(5, 2)
+    production, made = SentHistory(), plan(5, 2)
     production.sent(base(5), (made,), False, True)
     production.sent(base(9), (), False, True)
     assert [each.base.length for each in production.forked(9).ranges] == [5]
@@ -122,11 +122,11 @@ def test_a_branch_knows_what_was_before_it():
 
 @pytest.mark.parametrize(("back", "lost"), [(13, [5, 7]), (7, [5])])
 def test_a_conversation_that_was_forgotten_with_its_plans_comes_again(back, lost):
-    known, made = Lost(), plan(5, 2)
-    production = Production()
+    known, made = StaleThinking(), plan(5, 2)
+    production = SentHistory()
     production.sent(base(5), (made,), False, True)
     known.add("conv", production, 7)
-    again = Production()
+    again = SentHistory()
     known.restore("conv", again, MESSAGES[:back])
     assert stale(again, messages=MESSAGES[:back]) == lost
     assert "conv" not in known

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from refold import formats
-from refold._gateway.conversations.tracker import Busy, Tracks
+from refold._gateway.conversations.tracker import ConversationLocked, ConversationTracker
 from refold._gateway.wire.routes import DIALECTS
 
 CHAT, SHAPE = DIALECTS["chat"], formats.find("openai-chat")
@@ -20,7 +20,7 @@ def found(tracks, raw, session=""):
 
 
 def test_a_longer_history_is_the_same_conversation_and_so_is_a_retry():
-    tracks = Tracks(10**9)
+    tracks = ConversationTracker(10**9)
     first = found(tracks, body("a", "b", "c"))
     assert found(tracks, body("a", "b", "c")) is first
     assert found(tracks, body("a", "b", "c", "d", "e")) is first
@@ -28,14 +28,14 @@ def test_a_longer_history_is_the_same_conversation_and_so_is_a_retry():
 
 
 def test_other_keys_or_their_order_make_no_other_conversation():
-    tracks = Tracks(10**9)
+    tracks = ConversationTracker(10**9)
     first = found(tracks, body("a", "b", "c"))
     again = b'{"temperature":1,' + body("a", "b", "c", "d", "e")[1:]
     assert found(tracks, again) is first
 
 
 def test_an_edit_and_a_shorter_history_are_branches_and_the_old_one_goes_on():
-    tracks = Tracks(10**9)
+    tracks = ConversationTracker(10**9)
     first = found(tracks, body("a", "b", "c", "d", "e"))
     edited = found(tracks, body("a", "b", "C", "d", "e"))
     shorter = found(tracks, body("a", "b", "c"))
@@ -45,7 +45,7 @@ def test_an_edit_and_a_shorter_history_are_branches_and_the_old_one_goes_on():
 
 
 def test_sub_agents_with_one_beginning_are_told_apart_and_named_sessions_too():
-    tracks = Tracks(10**9)
+    tracks = ConversationTracker(10**9)
     one, two = found(tracks, body("same", "start", "one")), found(tracks, body("same", "start", "two"))
     other = found(tracks, body("same", "start", "one"), "named")
     assert len({one.id, two.id, other.id}) == 3
@@ -54,7 +54,7 @@ def test_sub_agents_with_one_beginning_are_told_apart_and_named_sessions_too():
 
 def test_a_moved_cache_mark_is_no_edit():
     shape, dialect = formats.find("anthropic"), DIALECTS["anthropic"]
-    tracks = Tracks(10**9)
+    tracks = ConversationTracker(10**9)
 
     def marked(count, at):
         messages = [
@@ -70,13 +70,13 @@ def test_a_moved_cache_mark_is_no_edit():
 
 
 def test_ids_follow_from_what_was_said_in_every_process():
-    one, two = Tracks(10**9), Tracks(10**9)
+    one, two = ConversationTracker(10**9), ConversationTracker(10**9)
     assert found(one, body("a", "b")).id == found(two, body("a", "b", "c")).id
     assert found(one, body("a", "x")).id == found(one, body("a", "x", "y")).id
 
 
 def test_the_oldest_are_forgotten_when_all_together_are_too_much():
-    tracks = Tracks(30_000)
+    tracks = ConversationTracker(30_000)
     dropped = []
     tracks.on_forget = dropped.append
     for number in range(50):
@@ -92,7 +92,7 @@ def test_the_oldest_are_forgotten_when_all_together_are_too_much():
 async def locked(tracks, raw):
     track = found(tracks, raw)
     async with track.lock:
-        with pytest.raises(Busy):
+        with pytest.raises(ConversationLocked):
             found(tracks, raw)
         assert found(tracks, body("another")).id != track.id
 
@@ -100,13 +100,13 @@ async def locked(tracks, raw):
 def test_a_conversation_at_work_is_not_touched():
     import asyncio
 
-    asyncio.run(locked(Tracks(10**9), body("a", "b")))
+    asyncio.run(locked(ConversationTracker(10**9), body("a", "b")))
 
 
 @pytest.mark.parametrize("name", ["chat", "anthropic"])
 def test_a_text_that_becomes_a_list_to_bear_a_cache_mark_is_no_edit(name):
     dialect = DIALECTS[name]
-    shape, tracks = formats.find(dialect.format), Tracks(10**9)
+    shape, tracks = formats.find(dialect.format), ConversationTracker(10**9)
 
     def marked(count, at, **more):
         messages = [{"role": ("user", "assistant")[place % 2], "content": f"m{place}"} for place in range(count)]
@@ -129,7 +129,7 @@ def under(instructions, *words):
 
 @pytest.mark.parametrize("task", ["Task {}", "One task for all"])
 def test_any_number_of_conversations_begin_alike_and_each_is_known_again(task):
-    tracks = Tracks(10**9)
+    tracks = ConversationTracker(10**9)
     names = [None] * 300
     words = [[task.format(n)] for n in range(300)]
     for turn in range(1, 4):
@@ -142,13 +142,13 @@ def test_any_number_of_conversations_begin_alike_and_each_is_known_again(task):
 
 
 def test_who_comes_first_under_the_same_instructions_changes_no_ids():
-    one, two = Tracks(10**9), Tracks(10**9)
+    one, two = ConversationTracker(10**9), ConversationTracker(10**9)
     ids = [found(one, under("Be brief.", task)).id for task in ("a", "b", "c")]
     assert [found(two, under("Be brief.", task, "x")).id for task in ("c", "b", "a")] == ids[::-1]
 
 
 def test_instructions_that_change_with_the_time_of_day_make_no_other_conversation():
-    tracks = Tracks(10**9)
+    tracks = ConversationTracker(10**9)
     found(tracks, under("It is 1.", "task"))
     first = found(tracks, under("It is 2.", "task", "a", "b"))
     first.transcript = formats.read(SHAPE, [json.loads(bytes(raw)) for raw in first.body.raws])
@@ -163,7 +163,7 @@ def test_instructions_that_change_with_the_time_of_day_make_no_other_conversatio
 
 
 def test_agents_with_instructions_of_their_own_and_one_task_are_told_apart():
-    tracks = Tracks(10**9)
+    tracks = ConversationTracker(10**9)
     one, two = found(tracks, under("Plan.", "task")), found(tracks, under("Write.", "task"))
     assert one is not two
     assert found(tracks, under("Plan.", "task", "a", "b")) is one

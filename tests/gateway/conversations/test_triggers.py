@@ -4,7 +4,7 @@ import pytest
 
 from refold._gateway.conversations.budgets import Budgets
 from refold._gateway.conversations.triggers import trigger
-from refold._gateway.settings import Settings
+from refold._gateway.settings import GatewaySettings
 from refold.core.budget import Exactly, Never, Share
 from refold.errors import UsageError
 from tests.gateway.scripted_upstream import call, chat
@@ -26,7 +26,7 @@ def test_what_is_no_trigger_is_said_with_examples(text):
 
 
 def bound(settings, model="m", **asked):
-    return Budgets(Settings(window=100_000, **settings)).bound(model, 1_000, **asked)
+    return Budgets(GatewaySettings(window=100_000, **settings)).bound(model, 1_000, **asked)
 
 
 ALL = {
@@ -65,7 +65,7 @@ def test_never_is_never():
 @pytest.mark.parametrize("settings", [{"route_triggers": {"/v1/x": Never()}}, {"route_policies": {"messages": "opal"}}])
 def test_a_route_that_there_is_none_of_is_named_with_those_there_are(settings):
     with pytest.raises(UsageError, match="/v1beta/models"):
-        Settings(**settings)
+        GatewaySettings(**settings)
 
 
 def test_one_request_can_ask_for_its_own_trigger(gateway):

@@ -6,7 +6,7 @@ import random
 
 from refold._gateway.recall.tool import NAME
 from refold.core.messages import ToolCall
-from refold.testing.provider import Answer
+from refold.testing.provider import ScriptedReply
 from tests.gateway.talking import output
 
 WINDOW = 9_000
@@ -45,13 +45,13 @@ class Model:
             self.asked += 1
             if self.before or self.after:
                 self.turns += 1
-            return Answer(self.text, [*self.before, (NAME, {"query": self.query}), *self.after])
+            return ScriptedReply(self.text, [*self.before, (NAME, {"query": self.query}), *self.after])
         if mine and self.then is not None:
             return self.then
         self.turns += 1
         if self.turns % 4 == 0:
-            return Answer(f"This is clear now, {self.turns}.")
-        return Answer(f"Looking at {self.turns}.", [("read_file", {"path": f"src/m{self.turns}.py"})])
+            return ScriptedReply(f"This is clear now, {self.turns}.")
+        return ScriptedReply(f"Looking at {self.turns}.", [("read_file", {"path": f"src/m{self.turns}.py"})])
 
 
 def talk(talker, turns, seed=3):
@@ -92,8 +92,8 @@ class Beside:
             self.brought.append(received)
         self.turns += 1
         if self.turns % 5 == 0:
-            return Answer(f"This is clear now, {self.turns}.")
+            return ScriptedReply(f"This is clear now, {self.turns}.")
         if offered(received) and self.turns % 5 == 4:
             self.asked.append(received)
-            return Answer(self.text, [*self.before, (NAME, {"query": self.query}), *self.after])
-        return Answer(f"Looking at {self.turns}.", [("read_file", {"path": f"src/m{self.turns}.py"})])
+            return ScriptedReply(self.text, [*self.before, (NAME, {"query": self.query}), *self.after])
+        return ScriptedReply(f"Looking at {self.turns}.", [("read_file", {"path": f"src/m{self.turns}.py"})])

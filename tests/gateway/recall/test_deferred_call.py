@@ -10,8 +10,8 @@ from refold._gateway import proxy
 from refold._gateway.conversations import planner
 from refold._gateway.conversations.budgets import Bound
 from refold._gateway.recall import deferred
-from refold._gateway.recall.deferred_call import WORDS, BringBack, later, spot
-from refold._gateway.recall.response_merger import Call, Said
+from refold._gateway.recall.deferred_call import WORDS, RestoreOriginals, later, spot
+from refold._gateway.recall.response_merger import RecallCall, RecallRound
 from refold._gateway.recall.tool import NAME
 from refold.core import _engine as engine
 from refold.core.messages import ToolCall
@@ -203,9 +203,9 @@ def test_what_cannot_be_brought_is_let_go_and_the_request_goes_on(serving, monke
     if why == "full":
         monkeypatch.setattr(deferred, "ROOM", 10**6)
     elif why == "broken":
-        monkeypatch.setattr(BringBack, "edits", broken)
+        monkeypatch.setattr(RestoreOriginals, "edits", broken)
     else:  # a result of a call that nobody made
-        monkeypatch.setattr(BringBack, "edits", lambda self, view, answers: without_call(self, view))
+        monkeypatch.setattr(RestoreOriginals, "edits", lambda self, view, answers: without_call(self, view))
     headers, _ = client.ask()
     received = provider.received[-1]
     assert (received.status, received.violations, brought(received)) == (200, (), [])
@@ -218,7 +218,7 @@ def test_what_cannot_be_brought_is_let_go_and_the_request_goes_on(serving, monke
     assert provider.received[-1].status == 200
 
 
-EDITS = BringBack.edits
+EDITS = RestoreOriginals.edits
 
 
 def without_call(stage, view):
@@ -280,20 +280,20 @@ def test_a_result_that_comes_back_is_a_tools_word_and_bears_no_marks_of_ours(ser
 
 
 def said_of(calls, others):
-    return Said([], tuple(calls), tuple(others))
+    return RecallRound([], tuple(calls), tuple(others))
 
 
 def test_what_is_too_much_or_cannot_be_named_is_not_remembered():
-    own = Call("c1", {}, "grep")
-    assert later(said_of([Call("r1", {"query": "a"})], [own]), 3, "here").beside == ("c1",)
-    assert later(said_of([Call("r1", {"query": "a" * 5_000})], [own]), 3, "here") is None
-    assert later(said_of([Call(f"r{place}", {}) for place in range(9)], [own]), 3, "here") is None
-    assert later(said_of([Call("", {"query": "a"})], [own]), 3, "here") is None
-    assert later(said_of([Call("r1", {"query": "a"})], []), 3, "here") is None
+    own = RecallCall("c1", {}, "grep")
+    assert later(said_of([RecallCall("r1", {"query": "a"})], [own]), 3, "here").beside == ("c1",)
+    assert later(said_of([RecallCall("r1", {"query": "a" * 5_000})], [own]), 3, "here") is None
+    assert later(said_of([RecallCall(f"r{place}", {}) for place in range(9)], [own]), 3, "here") is None
+    assert later(said_of([RecallCall("", {"query": "a"})], [own]), 3, "here") is None
+    assert later(said_of([RecallCall("r1", {"query": "a"})], []), 3, "here") is None
 
 
 def test_calls_without_ids_are_known_by_what_they_call():
-    held = later(said_of([Call("", {"query": "a"})], [Call("", {"b": 1, "a": [2]}, "grep")]), 1, "here")
+    held = later(said_of([RecallCall("", {"query": "a"})], [RecallCall("", {"b": 1, "a": [2]}, "grep")]), 1, "here")
     assert held.calls == (ToolCall("", NAME, '{"query":"a"}'),)
 
     def contents(arguments):
@@ -430,9 +430,9 @@ SHAPES = {
 def test_calls_and_results_stand_where_the_model_made_them(name):
     asked, answered, whole, results = SHAPES[name]
     begun = [{"role": "user", "parts": [{"text": "Go."}]} if name == "gemini" else {"role": "user", "content": "Go."}]
-    id, own = ("", Call("", {}, "grep")) if name == "gemini" else ("r1", Call("c1"))
-    held = later(said_of([Call(id, {"query": "a"})], [own]), 1, "here")
-    stage = BringBack(held.calls, (LONG,), held.beside, WORDS[name])
+    id, own = ("", RecallCall("", {}, "grep")) if name == "gemini" else ("r1", RecallCall("c1"))
+    held = later(said_of([RecallCall(id, {"query": "a"})], [own]), 1, "here")
+    stage = RestoreOriginals(held.calls, (LONG,), held.beside, WORDS[name])
     policy = Policy(NAME, (Step(stage),))
     given = [*begun, *asked, *answered]
     made = refold.compact(given, format=name, policy=policy, window=9_000, force=True)

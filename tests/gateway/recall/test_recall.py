@@ -111,9 +111,9 @@ def test_a_client_with_a_tool_of_that_name_keeps_its_own(serving):
 @STREAMING
 @DIALECTS
 def test_usage_of_all_rounds_is_summed_in_the_answer(serving, talker, streaming, monkeypatch):
-    from refold.testing.provider import Answer
+    from refold.testing.provider import ScriptedReply
 
-    model = Model(then=Answer("That was it."))
+    model = Model(then=ScriptedReply("That was it."))
     url, provider = serving(model)
     client = talker(url, streaming)
     usages = spied(client, monkeypatch)

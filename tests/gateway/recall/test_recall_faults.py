@@ -7,7 +7,7 @@ import pytest
 from google.genai import errors
 
 from refold._gateway.recall.tool import NAME
-from refold.testing.provider import Answer, Fault
+from refold.testing.provider import Fault, ScriptedReply
 from tests.gateway.recall.models import Model, talk
 from tests.gateway.recall.test_recall import DIALECTS, STREAMING
 from tests.gateway.scripted_upstream import call
@@ -80,8 +80,8 @@ def test_arguments_that_are_no_json_are_taken_for_what_they_are(serving, argumen
     class Odd(Model):
         def __call__(self, received):
             answer = super().__call__(received)
-            if isinstance(answer, Answer) and answer.calls and answer.calls[0][0] == NAME:
-                return Answer("", [(NAME, arguments)])
+            if isinstance(answer, ScriptedReply) and answer.calls and answer.calls[0][0] == NAME:
+                return ScriptedReply("", [(NAME, arguments)])
             return answer
 
     model = Odd()

@@ -8,7 +8,7 @@ import pytest
 from refold import policies
 from refold._gateway.recall.tool import NAME
 from refold.core.budget import Exactly
-from refold.testing.provider import Answer, ScriptedProvider
+from refold.testing.provider import ScriptedProvider, ScriptedReply
 from tests.gateway.conftest import standing
 from tests.gateway.recall.models import asked_back, brought
 from tests.gateway.thinking import (
@@ -42,7 +42,7 @@ class Asking:
         if NAME in received.tools and wants:
             self.asked += 1
             thought = f"What was in part 1? {received.number}"
-            return Answer("I look it up.", [*self.before, (NAME, QUERY), *self.after], thinking=thought)
+            return ScriptedReply("I look it up.", [*self.before, (NAME, QUERY), *self.after], thinking=thought)
         return think(received)
 
 

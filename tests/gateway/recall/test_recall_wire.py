@@ -9,7 +9,7 @@ import pytest
 
 from refold._gateway.recall.tool import NAME
 from refold._gateway.server.serving import Serving
-from refold._gateway.settings import Settings
+from refold._gateway.settings import GatewaySettings
 from tests.gateway.scripted_upstream import call, chat, raw, upstream
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -42,7 +42,10 @@ def two_rounds(second, text="", **settings):
 
     answer.count = 0
     given = {"window": 16_000, "background": False, "recall_tool": True, **settings}
-    with upstream(answer) as (url, seen), Serving(Settings(upstreams={"openai": url}, port=0, **given)) as serving:
+    with (
+        upstream(answer) as (url, seen),
+        Serving(GatewaySettings(upstreams={"openai": url}, port=0, **given)) as serving,
+    ):
         yield serving, seen
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from refold import formats
 from refold._counting import counter_for
-from refold._gateway.recall.search import Asking, Originals
+from refold._gateway.recall.search import Asking, RemovedMessages
 from refold.core.edits import Hide
 from refold.core.plan import Base, Plan, Sizes
 from refold.core.view import Cause
@@ -35,7 +35,7 @@ def history():
 @pytest.fixture(scope="module")
 def originals():
     messages = formats.read(formats.find("openai-chat"), history()).messages
-    return Originals(messages, (hiding(messages, 1, 14),), COUNTER)
+    return RemovedMessages(messages, (hiding(messages, 1, 14),), COUNTER)
 
 
 def hiding(messages, start, stop):
@@ -101,7 +101,7 @@ def test_a_long_text_comes_in_pieces_that_fit_and_leave_nothing_out(originals, t
 def test_a_line_longer_than_the_room_is_cut():
     said = [{"role": "user", "content": "x " * 200_000}, {"role": "assistant", "content": "ok"}]
     messages = formats.read(formats.find("openai-chat"), said).messages
-    text = Originals(messages, (hiding(messages, 0, 1),), COUNTER).answer(Asking("x"), 500)
+    text = RemovedMessages(messages, (hiding(messages, 0, 1),), COUNTER).answer(Asking("x"), 500)
     assert COUNTER.text(text) <= 500
     assert text.count("x ") > 100
 
@@ -111,5 +111,5 @@ def test_what_is_not_there_is_said_with_the_names_of_what_is(originals):
     assert text.startswith("Nothing that was left out holds this.")
     assert "- read_file c.py, 900 lines" in text
     assert COUNTER.text(text) <= 500
-    whole = Originals(formats.read(formats.find("openai-chat"), history()).messages, (), COUNTER)
+    whole = RemovedMessages(formats.read(formats.find("openai-chat"), history()).messages, (), COUNTER)
     assert "Nothing was left out" in whole.answer(Asking("a.py"), 500)

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from refold._gateway.recall.anthropic import AnthropicWeaver
-from refold._gateway.recall.gemini import GeminiWeaver
-from refold._gateway.recall.openai_chat import ChatWeaver
-from refold._gateway.recall.openai_responses import ResponsesWeaver
+from refold._gateway.recall.anthropic import AnthropicMerger
+from refold._gateway.recall.gemini import GeminiMerger
+from refold._gateway.recall.openai_chat import OpenAIChatMerger
+from refold._gateway.recall.openai_responses import OpenAIResponsesMerger
 from refold._gateway.recall.response_merger import added, asking, sound
 from refold._gateway.recall.sse import Events
 from refold._gateway.recall.tool import NAME, offered
@@ -24,7 +24,7 @@ def rounds(weaver, *streams):
     for place, events in enumerate(streams):
         said = weaver.said(weaver.assembled(events))
         held = next((at for at, event in enumerate(events) if weaver.opens(event)), len(events))
-        if isinstance(weaver, ResponsesWeaver):
+        if isinstance(weaver, OpenAIResponsesMerger):
             while held < len(events) and held and events[held - 1].get("item", {}).get("type") == "reasoning":
                 held -= 1
         closing = place == len(streams) - 1
@@ -70,14 +70,14 @@ OWN = (
 
 
 def test_thinking_before_a_recall_stays_before_the_call_that_follows():
-    weaver = AnthropicWeaver()
+    weaver = AnthropicMerger()
     first, second = anthropic(THOUGHT, RECALL, stop="tool_use"), anthropic(OWN, stop="tool_use", used=(30, 7))
     said = weaver.said(weaver.assembled(first))
     thought = {"type": "thinking", "thinking": "Where was it?", "signature": "sealed"}
     assert said.only
     assert said.turn[0]["content"] == [thought, {**RECALL[0], "input": {"query": "a.py"}}]
-    out = rounds(AnthropicWeaver(), first, second)
-    whole = AnthropicWeaver().assembled(out)
+    out = rounds(AnthropicMerger(), first, second)
+    whole = AnthropicMerger().assembled(out)
     assert [each["type"] for each in whole["content"]] == ["thinking", "tool_use"]
     assert whole["content"][0] == thought
     assert whole["content"][1]["id"] == "toolu_2"
@@ -90,9 +90,9 @@ def test_thinking_before_a_recall_stays_before_the_call_that_follows():
 
 def test_whole_and_streamed_answers_of_two_rounds_say_the_same():
     first, second = anthropic(THOUGHT, RECALL, stop="tool_use"), anthropic(OWN, stop="tool_use", used=(30, 7))
-    weaver = AnthropicWeaver()
+    weaver = AnthropicMerger()
     whole = weaver.joined([weaver.assembled(first), weaver.assembled(second)])
-    assert whole == AnthropicWeaver().assembled(rounds(AnthropicWeaver(), first, second))
+    assert whole == AnthropicMerger().assembled(rounds(AnthropicMerger(), first, second))
 
 
 def responses(*items, id, used):
@@ -118,7 +118,7 @@ EDITS = {"type": "function_call", "id": "fc_2", "call_id": "c2", "name": "edit",
 def test_reasoning_that_leads_to_a_recall_goes_with_it():
     first = responses(reasoning("a"), WORDS, reasoning("b"), ASKS, id="r1", used=10)
     second = responses(reasoning("c"), EDITS, id="r2", used=30)
-    out = rounds(ResponsesWeaver(), first, second)
+    out = rounds(OpenAIResponsesMerger(), first, second)
     last = out[-1]["response"]
     assert [item["id"] for item in last["output"]] == ["rs_a", "m1", "rs_c", "fc_2"]
     assert last["id"] == "r2", "whoever goes on after this answer goes on after all its rounds"
@@ -127,7 +127,7 @@ def test_reasoning_that_leads_to_a_recall_goes_with_it():
     assert [event["sequence_number"] for event in out] == list(range(len(out)))
     done = [event for event in out if event["type"] == "response.output_item.done"]
     assert [event["output_index"] for event in done] == [0, 1, 2, 3]
-    weaver = ResponsesWeaver()
+    weaver = OpenAIResponsesMerger()
     joined = weaver.joined([weaver.assembled(first), weaver.assembled(second)])
     assert joined == last
 
@@ -145,12 +145,12 @@ def test_reasoning_that_leads_to_a_recall_goes_with_it():
 )
 def test_reasoning_that_leads_to_the_clients_call_as_well_stays_before_it(output, left):
     events = responses(*output, id="r1", used=10)
-    weaver = ResponsesWeaver()
+    weaver = OpenAIResponsesMerger()
     body = weaver.assembled(events)
     assert [call.id for call in weaver.said(body).others] == ["c2"] * bool(left)
     joined = weaver.joined([body])["output"]
     assert [item["id"] for item in joined] == (left or ["msg_refold"])
-    assert rounds(ResponsesWeaver(), events)[-1]["response"]["output"] == joined
+    assert rounds(OpenAIResponsesMerger(), events)[-1]["response"]["output"] == joined
 
 
 def gemini(*parts, apart):
@@ -178,19 +178,19 @@ def made(name, signature=None):
     ],
 )
 def test_the_signature_of_calls_made_at_once_stays_with_the_first_one_left(parts, left, apart):
-    weaver = GeminiWeaver()
+    weaver = GeminiMerger()
     events = gemini(*parts, apart=apart)
     (said,) = weaver.joined([weaver.assembled(events)])["candidates"]
     assert said["content"]["parts"] == left
     assert weaver.said(weaver.assembled(events)).turn[0]["parts"] == parts
-    assert GeminiWeaver().assembled(rounds(GeminiWeaver(), events))["candidates"][0]["content"]["parts"] == left
+    assert GeminiMerger().assembled(rounds(GeminiMerger(), events))["candidates"][0]["content"]["parts"] == left
 
 
 def test_the_signature_of_a_recall_alone_is_not_the_next_rounds():
     first, second = gemini(made(NAME, "s"), apart=True), gemini(made("a"), apart=True)
-    out = GeminiWeaver().assembled(rounds(GeminiWeaver(), first, second))
+    out = GeminiMerger().assembled(rounds(GeminiMerger(), first, second))
     assert out["candidates"][0]["content"]["parts"] == [made("a")]
-    weaver = GeminiWeaver()
+    weaver = GeminiMerger()
     joined = weaver.joined([weaver.assembled(first), weaver.assembled(second)])
     assert joined["candidates"][0]["content"]["parts"] == [made("a")]
 
@@ -199,7 +199,7 @@ def test_a_signature_in_a_call_of_chat_stays_with_the_first_one_left():
     seal = {"extra_content": {"google": {"thought_signature": "s"}}}
     calls = [{**ours(), **seal}, *({"id": id, "type": "function", "function": {"name": "a"}} for id in ("c2", "c3"))]
     body = {"choices": [{"message": {"role": "assistant", "tool_calls": calls}, "finish_reason": "tool_calls"}]}
-    (choice,) = ChatWeaver().joined([body])["choices"]
+    (choice,) = OpenAIChatMerger().joined([body])["choices"]
     left = [{**calls[1], **seal}, calls[2]]
     assert choice["message"]["tool_calls"] == left
 
@@ -207,35 +207,35 @@ def test_a_signature_in_a_call_of_chat_stays_with_the_first_one_left():
         return {"id": "x", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
     events = [chunk({"tool_calls": [{**call, "index": place}]}) for place, call in enumerate(calls)]
-    out = rounds(ChatWeaver(), [chunk({"role": "assistant"}), *events, chunk({}, "tool_calls")])
-    (choice,) = ChatWeaver().assembled(out)["choices"]
+    out = rounds(OpenAIChatMerger(), [chunk({"role": "assistant"}), *events, chunk({}, "tool_calls")])
+    (choice,) = OpenAIChatMerger().assembled(out)["choices"]
     assert choice["message"]["tool_calls"] == left
-    first = rounds(ChatWeaver(), [chunk({"role": "assistant"}), events[1], chunk({}, "tool_calls")])
+    first = rounds(OpenAIChatMerger(), [chunk({"role": "assistant"}), events[1], chunk({}, "tool_calls")])
     assert "extra_content" not in json.dumps(first)
 
 
 @pytest.mark.parametrize("sealed", [None, "sealed"])
 def test_what_is_not_kept_upstream_goes_back_without_what_only_the_keeper_knows(sealed):
-    body = ResponsesWeaver(stored=False).assembled(responses(reasoning("a", sealed), ASKS, id="r1", used=10))
-    turn = ResponsesWeaver(stored=False).said(body).turn
+    body = OpenAIResponsesMerger(stored=False).assembled(responses(reasoning("a", sealed), ASKS, id="r1", used=10))
+    turn = OpenAIResponsesMerger(stored=False).said(body).turn
     if sealed:
         assert turn == [reasoning("a", sealed), ASKS]
     else:
         assert turn == [{key: value for key, value in ASKS.items() if key != "id"}]
-    assert ResponsesWeaver(stored=True).said(body).turn == [reasoning("a", sealed), ASKS]
+    assert OpenAIResponsesMerger(stored=True).said(body).turn == [reasoning("a", sealed), ASKS]
 
 
 def test_a_call_that_was_cut_is_not_answered():
     events = anthropic(THOUGHT, (*RECALL[:2],), stop="max_tokens")
-    weaver = AnthropicWeaver()
+    weaver = AnthropicMerger()
     said = weaver.said(weaver.assembled(events))
     assert said.recalls
     assert not said.only
     body = {"choices": [{"message": {"tool_calls": [ours()]}, "finish_reason": "length"}]}
-    assert not ChatWeaver().said(body).only
-    assert not ResponsesWeaver().said({"status": "incomplete", "output": [ASKS]}).only
+    assert not OpenAIChatMerger().said(body).only
+    assert not OpenAIResponsesMerger().said({"status": "incomplete", "output": [ASKS]}).only
     part = {"functionCall": {"name": NAME, "args": {}}}
-    assert not GeminiWeaver().said({"candidates": [{"content": {"parts": [part]}, "finishReason": "MAX_TOKENS"}]}).only
+    assert not GeminiMerger().said({"candidates": [{"content": {"parts": [part]}, "finishReason": "MAX_TOKENS"}]}).only
 
 
 def ours(arguments=ASKED):
@@ -254,7 +254,7 @@ def test_pieces_of_a_chat_message_are_put_together():
         *(chunk({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}) for piece in (ASKED[:5], ASKED[5:])),
         chunk({}, "tool_calls"),
     ]
-    weaver = ChatWeaver()
+    weaver = OpenAIChatMerger()
     assert [weaver.opens(event) for event in events] == [False, False, True, False, False, False]
     assert weaver.silent(chunk({"role": "assistant", "content": ""}))
     assert not weaver.silent(events[0])

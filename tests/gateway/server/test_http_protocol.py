@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from refold._gateway.server.serving import Serving
-from refold._gateway.settings import Settings
+from refold._gateway.settings import GatewaySettings
 from tests.gateway.scripted_upstream import raw, upstream, whole
 
 LIVE = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -15,7 +15,7 @@ CHAT = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n"
 @pytest.fixture
 def plain():
     with upstream(lambda head, body: whole(b"{}")) as (url, seen):
-        settings = Settings(upstreams={"openai": url}, port=0, head_timeout=0.4, body_timeout=0.4)
+        settings = GatewaySettings(upstreams={"openai": url}, port=0, head_timeout=0.4, body_timeout=0.4)
         with Serving(settings) as serving:
             yield serving, seen
 

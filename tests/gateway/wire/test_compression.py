@@ -7,7 +7,7 @@ import brotli
 import pytest
 
 from refold._gateway.server.serving import Serving
-from refold._gateway.settings import Settings
+from refold._gateway.settings import GatewaySettings
 from refold._gateway.wire.compression import READABLE, TooLong, Unreadable, unpacker, whole
 from tests.gateway.scripted_upstream import call, chat, upstream
 
@@ -82,7 +82,7 @@ def test_an_overflow_early_in_a_compressed_stream_is_answered_by_a_shorter_reque
         writer.write(b"0\r\n\r\n")
         await writer.drain()
 
-    with upstream(answer) as (url, seen), Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
+    with upstream(answer) as (url, seen), Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving:
         headers = {"accept-encoding": "gzip, deflate, br, zstd, snappy"}
         status, told, data = call(serving.url, path="/v1/responses", body=responses(12), headers=headers)
         figures = call(serving.url, "GET", "/metrics")[2].decode()
@@ -103,7 +103,7 @@ def test_a_compressed_stream_that_says_something_else_goes_on_as_it_came():
         writer.write(b"0\r\n\r\n")
         await writer.drain()
 
-    with upstream(answer) as (url, seen), Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
+    with upstream(answer) as (url, seen), Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving:
         status, told, data = call(serving.url, path="/v1/responses", body=responses(3))
     assert (status, told["x-refold-done"], told["content-encoding"], len(seen)) == (200, "forwarded", "gzip", 1)
     assert data == b"".join(pieces)
@@ -114,7 +114,7 @@ def test_what_cannot_be_unpacked_goes_to_the_client_as_it_is():
         writer.write(HEAD % b"gzip" + b"5\r\nhello\r\n0\r\n\r\n")
         await writer.drain()
 
-    with upstream(answer) as (url, _), Serving(Settings(upstreams={"openai": url}, port=0)) as serving:
+    with upstream(answer) as (url, _), Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving:
         assert call(serving.url, path="/v1/responses", body=responses(3))[2] == b"hello"
     assert unpacker("snappy") is None
     with pytest.raises(Unreadable):
@@ -148,7 +148,7 @@ def test_a_request_that_is_compressed_is_read_and_goes_on_as_it_came_or_is_compa
     headers = {"content-encoding": encoding}
     with (
         upstream(answer) as (url, seen),
-        Serving(Settings(upstreams={"openai": url}, port=0, window=16_000)) as serving,
+        Serving(GatewaySettings(upstreams={"openai": url}, port=0, window=16_000)) as serving,
     ):
         assert call(serving.url, body=small, headers=headers)[1]["x-refold-done"] == "forwarded"
         assert call(serving.url, body=large, headers=headers)[1]["x-refold-done"] == "compacted"

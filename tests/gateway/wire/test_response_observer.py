@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from refold._gateway.wire.response_observer import LAST, ROOM, Reading
+from refold._gateway.wire.response_observer import LAST, ROOM, ResponseObserver
 
 STREAM = {"Content-Type": "text/event-stream; charset=utf-8"}
 CHAT = {"prompt_tokens": 9_000, "completion_tokens": 7, "total_tokens": 9_007}
@@ -20,7 +20,7 @@ def delta(text="word", reason=None):
 
 
 def read(stream, size):
-    reading = Reading(STREAM)
+    reading = ResponseObserver(STREAM)
     for at in range(0, len(stream), size):
         reading.feed(stream[at : at + size])
     return reading
@@ -84,7 +84,7 @@ def test_an_answer_of_anthropics_that_ends_because_the_window_is_full_tells_so()
 
 
 def test_what_is_kept_of_a_long_stream_is_its_end():
-    reading = Reading(STREAM)
+    reading = ResponseObserver(STREAM)
     for _ in range(20_000):
         reading.feed(events(delta()))
     assert len(reading.text) <= ROOM + 1_000

@@ -5,7 +5,7 @@ import openai
 import pytest
 
 from refold._gateway.server.serving import Serving
-from refold._gateway.settings import Settings
+from refold._gateway.settings import GatewaySettings
 from refold._gateway.wire.routes import route
 from tests.gateway.scripted_upstream import call, chat, upstream, whole
 from tests.gateway.talking import opened
@@ -80,7 +80,7 @@ def test_a_key_goes_to_whom_it_belongs(headers, provider):
 def test_an_upstream_is_the_base_that_its_clients_take(base, sent):
     with upstream(lambda head, body: whole(OK)) as (url, seen):
         upstreams = {"openai": url + base, "anthropic": f"{url}/anthropic"}
-        with Serving(Settings(upstreams=upstreams, port=0)) as serving:
+        with Serving(GatewaySettings(upstreams=upstreams, port=0)) as serving:
             call(serving.url, body=chat(1))
             call(serving.url, path="/v1/messages?beta=true", body=chat(1))
     lines = [head.split(b"\r\n")[0].decode() for head, _ in seen]
@@ -91,7 +91,7 @@ def test_azures_client_is_kept_inside_the_window(gateway):
     answer = b'{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop","index":0}]}'
     with (
         upstream(lambda head, body: whole(answer)) as (url, seen),
-        Serving(Settings(upstreams={"openai": url}, port=0, window=16_000, background=False)) as serving,
+        Serving(GatewaySettings(upstreams={"openai": url}, port=0, window=16_000, background=False)) as serving,
     ):
         client = openai.AzureOpenAI(azure_endpoint=serving.url, api_key="k", api_version="2024-10-21", max_retries=0)
         raw = opened(client).chat.completions.with_raw_response.create(**chat(10))
@@ -103,7 +103,7 @@ def test_azures_client_is_kept_inside_the_window(gateway):
 def test_anthropics_own_sessions_are_not_taken_for_the_gateways():
     with (
         upstream(lambda head, body: whole(OK)) as (url, seen),
-        Serving(Settings(upstreams={"anthropic": url}, port=0)) as serving,
+        Serving(GatewaySettings(upstreams={"anthropic": url}, port=0)) as serving,
     ):
         client = opened(anthropic.Anthropic(base_url=serving.url, api_key="k", max_retries=0))
         assert client.beta.sessions.list().data == []

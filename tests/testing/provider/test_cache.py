@@ -4,7 +4,7 @@ import pytest
 
 from refold import Usage
 from refold._counting import reported
-from refold.testing.provider import Answer, ScriptedProvider
+from refold.testing.provider import ScriptedProvider, ScriptedReply
 
 LONG = "Every word of this is counted. " * 300
 ALSO = "And some more words that follow. " * 100
@@ -97,7 +97,7 @@ def test_a_marked_system_prompt_is_cached_by_itself(claude):
     assert claude(said("Two."), system=marked(ALSO + LONG))[0] == 0
 
 
-@pytest.mark.parametrize("answer", [Answer("Hi", usage=Usage(5_000, 70, 2_000))])
+@pytest.mark.parametrize("answer", [ScriptedReply("Hi", usage=Usage(5_000, 70, 2_000))])
 def test_the_usage_of_an_answer_is_reported_as_told(answer):
     with ScriptedProvider([answer]) as provider:
         with openai.OpenAI(base_url=provider.openai_url, api_key="k") as client:

@@ -9,7 +9,7 @@ import pytest
 
 import refold
 from refold.core.counting import CharCounter
-from refold.testing.provider import Answer, ScriptedProvider
+from refold.testing.provider import ScriptedProvider, ScriptedReply
 
 TASK = {"role": "user", "content": "Read the file."}
 CHAT_CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
@@ -230,7 +230,7 @@ def test_a_local_server_cuts_in_silence_and_reports_less():
 
 
 def test_the_answer_is_cut_at_the_length_asked_for():
-    answer = Answer(LONG, [("read", {})])
+    answer = ScriptedReply(LONG, [("read", {})])
     with ScriptedProvider([answer]) as provider:
         with anthropic.Anthropic(base_url=provider.url, api_key="k") as client:
             first = client.messages.create(model="claude", max_tokens=20, messages=[TASK])

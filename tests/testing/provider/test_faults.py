@@ -8,7 +8,7 @@ import pytest
 
 import refold
 from refold.errors import UsageError
-from refold.testing.provider import Answer, Fault, ScriptedProvider
+from refold.testing.provider import Fault, ScriptedProvider, ScriptedReply
 
 SAY = [{"role": "user", "content": "Say hello."}]
 WORDS = "Some words that are told in more than one piece, so that a stream has a middle."
@@ -150,7 +150,7 @@ def test_a_malformed_answer_is_no_json(wire, stream):
 
 
 def test_answers_may_be_faults_and_do_not_count_the_failures_of_others():
-    with ScriptedProvider(["one", Fault("server_error"), Answer("two")], faults={2: "rate_limit"}) as provider:
+    with ScriptedProvider(["one", Fault("server_error"), ScriptedReply("two")], faults={2: "rate_limit"}) as provider:
         said = []
         for _ in range(5):
             try:

@@ -2,7 +2,7 @@ import pytest
 from google import genai
 from google.genai import errors
 
-from refold.testing.provider import Answer, Fault, ScriptedProvider
+from refold.testing.provider import Fault, ScriptedProvider, ScriptedReply
 
 TOOL = {"name": "read", "parameters_json_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}
 
@@ -16,7 +16,9 @@ def client(provider, key="k"):
 
 
 def test_words_calls_and_usage_come_whole_and_streamed():
-    answer = Answer("I will look at the file now, slowly.", [("read", {"path": "a.py"}), ("read", {"path": "b.py"})])
+    answer = ScriptedReply(
+        "I will look at the file now, slowly.", [("read", {"path": "a.py"}), ("read", {"path": "b.py"})]
+    )
     with ScriptedProvider([answer]) as provider:
         models = client(provider).models
         asked = {

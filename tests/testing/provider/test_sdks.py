@@ -3,11 +3,11 @@ import openai
 import pytest
 
 import refold
-from refold.testing.provider import Answer, ScriptedProvider
+from refold.testing.provider import ScriptedProvider, ScriptedReply
 
 TOOL = {"name": "read", "description": "Read a file.", "parameters": {"type": "object", "properties": {}}}
 SAY = [{"role": "user", "content": "Say hello."}]
-CALLS = Answer("Reading both.", [("read", {"path": "a.py"}), ("read", {"path": "b c.py"})])
+CALLS = ScriptedReply("Reading both.", [("read", {"path": "a.py"}), ("read", {"path": "b c.py"})])
 
 
 def chat(provider, **options):

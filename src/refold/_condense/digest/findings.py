@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from refold.core.view import View
 
-__all__ = ["Outcome", "decisions", "openings", "outcomes", "prepare", "searches", "todos", "values", "well"]
+__all__ = ["CallOutcome", "decisions", "openings", "outcomes", "prepare", "searches", "todos", "values", "well"]
 
 MOST = 150  # lines of one sort that are looked for
 LEAST, LONGEST = 24, 400  # characters of a sentence that gives a decision or a reason
@@ -35,7 +35,7 @@ LISTS = ("todos", "todo_list", "plan", "items", "tasks")
 WORDS = ("content", "step", "title", "text", "task", "description")
 
 
-class Outcome(Struct, frozen=True):
+class CallOutcome(Struct, frozen=True):
     """What came of a call: the call as one line, how it ended, and whether it failed and never went well since."""
 
     call: str
@@ -60,13 +60,13 @@ def prepare(message: Message) -> None:
         held(result)
 
 
-def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] = ()) -> tuple[Outcome, ...]:
+def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] = ()) -> tuple[CallOutcome, ...]:
     """Return the outcome of each shell command and each failed call, newest first, the same call only once.
 
     `later` are newer messages in which a failed call may have gone well.
     """
     went_well = {_same(call) for call, result in _answered(view, later) if not _failed(call, result)}
-    found: dict[str, Outcome] = {}
+    found: dict[str, CallOutcome] = {}
     for call, result in _answered(view, reversed(messages)):
         if len(found) >= MOST:
             break
@@ -81,7 +81,7 @@ def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] =
         if failed and (wrong := first_error(result.text)):
             ended = f"{ended}: {wrong}" if ended else wrong
         if line not in found:
-            found[line] = Outcome(line, ended, failed, shell, failed and _same(call) not in went_well)
+            found[line] = CallOutcome(line, ended, failed, shell, failed and _same(call) not in went_well)
     return tuple(found.values())
 
 

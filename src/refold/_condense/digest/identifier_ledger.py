@@ -51,7 +51,7 @@ AHEAD = 2  # times as many words as are asked for are looked at: not all are ide
 LENGTH = 60  # characters that halve the worth of an identifier, since room is short
 
 
-class Piece(NamedTuple):
+class RemovedPiece(NamedTuple):
     """A text of a message that left, with the message's place; `own` where a user or the assistant wrote it."""
 
     text: str
@@ -162,9 +162,9 @@ def words_in(texts: Iterable[str]) -> set[str]:
     return words | {word.strip(AROUND) for word in words if not word.isalnum()}
 
 
-def _pieces(left: Sequence[Message]) -> list[Piece]:
+def _pieces(left: Sequence[Message]) -> list[RemovedPiece]:
     """Return the beginnings of the newest texts, calls and output, oldest first."""
-    pieces: list[Piece] = []
+    pieces: list[RemovedPiece] = []
     spent = said = 0
     for place in range(len(left) - 1, -1, -1):
         message = left[place]
@@ -173,22 +173,22 @@ def _pieces(left: Sequence[Message]) -> list[Piece]:
                 case Text(text=text) if said < OWN_CHARS:
                     text = head_of(text, EACH_OWN)
                     said += len(text)
-                    pieces.append(Piece(text, place, message))
+                    pieces.append(RemovedPiece(text, place, message))
                 case ToolCall() if said < OWN_CHARS:
                     text = head_of(spoken(part), EACH_OWN)
                     said += len(text)
-                    pieces.append(Piece(text, place, message, part))
+                    pieces.append(RemovedPiece(text, place, message, part))
                 case ToolResult() if spent < OUTPUT_CHARS:
                     text = head_of(part.text, EACH_OUTPUT)
                     spent += len(text)
-                    pieces.append(Piece(text, place, message, part, own=False))
+                    pieces.append(RemovedPiece(text, place, message, part, own=False))
                 case _:
                     pass
     pieces.reverse()
     return pieces
 
 
-def _source(view: View, piece: Piece) -> str:
+def _source(view: View, piece: RemovedPiece) -> str:
     match piece.part:
         case ToolCall(name=name) as call:
             return next(iter(writes(call)), name)

@@ -16,7 +16,7 @@ from refold._condense.digest.previous import carried, is_digest
 from refold._condense.pins import said_in
 from refold._condense.placeholders import is_pointer
 from refold._condense.summary_requests import ask
-from refold.core.needs import Given, Lengths, Summarize
+from refold.core.needs import Lengths, Provided, SummaryNeed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ def room_for(view: View) -> int:
     return room if room >= LEAST else 0
 
 
-def need_of(view: View, old: int) -> Summarize | None:
+def need_of(view: View, old: int) -> SummaryNeed | None:
     """Return the request for an account of the first `old` messages of a view, or None where there is nothing to tell.
 
     An earlier account travels as `previous`; what it covers is not sent again.
@@ -72,7 +72,7 @@ def need_of(view: View, old: int) -> Summarize | None:
 def account_in(view: View, answers: Sequence[object]) -> str:
     """Return the account that an answer gives, else the earlier one, else nothing."""
     for answer in answers:
-        text = _reported(view, answer.text) if isinstance(answer, Given) else ""
+        text = _reported(view, answer.text) if isinstance(answer, Provided) else ""
         if text and view.counter.text(text) <= room_for(view) * OVER:
             return text
     return earlier_account(view) or ""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from refold._condense.call_facts import files_of
 from refold._condense.call_outline import one_line
 from refold._condense.digest.findings import (
-    Outcome,
+    CallOutcome,
     decisions,
     openings,
     outcomes,
@@ -199,7 +199,7 @@ def _continued(section: Section, before: Carried, view: View) -> Section:
     return replace(section, lines=tuple(dict.fromkeys(lines)))
 
 
-def _ended(end: Outcome) -> str:
+def _ended(end: CallOutcome) -> str:
     return f"{END}{end.ended}" if end.ended else ""
 
 

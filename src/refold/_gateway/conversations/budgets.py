@@ -19,7 +19,7 @@ from refold.models._thinking import binds_thinking
 from refold.recovery._learned_windows import LearnedWindows
 
 if TYPE_CHECKING:
-    from refold._gateway.settings import Settings
+    from refold._gateway.settings import GatewaySettings
     from refold.core.budget import Limit
     from refold.core.counting import Counter
     from refold.core.policy import Policy
@@ -56,7 +56,7 @@ class Bound(Struct, frozen=True):
 class Budgets:
     """Answers what bounds a request."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: GatewaySettings) -> None:
         self._settings = settings
         self._learned = LearnedWindows()
         self._known: dict[tuple[str, int | None, str, str, Limit | None, bool], Bound] = {}

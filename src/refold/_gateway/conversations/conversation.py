@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from refold import formats
-from refold._gateway.conversations.tracker import Fixed, Reported, Wanted, Written
+from refold._gateway.conversations.tracker import Fixed, ReportedUsage, Wanted, Written
 from refold._gateway.wire.body import native
 from refold.core.budget import Usage
 from refold.core.edits import fold
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from refold._gateway.conversations.budgets import Bound
     from refold._gateway.conversations.provenance import Under
-    from refold._gateway.conversations.tracker import Track
+    from refold._gateway.conversations.tracker import Conversation
     from refold._gateway.wire.body import Bytes
     from refold._gateway.wire.routes import Dialect
     from refold.core.edits import Edit
@@ -52,7 +52,7 @@ TURN = 2  # messages that are new in a request of one client alone: an answer, a
 LONGEST_MARK = 32  # bytes: a mark is searched for again where the last search ended in its middle
 
 
-def most(track: Track, dialect: Dialect) -> int | None:
+def most(track: Conversation, dialect: Dialect) -> int | None:
     """Return a number of tokens that the request cannot exceed, at hardly any cost; None where only reading tells.
 
     A token is at least one byte of JSON, except of what is not text. With a report, only what came since counts.
@@ -74,7 +74,7 @@ def most(track: Track, dialect: Dialect) -> int | None:
     return report.usage.prompt + report.usage.completion + size - report.size
 
 
-def grown(track: Track, least: int | None) -> bool:
+def grown(track: Conversation, least: int | None) -> bool:
     """Tell from bytes alone whether a new message may have so many tokens; 0 and None say nothing."""
     if not least:
         return False
@@ -82,7 +82,7 @@ def grown(track: Track, least: int | None) -> bool:
     return max([len(memoryview(raw)) for raw in fresh], default=0) >= least
 
 
-def oversized(track: Track, bound: Bound, least: int | None) -> bool:
+def oversized(track: Conversation, bound: Bound, least: int | None) -> bool:
     """Tell of a conversation that is read whether new output has more than so many tokens."""
     if not grown(track, least):
         return False
@@ -90,13 +90,13 @@ def oversized(track: Track, bound: Bound, least: int | None) -> bool:
     return any(message.results and _size(track, message, bound) > (least or 0) for message in fresh)
 
 
-def answers_unseen(track: Track) -> int:
+def answers_unseen(track: Conversation) -> int:
     """Return how many answers of the model a conversation that is read holds since its last request here."""
     said = [message.role == "assistant" for message in track.transcript.messages[track.sent :]]
     return sum(now and not before for before, now in zip([False, *said], said, strict=False))
 
 
-def foreign(track: Track) -> bool:
+def foreign(track: Conversation) -> bool:
     """Tell of a conversation whether it holds answers with thinking that were not given here, by its newest messages.
 
     All are new to a process that sees the conversation for the first time; later on, all behind the answer to its own
@@ -112,18 +112,18 @@ def foreign(track: Track) -> bool:
     return roles.count("assistant") > 1
 
 
-def reported(track: Track) -> Reported:
+def reported(track: Conversation) -> ReportedUsage:
     """Return an empty report as of the newest request, to be filled when its answer comes."""
     body = track.body
-    return Reported(NOTHING, len(body.raws), body.stop - body.start, track.applied)
+    return ReportedUsage(NOTHING, len(body.raws), body.stop - body.start, track.applied)
 
 
-def unread(track: Track) -> int:
+def unread(track: Conversation) -> int:
     """Return the bytes of messages that were not read yet."""
     return sum(len(memoryview(raw)) for raw in track.body.raws[len(track.transcript) :])
 
 
-def read(track: Track, bound: Bound) -> None:
+def read(track: Conversation, bound: Bound) -> None:
     """Read and count what is new; may take long for what was never seen before."""
     start = len(track.transcript)
     raws = track.body.raws
@@ -147,7 +147,7 @@ def read(track: Track, bound: Bound) -> None:
             refold(track, bound)
 
 
-def refold(track: Track, bound: Bound) -> None:
+def refold(track: Conversation, bound: Bound) -> None:
     """Compute the view and its size anew, after plans changed or messages were read again."""
     messages = track.transcript.messages
     runs, tips = [plan.edits for plan in track.plans], [plan.base.tip for plan in track.plans]
@@ -156,7 +156,7 @@ def refold(track: Track, bound: Bound) -> None:
     _weigh(track, bound)
 
 
-def _weigh(track: Track, bound: Bound) -> None:
+def _weigh(track: Conversation, bound: Bound) -> None:
     """Find what of the view the provider reads, and its size."""
     track.anchor = track.format.anchor(track.view)
     read = track.view[track.anchor :]
@@ -164,19 +164,19 @@ def _weigh(track: Track, bound: Bound) -> None:
     track.estimated = sum(_size(track, message, bound) for message in read)
 
 
-def stale(track: Track, bound: Bound) -> tuple[Edit, ...]:
+def stale(track: Conversation, bound: Bound) -> tuple[Edit, ...]:
     """Return the edits that remove thinking which a model that binds it would refuse under the plans in force."""
     if not bound.binds_thinking:
         return ()
     return track.production.stale(track.transcript.messages, track.plans, bool(track.production.tool))
 
 
-def unchanged(track: Track, bound: Bound) -> bool:
+def unchanged(track: Conversation, bound: Bound) -> bool:
     """Tell from what was sent before, without reading, whether no thinking can be stale."""
     return not bound.binds_thinking or track.production.constant(_under(track, bound))
 
 
-def wanted(track: Track, dialect: Dialect) -> Wanted:
+def wanted(track: Conversation, dialect: Dialect) -> Wanted:
     """Return what the newest body asks for beside its messages; read again only where that has changed."""
     body, known = track.body, track.wanted
     if known is not None and known.before is body.before and known.after is body.after:
@@ -192,7 +192,7 @@ def wanted(track: Track, dialect: Dialect) -> Wanted:
     return made
 
 
-def fixed(track: Track, dialect: Dialect, bound: Bound) -> Fixed:
+def fixed(track: Conversation, dialect: Dialect, bound: Bound) -> Fixed:
     """Return system prompt and tools with their tokens; counted again only when they change."""
     body = track.body
     system = next((raw for key in dialect.system if (raw := body.raw(key)) is not None), None)
@@ -209,7 +209,7 @@ def fixed(track: Track, dialect: Dialect, bound: Bound) -> Fixed:
     return made
 
 
-def measured(track: Track, bound: Bound, beside: Fixed) -> int:
+def measured(track: Conversation, bound: Bound, beside: Fixed) -> int:
     """Return the size of the request under the plans in force, by the policy's gauge."""
     usage = usage_of(track)
     since = 0
@@ -219,7 +219,7 @@ def measured(track: Track, bound: Bound, beside: Fixed) -> int:
     return bound.policy.gauge.measure(estimated, since, usage)
 
 
-def usage_of(track: Track) -> Usage | None:
+def usage_of(track: Conversation) -> Usage | None:
     """Return the last report, in messages of the view; None where plans have changed since."""
     report = _trusted(track)
     if report is None:
@@ -227,7 +227,7 @@ def usage_of(track: Track) -> Usage | None:
     return replace(report.usage, covers=max(len(track.view) - (len(track.body.raws) - report.count), 0))
 
 
-def write(track: Track, bound: Bound) -> bytes:
+def write(track: Conversation, bound: Bound) -> bytes:
     """Return the messages that stand for the client's under the plans in force, as the JSON of a list.
 
     What no plan touched is the client's own bytes, without thinking that could not be sent any more. A longer history
@@ -253,7 +253,7 @@ def write(track: Track, bound: Bound) -> bytes:
     return written.body
 
 
-def _written(track: Track, under: Under) -> Written:
+def _written(track: Conversation, under: Under) -> Written:
     messages, raws = track.transcript.messages, track.body.raws
     own = {id(message.native): place for place, message in enumerate(messages)}
     natives = formats.assemble(track.format, track.view)
@@ -272,16 +272,16 @@ def _bytes(value: object, own: dict[int, int], raws: Sequence[Bytes]) -> bytes:
         return json_text(value).encode()
 
 
-def _under(track: Track, bound: Bound) -> Under:
+def _under(track: Conversation, bound: Bound) -> Under:
     return track.applied, bool(track.production.tool), bound.binds_thinking
 
 
-def _valid_from(track: Track, bound: Bound, start: int) -> bool:
+def _valid_from(track: Conversation, bound: Bound, start: int) -> bool:
     """Tell whether the messages from a position on are sent as they are: all was produced under what is sent now."""
     return not bound.binds_thinking or track.production.covers(start, _under(track, bound))
 
 
-def _size(track: Track, message: Message, bound: Bound) -> int:
+def _size(track: Conversation, message: Message, bound: Bound) -> int:
     if message.patches or message.native is None:
         return bound.counter.message(message)
     known = track.estimates.get(message.id)
@@ -290,7 +290,7 @@ def _size(track: Track, message: Message, bound: Bound) -> int:
     return known
 
 
-def _trusted(track: Track) -> Reported | None:
+def _trusted(track: Conversation) -> ReportedUsage | None:
     """Return the last report where it is of this beginning and these plans."""
     report = track.reported
     if report is None or report.count > len(track.body.raws):

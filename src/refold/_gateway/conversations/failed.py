@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["Failed", "Overtaken"]
+__all__ = ["CompactionAborted", "PlanConflict"]
 
 
-class Failed(Exception):  # it is told to the client in a header, and the request goes on
+class CompactionAborted(Exception):  # it is told to the client in a header, and the request goes on
     """A compaction that came to nothing, and why."""
 
 
-class Overtaken(Failed):
+class PlanConflict(CompactionAborted):
     """Another process has put a plan in force meanwhile."""

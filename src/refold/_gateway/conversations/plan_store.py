@@ -19,27 +19,27 @@ from msgspec import Struct
 from refold._gateway.conversations.encryption import Seal
 from refold._gateway.conversations.provenance import StoredRange
 from refold._gateway.conversations.tracker import within
-from refold._gateway.recall.deferred_call import Later
+from refold._gateway.recall.deferred_call import DeferredCall
 from refold.core._plan_json import load_plan
 from refold.core.budget import Usage
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.transcript import ROOT
 from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConflict
-from refold.sessions._entries import Noted, Planned, Position, Reported, Rewound
+from refold.sessions._entries import Noted, Planned, Position, Rewound, UsageEntry
 from refold.sessions._message_json import words_in
 from refold.sessions._stores.leases import owner_here
-from refold.sessions._stores.protocol import Received, Write
+from refold.sessions._stores.protocol import StoredMessage, Write
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from refold._gateway.conversations.provenance import SentRange
-    from refold._gateway.conversations.tracker import Track
+    from refold._gateway.conversations.tracker import Conversation
     from refold.core.messages import MessageId
     from refold.core.plan import Plan
     from refold.sessions._stores.protocol import Head, Store
 
-__all__ = ["Keeper", "behind", "finished"]
+__all__ = ["PlanStore", "behind", "finished"]
 
 LEASE = 60.0  # seconds after which a process that says nothing no longer holds a conversation
 LONGEST = 720.0  # seconds for which others wait for one that is at work (V12)
@@ -50,7 +50,7 @@ OURS = "conv_"  # how conversations of a gateway are named; a store may hold ses
 T = TypeVar("T")
 
 
-class Keeper:
+class PlanStore:
     """The gateway's side of a store; every method but those named `…_now` leaves the event loop free."""
 
     def __init__(self, store: Store, key: str = "") -> None:
@@ -60,7 +60,7 @@ class Keeper:
         self.local = store.name == "memory"
 
     @asynccontextmanager
-    async def alone(self, track: Track) -> AsyncIterator[None]:
+    async def alone(self, track: Conversation) -> AsyncIterator[None]:
         """Be the only process that compacts a conversation; others wait until it is done, or until it is dead.
 
         Raises:
@@ -100,7 +100,7 @@ class Keeper:
     async def _lease(self, session: str) -> None:
         await self._run(lambda: self._store.lease(session, self._owner, LEASE))
 
-    async def follow(self, track: Track) -> bool:
+    async def follow(self, track: Conversation) -> bool:
         """Take over what others have planned for a conversation that is read; tell whether there was something new."""
         if self.local and track.followed:
             return False
@@ -121,17 +121,17 @@ class Keeper:
         """
         await self._run(self._check)
 
-    async def keep(self, track: Track, plan: Plan) -> None:
+    async def keep(self, track: Conversation, plan: Plan) -> None:
         """Keep a plan and the messages it was made for."""
         await self._run(lambda: self._keep(track, plan))
 
-    async def remember(self, track: Track, later: Later) -> None:
+    async def remember(self, track: Conversation, later: DeferredCall) -> None:
         """Remember what the next request of a conversation is to bring, wherever that comes in."""
         track.pending = later
         if track.stored:
             await self._run(lambda: self._note(track, later))
 
-    async def produced(self, track: Track) -> None:
+    async def produced(self, track: Conversation) -> None:
         """Keep what answers are produced under from now on, before the request goes out that is the first of them."""
         if track.stored and track.production.unsaved:
             await self._run(lambda: self._produced(track))
@@ -182,7 +182,7 @@ class Keeper:
         """
         return await self._run(lambda: self._load(session).plans)
 
-    async def expired(self, retention: float, tracks: list[Track]) -> frozenset[str]:
+    async def expired(self, retention: float, tracks: list[Conversation]) -> frozenset[str]:
         """Remove the conversations that nobody has used for so many seconds, and return their ids.
 
         Of those in memory that were used since anything was written of them, others are told in time by a report.
@@ -207,7 +207,7 @@ class Keeper:
                         raise StoreCorrupt(f"{self._store.name}: {error}") from None
                     return
 
-    def _unused(self, before: float, margin: float, tracks: list[Track]) -> list[str]:
+    def _unused(self, before: float, margin: float, tracks: list[Conversation]) -> list[str]:
         known = {track.stored: track for track in tracks if track.stored}
         gone = []
         for head in self._store.sessions():
@@ -216,12 +216,12 @@ class Keeper:
                 continue
             if track is not None and track.used >= before:
                 usage = track.reported.usage if track.reported is not None else Usage(0)
-                self._store.report(head.id, Reported(usage.prompt, usage.completion, usage.cached))
+                self._store.report(head.id, UsageEntry(usage.prompt, usage.completion, usage.cached))
             elif head.touched < before:
                 gone.append(head.id)
         return gone
 
-    def _planned(self, track: Track) -> tuple[tuple[Plan, ...], bool] | None:
+    def _planned(self, track: Conversation) -> tuple[tuple[Plan, ...], bool] | None:
         """Return the plans in force, and whether it is news what earlier answers were produced under."""
         index = track.transcript.index
         known = track.stored
@@ -256,7 +256,7 @@ class Keeper:
     def _load(self, session: str) -> _Stored:
         """Return what is known of a conversation kept."""
         loaded = self._store.load(session)
-        noted: tuple[int, Later | None] = 0, None
+        noted: tuple[int, DeferredCall | None] = 0, None
         ranges: list[StoredRange] = []
         known: dict[str, Plan] = {}
         live: tuple[str, ...] = ()
@@ -279,7 +279,7 @@ class Keeper:
         plans = tuple(known[id] for id in live if id in known)
         return _Stored(loaded.head, plans, known, tuple(ranges), *noted)
 
-    def _keep(self, track: Track, plan: Plan) -> None:
+    def _keep(self, track: Conversation, plan: Plan) -> None:
         index, messages = track.transcript.index, track.transcript.messages[: plan.base.length]
         session = track.stored or track.id
         head = self._store.create(session, track.format.name)
@@ -293,7 +293,7 @@ class Keeper:
         for place in range(start, len(messages)):
             text = bytes(track.body.raws[place]).decode()
             fresh.append(
-                Received(messages[place].id, self._seal.closed(text), self._seal.words(words_in(messages[place])))
+                StoredMessage(messages[place].id, self._seal.closed(text), self._seal.words(words_in(messages[place])))
             )
         if fresh:
             head = self._store.append(session, fresh, head.tip)
@@ -303,11 +303,11 @@ class Keeper:
         self._store.write(session, (first, *map(Write, entries[1:]), *map(self._entry, ranges)))
         track.production.saved = len(track.production.ranges)
 
-    def _note(self, track: Track, later: Later) -> None:
+    def _note(self, track: Conversation, later: DeferredCall) -> None:
         entry = Noted(self._seal.closed_text(msgspec.json.encode(later).decode()))
         track.noted = self._store.write(track.stored, (Write(entry),)).seq
 
-    def _produced(self, track: Track) -> None:
+    def _produced(self, track: Conversation) -> None:
         production = track.production
         self._store.write(track.stored, tuple(map(self._entry, production.unsaved)))
         production.saved = len(production.ranges)
@@ -348,12 +348,12 @@ class _Stored(Struct, frozen=True):
     known: dict[str, Plan]
     ranges: tuple[StoredRange, ...]
     noted: int
-    later: Later | None
+    later: DeferredCall | None
 
 
-def _read(text: str) -> Later | StoredRange | None:
+def _read(text: str) -> DeferredCall | StoredRange | None:
     try:
-        return msgspec.json.decode(text, type=Later | StoredRange)
+        return msgspec.json.decode(text, type=DeferredCall | StoredRange)
     except msgspec.DecodeError:  # of another release: what waits there is not brought
         return None
 

@@ -24,10 +24,10 @@ from refold._gateway.conversations.conversation import (
     unread,
     usage_of,
 )
-from refold._gateway.conversations.failed import Failed, Overtaken
+from refold._gateway.conversations.failed import CompactionAborted, PlanConflict
 from refold._gateway.conversations.plan_store import finished
 from refold._gateway.observability.metrics import NEW_OUTPUT
-from refold._gateway.recall.deferred import Bringing
+from refold._gateway.recall.deferred import DeferredRecall
 from refold.core.budget import Usage
 from refold.core.edits import fold
 from refold.core.plan import Base, Plan
@@ -41,27 +41,27 @@ from refold.stages.truncate_new import TruncateNew
 
 if TYPE_CHECKING:
     from refold._gateway.conversations.budgets import Bound
-    from refold._gateway.conversations.plan_store import Keeper
-    from refold._gateway.conversations.provenance import Lost
-    from refold._gateway.conversations.tracker import Track
+    from refold._gateway.conversations.plan_store import PlanStore
+    from refold._gateway.conversations.provenance import StaleThinking
+    from refold._gateway.conversations.tracker import Conversation
     from refold._gateway.observability.metrics import Metrics
-    from refold._gateway.settings import Settings
+    from refold._gateway.settings import GatewaySettings
     from refold._gateway.wire.routes import Dialect
     from refold.core.edits import Edit
-    from refold.handlers import Outside
+    from refold.handlers import Handlers
     from refold.models.provider_errors import ProviderError
 
-__all__ = ["Failed", "Planner", "Target", "faulty"]
+__all__ = ["CompactionAborted", "CompactionTarget", "Planner", "faulty"]
 
 AT_ONCE = 256 * 1024  # bytes that are read without leaving the event loop
 PLAUSIBLE = 2  # a likely overflow is one where the request, as counted, fills at least one part in two of the window
 REST = 0.05  # share of the window by which a request must grow before it is compacted again
 
 
-class Target(Struct, frozen=True):
+class CompactionTarget(Struct, frozen=True):
     """A conversation with what bounds it and what is asked of it."""
 
-    track: Track
+    track: Conversation
     dialect: Dialect
     bound: Bound
     model: str
@@ -76,16 +76,18 @@ def reason_of(made: Plan) -> str:
 class Planner:
     """Compacts conversations, each by one plan at a time."""
 
-    def __init__(self, settings: Settings, outside: Outside, keeper: Keeper, metrics: Metrics, lost: Lost) -> None:
+    def __init__(
+        self, settings: GatewaySettings, outside: Handlers, keeper: PlanStore, metrics: Metrics, lost: StaleThinking
+    ) -> None:
         self._settings = settings
         self._outside = outside
         self._keeper = keeper
         self._metrics = metrics
         self._lost = lost
-        self.bringing = Bringing(self, settings, keeper, metrics)
+        self.bringing = DeferredRecall(self, settings, keeper, metrics)
         self._works: set[asyncio.Task[None]] = set()
 
-    async def look(self, target: Target) -> str:
+    async def look(self, target: CompactionTarget) -> str:
         """Measure a conversation and compact it where that is due; return why it was, or nothing.
 
         The caller holds the conversation's lock. Below the hard limit the work goes on beside the traffic.
@@ -109,7 +111,7 @@ class Planner:
                 return await self._beside_it(target)
         return reason_of(await self.compact(target, _cause(track)))
 
-    async def _beside_it(self, target: Target) -> str:
+    async def _beside_it(self, target: CompactionTarget) -> str:
         """Begin a compaction beside the traffic; originals that are to be brought come first, or wait for the room."""
         track = target.track
         if track.pending is not None:
@@ -119,28 +121,28 @@ class Planner:
             return "background"
         try:
             await self.compact(target, Cause.THRESHOLD)
-        except Failed as failed:  # and nobody need know: the request fits
+        except CompactionAborted as failed:  # and nobody need know: the request fits
             self._metrics.failed(str(failed))
             return ""
         return Cause.THRESHOLD.value
 
-    async def _early(self, target: Target) -> str:
+    async def _early(self, target: CompactionTarget) -> str:
         """Let the steps of every call act on new output before it is sent for the first time; return what was done."""
         resting = target.track.resting
         try:
             return reason_of(await self.compact(target, Cause.THRESHOLD))
-        except Failed:
+        except CompactionAborted:
             return ""
         finally:
             target.track.resting = resting
 
-    async def recognize(self, target: Target) -> str:
+    async def recognize(self, target: CompactionTarget) -> str:
         """Read a conversation and take over what other processes have planned for it; it is compacted for no reason."""
         await self.read(target)
         await self.follow(target)
         return ""
 
-    async def restore_production(self, target: Target) -> None:
+    async def restore_production(self, target: CompactionTarget) -> None:
         """Take over what the store knows of a conversation where answers in it with thinking were not given here.
 
         What they were produced under tells whether it can be sent. The caller holds the conversation's lock.
@@ -153,14 +155,14 @@ class Planner:
             self._lost.restore(track.id, track.production, track.transcript.messages)
             refold(track, target.bound)
 
-    async def read(self, target: Target) -> None:
+    async def read(self, target: CompactionTarget) -> None:
         """Read what is new of a conversation, in a thread where that is much."""
         if unread(target.track) > AT_ONCE:
             await finished(asyncio.to_thread(read, target.track, target.bound))
         else:
             read(target.track, target.bound)
 
-    def begin(self, target: Target) -> None:
+    def begin(self, target: CompactionTarget) -> None:
         """Begin a compaction beside the traffic, unless one is under way."""
         track = target.track
         if track.work is not None and not track.work.done():
@@ -170,7 +172,7 @@ class Planner:
         self._works.add(adopting)
         adopting.add_done_callback(self._works.discard)
 
-    async def compact(self, target: Target, cause: Cause, policy: Policy | None = None,
+    async def compact(self, target: CompactionTarget, cause: Cause, policy: Policy | None = None,
                       usage: Usage | None = None, instructions: str = "") -> Plan:  # fmt: skip
         """Compact a conversation whose lock the caller holds, and put the plan in force.
 
@@ -192,7 +194,7 @@ class Planner:
             await self._adopt(target, made, made.policy if policy is REPAIR_REQUEST else reason_of(made))
         return made
 
-    async def force(self, target: Target, policy: Policy) -> None:
+    async def force(self, target: CompactionTarget, policy: Policy) -> None:
         """Put a plan in force that shortens nothing; the caller holds the conversation's lock.
 
         Raises:
@@ -204,14 +206,14 @@ class Planner:
         finally:
             target.track.resting = resting
 
-    async def follow(self, target: Target) -> bool:
+    async def follow(self, target: CompactionTarget) -> bool:
         """Take over what others have planned for a conversation that is read; tell whether there was something new."""
         if not await self._keeper.follow(target.track):
             return False
         refold(target.track, target.bound)
         return True
 
-    async def sent(self, target: Target, *, tool: bool, plain: bool = False) -> None:
+    async def sent(self, target: CompactionTarget, *, tool: bool, plain: bool = False) -> None:
         """Note what the answer to a request is produced under that is about to be sent: plans, and the recall tool.
 
         `plain` says that it goes out as the client made it. The caller holds the conversation's lock.
@@ -236,7 +238,7 @@ class Planner:
         if self._works:
             await asyncio.wait(self._works, timeout=5)
 
-    async def rescue(self, target: Target, error: ProviderError) -> Plan:
+    async def rescue(self, target: CompactionTarget, error: ProviderError) -> Plan:
         """Compact a conversation that the provider has refused for its size; the caller holds its lock.
 
         Raises:
@@ -246,13 +248,13 @@ class Planner:
         if error.kind == "request_too_large":
             return await self.compact(target, Cause.MANUAL, STRIP_MEDIA)
         if error.kind == "context_overflow" and error.confidence == "likely" and not _plausible(target):
-            raise Failed("unlikely overflow")
+            raise CompactionAborted("unlikely overflow")
         full = target.bound.budget.input
         asked = error.requested or full + 1  # whoever tells no number has said that it is more than fits
         usage = Usage(asked, covers=len(target.track.view)) if asked > full else None
         return await self.compact(target, Cause.OVERFLOW, None, usage)
 
-    async def cure(self, target: Target, error: ProviderError) -> None:
+    async def cure(self, target: CompactionTarget, error: ProviderError) -> None:
         """Remove the reasoning that the provider has refused; the caller holds the conversation's lock.
 
         Raises:
@@ -266,16 +268,16 @@ class Planner:
                 if not await self.follow(target):
                     await self._dropped(target, drop_reasoning(error))
                     if error.item:  # the messages that a compaction item stood for are read again without it
-                        with suppress(Failed):
+                        with suppress(CompactionAborted):
                             await self._dropped(target, drop_reasoning(error))
         finally:
             track.resting = resting
 
-    async def _dropped(self, target: Target, policy: Policy) -> None:
+    async def _dropped(self, target: CompactionTarget, policy: Policy) -> None:
         made = await self._made(target, Cause.MANUAL, policy)
         await self._adopt(target, made, made.policy)
 
-    async def _begun(self, track: Track, cause: Cause) -> Plan | None:
+    async def _begun(self, track: Conversation, cause: Cause) -> Plan | None:
         """Return the plan that was begun beside the traffic or for a client that has left, if it still is for this."""
         work = track.work
         if work is None or cause is Cause.MANUAL or (work.done() and (work.cancelled() or work.exception())):
@@ -283,7 +285,7 @@ class Planner:
         made = await asyncio.shield(work)
         return made if _fits(track, made) and (cause is not Cause.OVERFLOW or made.cause is cause) else None
 
-    async def _beside(self, target: Target, work: asyncio.Task[Plan]) -> None:
+    async def _beside(self, target: CompactionTarget, work: asyncio.Task[Plan]) -> None:
         track = target.track
         try:
             async with self._keeper.alone(track):
@@ -291,7 +293,7 @@ class Planner:
                 async with track.lock:
                     if not await self.follow(target) and _fits(track, made):
                         await self._adopt(target, made, reason_of(made))
-        except Failed as failed:
+        except CompactionAborted as failed:
             self._metrics.failed(str(failed))
         except StoreError:
             self._metrics.failed("store")
@@ -299,8 +301,14 @@ class Planner:
             if not work.cancelled():
                 work.exception()
 
-    async def _made(self, target: Target, cause: Cause, policy: Policy | None = None, usage: Usage | None = None,
-                    instructions: str = "") -> Plan:  # fmt: skip
+    async def _made(
+        self,
+        target: CompactionTarget,
+        cause: Cause,
+        policy: Policy | None = None,
+        usage: Usage | None = None,
+        instructions: str = "",
+    ) -> Plan:
         track, bound = target.track, target.bound
         beside = fixed(track, target.dialect, bound)
         messages, budget = track.transcript.messages[: _lasting(track)], bound.budget
@@ -317,15 +325,15 @@ class Planner:
                 made = await asyncio.to_thread(self._planned, natives, options, track, dropped)
             except RefoldError as error:
                 track.resting = _rest(track, bound, measured(track, bound, beside))
-                raise Failed(type(error).__name__) from error
+                raise CompactionAborted(type(error).__name__) from error
             except Exception as error:  # whatever a policy or summarizer of others raises, the request goes on
-                raise Failed(type(error).__name__) from error
+                raise CompactionAborted(type(error).__name__) from error
         track.resting = _rest(track, bound, made.sizes.after)
         if made.empty:
-            raise Failed("nothing to compact")
+            raise CompactionAborted("nothing to compact")
         return made
 
-    def _planned(self, natives: list[object], options: Options, track: Track, dropped: tuple[Edit, ...]) -> Plan:
+    def _planned(self, natives: list[object], options: Options, track: Conversation, dropped: tuple[Edit, ...]) -> Plan:
         messages = track.transcript.messages[: len(natives)]
         # Stages remember on messages what they found in them, many times their size: that goes with these copies.
         copies = Transcript(tuple(map(copy, messages)))
@@ -339,7 +347,7 @@ class Planner:
         proven(request, made, natives)
         return made
 
-    async def _adopt(self, target: Target, made: Plan, cause: str) -> None:
+    async def _adopt(self, target: CompactionTarget, made: Plan, cause: str) -> None:
         track = target.track
         if track.work is not None and track.work.done():
             track.work = None
@@ -350,18 +358,18 @@ class Planner:
         await self._enforce(target, made)
         track.full = False
 
-    async def _enforce(self, target: Target, made: Plan) -> None:
+    async def _enforce(self, target: CompactionTarget, made: Plan) -> None:
         track = target.track
         try:
             await self._kept(track, made)
         except WriteConflict:
-            raise Overtaken("another process was first") from None
+            raise PlanConflict("another process was first") from None
         except StoreError:  # the plan holds here all the same
             self._metrics.failed("store")
         track.plans = (*track.plans, made)
         refold(track, target.bound)
 
-    async def _kept(self, track: Track, made: Plan) -> None:
+    async def _kept(self, track: Conversation, made: Plan) -> None:
         """Keep a plan, unless its conversation was deleted while it was made."""
         if not track.deleted:
             await self._keeper.keep(track, made)
@@ -369,24 +377,24 @@ class Planner:
             await self._keeper.delete(track.stored)
 
 
-def faulty(track: Track) -> bool:
+def faulty(track: Conversation) -> bool:
     """Tell whether the provider would refuse a conversation that is read, be it for calls that nobody answered."""
     waiting = any(getattr(rule, "open_calls", lambda _: ())(track.view) for rule in track.format.rules)
     return waiting or bool(formats.broken(track.format, track.view))
 
 
-def _plausible(target: Target) -> bool:
+def _plausible(target: CompactionTarget) -> bool:
     """Tell whether a request is large enough for an overflow that its refusal does not say for certain."""
     track, bound = target.track, target.bound
     tokens = measured(track, bound, fixed(track, target.dialect, bound))
     return bound.assumed or tokens * PLAUSIBLE >= bound.budget.window
 
 
-def _cause(track: Track) -> Cause:
+def _cause(track: Conversation) -> Cause:
     return Cause.SILENT_OVERFLOW if track.full else Cause.THRESHOLD
 
 
-def _lasting(track: Track) -> int:
+def _lasting(track: Conversation) -> int:
     """Return how many messages will be in the next request too: some clients close each with a reminder of its own.
 
     What a plan in force was made for is among them.
@@ -398,12 +406,12 @@ def _lasting(track: Track) -> int:
     return count
 
 
-def _fits(track: Track, made: Plan) -> bool:
+def _fits(track: Conversation, made: Plan) -> bool:
     """Tell whether a plan made beside the traffic still is for this conversation."""
     messages, base = track.transcript.messages, made.base
     same = 0 < base.length <= len(messages) and messages[base.length - 1].id == base.tip
     return same and made.earlier == tuple(plan.id for plan in track.plans)
 
 
-def _rest(track: Track, bound: Bound, tokens: int) -> int:
+def _rest(track: Conversation, bound: Bound, tokens: int) -> int:
     return tokens + int(bound.budget.window * REST)

@@ -3,10 +3,10 @@
 Theory of operation. Models that bind thinking accept it only behind the prefix it was produced behind
 (`refold.core._preserved_thinking`). An answer stands right after the messages of the request that it answers, so its
 position identifies that request. Two things determine what the gateway sends for the client's messages: the plans in
-force, and whether the recall tool is among the tools. Both change seldom, so they are recorded by ranges of positions. A range
-begins with the first request that is sent under other plans or tools than the one before, and is written to the store
-before that request goes out, so that it holds after a restart and for every replica. A plan under which nothing was
-sent has no range.
+force, and whether the recall tool is among the tools. Both change seldom, so they are recorded by ranges of
+positions. A range begins with the first request that is sent under other plans or tools than the one before, and is
+written to the store before that request goes out, so that it holds after a restart and for every replica. A plan
+under which nothing was sent has no range.
 
 Changes by the client itself (its instructions, its tools, its history) are not examined.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, MessageId
     from refold.core.plan import Plan
 
-__all__ = ["Lost", "Production", "SentRange", "StoredRange", "Under"]
+__all__ = ["SentHistory", "SentRange", "StaleThinking", "StoredRange", "Under"]
 
 # ids of the plans in force, whether the recall tool is offered, whether the model binds thinking
 Under: TypeAlias = tuple[tuple[str, ...], bool, bool]
@@ -74,7 +74,7 @@ class SentRange(Struct, frozen=True):
 BEGINNING = SentRange(Base(0, ROOT))
 
 
-class Production:
+class SentHistory:
     """The ranges of one conversation; `tool` is whether its requests offer the recall tool, None before the first."""
 
     def __init__(self, ranges: tuple[SentRange, ...] = (), tool: bool | None = None) -> None:
@@ -137,9 +137,9 @@ class Production:
         self.tool = found[-1].tool if found and self.tool is None else self.tool
         return True
 
-    def forked(self, shared: int) -> Production:
+    def forked(self, shared: int) -> SentHistory:
         """Return that of a conversation that has only so many messages in common."""
-        return Production(tuple(each for each in self.ranges if each.base.length < shared), self.tool)
+        return SentHistory(tuple(each for each in self.ranges if each.base.length < shared), self.tool)
 
     def stale(self, messages: Sequence[Message], plans: tuple[Plan, ...], tool: bool) -> tuple[Edit, ...]:
         """Return the edits that remove what cannot be sent from the view under plans."""
@@ -176,7 +176,7 @@ class Production:
         return stale_edits(messages, produced, view_of(now), self._behind)
 
 
-class Lost:
+class StaleThinking:
     """The newest conversations that were deleted together with their plans, by id.
 
     The plans under which their thinking was produced are lost. Only the position where that begins is remembered, no
@@ -186,7 +186,7 @@ class Lost:
     def __init__(self) -> None:
         self._known: OrderedDict[str, tuple[tuple[SentRange, ...], int]] = OrderedDict()
 
-    def add(self, id: str, production: Production, sent: int) -> None:
+    def add(self, id: str, production: SentHistory, sent: int) -> None:
         """Remember a conversation of which so many messages were in the last request."""
         ranges = production.ranges
         first = next((place for place, each in enumerate(ranges) if each.plans), None)
@@ -197,7 +197,7 @@ class Lost:
         if len(self._known) > MOST:
             self._known.popitem(last=False)
 
-    def restore(self, id: str, production: Production, messages: Sequence[Message]) -> None:
+    def restore(self, id: str, production: SentHistory, messages: Sequence[Message]) -> None:
         """Let a conversation that comes again know from where to where its thinking is lost."""
         ranges, stop = self._known.pop(id, ((), 0))
         stop = min(stop, len(messages))

@@ -9,11 +9,11 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from yarl import URL
 
-    from refold._gateway.conversations.planner import Target
-    from refold._gateway.conversations.tracker import Reported
+    from refold._gateway.conversations.planner import CompactionTarget
+    from refold._gateway.conversations.tracker import ReportedUsage
     from refold._gateway.recall.response_rounds import Recalls
     from refold._gateway.server.asgi import Headers
-    from refold._gateway.server.request_headers import Asked
+    from refold._gateway.server.request_headers import RequestOptions
     from refold._gateway.wire.routes import Route
     from refold.core.budget import Usage
 
@@ -25,8 +25,8 @@ class Ready(Struct):
 
     body: bytes
     plain: bool = True
-    target: Target | None = None
-    reported: Reported | None = None
+    target: CompactionTarget | None = None
+    reported: ReportedUsage | None = None
     usage: Usage | None = None
     recalls: Recalls | None = None
     done: str = "forwarded"
@@ -40,6 +40,6 @@ class Exchange(Struct, frozen=True):
     route: Route
     url: URL
     headers: Headers
-    asked: Asked
+    asked: RequestOptions
     raw: bytes
     plain: bytes | None

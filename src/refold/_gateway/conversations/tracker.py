@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold._gateway.conversations.provenance import Production, Under
+from refold._gateway.conversations.provenance import SentHistory, Under
 from refold._gateway.wire.body import continued, native, opened, repeats
 from refold.core.transcript import Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from refold._gateway.recall.deferred_call import Later
-    from refold._gateway.wire.body import Bytes, Opened, Values
+    from refold._gateway.recall.deferred_call import DeferredCall
+    from refold._gateway.wire.body import Bytes, ParsedBody, Values
     from refold._gateway.wire.routes import Dialect
     from refold.core.budget import Usage
     from refold.core.counting import Counter
@@ -32,7 +32,16 @@ if TYPE_CHECKING:
     from refold.core.plan import Plan
     from refold.formats import Format
 
-__all__ = ["Busy", "Fixed", "Reported", "Track", "Tracks", "Wanted", "Written", "within"]
+__all__ = [
+    "Conversation",
+    "ConversationLocked",
+    "ConversationTracker",
+    "Fixed",
+    "ReportedUsage",
+    "Wanted",
+    "Written",
+    "within",
+]
 
 HEAD = 512  # bytes at the start of a body by which those that may continue it are found
 CANDIDATES = 128  # conversations with one beginning that are looked at, the newest first
@@ -41,10 +50,10 @@ FIRST = 8  # leading messages at most that are the opening of a conversation
 INSTRUCTIONS = ("system", "developer")
 
 
-class Busy(Exception):  # the caller waits for the track's lock and looks again
+class ConversationLocked(Exception):  # the caller waits for the track's lock and looks again
     """The conversation that a body belongs to is at work on an earlier request."""
 
-    def __init__(self, track: Track) -> None:
+    def __init__(self, track: Conversation) -> None:
         super().__init__(track.id)
         self.track = track
 
@@ -71,7 +80,7 @@ class Wanted(Struct, frozen=True):
     elsewhere: bool
 
 
-class Reported(Struct, frozen=True):
+class ReportedUsage(Struct, frozen=True):
     """A usage report: how many messages of the client were in that request, and under which plans it was sent."""
 
     usage: Usage
@@ -92,14 +101,14 @@ class Written(Struct, frozen=True):
     under: Under
 
 
-class Track:
+class Conversation:
     """One conversation: the newest body, and what was read, counted and planned of it.
 
     `transcript` and `estimates` are of the first messages alone, until more is needed, which it is not far below the
     trigger.
     """
 
-    def __init__(self, id: str, format: Format, session: str, body: Opened, lead: int = 0) -> None:
+    def __init__(self, id: str, format: Format, session: str, body: ParsedBody, lead: int = 0) -> None:
         self.id = id
         self.lead = lead  # leading messages that are instructions
         self.format = format
@@ -112,9 +121,9 @@ class Track:
         self.loaded: frozenset[str] = frozenset()  # deferred tools that messages have brought into the context
         self.estimates: dict[MessageId, int] = {}
         self.plans: tuple[Plan, ...] = ()
-        self.production = Production()
+        self.production = SentHistory()
         self.written: Written | None = None
-        self.reported: Reported | None = None
+        self.reported: ReportedUsage | None = None
         self.counter: Counter | None = None  # who made the estimates
         self.beside: tuple[Bytes | None, Bytes | None, tuple[Counter, frozenset[str]], Fixed] | None = None
         self.wanted: Wanted | None = None
@@ -128,7 +137,7 @@ class Track:
         self.deleted = False  # nothing more of it is kept
         self.followed = False  # the store was asked what it knows
         self.stored = ""  # the session of the store that holds it
-        self.pending: Later | None = None  # calls of the recall tool that the next request brings the answers of
+        self.pending: DeferredCall | None = None  # calls of the recall tool that the next request brings the answers of
         self.noted = 0  # the entry of the store that told of the last ones
         self.lock = asyncio.Lock()
         self.work: asyncio.Task[Plan] | None = None
@@ -150,12 +159,12 @@ class Track:
             size += 500 * len(plan.edits) + 4 * max(plan.sizes.after - plan.sizes.before, 0)
         return size
 
-    def grow(self, body: Opened) -> None:
+    def grow(self, body: ParsedBody) -> None:
         """Take a newer body that begins with all of the one before."""
         self.searched = min(self.searched, self.body.end)
         self.body = body
 
-    def advance(self, body: Opened, same: int) -> None:
+    def advance(self, body: ParsedBody, same: int) -> None:
         """Take a newer body, of which so many leading messages are the same bytes."""
         if same < len(self.body.raws):
             self.searched = self.costly = 0
@@ -184,9 +193,9 @@ class Track:
                 self.estimates.pop(id, None)
         self.transcript = Transcript(tuple(messages))
 
-    def fork(self, id: str, body: Opened, shared: int, same: int) -> Track:
+    def fork(self, id: str, body: ParsedBody, shared: int, same: int) -> Conversation:
         """Return another conversation that begins with so many messages of this one."""
-        made = Track(id, self.format, self.session, body, self.lead)
+        made = Conversation(id, self.format, self.session, body, self.lead)
         made.transcript = Transcript(self.transcript.messages[: min(same, len(self.transcript))])
         made.estimates, made.counter = dict(self.estimates), self.counter
         made.plans, made.production = within(self.plans, shared), self.production.forked(shared)
@@ -202,15 +211,15 @@ def within(plans: tuple[Plan, ...], count: int) -> tuple[Plan, ...]:
     return plans[:stop]
 
 
-class Tracks:
+class ConversationTracker:
     """The conversations in memory; those not used for longest are forgotten when they hold more than `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self.on_forget: Callable[[Track], None] = lambda track: None
+        self.on_forget: Callable[[Conversation], None] = lambda track: None
         self._held = 0
         self._sizes: OrderedDict[str, int] = OrderedDict()
-        self._tracks: dict[str, Track] = {}
+        self._tracks: dict[str, Conversation] = {}
         self._by_head: dict[tuple[str, str, bytes], dict[str, tuple[int, bytes]]] = {}
         self._by_first: dict[tuple[str, str, bytes], OrderedDict[str, None]] = {}
         self._keys: dict[str, tuple[tuple[str, str, bytes], tuple[str, str, bytes]]] = {}
@@ -223,15 +232,15 @@ class Tracks:
         """Bytes that all conversations hold on to, about."""
         return self._held
 
-    def all(self) -> list[Track]:
+    def all(self) -> list[Conversation]:
         """Return all conversations, the last used last."""
         return [self._tracks[id] for id in self._sizes]
 
-    def get(self, id: str) -> Track | None:
+    def get(self, id: str) -> Conversation | None:
         """Return a conversation by its id."""
         return self._tracks.get(id)
 
-    def find(self, dialect: Dialect, format: Format, session: str, raw: bytes) -> Track | None:
+    def find(self, dialect: Dialect, format: Format, session: str, raw: bytes) -> Conversation | None:
         """Return the conversation that a body belongs to, with the body taken in; None where it has no messages.
 
         Raises:
@@ -247,7 +256,7 @@ class Tracks:
             return None
         return self._known(format, session, fresh, head)
 
-    def _continued(self, head: tuple[str, str, bytes], raw: bytes) -> Track | None:
+    def _continued(self, head: tuple[str, str, bytes], raw: bytes) -> Conversation | None:
         """Let a body be taken by the conversation of which it repeats most: one whose newest body it begins with."""
         ends = self._by_head.get(head)
         if ends is None:
@@ -272,7 +281,7 @@ class Tracks:
         by_head, by_first = self._keys.pop(id)
         self._unlisted(id, by_head, by_first)
 
-    def resized(self, track: Track) -> None:
+    def resized(self, track: Conversation) -> None:
         """Reckon anew what a conversation holds on to, and forget others where all together is too much."""
         if track.id in self._sizes:
             track.used = time()
@@ -285,10 +294,10 @@ class Tracks:
                 break
             self.forget(oldest)
 
-    def _known(self, format: Format, session: str, body: Opened, head: tuple[str, str, bytes]) -> Track:
+    def _known(self, format: Format, session: str, body: ParsedBody, head: tuple[str, str, bytes]) -> Conversation:
         opening, name, lead = _opening(format, body.raws)
         first = format.name, session, opening
-        best: Track | None = None
+        best: Conversation | None = None
         most, found = 0, (0, False, False)
         for id in islice(reversed(self._by_first.get(first, ())), CANDIDATES):
             track = self._tracks[id]
@@ -307,11 +316,11 @@ class Tracks:
             self._index(best, head, first)
             return best
         id = self._named(session, name, format, body, shared)
-        made = Track(id, format, session, body, lead) if best is None else best.fork(id, body, shared, most)
+        made = Conversation(id, format, session, body, lead) if best is None else best.fork(id, body, shared, most)
         self._index(made, head, first)
         return made
 
-    def _named(self, session: str, first: bytes, format: Format, body: Opened, shared: int) -> str:
+    def _named(self, session: str, first: bytes, format: Format, body: ParsedBody, shared: int) -> str:
         """Return an id that follows from what was said: the opening, and where another branch begins."""
         key = blake2b(session.encode() + b"\0" + first, digest_size=9)
         if shared:
@@ -323,7 +332,7 @@ class Tracks:
             id = f"conv_{key.hexdigest()}"
         return id
 
-    def _index(self, track: Track, head: tuple[str, str, bytes], first: tuple[str, str, bytes]) -> None:
+    def _index(self, track: Conversation, head: tuple[str, str, bytes], first: tuple[str, str, bytes]) -> None:
         if track.id in self._tracks:
             self._held -= self._sizes.pop(track.id)
             self._unlisted(track.id, *self._keys[track.id])
@@ -340,19 +349,19 @@ class Tracks:
             if not index[key]:
                 del index[key]
 
-    def _touch(self, track: Track) -> None:
+    def _touch(self, track: Conversation) -> None:
         head, first = self._keys[track.id]
         self._by_head[head][track.id] = _end(track.body)
         self._by_first[first].move_to_end(track.id)
         self._sizes.move_to_end(track.id)
 
 
-def _free(track: Track) -> None:
+def _free(track: Conversation) -> None:
     if track.lock.locked():
-        raise Busy(track)
+        raise ConversationLocked(track)
 
 
-def _busy(track: Track) -> bool:
+def _busy(track: Conversation) -> bool:
     return track.lock.locked() or (track.work is not None and not track.work.done())
 
 
@@ -374,7 +383,7 @@ def _shared(format: Format, known: list[Bytes], fresh: list[Bytes], same: int) -
     return min(len(known), len(fresh))
 
 
-def _end(body: Opened) -> tuple[int, bytes]:
+def _end(body: ParsedBody) -> tuple[int, bytes]:
     """Return where the messages of a body end, and their last bytes."""
     return body.end, body.body[max(body.end - TAIL, 0) : body.end]
 

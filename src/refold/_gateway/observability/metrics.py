@@ -16,9 +16,9 @@ from prometheus_client.registry import Collector
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from refold._gateway.conversations.tracker import Tracks
+    from refold._gateway.conversations.tracker import ConversationTracker
     from refold.core.plan import Plan
-    from refold.models._usage_report import Reported
+    from refold.models._usage_report import UsageReport
 
 __all__ = ["NEW_OUTPUT", "Metrics"]
 
@@ -52,7 +52,7 @@ class Times(Collector):
 class Metrics:
     """Counts what a gateway does; what every request counts is kept aside until somebody asks."""
 
-    def __init__(self, tracks: Tracks) -> None:
+    def __init__(self, tracks: ConversationTracker) -> None:
         registry = self._registry = CollectorRegistry()
         self.requests = Counter(
             "refold_requests", "Requests by dialect and by what was done", ("dialect", "done"), registry=registry
@@ -135,7 +135,7 @@ class Metrics:
         if count:
             self.recalls.labels(outcome).inc(count)
 
-    def reported(self, usage: Reported) -> None:
+    def reported(self, usage: UsageReport) -> None:
         """Count a provider's report."""
         tokens = self._tokens
         tokens[0] += usage.prompt

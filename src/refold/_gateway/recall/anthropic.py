@@ -8,20 +8,20 @@ import msgspec
 
 from refold._gateway.recall.response_merger import (
     GIVEN_UP,
-    Call,
     Json,
-    Said,
-    Weaver,
+    RecallCall,
+    RecallRound,
+    ResponseMerger,
     added,
 )
 from refold._gateway.recall.tool import NAME
 
-__all__ = ["AnthropicWeaver"]
+__all__ = ["AnthropicMerger"]
 
 JOINED = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 
 
-class AnthropicWeaver(Weaver):
+class AnthropicMerger(ResponseMerger):
     """Joins answers of `POST /v1/messages`.
 
     Thinking behind a call of the tool, in the same round or a later one, stood behind what the client never sees. A
@@ -105,12 +105,12 @@ class AnthropicWeaver(Weaver):
                 blocks[at]["input"] = {}
         return {**body, "content": [blocks[at] for at in sorted(blocks)]}
 
-    def said(self, body: Json) -> Said:
+    def said(self, body: Json) -> RecallRound:
         content: list[Json] = body.get("content") or []
         ours = [place for place, block in enumerate(content) if _ours(block)]
-        recalls = tuple(Call(content[place].get("id", ""), content[place].get("input")) for place in ours)
+        recalls = tuple(RecallCall(content[place].get("id", ""), content[place].get("input")) for place in ours)
         others = tuple(
-            Call(block.get("id", ""), block.get("input"), block.get("name", ""))
+            RecallCall(block.get("id", ""), block.get("input"), block.get("name", ""))
             for block in content
             if block.get("type") == "tool_use" and not _ours(block)
         )
@@ -118,7 +118,7 @@ class AnthropicWeaver(Weaver):
         cut = body.get("stop_reason") not in ("tool_use", "end_turn")
         first = 0 if self.round else ours[0] if ours else len(content)
         bound = [place for place in range(first, len(content)) if self._bound(content[place])]
-        return Said([turn], recalls, others, cut, frozenset({*ours, *bound}), body.get("usage") or {})
+        return RecallRound([turn], recalls, others, cut, frozenset({*ours, *bound}), body.get("usage") or {})
 
     def joined(self, bodies: list[Json]) -> Json:
         content: list[Json] = []
@@ -136,7 +136,7 @@ class AnthropicWeaver(Weaver):
             made["content"] = content or [{"type": "text", "text": GIVEN_UP}]
         return made
 
-    def results(self, said: Said, texts: list[str]) -> list[Json]:
+    def results(self, said: RecallRound, texts: list[str]) -> list[Json]:
         blocks = [
             {"type": "tool_result", "tool_use_id": call.id, "content": text}
             for call, text in zip(said.recalls, texts, strict=True)

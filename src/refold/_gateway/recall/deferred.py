@@ -8,38 +8,38 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from refold._gateway.conversations.conversation import answers_unseen, fixed, measured
-from refold._gateway.conversations.failed import Failed, Overtaken
-from refold._gateway.recall.deferred_call import WORDS, BringBack, is_back, later, spot
+from refold._gateway.conversations.failed import CompactionAborted, PlanConflict
+from refold._gateway.recall.deferred_call import WORDS, RestoreOriginals, is_back, later, spot
 from refold._gateway.recall.response_merger import asking
-from refold._gateway.recall.search import ROOM, Originals, room_for
+from refold._gateway.recall.search import ROOM, RemovedMessages, room_for
 from refold._gateway.recall.tool import NAME
 from refold.core.policy import Step
 from refold.errors import RefoldError, StoreError
 
 if TYPE_CHECKING:
-    from refold._gateway.conversations.plan_store import Keeper
-    from refold._gateway.conversations.planner import Planner, Target
-    from refold._gateway.conversations.tracker import Track
+    from refold._gateway.conversations.plan_store import PlanStore
+    from refold._gateway.conversations.planner import CompactionTarget, Planner
+    from refold._gateway.conversations.tracker import Conversation
     from refold._gateway.observability.metrics import Metrics
-    from refold._gateway.recall.deferred_call import Later
-    from refold._gateway.recall.response_merger import Said
-    from refold._gateway.settings import Settings
+    from refold._gateway.recall.deferred_call import DeferredCall
+    from refold._gateway.recall.response_merger import RecallRound
+    from refold._gateway.settings import GatewaySettings
 
-__all__ = ["Bringing"]
+__all__ = ["DeferredRecall"]
 
 ENOUGH = 1_000  # tokens of originals a call that are worth no compaction
 
 
-class Bringing:
+class DeferredRecall:
     """Remembers calls of the recall tool that stand beside the client's, and brings their answers."""
 
-    def __init__(self, planner: Planner, settings: Settings, keeper: Keeper, metrics: Metrics) -> None:
+    def __init__(self, planner: Planner, settings: GatewaySettings, keeper: PlanStore, metrics: Metrics) -> None:
         self._planner = planner
         self._settings = settings
         self._keeper = keeper
         self._metrics = metrics
 
-    async def remember(self, target: Target, said: Said, count: int) -> bool:
+    async def remember(self, target: CompactionTarget, said: RecallRound, count: int) -> bool:
         """Remember the calls of a round for the next request; tell whether there is anything that it will bring.
 
         `count` are the messages of the request that was answered.
@@ -54,7 +54,7 @@ class Bringing:
             self._metrics.failed("store")
         return True
 
-    async def bring(self, target: Target, *, patient: bool = False) -> bool:
+    async def bring(self, target: CompactionTarget, *, patient: bool = False) -> bool:
         """Put a plan in force that brings what was asked for in the answer before; tell whether there was such.
 
         The caller holds the conversation's lock, and what is due was done, which makes room; where it was not yet
@@ -69,16 +69,16 @@ class Bringing:
                 await self._planner.follow(target)
             try:
                 return await self._bring(target, patient=patient)
-            except Overtaken:  # by a compaction, or by one that brings the same
+            except PlanConflict:  # by a compaction, or by one that brings the same
                 await self._planner.follow(target)
                 return await self._bring(target, patient=patient)
         except Exception as error:  # whatever it is, the request goes on
-            named = str(error) if isinstance(error, Failed) else type(error).__name__
+            named = str(error) if isinstance(error, CompactionAborted) else type(error).__name__
             self._metrics.failed("store" if isinstance(error, StoreError) else named)
             self._let_go(track)
             return False
 
-    def waiting(self, track: Track) -> Later | None:
+    def waiting(self, track: Conversation) -> DeferredCall | None:
         """Return what waits for this very request; what its conversation has gone past is let go."""
         held = track.pending
         if held is None or spot(track.view, held.beside) is not None:
@@ -89,7 +89,7 @@ class Bringing:
             self._let_go(track)
         return None
 
-    async def _bring(self, target: Target, *, patient: bool) -> bool:
+    async def _bring(self, target: CompactionTarget, *, patient: bool) -> bool:
         track, bound = target.track, target.bound
         held = self.waiting(track)
         if held is None:
@@ -98,16 +98,16 @@ class Bringing:
         if room is None:
             return False
         asked = [asking(call.arguments) for call in held.calls]
-        originals = Originals(track.transcript.messages, track.plans, bound.counter)
+        originals = RemovedMessages(track.transcript.messages, track.plans, bound.counter)
         texts = tuple(await asyncio.to_thread(originals.answers, asked, room))
-        stage = BringBack(held.calls, texts, held.beside, WORDS[track.format.name])
+        stage = RestoreOriginals(held.calls, texts, held.beside, WORDS[track.format.name])
         policy = replace(bound.policy, name=NAME, steps=(Step(stage, label=NAME),), after_overflow=None)
         await self._planner.force(target, policy)
         track.pending = None
         self._metrics.recalled("later", len(held.calls))
         return True
 
-    def _room(self, target: Target, held: Later, *, patient: bool) -> int | None:
+    def _room(self, target: CompactionTarget, held: DeferredCall, *, patient: bool) -> int | None:
         """Return the tokens that originals may take; None where not even words that say so have room."""
         track, bound, count = target.track, target.bound, len(held.calls)
         size = measured(track, bound, fixed(track, target.dialect, bound))
@@ -123,7 +123,7 @@ class Bringing:
             self._let_go(track)
         return None
 
-    def _let_go(self, track: Track) -> None:
+    def _let_go(self, track: Conversation) -> None:
         held, track.pending = track.pending, None
         if held is not None and held.home == track.id:
             self._metrics.recalled("dropped", len(held.calls))

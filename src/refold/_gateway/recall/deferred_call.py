@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 from msgspec import Struct
 
-from refold._gateway.recall.response_merger import Call, sound
+from refold._gateway.recall.response_merger import RecallCall, sound
 from refold._gateway.recall.tool import NAME
 from refold.core.edits import Edit, Rewrite
 from refold.core.messages import Note, Text, ToolCall, ToolResult
@@ -23,13 +23,13 @@ from refold.core.transcript import canonical
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._gateway.recall.response_merger import Said
+    from refold._gateway.recall.response_merger import RecallRound
     from refold.core.messages import Message, MessageId, Path
     from refold.core.needs import Answer
     from refold.core.plan import Plan
     from refold.core.view import View
 
-__all__ = ["BringBack", "Later", "is_back", "later", "spot"]
+__all__ = ["DeferredCall", "RestoreOriginals", "is_back", "later", "spot"]
 
 MOST = 8  # calls of the tool in one answer that are remembered
 LONGEST = 4_000  # characters of what they ask for
@@ -42,7 +42,7 @@ WORDS: dict[str, Path] = {  # where a result's words stand, from the result on
 }
 
 
-class Later(Struct, frozen=True, tag="later"):
+class DeferredCall(Struct, frozen=True, tag="later"):
     """Calls of the tool that wait for the client's next request.
 
     `beside` are the client's calls by which the answer is known again, `count` the messages of the request that was
@@ -55,7 +55,7 @@ class Later(Struct, frozen=True, tag="later"):
     home: str = ""
 
 
-def later(said: Said, count: int, home: str) -> Later | None:
+def later(said: RecallRound, count: int, home: str) -> DeferredCall | None:
     """Return what is to be brought back of an answer; None where that is too much, or where a call cannot be named."""
     calls = tuple(ToolCall(call.id, NAME, _arguments(call.arguments)) for call in said.recalls)
     named = bool(said.others) and bool(said.others[0].id)
@@ -63,7 +63,7 @@ def later(said: Said, count: int, home: str) -> Later | None:
         return None
     if not said.others or any(bool(call.call_id) != named for call in calls):
         return None
-    return Later(calls, tuple(map(_key, said.others)), count, home)
+    return DeferredCall(calls, tuple(map(_key, said.others)), count, home)
 
 
 def spot(messages: Sequence[Message], beside: Sequence[str]) -> tuple[int, int] | None:
@@ -74,7 +74,7 @@ def spot(messages: Sequence[Message], beside: Sequence[str]) -> tuple[int, int] 
     at = next((place for place in range(len(messages) - 1, -1, -1) if messages[place].calls), -1)
     if at < 0 or any(call.name == NAME for call in messages[at].calls):
         return None
-    if not any(_key(Call(call.call_id, call.arguments, call.name)) in beside for call in messages[at].calls):
+    if not any(_key(RecallCall(call.call_id, call.arguments, call.name)) in beside for call in messages[at].calls):
         return None
     stop = at + 1
     while stop < len(messages) and messages[stop].results:
@@ -82,12 +82,12 @@ def spot(messages: Sequence[Message], beside: Sequence[str]) -> tuple[int, int] 
     return (at, stop) if stop > at + 1 else None
 
 
-def is_back(plans: Sequence[Plan], held: Later) -> bool:
+def is_back(plans: Sequence[Plan], held: DeferredCall) -> bool:
     """Tell whether a plan in force has brought the calls already."""
     return any(plan.policy == NAME and plan.base.length > held.count for plan in plans)
 
 
-class BringBack(Pure, frozen=True):
+class RestoreOriginals(Pure, frozen=True):
     """Put calls of the tool back into the answer they were made in, and their results beside the client's."""
 
     grows: ClassVar[bool] = True
@@ -139,7 +139,7 @@ def _arguments(arguments: Any) -> str:
     return sound(arguments if isinstance(arguments, str) else msgspec.json.encode(arguments or {}).decode())
 
 
-def _key(call: Call) -> str:
+def _key(call: RecallCall) -> str:
     """Return by what a call is known again: its id, or where there is none what it calls."""
     if call.id:
         return call.id

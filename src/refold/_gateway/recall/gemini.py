@@ -7,20 +7,20 @@ from typing import Any
 from refold._gateway.recall.response_merger import (
     BREAK,
     GIVEN_UP,
-    Call,
     Json,
-    Said,
-    Weaver,
+    RecallCall,
+    RecallRound,
+    ResponseMerger,
     added,
 )
 from refold._gateway.recall.tool import NAME
 
-__all__ = ["GeminiWeaver"]
+__all__ = ["GeminiMerger"]
 
 SIGNED = ("thoughtSignature", "thought_signature")  # of calls made at once the first one bears it, and must keep it
 
 
-class GeminiWeaver(Weaver):
+class GeminiMerger(ResponseMerger):
     """Joins answers of `generateContent` and `streamGenerateContent`."""
 
     usage_key = "usageMetadata"
@@ -72,7 +72,7 @@ class GeminiWeaver(Weaver):
             return parts
         return _broken(parts)
 
-    def follows(self, said: Said) -> None:
+    def follows(self, said: RecallRound) -> None:
         super().follows(said)
         self._broken = self._worded
         self._seal = {}
@@ -87,21 +87,21 @@ class GeminiWeaver(Weaver):
         candidate["content"] = {"role": "model", "parts": parts}
         return {**last, "candidates": [candidate], "usageMetadata": usage}
 
-    def said(self, body: Json) -> Said:
+    def said(self, body: Json) -> RecallRound:
         parts = _parts(body)
         ours = [place for place, part in enumerate(parts) if _ours(part)]
         others = tuple(
-            Call(call.get("id", ""), call.get("args"), call.get("name", ""))
+            RecallCall(call.get("id", ""), call.get("args"), call.get("name", ""))
             for part in parts
             if isinstance(call := part.get("functionCall"), dict) and not _ours(part)
         )
         recalls = tuple(
-            Call(parts[at]["functionCall"].get("id", ""), parts[at]["functionCall"].get("args")) for at in ours
+            RecallCall(parts[at]["functionCall"].get("id", ""), parts[at]["functionCall"].get("args")) for at in ours
         )
         candidate = (body.get("candidates") or [{}])[0]
         cut = candidate.get("finishReason") not in ("STOP", None)
         turn = {"role": "model", "parts": parts}
-        return Said([turn], recalls, others, cut, frozenset(ours), body.get("usageMetadata") or {})
+        return RecallRound([turn], recalls, others, cut, frozenset(ours), body.get("usageMetadata") or {})
 
     def joined(self, bodies: list[Json]) -> Json:
         parts: list[Json] = []
@@ -118,7 +118,7 @@ class GeminiWeaver(Weaver):
         candidate["content"] = {"role": "model", "parts": parts or [{"text": GIVEN_UP}]}
         return {**last, "candidates": [candidate, *(last.get("candidates") or [])[1:]], "usageMetadata": usage}
 
-    def results(self, said: Said, texts: list[str]) -> list[Json]:
+    def results(self, said: RecallRound, texts: list[str]) -> list[Json]:
         parts = []
         for call, text in zip(said.recalls, texts, strict=True):
             id = {"id": call.id} if call.id else {}

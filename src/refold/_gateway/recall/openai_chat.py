@@ -7,22 +7,22 @@ from typing import Any
 from refold._gateway.recall.response_merger import (
     BREAK,
     GIVEN_UP,
-    Call,
     Json,
-    Said,
-    Weaver,
+    RecallCall,
+    RecallRound,
+    ResponseMerger,
     added,
     sound,
 )
 from refold._gateway.recall.tool import NAME
 
-__all__ = ["ChatWeaver"]
+__all__ = ["OpenAIChatMerger"]
 
 KEPT = ("id", "created", "system_fingerprint")  # of the first round
 SIGNED = ("extra_content", "provider_specific_fields")  # of a call: what Gemini and proxies want back with the first
 
 
-class ChatWeaver(Weaver):
+class OpenAIChatMerger(ResponseMerger):
     """Joins answers of `POST /v1/chat/completions`."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class ChatWeaver(Weaver):
         self._worded = True
         return text
 
-    def follows(self, said: Said) -> None:
+    def follows(self, said: RecallRound) -> None:
         super().follows(said)
         self._broken = False
         self._seal = {}
@@ -124,18 +124,20 @@ class ChatWeaver(Weaver):
             ]
         return {**head, "choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": usage}
 
-    def said(self, body: Json) -> Said:
+    def said(self, body: Json) -> RecallRound:
         choice = (_choices(body) or [{}])[0]
         message: Json = choice.get("message") or {}
         calls = _calls(message)
         ours = [place for place, call in enumerate(calls) if _name(call) == NAME]
-        recalls = tuple(Call(calls[place].get("id", ""), calls[place]["function"].get("arguments")) for place in ours)
+        recalls = tuple(
+            RecallCall(calls[place].get("id", ""), calls[place]["function"].get("arguments")) for place in ours
+        )
         turn = {key: value for key, value in message.items() if value is not None or key == "content"}
         if calls:
             turn["tool_calls"] = [_sound(call) if _name(call) == NAME else call for call in calls]
         cut = choice.get("finish_reason") not in ("tool_calls", "stop", "function_call")
         others = tuple(_other(call) for call in calls if _name(call) != NAME)
-        return Said([turn], recalls, others, cut, frozenset(ours), body.get("usage") or {})
+        return RecallRound([turn], recalls, others, cut, frozenset(ours), body.get("usage") or {})
 
     def joined(self, bodies: list[Json]) -> Json:
         last = bodies[-1]
@@ -156,7 +158,7 @@ class ChatWeaver(Weaver):
         made["choices"] = [{**choice, "message": message}]
         return _with_usage(made, bodies)
 
-    def results(self, said: Said, texts: list[str]) -> list[Json]:
+    def results(self, said: RecallRound, texts: list[str]) -> list[Json]:
         return [
             {"role": "tool", "tool_call_id": call.id, "content": text}
             for call, text in zip(said.recalls, texts, strict=True)
@@ -184,9 +186,9 @@ def _name(call: Json) -> Any:
     return function.get("name") if isinstance(function, dict) else None
 
 
-def _other(call: Json) -> Call:
+def _other(call: Json) -> RecallCall:
     held = call.get("function") or call.get("custom") or {}
-    return Call(call.get("id", ""), held.get("arguments", held.get("input")), held.get("name", ""))
+    return RecallCall(call.get("id", ""), held.get("arguments", held.get("input")), held.get("name", ""))
 
 
 def _seal(call: Json) -> Json:

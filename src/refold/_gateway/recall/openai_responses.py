@@ -6,23 +6,23 @@ from typing import Any
 
 from refold._gateway.recall.response_merger import (
     GIVEN_UP,
-    Call,
     Json,
-    Said,
-    Weaver,
+    RecallCall,
+    RecallRound,
+    ResponseMerger,
     added,
     sound,
 )
 from refold._gateway.recall.tool import NAME
 
-__all__ = ["ResponsesWeaver"]
+__all__ = ["OpenAIResponsesMerger"]
 
 BEGINNING = ("response.created", "response.in_progress", "response.queued")
 ENDING = ("response.completed", "response.incomplete", "response.failed")
 CALLED = "_call"  # at the end of an item's type that somebody must answer
 
 
-class ResponsesWeaver(Weaver):
+class OpenAIResponsesMerger(ResponseMerger):
     """Joins answers of `POST /v1/responses`.
 
     Reasoning that leads to a call must not stand without it, so it goes with it; in a stream it waits for what follows.
@@ -102,17 +102,17 @@ class ResponsesWeaver(Weaver):
             return {"status": "cut", "output": [items[at] for at in sorted(items)]}
         return {**ended, "output": ended.get("output") or [items[at] for at in sorted(items)]}
 
-    def said(self, body: Json) -> Said:
+    def said(self, body: Json) -> RecallRound:
         output: list[Json] = body.get("output") or []
         ours = [item for item in output if _ours(item)]
         others = tuple(
-            Call(item.get("call_id", ""), item.get("arguments"), item.get("name", ""))
+            RecallCall(item.get("call_id", ""), item.get("arguments"), item.get("name", ""))
             for item in output
             if str(item.get("type")).endswith(CALLED) and not _ours(item) and _waits_for_client(item)
         )
-        recalls = tuple(Call(item.get("call_id", ""), item.get("arguments")) for item in ours)
+        recalls = tuple(RecallCall(item.get("call_id", ""), item.get("arguments")) for item in ours)
         cut = body.get("status") not in (None, "completed")
-        return Said(self._turn(output), recalls, others, cut, _dropped(output), body.get("usage") or {})
+        return RecallRound(self._turn(output), recalls, others, cut, _dropped(output), body.get("usage") or {})
 
     def _turn(self, output: list[Json]) -> list[Json]:
         """Return items as they go back: of an answer that is not kept upstream, without what only the keeper knows."""
@@ -124,7 +124,7 @@ class ResponsesWeaver(Weaver):
             return output
         return [{key: value for key, value in item.items() if key != "id"} for item in known]
 
-    def follows(self, said: Said) -> None:
+    def follows(self, said: RecallRound) -> None:
         super().follows(said)
         self._before += _kept(said.turn)
 
@@ -137,7 +137,7 @@ class ResponsesWeaver(Weaver):
         made = {**_plain(bodies[-1]), "output": output or ([_words()] if dropped else [])}
         return {**made, "usage": usage} if usage else made
 
-    def results(self, said: Said, texts: list[str]) -> list[Json]:
+    def results(self, said: RecallRound, texts: list[str]) -> list[Json]:
         return [
             {"type": "function_call_output", "call_id": call.id, "output": text}
             for call, text in zip(said.recalls, texts, strict=True)

@@ -9,14 +9,14 @@ from msgspec import Struct
 
 from refold._gateway.recall.search import Asking
 
-__all__ = ["BREAK", "Call", "Json", "Said", "Weaver", "added", "asking", "sound"]
+__all__ = ["BREAK", "Json", "RecallCall", "RecallRound", "ResponseMerger", "added", "asking", "sound"]
 
 Json = dict[str, Any]
 BREAK = "\n\n"  # between the words before a recall and those after it, where a dialect has one text for both
 GIVEN_UP = "[The model asked for what was left out more often than this gateway answers in one turn.]"
 
 
-class Call(Struct, frozen=True):
+class RecallCall(Struct, frozen=True):
     """One call of a tool: its id, its arguments as they came, and the tool's name where it is one of the client's."""
 
     id: str
@@ -24,7 +24,7 @@ class Call(Struct, frozen=True):
     name: str = ""
 
 
-class Said(Struct, frozen=True):
+class RecallRound(Struct, frozen=True):
     """One round of the model, read: what goes back upstream as its words, and what it calls.
 
     `others` are calls of the client's tools beside; `dropped` are the places (of blocks, calls or items) that the
@@ -32,8 +32,8 @@ class Said(Struct, frozen=True):
     """
 
     turn: list[Json]
-    recalls: tuple[Call, ...] = ()
-    others: tuple[Call, ...] = ()
+    recalls: tuple[RecallCall, ...] = ()
+    others: tuple[RecallCall, ...] = ()
     cut: bool = False
     dropped: frozenset[int] = frozenset()
     usage: Json = {}
@@ -44,7 +44,7 @@ class Said(Struct, frozen=True):
         return bool(self.recalls) and not self.others and not self.cut
 
 
-class Weaver:
+class ResponseMerger:
     """What the rounds of one answer have in common; a subclass knows one dialect.
 
     Events and bodies are decoded JSON. `woven` is shown all events of a stream in order, those of earlier rounds too.
@@ -79,7 +79,7 @@ class Weaver:
         """Return the events of one round as the body of an answer that is not streamed."""
         raise NotImplementedError
 
-    def said(self, body: Json) -> Said:
+    def said(self, body: Json) -> RecallRound:
         """Read the body of one round."""
         raise NotImplementedError
 
@@ -87,11 +87,11 @@ class Weaver:
         """Return one body for all rounds: what they said without recalls, and what they used together."""
         raise NotImplementedError
 
-    def results(self, said: Said, texts: list[str]) -> list[Json]:
+    def results(self, said: RecallRound, texts: list[str]) -> list[Json]:
         """Return what goes back upstream after the round's own words: the results of its calls."""
         raise NotImplementedError
 
-    def follows(self, said: Said) -> None:
+    def follows(self, said: RecallRound) -> None:
         """Go on with the next round."""
         self.spent = added(self.spent, said.usage)
         self.round += 1

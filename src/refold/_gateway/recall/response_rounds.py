@@ -15,19 +15,19 @@ import aiohttp
 import msgspec
 from msgspec import Struct
 
-from refold._gateway.recall.anthropic import AnthropicWeaver
-from refold._gateway.recall.gemini import GeminiWeaver
-from refold._gateway.recall.openai_chat import ChatWeaver
-from refold._gateway.recall.openai_responses import ResponsesWeaver
+from refold._gateway.recall.anthropic import AnthropicMerger
+from refold._gateway.recall.gemini import GeminiMerger
+from refold._gateway.recall.openai_chat import OpenAIChatMerger
+from refold._gateway.recall.openai_responses import OpenAIResponsesMerger
 from refold._gateway.recall.response_merger import asking
-from refold._gateway.recall.search import FULL, Originals, room_for
+from refold._gateway.recall.search import FULL, RemovedMessages, room_for
 from refold._gateway.recall.sse import Event, Events
 from refold._gateway.recall.tool import Offer, offered
-from refold._gateway.server.asgi import Refusal
-from refold._gateway.server.relay import Cut, relay
+from refold._gateway.server.asgi import GatewayError
+from refold._gateway.server.relay import UpstreamAborted, relay
 from refold._gateway.upstream.client import from_upstream
 from refold._gateway.wire.compression import Unreadable, unpacker
-from refold._gateway.wire.response_observer import Reading
+from refold._gateway.wire.response_observer import ResponseObserver
 from refold._gateway.wire.routes import error_body
 from refold.errors import UsageError
 from refold.models._usage_report import reported
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from refold._gateway.conversations.budgets import Bound
-    from refold._gateway.conversations.planner import Target
+    from refold._gateway.conversations.planner import CompactionTarget
     from refold._gateway.observability.metrics import Metrics
-    from refold._gateway.recall.response_merger import Said, Weaver
+    from refold._gateway.recall.response_merger import RecallRound, ResponseMerger
     from refold._gateway.server.asgi import Headers, Send
-    from refold._gateway.settings import Settings
-    from refold._gateway.upstream.connection_pool import Answer
+    from refold._gateway.settings import GatewaySettings
+    from refold._gateway.upstream.connection_pool import UpstreamResponse
 
-__all__ = ["Carrying", "Overflowed", "Recalls", "recalls"]
+__all__ = ["RecallRelay", "Recalls", "RoundOverflow", "recalls"]
 
 CHARS = 4  # a token, where the provider reports none
 LAST = "\n\n[This was the last time in this turn that originals were fetched. Go on with what is in front of you.]"
@@ -55,31 +55,31 @@ class Recalls(Struct):
     """A request that offers the tool, and the originals that stand behind it."""
 
     offer: Offer
-    originals: Originals
+    originals: RemovedMessages
     bound: Bound
     stored: bool = True
 
 
-def recalls(target: Target, messages: bytes, path: str, query: str) -> Recalls | None:
+def recalls(target: CompactionTarget, messages: bytes, path: str, query: str) -> Recalls | None:
     """Return a request with the tool for a conversation under plans; None where it has no place for it."""
     track = target.track
     offer = offered(track.body, target.dialect, messages, path, query)
     if offer is None:
         return None
-    originals = Originals(track.transcript.messages, track.plans, target.bound.counter)
+    originals = RemovedMessages(track.transcript.messages, track.plans, target.bound.counter)
     return Recalls(offer, originals, target.bound, track.body.get("store") is not False)
 
 
-class Overflowed(Exception):  # the conversation is made shorter, and the answer begun anew
+class RoundOverflow(Exception):  # the conversation is made shorter, and the answer begun anew
     """The next round does not fit, even without originals, and the client has been told nothing yet."""
 
-    def __init__(self, answer: Answer, body: bytes) -> None:
+    def __init__(self, answer: UpstreamResponse, body: bytes) -> None:
         super().__init__(answer.status)
         self.answer = answer
         self.body = body
 
 
-class Carrying:
+class RecallRelay:
     """One answer on its way to the client, in as many rounds as the model asks for, up to `recall_rounds`.
 
     `again` sends a body upstream as the first was sent; `told` gives the headers of the gateway's own; `later` is shown
@@ -87,8 +87,9 @@ class Carrying:
     """
 
     def __init__(
-        self, held: Recalls, settings: Settings, metrics: Metrics, send: Send, dialect: str,
-        again: Callable[[bytes], Awaitable[Answer]], told: Headers, later: Callable[[Said], Awaitable[bool]],
+        self, held: Recalls, settings: GatewaySettings, metrics: Metrics, send: Send, dialect: str,
+        again: Callable[[bytes], Awaitable[UpstreamResponse]], told: Headers,
+        later: Callable[[RecallRound], Awaitable[bool]],
     ) -> None:  # fmt: skip
         self._held = held
         self._settings = settings
@@ -107,7 +108,7 @@ class Carrying:
         self._speaks = False
         self._fetched = 0
 
-    async def carry(self, answer: Answer) -> Reading:
+    async def carry(self, answer: UpstreamResponse) -> ResponseObserver:
         """Carry an answer, and those that follow it; return what the first one reported.
 
         Raises:
@@ -115,7 +116,7 @@ class Carrying:
             Overflowed: the conversation must be made shorter first.
             Refusal: upstream cannot be reached any more, and the client has been told nothing yet.
         """
-        reading = Reading(answer.headers)
+        reading = ResponseObserver(answer.headers)
         kind = answer.headers.get("Content-Type", "")
         if unpacker(answer.headers.get("Content-Encoding", "")) is None or not ("json" in kind or reading.streaming):
             await relay(self._send, answer, [*from_upstream(answer), *self._told], reading.feed)
@@ -123,7 +124,7 @@ class Carrying:
         self._status, self._headers = answer.status, from_upstream(answer)
         try:
             await (self._streamed(answer, reading) if reading.streaming else self._whole(answer, reading))
-        except Refusal as refusal:
+        except GatewayError as refusal:
             if not self._started:
                 raise
             body = error_body(self._provider, refusal.status, str(refusal), refusal.code)
@@ -132,7 +133,7 @@ class Carrying:
 
     # Whole answers
 
-    async def _whole(self, answer: Answer, reading: Reading) -> None:
+    async def _whole(self, answer: UpstreamResponse, reading: ResponseObserver) -> None:
         weaver, bodies = self._weaver, list[dict[str, Any]]()
         first = answer
         try:
@@ -151,7 +152,7 @@ class Carrying:
                 if answer.status != 200:
                     await self._refused(answer)
                     return
-                reading = Reading(answer.headers)
+                reading = ResponseObserver(answer.headers)
             await self._left(said)
             if len(bodies) > 1 or (said is not None and (said.recalls or said.dropped)) or b'"recall"' in raw:
                 raw = msgspec.json.encode(weaver.joined(bodies))
@@ -160,20 +161,20 @@ class Carrying:
         finally:
             _closed(answer, first)
 
-    async def _read(self, answer: Answer, reading: Reading) -> bytes:
+    async def _read(self, answer: UpstreamResponse, reading: ResponseObserver) -> bytes:
         try:
             async for piece in answer.content.iter_any():
                 reading.feed(piece)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if self._weaver.round:
-                raise Refusal(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
+                raise GatewayError(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
             await self._begin(None)
-            raise Cut(type(error).__name__) from None
+            raise UpstreamAborted(type(error).__name__) from None
         return reading.text
 
     # Streams
 
-    async def _streamed(self, answer: Answer, reading: Reading) -> None:
+    async def _streamed(self, answer: UpstreamResponse, reading: ResponseObserver) -> None:
         first = answer
         try:
             while True:
@@ -185,13 +186,13 @@ class Carrying:
                 if answer.status != 200:
                     await self._refused(answer)
                     return
-                reading = Reading(answer.headers)
+                reading = ResponseObserver(answer.headers)
             await self._flush(speaks=True)
             await self._send({"type": "http.response.body", "body": b""})
         finally:
             _closed(answer, first)
 
-    async def _round(self, answer: Answer, reading: Reading) -> Said | None:
+    async def _round(self, answer: UpstreamResponse, reading: ResponseObserver) -> RecallRound | None:
         """Carry one round of a stream; return it where it waits for originals."""
         weaver = self._weaver
         unpack = unpacker(answer.headers.get("Content-Encoding", ""))
@@ -222,7 +223,7 @@ class Carrying:
                 await self._flush()
         except (aiohttp.ClientError, TimeoutError, OSError, Unreadable) as error:
             await self._flush(speaks=True)
-            raise Cut(type(error).__name__) from None
+            raise UpstreamAborted(type(error).__name__) from None
         for event in events.rest():
             take(event)
         if held is None:
@@ -274,19 +275,19 @@ class Carrying:
 
     # What follows
 
-    async def _left(self, said: Said | None) -> None:
+    async def _left(self, said: RecallRound | None) -> None:
         """Have the calls of the last round remembered, before the client can go on; or count what is let go."""
         if said is not None and said.recalls and not (said.others and not said.cut and await self._later(said)):
             self._metrics.recalled("dropped", len(said.recalls))
 
-    async def _next(self, said: Said, answer: Answer, first: Answer) -> Answer:
+    async def _next(self, said: RecallRound, answer: UpstreamResponse, first: UpstreamResponse) -> UpstreamResponse:
         """Return the answer of the round after, when the one before it is done with."""
         self._weaver.follows(said)
         following = await self._follow(said)
         _closed(answer, first)
         return following
 
-    async def _follow(self, said: Said) -> Answer:
+    async def _follow(self, said: RecallRound) -> UpstreamResponse:
         """Fetch what a round asks for and send it upstream; without it where there is no room for it after all."""
         texts = await asyncio.to_thread(self._texts, said)
         self._fetched += len(texts)
@@ -299,15 +300,15 @@ class Carrying:
             self._offer = before.followed([*said.turn, *self._weaver.results(said, [FULL] * len(texts))])
             answer = await self._again(self._offer.body)
             if answer.status != 200 and not self._started and await self._overflows(answer):
-                raise Overflowed(answer, await answer.content.read())
+                raise RoundOverflow(answer, await answer.content.read())
         return answer
 
-    def _texts(self, said: Said) -> list[str]:
+    def _texts(self, said: RecallRound) -> list[str]:
         last = LAST if self._weaver.round == self._settings.recall_rounds else ""
         asked = [asking(call.arguments) for call in said.recalls]
         return self._held.originals.answers(asked, self._room(said), last)
 
-    def _room(self, said: Said) -> int:
+    def _room(self, said: RecallRound) -> int:
         """Return the tokens that originals may take, in this round."""
         try:
             usage = reported({self._weaver.usage_key: said.usage})
@@ -316,23 +317,23 @@ class Carrying:
             size = len(self._offer.body) // CHARS
         return room_for(self._held.bound.budget, size, self._settings.recall_tokens)
 
-    async def _overflows(self, answer: Answer) -> bool:
-        reading = Reading(answer.headers)
+    async def _overflows(self, answer: UpstreamResponse) -> bool:
+        reading = ResponseObserver(answer.headers)
         try:
             raw = await answer.content.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Refusal(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
+            raise GatewayError(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
         reading.feed(raw)
         answer.content.unread_data(raw)
         return classify_error({**reading.body(), "status": answer.status}).kind == "context_overflow"
 
-    async def _refused(self, answer: Answer) -> None:
+    async def _refused(self, answer: UpstreamResponse) -> None:
         """Carry upstream's own error: as an answer where none has begun, else as an event of the stream."""
         if not self._started:
             self._out = []
             await relay(self._send, answer, [*from_upstream(answer), *self._told])
             return
-        reading = Reading(answer.headers)
+        reading = ResponseObserver(answer.headers)
         reading.feed(await answer.content.read())
         await self._broken(reading.text)
 
@@ -348,25 +349,25 @@ class Carrying:
         await self._send({"type": "http.response.body", "body": event, "more_body": True})
         await self._send({"type": "http.response.body", "body": b""})
 
-    def _spent(self, reading: Reading, first: bool) -> None:
+    def _spent(self, reading: ResponseObserver, first: bool) -> None:
         """Count what a round beyond the first used; the first is learned from."""
         usage = None if first else reading.usage()
         if usage is not None:
             self._metrics.reported(usage)
 
 
-def _weaver(dialect: str, *, stored: bool, binds_thinking: bool) -> Weaver:
+def _weaver(dialect: str, *, stored: bool, binds_thinking: bool) -> ResponseMerger:
     match dialect:
         case "openai-chat":
-            return ChatWeaver()
+            return OpenAIChatMerger()
         case "openai-responses":
-            return ResponsesWeaver(stored=stored)
+            return OpenAIResponsesMerger(stored=stored)
         case "anthropic":
-            return AnthropicWeaver(binds_thinking=binds_thinking)
+            return AnthropicMerger(binds_thinking=binds_thinking)
         case _:
-            return GeminiWeaver()
+            return GeminiMerger()
 
 
-def _closed(answer: Answer, first: Answer) -> None:
+def _closed(answer: UpstreamResponse, first: UpstreamResponse) -> None:
     if answer is not first:  # whoever sent the first one closes it
         answer.close()

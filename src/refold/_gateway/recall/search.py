@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.plan import Plan
 
-__all__ = ["FULL", "ROOM", "Asking", "Originals", "room_for"]
+__all__ = ["FULL", "ROOM", "Asking", "RemovedMessages", "room_for"]
 
 MARK = "[original:"
 FORGED = re.compile(r"^(\s*)\[original:", re.M | re.I)
@@ -48,7 +48,7 @@ class Asking(Struct, frozen=True):
     from_line: int = 0
 
 
-class Piece(Struct, frozen=True, dict=True):
+class RemovedText(Struct, frozen=True, dict=True):
     """A text that left the view: the message it stands in, and one line that names it."""
 
     place: int
@@ -62,7 +62,7 @@ class Piece(Struct, frozen=True, dict=True):
         return self.text.lower()
 
 
-class Originals:
+class RemovedMessages:
     """The originals of one request, as they were when it was made ready."""
 
     def __init__(self, messages: tuple[Message, ...], plans: tuple[Plan, ...], counter: Counter) -> None:
@@ -71,12 +71,12 @@ class Originals:
         self._counter = counter
 
     @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> tuple[RemovedText, ...]:
         """All texts that are not in the view as they were said, in order."""
         view = fold(self._messages, [plan.edits for plan in self._plans], [plan.base.tip for plan in self._plans])
         whole = {message.id: message.parts for message in view}
         calls: dict[str, ToolCall] = {}
-        found: list[Piece] = []
+        found: list[RemovedText] = []
         for place, message in enumerate(self._messages):
             calls.update((part.call_id or part.name, part) for part in message.parts if isinstance(part, ToolCall))
             if whole.get(message.id, ())[: len(message.parts)] != message.parts:  # what joined it takes nothing out
@@ -107,13 +107,13 @@ class Originals:
             left -= self._counter.text(text)
         return "\n\n".join(shown)
 
-    def _found(self, query: str) -> list[Piece]:
+    def _found(self, query: str) -> list[RemovedText]:
         exact = [piece for piece in self.pieces if query.strip().strip("[]") == piece.id]
         if exact:
             return exact
         asked = {word for word in map(str.lower, WORD.findall(query)) if word not in NOISE and not _number(word)}
         words = asked or {word.lower() for word in WORD.findall(query)}
-        scores: list[tuple[int, int, Piece]] = []
+        scores: list[tuple[int, int, RemovedText]] = []
         for piece in self.pieces:
             name = f"{piece.name}, {piece.text.count(chr(10)) + 1:,} lines".lower()
             score = sum(HEADING if word in name else word in piece.small for word in words)
@@ -127,7 +127,7 @@ class Originals:
             piece for score, _, piece in sorted(scores, key=lambda each: each[:2], reverse=True) if 2 * score >= best
         ]
 
-    def _shown(self, piece: Piece, asking: Asking, tokens: int) -> str:
+    def _shown(self, piece: RemovedText, asking: Asking, tokens: int) -> str:
         lines = piece.text.split("\n")
         start = min(max(asking.from_line - 1, 0), len(lines) - 1) or self._first(piece, asking)
         opening = f"{MARK} {piece.name}, message {piece.place + 1} of {len(self._messages):,}"
@@ -144,7 +144,7 @@ class Originals:
         more = f"\n[the rest: ask again with from_line {stop + 1}]" if cut else ""
         return f"{opening}, lines {start + 1:,} to {stop:,} of {len(lines):,}]\n{text}{more}"
 
-    def _first(self, piece: Piece, asking: Asking) -> int:
+    def _first(self, piece: RemovedText, asking: Asking) -> int:
         """Return the line to begin at: the beginning where the name is asked for, else near the first word found."""
         if asking.from_line:
             return 0
@@ -171,19 +171,19 @@ def room_for(budget: Budget, size: int, most: int) -> int:
     return max(min(most, free // 2), 0)
 
 
-def _pieces(place: int, message: Message, calls: dict[str, ToolCall]) -> Iterator[Piece]:
+def _pieces(place: int, message: Message, calls: dict[str, ToolCall]) -> Iterator[RemovedText]:
     for part in message.parts:
         match part:
             case ToolResult() if part.text:
                 call = calls.get(part.call_id or part.name)
-                yield Piece(place, message.id, call_line(call, part), part.text)
+                yield RemovedText(place, message.id, call_line(call, part), part.text)
             case ToolCall() if len(part.arguments) > SHORT:
-                yield Piece(place, message.id, f"arguments of {call_line(part)}", part.arguments)
+                yield RemovedText(place, message.id, f"arguments of {call_line(part)}", part.arguments)
             case Text() if part.text.strip() and not part.ours:
                 who = {"assistant": "words of the assistant", "user": "words of the user"}.get(message.role, "words")
-                yield Piece(place, message.id, who, part.text)
+                yield RemovedText(place, message.id, who, part.text)
             case File() if part.text:
-                yield Piece(place, message.id, f"file {one_line(part.name, 60)}", part.text)
+                yield RemovedText(place, message.id, f"file {one_line(part.name, 60)}", part.text)
             case _:
                 pass
 
@@ -192,7 +192,7 @@ def _number(word: str) -> bool:
     return word.replace(",", "").replace(".", "").isdigit()
 
 
-def _named(title: str, pieces: Sequence[Piece]) -> str:
+def _named(title: str, pieces: Sequence[RemovedText]) -> str:
     names = dict.fromkeys(
         f"- {one_line(piece.name, NAME)}, {piece.text.count(chr(10)) + 1:,} lines" for piece in pieces
     )

@@ -11,7 +11,7 @@ from msgspec import Struct
 from refold._gateway.wire.body import native, position
 
 if TYPE_CHECKING:
-    from refold._gateway.wire.body import Opened
+    from refold._gateway.wire.body import ParsedBody
     from refold._gateway.wire.routes import Dialect
 
 __all__ = ["NAME", "Offer", "offered"]
@@ -61,7 +61,7 @@ class Offer(Struct):
         return Offer(self.head, self.messages + b"," + more, self.tail)
 
 
-def offered(opened: Opened, dialect: Dialect, messages: bytes, path: str, query: str) -> Offer | None:
+def offered(opened: ParsedBody, dialect: Dialect, messages: bytes, path: str, query: str) -> Offer | None:
     """Return a request with the tool among its tools; None where the request has no place for it.
 
     That is where the client has a tool of this name, wants several answers at once or one that is not sent back here,
@@ -115,7 +115,7 @@ def _names(tool: Any) -> set[Any]:
     return {each.get("name") for each in (tool, *declared, *([function] if isinstance(function, dict) else ()))}
 
 
-def _unfit(opened: Opened, dialect: Dialect, path: str, query: str) -> bool:
+def _unfit(opened: ParsedBody, dialect: Dialect, path: str, query: str) -> bool:
     match dialect.format:
         case "openai-chat":
             return (opened.get("n") or 1) != 1 or opened.raw("functions") is not None

@@ -9,8 +9,20 @@ from typing import Any, Protocol, TypeAlias
 from refold._gateway.wire.routes import error_body
 
 __all__ = [
-    "CLIENT", "CLOSE", "Client", "Gone", "Headers", "Receive", "Refusal", "Scope", "Send",
-    "gone", "in_time", "read_body", "refuse", "reply",
+    "CLIENT",
+    "CLOSE",
+    "ClientDisconnected",
+    "GatewayError",
+    "Headers",
+    "Receive",
+    "RequestClient",
+    "Scope",
+    "Send",
+    "gone",
+    "in_time",
+    "read_body",
+    "refuse",
+    "reply",
 ]  # fmt: skip
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -21,7 +33,7 @@ CLOSE: Headers = [(b"connection", b"close")]  # what still comes of the request 
 CLIENT = "refold.client"  # the extension of ASGI by which our own server tells of a request's client
 
 
-class Client(Protocol):
+class RequestClient(Protocol):
     """What a server can tell of a request's client without a task that waits for it."""
 
     def arrived(self) -> bool:
@@ -31,7 +43,7 @@ class Client(Protocol):
         """Call something when the client closes its connection; at once where it has."""
 
 
-class Refusal(Exception):  # it ends a request and is answered, like an HTTP status
+class GatewayError(Exception):  # it ends a request and is answered, like an HTTP status
     """A request that the gateway answers itself, with an error."""
 
     def __init__(self, status: int, message: str, code: str, headers: Headers | None = None) -> None:
@@ -41,12 +53,12 @@ class Refusal(Exception):  # it ends a request and is answered, like an HTTP sta
         self.headers = headers or []
 
 
-class Gone(Exception):  # nobody is left to be told of it
+class ClientDisconnected(Exception):  # nobody is left to be told of it
     """The client has closed its connection."""
 
 
 async def read_body(
-    receive: Receive, headers: dict[bytes, bytes], limit: int, timeout: float, client: Client | None = None
+    receive: Receive, headers: dict[bytes, bytes], limit: int, timeout: float, client: RequestClient | None = None
 ) -> bytes:
     """Return a request's whole body.
 
@@ -65,7 +77,7 @@ async def read_body(
         else:
             message = await in_time(receive, timeout)
         if message["type"] == "http.disconnect":
-            raise Gone
+            raise ClientDisconnected
         chunk = message.get("body", b"")
         size += len(chunk)
         if size > limit:
@@ -86,7 +98,7 @@ async def in_time(receive: Receive, timeout: float) -> MutableMapping[str, Any]:
             return await receive()
     except TimeoutError:
         said = f"no part of the request's body came within {timeout:g} s: send it again"
-        raise Refusal(408, said, "request_timeout", CLOSE) from None
+        raise GatewayError(408, said, "request_timeout", CLOSE) from None
 
 
 async def gone(receive: Receive) -> None:
@@ -104,15 +116,15 @@ async def reply(
     await send({"type": "http.response.body", "body": body})
 
 
-async def refuse(send: Send, provider: str, refusal: Refusal, extra: Iterable[tuple[bytes, bytes]] = ()) -> None:
+async def refuse(send: Send, provider: str, refusal: GatewayError, extra: Iterable[tuple[bytes, bytes]] = ()) -> None:
     """Answer with an error of the gateway's own, in the client's dialect."""
     body = error_body(provider, refusal.status, str(refusal), refusal.code)
     told = [(b"x-refold-done", b"refused"), (b"x-refold-reason", refusal.code.encode())]
     await reply(send, refusal.status, body, extra=[*refusal.headers, *told, *extra])
 
 
-def _too_large(limit: int) -> Refusal:
-    return Refusal(
+def _too_large(limit: int) -> GatewayError:
+    return GatewayError(
         413, f"the request body is larger than {limit:,} bytes, the most this gateway takes", "request_too_large",
         CLOSE,
     )  # fmt: skip

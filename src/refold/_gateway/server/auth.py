@@ -7,24 +7,24 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
-from refold._gateway.server.asgi import CLOSE, Refusal
+from refold._gateway.server.asgi import CLOSE, GatewayError
 from refold._gateway.settings import is_loopback
 
 if TYPE_CHECKING:
     from refold._gateway.server.asgi import Headers
-    from refold._gateway.settings import Settings
+    from refold._gateway.settings import GatewaySettings
 
-__all__ = ["Door", "once"]
+__all__ = ["Auth", "once"]
 
 OPEN = frozenset({"/livez", "/readyz"})  # asked by machines that hold no token
 SINGLE = frozenset({b"host", b"origin", b"content-length", b"transfer-encoding", b"content-encoding"})
 PREFIX = "/token/"  # for clients of which nothing can be changed but the base URL
 
 
-class Door:
+class Auth:
     """Admits requests to a gateway."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: GatewaySettings) -> None:
         self._token = settings.token.encode()
         self._local = is_loopback(settings.host)
 
@@ -43,14 +43,16 @@ class Door:
             return path
         if self._token and not hmac.compare_digest(given, self._token):
             said = "this gateway asks for its token in the header x-refold-token"
-            raise Refusal(401, said, "gateway_token", CLOSE)
+            raise GatewayError(401, said, "gateway_token", CLOSE)
         if self._local and not self._token and not self._from_here(headers):
             said = (
                 "this gateway serves this machine alone: ask it by 127.0.0.1, or start it with REFOLD_GATEWAY_TOKEN set"
             )
-            raise Refusal(403, said, "gateway_origin", CLOSE)
+            raise GatewayError(403, said, "gateway_origin", CLOSE)
         if headers.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
-            raise Refusal(501, "no transfer-encoding but chunked is read here: send the body so", "bad_header", CLOSE)
+            raise GatewayError(
+                501, "no transfer-encoding but chunked is read here: send the body so", "bad_header", CLOSE
+            )
         return path
 
     def _from_here(self, headers: dict[bytes, bytes]) -> bool:
@@ -67,7 +69,7 @@ def once(headers: Headers) -> None:
     """
     names = [name for name, _ in headers if name in SINGLE or name.startswith(b"x-refold-")]
     if len(names) != len(set(names)):
-        raise Refusal(400, "a header that may stand once stands twice: send one", "bad_header", CLOSE)
+        raise GatewayError(400, "a header that may stand once stands twice: send one", "bad_header", CLOSE)
 
 
 @lru_cache(256)

@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["LONGEST_HEAD", "Heads"]
+__all__ = ["LONGEST_HEAD", "BoundedHTTPProtocol"]
 
 LONGEST_HEAD = 64 * 1024  # bytes of request line and headers; more is nobody's conversation
 
@@ -23,7 +23,7 @@ class _Nowhere(list[tuple[bytes, bytes]]):
         """Forget it."""
 
 
-class Heads(HttpToolsProtocol):
+class BoundedHTTPProtocol(HttpToolsProtocol):
     """HTTP whose heads must come in time and have a bounded size.
 
     An offer of another protocol is passed over, as HTTP has it for whoever does not take it up: the parser would

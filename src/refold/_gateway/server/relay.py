@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from refold._gateway.server.asgi import CLIENT, Gone, gone
+from refold._gateway.server.asgi import CLIENT, ClientDisconnected, gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-    from refold._gateway.server.asgi import Client, Receive, Scope, Send
-    from refold._gateway.upstream.connection_pool import Answer
+    from refold._gateway.server.asgi import Receive, RequestClient, Scope, Send
+    from refold._gateway.upstream.connection_pool import UpstreamResponse
 
-__all__ = ["Cut", "WhileThere", "relay"]
+__all__ = ["UpstreamAborted", "WhileConnected", "relay"]
 
 
-class Cut(Exception):  # it is the server's sign to close the connection, as upstream did
+class UpstreamAborted(Exception):  # it is the server's sign to close the connection, as upstream did
     """Upstream broke off in the middle of an answer."""
 
 
-class WhileThere:
+class WhileConnected:
     """Runs a block for as long as the client is there: `with WhileThere(scope, receive): ...` in a task.
 
     Raises:
@@ -31,7 +31,7 @@ class WhileThere:
     """
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
-        self._client: Client | None = scope.get("extensions", {}).get(CLIENT)
+        self._client: RequestClient | None = scope.get("extensions", {}).get(CLIENT)
         self._receive = receive
         self._left = False
 
@@ -52,7 +52,7 @@ class WhileThere:
             self._watch.cancel()
         if self._left and kind is asyncio.CancelledError:
             self._task.uncancel()
-            raise Gone from None
+            raise ClientDisconnected from None
 
     def _leave(self) -> None:
         self._left = True
@@ -61,7 +61,7 @@ class WhileThere:
 
 async def relay(
     send: Send,
-    answer: Answer,
+    answer: UpstreamResponse,
     headers: Iterable[tuple[bytes, bytes]],
     seen: Callable[[bytes], None] | None = None,
     first: bytes = b"",
@@ -85,4 +85,4 @@ async def relay(
             if piece and seen is not None:
                 seen(piece)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise Cut(type(error).__name__) from None
+        raise UpstreamAborted(type(error).__name__) from None

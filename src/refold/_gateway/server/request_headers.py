@@ -9,15 +9,15 @@ from msgspec import Struct
 
 from refold import policies
 from refold._gateway.conversations.triggers import trigger
-from refold._gateway.server.asgi import Refusal
+from refold._gateway.server.asgi import GatewayError
 from refold._gateway.wire.compression import TooLong, Unreadable, whole
 from refold.errors import UsageError
 
 if TYPE_CHECKING:
-    from refold._gateway.settings import Settings
+    from refold._gateway.settings import GatewaySettings
     from refold.core.budget import Limit
 
-__all__ = ["Asked", "asked", "inflated"]
+__all__ = ["RequestOptions", "asked", "inflated"]
 
 NAME = re.compile(r"[\w.:@/-]{1,128}", re.ASCII)
 WISHES = frozenset(
@@ -30,7 +30,7 @@ LONG = b"context-1m-"  # how the beta is named by which some of Anthropic's mode
 YES = (b"1", b"true", b"yes")
 
 
-class Asked(Struct, frozen=True):
+class RequestOptions(Struct, frozen=True):
     """A client's wishes: to be left alone, another policy or trigger, a name for the conversation, the recall tool.
 
     `long` says that the provider is asked for the model's long window.
@@ -44,10 +44,10 @@ class Asked(Struct, frozen=True):
     long: bool = False
 
 
-NOTHING, OFFERED = Asked(), Asked(recall=True)  # what is meant where nothing is asked for
+NOTHING, OFFERED = RequestOptions(), RequestOptions(recall=True)  # what is meant where nothing is asked for
 
 
-def asked(headers: dict[bytes, bytes], settings: Settings) -> Asked:
+def asked(headers: dict[bytes, bytes], settings: GatewaySettings) -> RequestOptions:
     """Read a client's wishes.
 
     A policy is one of those that come with refold or that the gateway was started with: a name is never a path.
@@ -61,13 +61,15 @@ def asked(headers: dict[bytes, bytes], settings: Settings) -> Asked:
     policy = headers.get(b"x-refold-policy", b"").decode("latin-1")
     session = headers.get(b"x-refold-session", b"").decode("latin-1")
     if policy and policy not in {*policies.names(), *settings.named}:
-        raise Refusal(400, f"x-refold-policy names no policy; there are {', '.join(policies.names())}", "bad_header")
+        raise GatewayError(
+            400, f"x-refold-policy names no policy; there are {', '.join(policies.names())}", "bad_header"
+        )
     if session and not NAME.fullmatch(session):
-        raise Refusal(400, "x-refold-session is 1 to 128 letters, digits or any of . : @ / _ -", "bad_header")
+        raise GatewayError(400, "x-refold-session is 1 to 128 letters, digits or any of . : @ / _ -", "bad_header")
     recall = headers.get(b"x-refold-recall", b"").lower()
     long = LONG in headers.get(b"anthropic-beta", b"")
     due = _due(headers.get(b"x-refold-trigger", b"").decode("latin-1"))
-    return Asked(bypass, policy, session, recall in YES if recall else settings.recall_tool, due, long)
+    return RequestOptions(bypass, policy, session, recall in YES if recall else settings.recall_tool, due, long)
 
 
 def _due(text: str) -> Limit | None:
@@ -75,7 +77,7 @@ def _due(text: str) -> Limit | None:
         return trigger(text) if text else None
     except UsageError:
         said = "x-refold-trigger is a share as in 0.7, tokens as in 60k, or never"
-        raise Refusal(400, said, "bad_header") from None
+        raise GatewayError(400, said, "bad_header") from None
 
 
 def inflated(raw: bytes, encoding: bytes, limit: int) -> bytes | None:
@@ -94,5 +96,5 @@ def inflated(raw: bytes, encoding: bytes, limit: int) -> bytes | None:
         raise _too_large(limit) from None
 
 
-def _too_large(limit: int) -> Refusal:
-    return Refusal(413, f"the request body is larger than {limit:,} bytes when unpacked", "request_too_large")
+def _too_large(limit: int) -> GatewayError:
+    return GatewayError(413, f"the request body is larger than {limit:,} bytes when unpacked", "request_too_large")

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from refold._gateway.conversations.ready import Ready
-    from refold._gateway.conversations.tracker import Track
+    from refold._gateway.conversations.tracker import Conversation
     from refold._gateway.server.asgi import Headers
 
 __all__ = ["told", "traced"]
@@ -47,7 +47,7 @@ def traced(ready: Ready, status: int, operation: str, tell: Callable[[str, Any],
         tell("gen_ai.usage.cache_read.input_tokens", ready.usage.cached)
 
 
-def _planned(ready: Ready, track: Track) -> dict[str, Any]:
+def _planned(ready: Ready, track: Conversation) -> dict[str, Any]:
     """Return the plan under which the request was sent; one that came into force meanwhile is for the next."""
     sent = ready.reported.plans[-1:] if ready.reported is not None else ()
     plan = next((plan for plan in track.plans if plan.id in sent), None) or track.shadow

@@ -14,7 +14,7 @@ import uvicorn
 
 from refold._gateway.app import Gateway
 from refold._gateway.server.asgi import CLIENT
-from refold._gateway.server.http_protocol import Heads
+from refold._gateway.server.http_protocol import BoundedHTTPProtocol
 from refold._gateway.settings import is_loopback
 from refold.errors import RefoldError, StoreError, UsageError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from refold._gateway.server.asgi import Scope
-    from refold._gateway.settings import Settings
+    from refold._gateway.settings import GatewaySettings
 
 __all__ = ["Serving"]
 
@@ -70,7 +70,7 @@ class _Joining:
             self._transport.write(held)
 
 
-class _Protocol(Heads):
+class _Protocol(BoundedHTTPProtocol):
     """HTTP that tells when its client has gone."""
 
     _left: Callable[[], object] | None = None
@@ -126,7 +126,7 @@ class _Server(uvicorn.Server):
 class Serving:
     """A gateway on a socket. `url` is its address; as a context manager it serves in a thread of its own."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: GatewaySettings) -> None:
         self.settings = settings
         self.gateway = Gateway(settings)
         protocol = type("Protocol", (_Protocol,), {"head_timeout": settings.head_timeout})

@@ -11,13 +11,13 @@ import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
-from refold._gateway.server.asgi import Refusal
+from refold._gateway.server.asgi import GatewayError
 from refold._gateway.upstream.connection_pool import (
     LONGEST_FIELD,
-    Answer,
     BadRequest,
     Connector,
     Pool,
+    UpstreamResponse,
     proxy_of,
 )
 from refold._gateway.wire.compression import READABLE
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from refold._gateway.server.asgi import Headers
-    from refold._gateway.settings import Settings
+    from refold._gateway.settings import GatewaySettings
 
 __all__ = ["Upstream", "from_upstream", "to_upstream"]
 
@@ -51,7 +51,7 @@ VERSION = re.compile(r"/v\d+(?:alpha|beta)?$")
 class Upstream:
     """Sends requests to the configured providers over a pool of connections; made inside the event loop."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: GatewaySettings) -> None:
         self._bases = {name: url.rstrip("/") for name, url in settings.upstreams.items()}
         connector = Connector(limit=settings.connections, keepalive_timeout=settings.keepalive, ttl_dns_cache=300)
         timeout = aiohttp.ClientTimeout(total=None, sock_read=settings.timeout, sock_connect=settings.connect_timeout)
@@ -80,9 +80,11 @@ class Upstream:
         base = self._bases.get(provider)
         if base is None:
             said = f"this gateway has no upstream for {provider}: use another provider, or start it with one"
-            raise Refusal(404, said, "no_upstream")
+            raise GatewayError(404, said, "no_upstream")
         if not path.startswith("/") or not DOTS.isdisjoint(SEGMENTS.split(unquote(path))):
-            raise Refusal(400, "a path that leads out of its own beginning is not sent on: write it out", "bad_path")
+            raise GatewayError(
+                400, "a path that leads out of its own beginning is not sent on: write it out", "bad_path"
+            )
         version, whole = VERSION.search(base), path
         if version and (path == version[0] or path.startswith(version[0] + "/")):
             path = path[len(version[0]) :]  # the base names the version already
@@ -93,7 +95,9 @@ class Upstream:
             self._known[provider, whole] = url
         return url
 
-    async def send(self, method: str, url: URL, headers: Headers, body: bytes | AsyncIterator[bytes] | None) -> Answer:
+    async def send(
+        self, method: str, url: URL, headers: Headers, body: bytes | AsyncIterator[bytes] | None
+    ) -> UpstreamResponse:
         """Send a request and return the answer with its body still to be read.
 
         Raises:
@@ -116,17 +120,17 @@ class Upstream:
             )
         except TimeoutError as error:
             said = f"{url.host_port_subcomponent} did not answer in time: try again, or start with a longer --timeout"
-            raise Refusal(504, said, "upstream_timeout") from error
+            raise GatewayError(504, said, "upstream_timeout") from error
         except BadRequest:
-            raise Refusal(
+            raise GatewayError(
                 400, "a header of the request is not one line: send it without line ends", "bad_header"
             ) from None
         except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
-            if isinstance(error.__cause__, Refusal):  # of the client's own body, on its way
+            if isinstance(error.__cause__, GatewayError):  # of the client's own body, on its way
                 raise error.__cause__ from None
             said = f"{url.host_port_subcomponent} cannot be reached ({type(error).__name__})"
             remedy = "try again, or see what address the gateway was started with"
-            raise Refusal(502, f"{said}: {remedy}", "upstream_down") from error
+            raise GatewayError(502, f"{said}: {remedy}", "upstream_down") from error
 
     async def close(self) -> None:
         """Close all connections."""
@@ -162,7 +166,7 @@ def _encodings(accepted: bytes) -> bytes:
     return b", ".join(ENCODINGS.findall(accepted)) or b"identity"
 
 
-def from_upstream(answer: Answer) -> Headers:
+def from_upstream(answer: UpstreamResponse) -> Headers:
     """Return the headers of an answer as the client gets them; a length that was told stays."""
     return [(low, value) for name, value in answer.raw_headers if (low := _back(name))]
 

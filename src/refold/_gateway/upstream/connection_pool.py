@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from refold._gateway.server.asgi import Headers
 
-__all__ = ["LONGEST_FIELD", "Answer", "BadRequest", "Connector", "Pool", "proxy_of"]
+__all__ = ["LONGEST_FIELD", "BadRequest", "Connector", "Pool", "UpstreamResponse", "proxy_of"]
 
 LONGEST_FIELD = 64 * 1024  # bytes of a line in the head of an answer
 BUFFER = 64 * 1024  # bytes of an answer that wait for a slow client
@@ -38,7 +38,7 @@ class BadRequest(Exception):  # the client is told so
     """A header that cannot be sent on: it would end its line."""
 
 
-class Answer(Protocol):
+class UpstreamResponse(Protocol):
     """An answer from upstream whose body is still to be read; aiohttp's own response is one."""
 
     @property
@@ -53,7 +53,7 @@ class Answer(Protocol):
         """Drop the connection where the answer has not come to its end."""
 
 
-class _Answer:
+class _RawResponse:
     """An answer that gives its connection back to the pool when it has come to its end."""
 
     __slots__ = ("_connection", "content", "headers", "raw_headers", "status")
@@ -136,7 +136,7 @@ class Pool:
         self._origins: dict[URL, aiohttp.ClientRequest] = {}
         self._known: dict[tuple[str, URL], tuple[bytes, aiohttp.ClientRequest]] = {}
 
-    async def send(self, method: str, url: URL, headers: Headers, body: bytes) -> Answer:
+    async def send(self, method: str, url: URL, headers: Headers, body: bytes) -> UpstreamResponse:
         """Send a request and return its answer when the head of it is there.
 
         A server may close an idle connection in the moment in which it is used again. Such a request is sent once more,
@@ -163,7 +163,7 @@ class Pool:
             connection.close()
         return connection
 
-    async def _asked(self, connection: Connection, method: str, head: bytes, body: bytes) -> Answer:
+    async def _asked(self, connection: Connection, method: str, head: bytes, body: bytes) -> UpstreamResponse:
         protocol = cast("_Handler", connection.protocol)
         again, protocol.used, protocol.heard = protocol.used, True, False
         sent = monotonic()
@@ -181,7 +181,7 @@ class Pool:
             while True:
                 message, content = await protocol.read()
                 if message.code >= 200 or message.code == 101:
-                    return _Answer(connection, message, content)
+                    return _RawResponse(connection, message, content)
         except BaseException as error:
             connection.close()
             lost = isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError))

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Raw, Struct
 
-__all__ = ["Bytes", "Opened", "continued", "native", "opened", "position", "repeats", "spliced"]
+__all__ = ["Bytes", "ParsedBody", "continued", "native", "opened", "position", "repeats", "spliced"]
 
 Bytes: TypeAlias = Raw | bytes
 Values: TypeAlias = dict[str, Bytes]
@@ -31,7 +31,7 @@ _HEAD = b'{"\\u0000":['  # a name that no client gives
 _LISTS = frozenset({"messages", "input", "contents"})
 
 
-class Opened(Struct):
+class ParsedBody(Struct):
     """A body whose messages were found.
 
     `raws` are the client's own bytes of each message; `start` and `stop` are where their list begins and ends, without
@@ -60,7 +60,7 @@ class Opened(Struct):
         return None
 
 
-def opened(body: bytes, key: str) -> Opened | None:
+def opened(body: bytes, key: str) -> ParsedBody | None:
     """Open a body whose messages are a list at a key; None where there is no such list, or the key stands twice.
 
     Raises:
@@ -76,12 +76,12 @@ def opened(body: bytes, key: str) -> Opened | None:
         return _opened_slowly(body, key)
 
 
-def repeats(known: Opened, body: bytes) -> bool:
+def repeats(known: ParsedBody, body: bytes) -> bool:
     """Tell whether a body begins with all that is known of another one, to the end of its last message."""
     return bool(known.raws) and body.startswith(memoryview(known.body)[: known.end])
 
 
-def continued(known: Opened, body: bytes) -> Opened | None:
+def continued(known: ParsedBody, body: bytes) -> ParsedBody | None:
     """Open a body that repeats another one; None where it does not go on as a list of messages does.
 
     What is new is read, and nothing else. The list of messages goes over to the new one: `known` is not used any more.
@@ -101,10 +101,10 @@ def continued(known: Opened, body: bytes) -> Opened | None:
         return None
     fresh, stop, after = got
     known.raws.extend(fresh)
-    return Opened(body, known.raws, known.start, _end(body, known.start, stop), stop, known.before, after)
+    return ParsedBody(body, known.raws, known.start, _end(body, known.start, stop), stop, known.before, after)
 
 
-def _appended(known: Opened, body: bytes, at: int) -> tuple[list[Raw], int, Values] | None:
+def _appended(known: ParsedBody, body: bytes, at: int) -> tuple[list[Raw], int, Values] | None:
     """Read the messages that are new where all that follows them is as before."""
     stop = len(body) - len(known.body) + known.stop
     if stop <= at or not body.endswith(memoryview(known.body)[known.stop :]):
@@ -115,7 +115,7 @@ def _appended(known: Opened, body: bytes, at: int) -> tuple[list[Raw], int, Valu
         return None
 
 
-def _followed(known: Opened, body: bytes, at: int) -> tuple[list[Raw], int, Values] | None:
+def _followed(known: ParsedBody, body: bytes, at: int) -> tuple[list[Raw], int, Values] | None:
     """Read the messages that are new, and the values behind them."""
     rest = _HEAD + body[at:]
     try:
@@ -129,13 +129,13 @@ def _followed(known: Opened, body: bytes, at: int) -> tuple[list[Raw], int, Valu
     return fresh, len(body) - len(rest) + len(_HEAD) - 1 + len(memoryview(held)) - 1, after
 
 
-def spliced(opened: Opened, messages: bytes) -> bytes:
+def spliced(opened: ParsedBody, messages: bytes) -> bytes:
     """Return the body with other messages, which are given as the JSON of the list without its brackets."""
     body = memoryview(opened.body)
     return b"".join((body[: opened.start], messages, body[opened.stop :]))
 
 
-def position(opened: Opened, key: str) -> tuple[int, int] | None:
+def position(opened: ParsedBody, key: str) -> tuple[int, int] | None:
     """Return where the value at a key beside the messages begins and ends in the body; None where it is not found."""
     for values, at, stop in ((opened.before, 0, opened.start), (opened.after, opened.stop + 1, len(opened.body))):
         while key in values and at < stop and (found := _KEY.match(opened.body, at)):
@@ -157,7 +157,7 @@ def native(raw: Bytes) -> Any:
         return json.loads(bytes(raw))
 
 
-def _located(body: bytes, values: Values, key: str, raws: list[Bytes]) -> Opened | None:
+def _located(body: bytes, values: Values, key: str, raws: list[Bytes]) -> ParsedBody | None:
     """Walk the keys of the body, to find where each value stands."""
     at, start, stop = 0, -1, -1
     before: Values = {}
@@ -177,7 +177,7 @@ def _located(body: bytes, values: Values, key: str, raws: list[Bytes]) -> Opened
         else:
             after[name] = raw
         at += size
-    return Opened(body, raws, start, _end(body, start, stop), stop, before, after) if start >= 0 else None
+    return ParsedBody(body, raws, start, _end(body, start, stop), stop, before, after) if start >= 0 else None
 
 
 def _end(body: bytes, start: int, stop: int) -> int:
@@ -186,7 +186,7 @@ def _end(body: bytes, start: int, stop: int) -> int:
     return stop
 
 
-def _opened_slowly(body: bytes, key: str) -> Opened | None:
+def _opened_slowly(body: bytes, key: str) -> ParsedBody | None:
     """Do the same with the standard library, which takes what JSON proper does not."""
     text = body.decode()
     if not isinstance(held := json.loads(text), dict) or not isinstance(held.get(key), list):
@@ -205,7 +205,7 @@ def _opened_slowly(body: bytes, key: str) -> Opened | None:
             (before if raws is None else after)[name] = text[first:last].encode()
     if raws is None or _twice(before, after, held, key):
         return None
-    return Opened(body, raws, start, _end(body, start, stop), stop, before, after)
+    return ParsedBody(body, raws, start, _end(body, start, stop), stop, before, after)
 
 
 def _twice(before: Values, after: Values, held: dict[str, Any], key: str) -> bool:

@@ -10,18 +10,18 @@ import aiohttp
 import msgspec
 from msgspec import Raw, Struct
 
-from refold._gateway.server.asgi import Refusal
+from refold._gateway.server.asgi import GatewayError
 from refold._gateway.wire.compression import Unreadable, unpacker
 from refold.errors import UsageError
-from refold.models._usage_report import Reported, reported
+from refold.models._usage_report import UsageReport, reported
 from refold.models.provider_errors import classify_response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from refold._gateway.upstream.connection_pool import Answer
+    from refold._gateway.upstream.connection_pool import UpstreamResponse
 
-__all__ = ["Reading", "beginning", "refused"]
+__all__ = ["ResponseObserver", "beginning", "refused"]
 
 LARGEST = 64 * 1024 * 1024  # bytes of an answer that are kept to be read
 ROOM = 32 * 1024  # bytes of a stream that are kept before all but its last lines are dropped
@@ -71,7 +71,7 @@ class _Event(Struct):
 _event = msgspec.json.Decoder(_Event).decode
 
 
-class Reading:
+class ResponseObserver:
     """Is shown the pieces of one answer and knows at the end what it reported.
 
     Of answers that are `streaming`, lines of events, the last ones are kept and read at the end, backward, until usage
@@ -143,7 +143,7 @@ class Reading:
             held = held[-1] if held else {}
         return held if isinstance(held, dict) else {}
 
-    def usage(self) -> Reported | None:
+    def usage(self) -> UsageReport | None:
         """Return the usage that the answer reported, if it did."""
         try:
             if self.streaming:
@@ -154,7 +154,7 @@ class Reading:
         except UsageError:
             return None
 
-    def full(self, usage: Reported, window: int) -> bool:
+    def full(self, usage: UsageReport, window: int) -> bool:
         """Tell whether the answer shows, with the usage it reported, that the window was full."""
         if usage.prompt <= window and self.streaming and not self._ends:
             return False
@@ -227,7 +227,7 @@ class Reading:
             self._ends.setdefault("stop_reason", event.delta.stop_reason)
 
 
-async def beginning(answer: Answer, reading: Reading) -> bytes:
+async def beginning(answer: UpstreamResponse, reading: ResponseObserver) -> bytes:
     """Read as much of an answer as tells whether it is a refusal for size, and return it as it came.
 
     A stream that has said nothing yet but that it begins may still end in an error. Of one that takes its time, what
@@ -245,10 +245,10 @@ async def beginning(answer: Answer, reading: Reading) -> bytes:
         reading.feed(first)
         return first if not reading.unsaid else first + await _more(content, reading)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise Refusal(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
+        raise GatewayError(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
 
 
-async def _more(content: aiohttp.StreamReader, reading: Reading) -> bytes:
+async def _more(content: aiohttp.StreamReader, reading: ResponseObserver) -> bytes:
     """Read on until a stream has said something, for no longer than anybody waits."""
     got = b""
     try:
@@ -262,6 +262,6 @@ async def _more(content: aiohttp.StreamReader, reading: Reading) -> bytes:
     return got
 
 
-def refused(answer: Answer, reading: Reading) -> bool:
+def refused(answer: UpstreamResponse, reading: ResponseObserver) -> bool:
     """Tell whether an answer may be a refusal: by its status, or by an event at either end of its beginning."""
     return answer.status in REFUSED or (answer.status == 200 and reading.mentions(b"error", EDGE))

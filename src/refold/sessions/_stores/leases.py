@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConflict
-from refold.sessions._entries import Appended, Opened, Planned, Renewed, Rewound
+from refold.sessions._entries import Appended, Planned, Renewed, Rewound, SessionOpened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,9 +74,9 @@ def advanced(head: Head, write: Write, now: float) -> Head:
             return moved
 
 
-def continued(head: Head, session: str, now: float) -> tuple[Head, Opened]:
+def continued(head: Head, session: str, now: float) -> tuple[Head, SessionOpened]:
     """Return head and first entry of the session that continues another, which stands at `head`."""
-    opened = Opened(head.format, head.id, head.seq)
+    opened = SessionOpened(head.format, head.id, head.seq)
     return replace(head, id=session, parent=head.id, next="", created=now, touched=now, seq=1, revision=1), opened
 
 

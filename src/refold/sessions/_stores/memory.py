@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from refold.errors import WriteConflict
-from refold.sessions._entries import Appended, Opened, Renewed
+from refold.sessions._entries import Appended, Renewed, SessionOpened
 from refold.sessions._stores.leases import advanced, continued, deletable, leased, unknown
 from refold.sessions._stores.protocol import (
     Head,
     Hit,
     Loaded,
-    Recorded,
+    StoredEntry,
     Write,
     Writing,
 )
@@ -37,7 +37,7 @@ class MemoryStore(Writing):
         self._clock = clock
         self._lock = RLock()
         self._heads: dict[str, Head] = {}
-        self._entries: dict[str, list[Recorded]] = {}
+        self._entries: dict[str, list[StoredEntry]] = {}
         self._held: dict[str, dict[MessageId, None]] = {}
         self._natives: dict[MessageId, str] = {}
         self._words: dict[MessageId, str] = {}
@@ -48,7 +48,7 @@ class MemoryStore(Writing):
         with self._lock:
             if session not in self._heads:
                 now = self._clock()
-                self._begin(Head(session, format, created=now, touched=now, seq=1), Opened(format), now)
+                self._begin(Head(session, format, created=now, touched=now, seq=1), SessionOpened(format), now)
             return self._heads[session]
 
     def write(self, session: str, writes: Sequence[Write], renew: str = "") -> Head:
@@ -60,7 +60,7 @@ class MemoryStore(Writing):
             entries = []
             for write in writes:
                 head = advanced(head, write, now)
-                entries.append(Recorded(head.seq, now, write.entry))
+                entries.append(StoredEntry(head.seq, now, write.entry))
             for write in writes:
                 for message in write.messages:
                     self._natives.setdefault(message.id, message.native)
@@ -69,7 +69,7 @@ class MemoryStore(Writing):
             if renew:
                 child, opened = continued(head, renew, now)
                 head = advanced(head, Write(Renewed(renew)), now)
-                entries.append(Recorded(head.seq, now, Renewed(renew)))
+                entries.append(StoredEntry(head.seq, now, Renewed(renew)))
                 self._begin(child, opened, now)
             self._entries[session] += entries
             self._heads[session] = head
@@ -147,9 +147,9 @@ class MemoryStore(Writing):
             raise unknown(session, self.name)
         return self._heads[session]
 
-    def _begin(self, head: Head, opened: Opened, now: float) -> None:
+    def _begin(self, head: Head, opened: SessionOpened, now: float) -> None:
         self._heads[head.id] = head
-        self._entries[head.id] = [Recorded(1, now, opened)]
+        self._entries[head.id] = [StoredEntry(1, now, opened)]
         self._held[head.id] = {}
 
 

@@ -13,8 +13,8 @@ from refold.sessions._entries import (
     Entry,
     Planned,
     Position,
-    Reported,
     Rewound,
+    UsageEntry,
 )
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from refold.core.plan import Plan, PlanId
 
-__all__ = ["Head", "Hit", "Loaded", "Received", "Recorded", "Store", "Write", "Writing"]
+__all__ = ["Head", "Hit", "Loaded", "Store", "StoredEntry", "StoredMessage", "Write", "Writing"]
 
 
-class Received(Struct, frozen=True):
+class StoredMessage(Struct, frozen=True):
     """A message to be kept: its chained id, its JSON text as received, and its words for the search."""
 
     id: MessageId
@@ -53,7 +53,7 @@ class Head(Struct, frozen=True):
     revision: int = 0
 
 
-class Recorded(Struct, frozen=True):
+class StoredEntry(Struct, frozen=True):
     """One entry of a session's log with its number and time."""
 
     seq: int
@@ -65,7 +65,7 @@ class Loaded(Struct, frozen=True):
     """The newer part of a session: its head, the entries, and the JSON text of the messages they brought."""
 
     head: Head
-    entries: tuple[Recorded, ...]
+    entries: tuple[StoredEntry, ...]
     natives: Mapping[MessageId, str]
 
 
@@ -81,7 +81,7 @@ class Write(Struct, frozen=True):
     """One entry to be written: `tip` and `revision` are what the writer believes to be there (None: whatever is)."""
 
     entry: Entry
-    messages: tuple[Received, ...] = ()
+    messages: tuple[StoredMessage, ...] = ()
     tip: MessageId | None = None
     revision: int | None = None
 
@@ -106,7 +106,7 @@ class Store(Protocol):
     def append(
         self,
         session: str,
-        messages: Sequence[Received],
+        messages: Sequence[StoredMessage],
         expect: MessageId,
         *,
         under: tuple[PlanId, ...] | None = None,
@@ -120,7 +120,7 @@ class Store(Protocol):
     def rewind(self, session: str, to: Position, expect: Head, *, forward: bool = False) -> Head:
         """Go to a position, unless the session has moved from the expected head."""
 
-    def report(self, session: str, report: Reported) -> Head:
+    def report(self, session: str, report: UsageEntry) -> Head:
         """Keep a usage report."""
 
     def load(self, session: str, after: int = 0, upto: int | None = None) -> Loaded:
@@ -178,7 +178,7 @@ class Writing:
     def append(
         self,
         session: str,
-        messages: Sequence[Received],
+        messages: Sequence[StoredMessage],
         expect: MessageId,
         *,
         under: tuple[PlanId, ...] | None = None,
@@ -196,6 +196,6 @@ class Writing:
         """Go to a position, unless the session has moved from the expected head."""
         return self.write(session, (Write(Rewound(to, forward), tip=expect.tip, revision=expect.revision),))
 
-    def report(self, session: str, report: Reported) -> Head:
+    def report(self, session: str, report: UsageEntry) -> Head:
         """Keep a usage report."""
         return self.write(session, (Write(report),))

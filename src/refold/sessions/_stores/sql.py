@@ -21,8 +21,8 @@ from refold.core.transcript import ROOT
 from refold.errors import WriteConflict
 from refold.sessions._entries import (
     Entry,
-    Opened,
     Renewed,
+    SessionOpened,
     body_of,
     entry_of,
     kind_of,
@@ -34,7 +34,7 @@ from refold.sessions._stores.protocol import (
     Head,
     Hit,
     Loaded,
-    Recorded,
+    StoredEntry,
     Write,
     Writing,
 )
@@ -81,7 +81,7 @@ class SQLStore(Writing):
         with self._transaction() as connection:
             begun = Head(session, format, created=now, touched=now, seq=1)
             if self._begun(connection, begun):
-                self._enter(connection, session, 1, now, Opened(format))
+                self._enter(connection, session, 1, now, SessionOpened(format))
             return self._head(connection, session)
 
     def write(self, session: str, writes: Sequence[Write], renew: str = "") -> Head:
@@ -111,7 +111,7 @@ class SQLStore(Writing):
                 .where(logs.session == session, logs.seq > after, logs.seq <= last)
                 .order_by(logs.seq)
             )
-            found = tuple(Recorded(seq, at, entry_of(body)) for seq, at, body in rows)
+            found = tuple(StoredEntry(seq, at, entry_of(body)) for seq, at, body in rows)
             natives = connection.execute(
                 select(kept.id, kept.native)
                 .join(schema.held, held.message == kept.id)

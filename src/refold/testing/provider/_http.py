@@ -15,15 +15,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from refold.testing.provider._wire import Refusal, dumped
+from refold.testing.provider._wire import WireError, dumped
 from refold.testing.provider._wire_anthropic import AnthropicWire
 from refold.testing.provider._wire_gemini import GeminiWire, named
 from refold.testing.provider._wire_openai import OpenAIChatWire
 from refold.testing.provider._wire_responses import OpenAIResponsesWire
 
 if TYPE_CHECKING:
-    from refold.testing.provider._responder import Answering, Outcome
-    from refold.testing.provider._wire import Turn, Wire
+    from refold.testing.provider._responder import Responder, ScriptedOutcome
+    from refold.testing.provider._wire import Wire, WireTurn
 
 __all__ = ["Server"]
 
@@ -57,9 +57,9 @@ class _Loop(uvicorn.Server):
 
 
 class Server:
-    """Serves one `Answering`; `start` returns the port."""
+    """Serves one `Responder`; `start` returns the port."""
 
-    def __init__(self, answering: Answering, models: tuple[str, ...]) -> None:
+    def __init__(self, answering: Responder, models: tuple[str, ...]) -> None:
         self._answering = answering
         self._models = models
         self._failed: list[Exception] = []
@@ -114,7 +114,7 @@ class Server:
             outcome = self._answering.take(wire, raw, request.headers)
         except Exception as error:
             self._failed.append(error)
-            return _refusal(wire, Refusal("server_error", str(error)), 0)
+            return _refusal(wire, WireError("server_error", str(error)), 0)
         if outcome.fault is not None and outcome.fault.kind == "timeout":
             await self._silence(request)
         return _response(wire, outcome)
@@ -127,11 +127,11 @@ class Server:
                 return await self._answer(GEMINI, raw, request)
             case "countTokens":
                 counted = self._answering.count(GEMINI, raw, request.headers)
-                if isinstance(counted, Refusal):
+                if isinstance(counted, WireError):
                     return _refusal(GEMINI, counted, 0)
                 return JSONResponse({"totalTokens": counted})
             case _:
-                return _refusal(GEMINI, Refusal("path", f"there is no {verb or 'such path'}"), 0)
+                return _refusal(GEMINI, WireError("path", f"there is no {verb or 'such path'}"), 0)
 
     async def _silence(self, request: Request) -> None:
         """Wait until the client gives up or the server ends."""
@@ -143,14 +143,14 @@ class Server:
 
     async def _count(self, request: Request) -> Response:
         counted = self._answering.count(ANTHROPIC, await request.body(), request.headers)
-        if isinstance(counted, Refusal):
+        if isinstance(counted, WireError):
             return _refusal(ANTHROPIC, counted, 0)
         return JSONResponse({"input_tokens": counted})
 
     async def _list(self, request: Request) -> Response:
         wire = _spoken(request)
         if not self._answering.allowed(request.headers):
-            return _refusal(wire, Refusal("auth", "wrong key"), 0)
+            return _refusal(wire, WireError("auth", "wrong key"), 0)
         listed = [_listed(wire, name) for name in self._models]
         if wire is ANTHROPIC:
             return JSONResponse(
@@ -161,14 +161,14 @@ class Server:
     async def _model(self, request: Request) -> Response:
         wire, name = _spoken(request), request.path_params["model"]
         if not self._answering.allowed(request.headers):
-            return _refusal(wire, Refusal("auth", "wrong key"), 0)
+            return _refusal(wire, WireError("auth", "wrong key"), 0)
         if name not in self._models:
-            return _refusal(wire, Refusal("model", name, "model"), 0)
+            return _refusal(wire, WireError("model", name, "model"), 0)
         return JSONResponse(_listed(wire, name))
 
     async def _nowhere(self, request: Request, error: Exception) -> Response:
         """Answer a path or method that there is none of, in the shape of whoever seems to ask."""
-        refusal = Refusal("path", f"Invalid URL ({request.method} {request.url.path})")
+        refusal = WireError("path", f"Invalid URL ({request.method} {request.url.path})")
         return _refusal(_spoken(request), refusal, 0)
 
 
@@ -184,7 +184,7 @@ def _listed(wire: Wire, name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "refold"}
 
 
-def _refusal(wire: Wire, refusal: Refusal, number: int) -> Response:
+def _refusal(wire: Wire, refusal: WireError, number: int) -> Response:
     headers = _headers(number)
     if refusal.retry_after is not None:
         headers["retry-after"] = f"{refusal.retry_after:g}"
@@ -195,7 +195,7 @@ def _headers(number: int) -> dict[str, str]:
     return {"x-request-id": f"req_{number:06}", "request-id": f"req_{number:06}"}
 
 
-def _response(wire: Wire, outcome: Outcome) -> Response:
+def _response(wire: Wire, outcome: ScriptedOutcome) -> Response:
     number = outcome.number
     if outcome.refusal is not None:
         return _refusal(wire, outcome.refusal, number)
@@ -214,7 +214,7 @@ def _response(wire: Wire, outcome: Outcome) -> Response:
     return Response(whole, 200, _headers(number), "application/json")
 
 
-def _lines(wire: Wire, turn: Turn) -> list[bytes]:
+def _lines(wire: Wire, turn: WireTurn) -> list[bytes]:
     """Return the events of a stream as they go over the wire."""
     lines = [
         f"event: {name}\ndata: {dumped(data)}\n\n" if name else f"data: {dumped(data)}\n\n"

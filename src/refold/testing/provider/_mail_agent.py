@@ -15,13 +15,13 @@ from msgspec import Struct
 from refold._demo.mail import mail, mail_tools
 from refold._demo.seeded_random import Dice
 from refold.core.messages import Text, ToolCall, ToolResult
-from refold.testing.provider._script import Answer
+from refold.testing.provider._script import ScriptedReply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from refold.core.messages import Message
-    from refold.testing.provider._script import Received
+    from refold.testing.provider._script import ReceivedRequest
 
 __all__ = ["MailAgent", "Mailbox"]
 
@@ -76,7 +76,7 @@ class Mailbox:
         return self.mail_search(**given) if name == "mail_search" else self.mail_read(**given)
 
 
-class _Known(Struct):
+class _MailboxState(Struct):
     """What the messages of one request tell: ids in order of appearance, which of them are read, and how many are."""
 
     ids: dict[str, None] = {}
@@ -95,23 +95,25 @@ class MailAgent:
     summary; it is written under the headings that the request names.
     """
 
-    def __call__(self, received: Received) -> Answer:
+    def __call__(self, received: ReceivedRequest) -> ScriptedReply:
         """Answer a request by what is in it."""
         known = _known(received.messages)
         if not received.tools:
-            return Answer(_summary(received, known))
+            return ScriptedReply(_summary(received, known))
         searched = bool(received.messages) and _is_search(received.messages)
         if not known.ids or (len(known.ids) < known.total and not searched):
-            return Answer("I search for the unread mail.", [("mail_search", {"query": "is:unread newer_than:7d"})])
+            return ScriptedReply(
+                "I search for the unread mail.", [("mail_search", {"query": "is:unread newer_than:7d"})]
+            )
         unread = known.unread[:BATCH]
         if not unread:
-            return Answer(f"Briefing: {len(known.read)} of {len(known.ids)} messages are read.")
+            return ScriptedReply(f"Briefing: {len(known.read)} of {len(known.ids)} messages are read.")
         text = f"Reading {len(unread)} of {len(known.ids)} messages, {len(known.read)} are done."
-        return Answer(text, [("mail_read", {"id": id}) for id in unread])
+        return ScriptedReply(text, [("mail_read", {"id": id}) for id in unread])
 
 
-def _known(messages: tuple[Message, ...]) -> _Known:
-    known = _Known()
+def _known(messages: tuple[Message, ...]) -> _MailboxState:
+    known = _MailboxState()
     asked: dict[str, str] = {}
     for part in (part for message in messages for part in message.parts):
         match part:
@@ -126,7 +128,7 @@ def _known(messages: tuple[Message, ...]) -> _Known:
     return known
 
 
-def _note(known: _Known, text: str) -> None:
+def _note(known: _MailboxState, text: str) -> None:
     """Take note of the ids of a text; those on a line that speaks of reading are read."""
     for line in text.splitlines():
         if found := TOTAL.search(line):
@@ -143,7 +145,7 @@ def _is_search(messages: tuple[Message, ...]) -> bool:
     return bool(messages[-1].results) and bool(calls) and calls[-1].name == "mail_search"
 
 
-def _summary(received: Received, known: _Known) -> str:
+def _summary(received: ReceivedRequest, known: _MailboxState) -> str:
     """Write a summary under the headings asked for, or in three lines where none are."""
     whole = "\n".join([received.system, *_texts(received.messages)])
     request = REQUEST.search(whole)

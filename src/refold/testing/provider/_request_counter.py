@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from refold.core.messages import MessageId
     from refold.core.view import Violation
 
-__all__ = ["Prompt", "Tally", "broken"]
+__all__ = ["Prompt", "RequestCounter", "broken"]
 
 
 class Prompt(Struct, frozen=True):
     """A request that was read: its messages with the tokens of each, and what stands before them."""
 
     format: formats.Format
-    request: formats.Request
+    request: formats.RequestBody
     messages: tuple[Message, ...]
     sizes: tuple[int, ...]
     tools: int
@@ -71,7 +71,7 @@ class Prompt(Struct, frozen=True):
         return replace(self, messages=messages, sizes=tuple(self.sizes[place] for place in kept))
 
 
-class Tally:
+class RequestCounter:
     """Counts with one counter, or with that of the model a request names."""
 
     def __init__(self, counter: Counter | None = None) -> None:

@@ -16,9 +16,9 @@ from refold.errors import BadMessages
 from refold.testing.judge import problems
 from refold.testing.judge._problem import indexed
 from refold.testing.provider._cache import PromptCache
-from refold.testing.provider._request_counter import Tally, broken
-from refold.testing.provider._script import Answer, Fault, Received
-from refold.testing.provider._wire import Refusal, Turn, arguments
+from refold.testing.provider._request_counter import RequestCounter, broken
+from refold.testing.provider._script import Fault, ReceivedRequest, ScriptedReply
+from refold.testing.provider._wire import WireError, WireTurn, arguments
 
 if TYPE_CHECKING:
     from refold.core.counting import Counter
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from refold.testing.provider._script import Behave, FaultKind, Step
     from refold.testing.provider._wire import RefusalKind, Wire
 
-__all__ = ["Answering", "Outcome", "Rules"]
+__all__ = ["Responder", "Rules", "ScriptedOutcome"]
 
 _AT_THE_DOOR: dict[FaultKind, RefusalKind] = {
     "rate_limit": "rate_limit",
@@ -49,33 +49,33 @@ class Rules(Struct, frozen=True):
     strict: bool = True
 
 
-class Outcome(Struct, frozen=True):
+class ScriptedOutcome(Struct, frozen=True):
     """What a call gets: a refusal; a turn; or a fault, with the turn it spoils where it comes that far."""
 
     number: int
-    refusal: Refusal | None = None
-    turn: Turn | None = None
+    refusal: WireError | None = None
+    turn: WireTurn | None = None
     fault: Fault | None = None
 
 
-class Answering:
+class Responder:
     """One provider's memory: what it received, how often it was called, its prompt cache, and what it says next."""
 
     def __init__(self, behave: Behave, rules: Rules, faults: Mapping[int, Fault], counter: Counter | None) -> None:
-        self.received: list[Received] = []
+        self.received: list[ReceivedRequest] = []
         self._calls = 0
         self._behave = behave
         self._rules = rules
         self._faults = faults
-        self._tally = Tally(counter)
+        self._tally = RequestCounter(counter)
         self._cache = PromptCache()
 
-    def take(self, wire: Wire, raw: bytes, headers: Mapping[str, str]) -> Outcome:
+    def take(self, wire: Wire, raw: bytes, headers: Mapping[str, str]) -> ScriptedOutcome:
         """Return what a call gets; every call has a number, also one that is refused."""
         self._calls += 1
-        received = Received(self._calls, wire.format, headers=_public(headers))
+        received = ReceivedRequest(self._calls, wire.format, headers=_public(headers))
         body = self._opened(raw, headers)
-        if isinstance(body, Refusal):
+        if isinstance(body, WireError):
             return self._refused(wire, received, body)
         received = replace(received, body=body, model=_model(body), streaming=body.get("stream") is True)
         fault = self._faults.get(received.number)
@@ -84,17 +84,17 @@ class Answering:
         if self._rules.strict:
             received = replace(received, problems=problems(wire.format, body, headers=headers))
         prompt = self._prompt(wire, body)
-        if not isinstance(prompt, Refusal):
+        if not isinstance(prompt, WireError):
             received = _read(received, prompt)
         if received.problems:
             first = received.problems[0]
-            return self._refused(wire, received, Refusal("invalid", first.message, indexed(first.at)))
-        if isinstance(prompt, Refusal):
+            return self._refused(wire, received, WireError("invalid", first.message, indexed(first.at)))
+        if isinstance(prompt, WireError):
             return self._refused(wire, received, prompt)
         if received.violations and not self._rules.strict:
             return self._refused(wire, received, wire.breach(received.violations[0]))
         dropped = wire.thinking(body, received.headers)
-        if isinstance(dropped, Refusal):
+        if isinstance(dropped, WireError):
             return self._refused(wire, received, dropped)
         window = self._rules.window
         if window is not None and self._rules.silent_truncation and prompt.tokens > window:
@@ -105,13 +105,13 @@ class Answering:
             return self._refused(wire, received, wire.overflow(prompt, received.max_output, window))
         return self._answered(wire, received, prompt, fault, dropped)
 
-    def count(self, wire: Wire, raw: bytes, headers: Mapping[str, str]) -> int | Refusal:
+    def count(self, wire: Wire, raw: bytes, headers: Mapping[str, str]) -> int | WireError:
         """Return the tokens of a prompt that is not to be answered."""
         body = self._opened(raw, headers)
-        if isinstance(body, Refusal):
+        if isinstance(body, WireError):
             return body
         prompt = self._prompt(wire, body, counting=True)
-        return prompt if isinstance(prompt, Refusal) else prompt.tokens
+        return prompt if isinstance(prompt, WireError) else prompt.tokens
 
     def allowed(self, headers: Mapping[str, str]) -> bool:
         """Tell whether the key of a request is right; any is where none was set."""
@@ -122,62 +122,64 @@ class Answering:
         )
         return self._rules.key is None or given == self._rules.key
 
-    def _opened(self, raw: bytes, headers: Mapping[str, str]) -> dict[str, Any] | Refusal:
+    def _opened(self, raw: bytes, headers: Mapping[str, str]) -> dict[str, Any] | WireError:
         if not self.allowed(headers):
-            return Refusal("auth", "wrong key")
+            return WireError("auth", "wrong key")
         limit = self._rules.max_bytes
         if len(raw) > limit:
-            return Refusal("too_large", f"Maximum content size limit ({limit}) exceeded ({len(raw)} bytes read)")
+            return WireError("too_large", f"Maximum content size limit ({limit}) exceeded ({len(raw)} bytes read)")
         try:
             body = msgspec.json.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError):
             body = None
         if not isinstance(body, dict):
-            return Refusal("invalid", "We could not parse the JSON body of your request.")
+            return WireError("invalid", "We could not parse the JSON body of your request.")
         model = _model(body)
         if not model:
-            return Refusal("invalid", "you must provide a model parameter", "model")
+            return WireError("invalid", "you must provide a model parameter", "model")
         if self._rules.models and model not in self._rules.models:
-            return Refusal("model", model, "model")
+            return WireError("model", model, "model")
         return body
 
-    def _prompt(self, wire: Wire, body: dict[str, Any], *, counting: bool = False) -> Prompt | Refusal:
+    def _prompt(self, wire: Wire, body: dict[str, Any], *, counting: bool = False) -> Prompt | WireError:
         if refusal := wire.misshapen(body, counting=counting):
             return refusal
         try:
             return self._tally.read(wire.format, body)
         except BadMessages as error:
-            return Refusal("invalid", str(error))
+            return WireError("invalid", str(error))
 
-    def _early(self, wire: Wire, received: Received, fault: Fault) -> Outcome | None:
+    def _early(self, wire: Wire, received: ReceivedRequest, fault: Fault) -> ScriptedOutcome | None:
         """Return what a call gets that fails before anybody looks at it."""
         if fault.kind == "reasoning_invalid" or fault.kind == "reasoning_missing":
             return self._refused(wire, received, wire.reasoning(fault.kind, received.body))
         if kind := _AT_THE_DOOR.get(fault.kind):
-            return self._refused(wire, received, Refusal(kind, fault.kind, retry_after=fault.retry_after))
+            return self._refused(wire, received, WireError(kind, fault.kind, retry_after=fault.retry_after))
         if fault.kind == "timeout":
             self.received.append(replace(received, status=0))
-            return Outcome(received.number, fault=fault)
+            return ScriptedOutcome(received.number, fault=fault)
         return None
 
-    def _answered(self, wire: Wire, received: Received, prompt: Prompt, fault: Fault | None, dropped: int) -> Outcome:
-        step: Step = Answer() if fault and fault.kind == "empty" else self._behave(received)
+    def _answered(
+        self, wire: Wire, received: ReceivedRequest, prompt: Prompt, fault: Fault | None, dropped: int
+    ) -> ScriptedOutcome:
+        step: Step = ScriptedReply() if fault and fault.kind == "empty" else self._behave(received)
         if isinstance(step, Fault):
             if early := self._early(wire, received, step):
                 return early
             fault = step
-            step = Answer() if fault.kind == "empty" else Answer("This answer never comes whole.")
-        answer = Answer(step) if isinstance(step, str) else step
+            step = ScriptedReply() if fault.kind == "empty" else ScriptedReply("This answer never comes whole.")
+        answer = ScriptedReply(step) if isinstance(step, str) else step
         answer = _limited(answer, self._room(prompt, received.max_output), prompt.counter)
         cached = wire.cached(self._cache, prompt, received.body)
         received = replace(received, cached=cached.read)
         self.received.append(received)
-        turn = Turn(received, answer, prompt.tokens, _size(answer, prompt.counter), cached, dropped)
-        return Outcome(received.number, turn=turn, fault=fault)
+        turn = WireTurn(received, answer, prompt.tokens, _size(answer, prompt.counter), cached, dropped)
+        return ScriptedOutcome(received.number, turn=turn, fault=fault)
 
-    def _refused(self, wire: Wire, received: Received, refusal: Refusal) -> Outcome:
+    def _refused(self, wire: Wire, received: ReceivedRequest, refusal: WireError) -> ScriptedOutcome:
         self.received.append(replace(received, status=wire.status(refusal)))
-        return Outcome(received.number, refusal=refusal)
+        return ScriptedOutcome(received.number, refusal=refusal)
 
     def _beyond(self, prompt: Prompt, max_output: int | None, window: int) -> bool:
         return prompt.tokens + (0 if self._rules.output_apart else max_output or 0) > window
@@ -189,7 +191,7 @@ class Answering:
         return min((size for size in (left, max_output) if size is not None), default=None)
 
 
-def _read(received: Received, prompt: Prompt) -> Received:
+def _read(received: ReceivedRequest, prompt: Prompt) -> ReceivedRequest:
     """Return a request with all that reading it told."""
     return replace(
         received,
@@ -218,7 +220,7 @@ def _public(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in headers.items() if name.lower() not in _SECRET}
 
 
-def _size(answer: Answer, counter: Counter) -> int:
+def _size(answer: ScriptedReply, counter: Counter) -> int:
     """Return the tokens of an answer, without what frames a message."""
     calls = [ToolCall("", name, arguments(given)) for name, given in answer.calls]
     empty = Message(MessageId(""), "assistant")
@@ -227,7 +229,7 @@ def _size(answer: Answer, counter: Counter) -> int:
     ) - counter.message(empty)
 
 
-def _limited(answer: Answer, room: int | None, counter: Counter) -> Answer:
+def _limited(answer: ScriptedReply, room: int | None, counter: Counter) -> ScriptedReply:
     """Return an answer with its stop, cut where its words are longer than there is room for; then calls are lost."""
     if room is not None and counter.text(answer.text) > room:
         return replace(answer, text=cut_to_tokens(answer.text, room, counter)[0], calls=(), stop="length")

@@ -13,7 +13,7 @@ from refold.core.view import Violation
 from refold.errors import UsageError
 from refold.testing.judge._problem import Problem
 
-__all__ = ["Answer", "Behave", "Fault", "FaultKind", "Received", "Script", "Step", "Stop"]
+__all__ = ["Behave", "Fault", "FaultKind", "ReceivedRequest", "Script", "ScriptedReply", "Step", "Stop"]
 
 Stop: TypeAlias = Literal["end", "calls", "length", "refusal", "window"]
 FaultKind: TypeAlias = Literal[
@@ -22,7 +22,7 @@ FaultKind: TypeAlias = Literal[
 ]  # fmt: skip
 
 
-class Answer(Struct, frozen=True):
+class ScriptedReply(Struct, frozen=True):
     """What the model answers: words, then calls, each a tool's name and its arguments (a mapping, or text as it is).
 
     `stop` is told from the calls when left out. `usage` is reported in place of what was counted. `thinking` comes
@@ -48,7 +48,7 @@ class Fault(Struct, frozen=True):
     retry_after: float | None = None
 
 
-class Received(Struct, frozen=True):
+class ReceivedRequest(Struct, frozen=True):
     """One request: where it came in (`wire` is the name of its format), the body as sent, and what was made of it.
 
     `tokens` is the whole prompt; `messages` are what the model sees, without the `dropped` oldest ones that a silent
@@ -76,8 +76,8 @@ class Received(Struct, frozen=True):
     status: int = 200
 
 
-Step: TypeAlias = Answer | Fault | str
-Behave: TypeAlias = Callable[[Received], Step]
+Step: TypeAlias = ScriptedReply | Fault | str
+Behave: TypeAlias = Callable[[ReceivedRequest], Step]
 
 
 class Script:
@@ -89,7 +89,7 @@ class Script:
         self._steps = tuple(steps)
         self._given = 0
 
-    def __call__(self, received: Received) -> Step:
+    def __call__(self, received: ReceivedRequest) -> Step:
         """Return the next step."""
         step = self._steps[min(self._given, len(self._steps) - 1)]
         self._given += 1

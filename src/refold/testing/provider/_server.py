@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from refold.errors import UsageError
-from refold.testing.provider._responder import Answering, Rules
-from refold.testing.provider._script import Fault, FaultKind, Received, Script
+from refold.testing.provider._responder import Responder, Rules
+from refold.testing.provider._script import Fault, FaultKind, ReceivedRequest, Script
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -59,7 +59,7 @@ class ScriptedProvider:
         rules = Rules(window, key, tuple(models), max_bytes, output_apart, silent_truncation, strict)
         steps = Script(answers if answers is not None else ["OK."])
         self.models = tuple(models) or (model,)
-        self._answering = Answering(behave or steps, rules, _numbered(faults), counter)
+        self._answering = Responder(behave or steps, rules, _numbered(faults), counter)
         self._server: Any = None
         self._port = 0
 
@@ -74,7 +74,7 @@ class ScriptedProvider:
         return f"{self.url}/v1"
 
     @property
-    def received(self) -> list[Received]:
+    def received(self) -> list[ReceivedRequest]:
         """Every call so far, in order, the refused ones too."""
         return self._answering.received
 

@@ -10,14 +10,14 @@ import msgspec
 from msgspec import Struct
 
 from refold.testing.provider._cache import Cached
-from refold.testing.provider._script import Answer, Received
+from refold.testing.provider._script import ReceivedRequest, ScriptedReply
 
 if TYPE_CHECKING:
     from refold.core.view import Violation
     from refold.testing.provider._cache import PromptCache
     from refold.testing.provider._request_counter import Prompt
 
-__all__ = ["CREATED", "ReasoningFault", "Refusal", "RefusalKind", "Turn", "Wire", "arguments", "dumped", "pieces"]
+__all__ = ["CREATED", "ReasoningFault", "RefusalKind", "Wire", "WireError", "WireTurn", "arguments", "dumped", "pieces"]
 
 RefusalKind: TypeAlias = Literal[
     "overflow", "invalid", "auth", "model", "path", "too_large", "rate_limit", "server_error", "overloaded", "encrypted"
@@ -29,7 +29,7 @@ PIECE = re.compile(r"\s*\S+(?:\s+\S+){0,3}\s*|\s+")  # four words a piece
 _encode = msgspec.json.Encoder().encode
 
 
-class Refusal(Struct, frozen=True):
+class WireError(Struct, frozen=True):
     """A request that is refused: what for, in the provider's words, and the field it blames."""
 
     kind: RefusalKind
@@ -38,11 +38,11 @@ class Refusal(Struct, frozen=True):
     retry_after: float | None = None
 
 
-class Turn(Struct, frozen=True):
+class WireTurn(Struct, frozen=True):
     """One answered request with all that its wire tells about it; `prompt` contains what the cache gave and took."""
 
-    received: Received
-    answer: Answer
+    received: ReceivedRequest
+    answer: ScriptedReply
     prompt: int
     completion: int
     cached: Cached = Cached()
@@ -64,34 +64,34 @@ class Wire(Protocol):
     def closing(self) -> str:
         """The line of data that ends a stream, empty where an event does."""
 
-    def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> Refusal | None:
+    def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> WireError | None:
         """Return what is wrong with a body before its messages are read; `counting` asks for less than answering."""
 
-    def breach(self, violation: Violation) -> Refusal:
+    def breach(self, violation: Violation) -> WireError:
         """Return a broken rule in the provider's words."""
 
-    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> Refusal | int:
+    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> WireError | int:
         """Return what is wrong with the thinking of a request, or how many blocks of it the provider drops itself."""
 
-    def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> Refusal:
+    def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> WireError:
         """Return the refusal of a request that does not fit."""
 
-    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> Refusal:
+    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> WireError:
         """Return the refusal of reasoning that a body holds, or of a body without it."""
 
     def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
         """Return what the prompt cache gives and takes."""
 
-    def status(self, refusal: Refusal) -> int:
+    def status(self, refusal: WireError) -> int:
         """Return the HTTP status of a refusal."""
 
-    def error(self, refusal: Refusal, number: int) -> dict[str, Any]:
+    def error(self, refusal: WireError, number: int) -> dict[str, Any]:
         """Return the body of a refusal."""
 
-    def reply(self, turn: Turn) -> dict[str, Any]:
+    def reply(self, turn: WireTurn) -> dict[str, Any]:
         """Return an answer as one body."""
 
-    def events(self, turn: Turn) -> Iterator[Event]:
+    def events(self, turn: WireTurn) -> Iterator[Event]:
         """Yield an answer as the events of a stream: name (empty where the wire names none) and data."""
 
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from refold.testing.provider._thinking import CONTROLS, misplaced, missing, signature, without_misplaced
-from refold.testing.provider._wire import Refusal, arguments, pieces
+from refold.testing.provider._wire import WireError, arguments, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from refold.testing.provider._cache import Cached, PromptCache
     from refold.testing.provider._request_counter import Prompt
     from refold.testing.provider._script import Stop
-    from refold.testing.provider._wire import Event, ReasoningFault, RefusalKind, Turn
+    from refold.testing.provider._wire import Event, ReasoningFault, RefusalKind, WireTurn
 
 __all__ = ["AnthropicWire"]
 
@@ -55,20 +55,20 @@ class AnthropicWire:
     path = "/v1/messages"
     closing = ""
 
-    def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> Refusal | None:
+    def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> WireError | None:
         """Return what is wrong with a body before its messages are read."""
         messages, limit = body.get("messages"), body.get("max_tokens")
         if not counting and (not isinstance(limit, int) or isinstance(limit, bool)):
-            return Refusal("invalid", "max_tokens: Field required")
+            return WireError("invalid", "max_tokens: Field required")
         if not counting and isinstance(limit, int) and limit < 1:
-            return Refusal("invalid", "max_tokens: Input should be greater than or equal to 1")
+            return WireError("invalid", "max_tokens: Input should be greater than or equal to 1")
         if not isinstance(messages, list):
-            return Refusal("invalid", "messages: Field required")
+            return WireError("invalid", "messages: Field required")
         if not messages:
-            return Refusal("invalid", "messages: at least one message is required")
+            return WireError("invalid", "messages: at least one message is required")
         return None
 
-    def breach(self, violation: Violation) -> Refusal:
+    def breach(self, violation: Violation) -> WireError:
         """Return a broken rule in the provider's words."""
         place, ids, text = (violation.at or (0,))[0], ", ".join(violation.calls), violation.message
         if violation.rule == "pairing" and text.endswith("has no result"):
@@ -94,12 +94,12 @@ class AnthropicWire:
             said = f"messages.{place}: `tool_use` ids must be unique"
         else:
             said = f"messages.{place}: {text}"
-        return Refusal("invalid", said)
+        return WireError("invalid", said)
 
-    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> Refusal | int:
+    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> WireError | int:
         """Return what is wrong with the thinking of a request, or how many blocks are dropped as it asks for."""
         if (place := missing(body)) is not None:
-            return Refusal(
+            return WireError(
                 "invalid",
                 f"messages.{place}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. "
                 "When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceding "
@@ -111,39 +111,39 @@ class AnthropicWire:
             binding.get("prefix_mismatch_behavior") == "drop_block" and CONTROLS in headers.get("anthropic-beta", "")
         ):
             place, number = stale[0]
-            return Refusal(
+            return WireError(
                 "invalid",
                 f"messages.{place}.content.{number}: Invalid signature in thinking block. The block is bound to a "
                 "different conversation: what stands before it is not what it was produced behind.",
             )
         return len(stale)
 
-    def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> Refusal:
+    def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> WireError:
         """Return the refusal of a request that does not fit, with its numbers."""
         tokens = prompt.tokens
         if tokens > window:
-            return Refusal("overflow", f"prompt is too long: {tokens} tokens > {window} maximum")
-        return Refusal(
+            return WireError("overflow", f"prompt is too long: {tokens} tokens > {window} maximum")
+        return WireError(
             "overflow",
             f"input length and `max_tokens` exceed context limit: {tokens} + {max_output} > {window}, decrease input "
             "length or `max_tokens` and try again",
         )
 
-    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> Refusal:
+    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> WireError:
         """Return the refusal of thinking that a body holds, of the first by its place, or of a body without it."""
         if fault == "reasoning_missing":
             text = (
                 "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When "
                 "`thinking` is enabled, a final `assistant` message must start with a thinking block."
             )
-            return Refusal("invalid", text)
+            return WireError("invalid", text)
         place, block = _first_thinking(body)
         text = (
             f"messages.{place}.content.{block}: Invalid `signature` in `thinking` block. The block is bound to a "
             "different conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "
             '"drop_block".'
         )
-        return Refusal("invalid", text)
+        return WireError("invalid", text)
 
     def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
         """Return what the prompt cache gives and takes: up to marks, or to the end where the body itself bears one."""
@@ -152,11 +152,11 @@ class AnthropicWire:
             points[-1] = replace(points[-1], marked=True)
         return cache.marked(points)
 
-    def status(self, refusal: Refusal) -> int:
+    def status(self, refusal: WireError) -> int:
         """Return the HTTP status of a refusal."""
         return _STATUS[refusal.kind]
 
-    def error(self, refusal: Refusal, number: int) -> dict[str, Any]:
+    def error(self, refusal: WireError, number: int) -> dict[str, Any]:
         """Return the body of a refusal."""
         kind = refusal.kind
         said = {
@@ -165,12 +165,12 @@ class AnthropicWire:
         }
         return {"type": "error", "error": said, "request_id": f"req_{number:06}"}
 
-    def reply(self, turn: Turn) -> dict[str, Any]:
+    def reply(self, turn: WireTurn) -> dict[str, Any]:
         """Return an answer as one body."""
         stop = _STOPS[turn.answer.stop or "end"]
         return {**_head(turn), "content": _blocks(turn), "stop_reason": stop, "usage": _usage(turn), **_dropped(turn)}
 
-    def events(self, turn: Turn) -> Iterator[Event]:
+    def events(self, turn: WireTurn) -> Iterator[Event]:
         """Yield an answer as events, block by block."""
         usage = _usage(turn)
         yield _event("message_start", message={**_head(turn), "usage": {**usage, "output_tokens": 1}})
@@ -217,7 +217,7 @@ def _event(name: str, **data: Any) -> Event:
     return name, {"type": name, **data}
 
 
-def _head(turn: Turn) -> dict[str, Any]:
+def _head(turn: WireTurn) -> dict[str, Any]:
     return {
         "id": f"msg_{turn.received.number:06}",
         "type": "message",
@@ -229,12 +229,12 @@ def _head(turn: Turn) -> dict[str, Any]:
     }
 
 
-def _calls_from(turn: Turn) -> int:
+def _calls_from(turn: WireTurn) -> int:
     """Return the place of the first call among the blocks."""
     return bool(turn.answer.thinking) + bool(turn.answer.text)
 
 
-def _blocks(turn: Turn) -> list[dict[str, Any]]:
+def _blocks(turn: WireTurn) -> list[dict[str, Any]]:
     answer, number = turn.answer, turn.received.number
     blocks: list[dict[str, Any]] = []
     if answer.thinking:
@@ -249,7 +249,7 @@ def _blocks(turn: Turn) -> list[dict[str, Any]]:
     return blocks
 
 
-def _dropped(turn: Turn) -> dict[str, Any]:
+def _dropped(turn: WireTurn) -> dict[str, Any]:
     one = {"type": "thinking_dropped", "reason": "prefix_binding_mismatch"}
     return {"input_transformations": [one] * turn.dropped_thinking} if turn.dropped_thinking else {}
 
@@ -265,7 +265,7 @@ def _input(given: Any) -> Any:
     return held if isinstance(held, dict) else {"raw": given}
 
 
-def _usage(turn: Turn) -> dict[str, Any]:
+def _usage(turn: WireTurn) -> dict[str, Any]:
     """Return usage with what the cache gave and took beside the rest of the prompt."""
     told = turn.answer.usage
     prompt, completion = (told.prompt, told.completion) if told else (turn.prompt, turn.completion)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from refold.testing.provider._wire import Refusal, pieces
+from refold.testing.provider._wire import WireError, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from refold.testing.provider._cache import Cached, PromptCache
     from refold.testing.provider._request_counter import Prompt
     from refold.testing.provider._script import Stop
-    from refold.testing.provider._wire import Event, ReasoningFault, RefusalKind, Turn
+    from refold.testing.provider._wire import Event, ReasoningFault, RefusalKind, WireTurn
 
 __all__ = ["GeminiWire", "named"]
 
@@ -38,61 +38,61 @@ class GeminiWire:
     path = "/v1beta/models/{model}"
     closing = ""
 
-    def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> Refusal | None:
+    def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> WireError | None:
         """Return what is wrong with a body before its messages are read; `counting` asks for less than answering."""
         contents = body.get("contents")
         if not isinstance(contents, list) or not contents:
-            return Refusal("invalid", "* GenerateContentRequest.contents: contents is not specified")
+            return WireError("invalid", "* GenerateContentRequest.contents: contents is not specified")
         return None
 
-    def breach(self, violation: Violation) -> Refusal:
+    def breach(self, violation: Violation) -> WireError:
         """Return a broken rule in the provider's words."""
         if violation.rule == "pairing":
-            return Refusal(
+            return WireError(
                 "invalid",
                 "Please ensure that the number of function response parts is equal to the number of function call "
                 "parts of the function call turn.",
             )
         if violation.rule in ("order", "opening"):
-            return Refusal("invalid", "Please ensure that multiturn requests alternate between user and model.")
-        return Refusal(
+            return WireError("invalid", "Please ensure that multiturn requests alternate between user and model.")
+        return WireError(
             "invalid", f"* GenerateContentRequest.contents[{(violation.at or (0,))[0]}]: {violation.message}"
         )
 
-    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> Refusal | int:
+    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> WireError | int:
         """Return that nothing is wrong: what this provider encrypts is bound to nothing before it."""
         return 0
 
-    def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> Refusal:
+    def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> WireError:
         """Return the refusal of a request that does not fit, with its numbers."""
         text = f"The input token count ({prompt.tokens}) exceeds the maximum number of tokens allowed ({window})."
-        return Refusal("overflow", text)
+        return WireError("overflow", text)
 
-    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> Refusal:
+    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> WireError:
         """Return the refusal of signatures that a body holds, or of a call without one."""
         if fault == "reasoning_invalid":
-            return Refusal("invalid", "Corrupted thought signature.")
+            return WireError("invalid", "Corrupted thought signature.")
         text = "Function call is missing a thought_signature in functionCall parts. This is required for tools to work."
-        return Refusal("invalid", text)
+        return WireError("invalid", text)
 
     def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
         """Return what the prompt cache gives; it keeps without being asked."""
         return cache.automatic(prompt.points(marks=False))
 
-    def status(self, refusal: Refusal) -> int:
+    def status(self, refusal: WireError) -> int:
         """Return the HTTP status of a refusal."""
         return _STATUS.get(refusal.kind, (400, ""))[0]
 
-    def error(self, refusal: Refusal, number: int) -> dict[str, Any]:
+    def error(self, refusal: WireError, number: int) -> dict[str, Any]:
         """Return the body of a refusal."""
         code, status = _STATUS.get(refusal.kind, (400, "INVALID_ARGUMENT"))
         return {"error": {"code": code, "message": refusal.message, "status": status}}
 
-    def reply(self, turn: Turn) -> dict[str, Any]:
+    def reply(self, turn: WireTurn) -> dict[str, Any]:
         """Return an answer as one body."""
         return _chunk(turn, _parts(turn), last=True)
 
-    def events(self, turn: Turn) -> Iterator[Event]:
+    def events(self, turn: WireTurn) -> Iterator[Event]:
         """Yield an answer as chunks, words in pieces and each call whole."""
         words = pieces(turn.answer.text)
         for piece in words:
@@ -109,7 +109,7 @@ def named(raw: bytes, model: str, *, streaming: bool) -> bytes:
     return msgspec.json.encode({**body, "model": model, "stream": streaming}) if isinstance(body, dict) else raw
 
 
-def _parts(turn: Turn) -> list[dict[str, Any]]:
+def _parts(turn: WireTurn) -> list[dict[str, Any]]:
     answer = turn.answer
     parts: list[dict[str, Any]] = [{"text": answer.text}] if answer.text else []
     for place, (name, given) in enumerate(answer.calls):
@@ -119,7 +119,7 @@ def _parts(turn: Turn) -> list[dict[str, Any]]:
     return parts
 
 
-def _chunk(turn: Turn, parts: list[dict[str, Any]], *, last: bool) -> dict[str, Any]:
+def _chunk(turn: WireTurn, parts: list[dict[str, Any]], *, last: bool) -> dict[str, Any]:
     candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
     if last:
         candidate["finishReason"] = _STOPS.get(turn.answer.stop or "end", "STOP")
@@ -131,7 +131,7 @@ def _chunk(turn: Turn, parts: list[dict[str, Any]], *, last: bool) -> dict[str, 
     }
 
 
-def _usage(turn: Turn) -> dict[str, Any]:
+def _usage(turn: WireTurn) -> dict[str, Any]:
     told = turn.answer.usage
     prompt, completion = (told.prompt, told.completion) if told else (turn.prompt, turn.completion)
     cached = told.cached if told else turn.cached.read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from refold.testing.provider._wire import CREATED, Refusal, arguments, pieces
+from refold.testing.provider._wire import CREATED, WireError, arguments, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from refold.testing.provider._cache import Cached, PromptCache
     from refold.testing.provider._request_counter import Prompt
     from refold.testing.provider._script import Stop
-    from refold.testing.provider._wire import Event, ReasoningFault, RefusalKind, Turn
+    from refold.testing.provider._wire import Event, ReasoningFault, RefusalKind, WireTurn
 
 __all__ = ["OpenAIChatWire", "OpenAIWire"]
 
@@ -50,26 +50,26 @@ _STOPS: dict[Stop, str] = {
 class OpenAIWire:
     """What both of OpenAI's protocols have in common: a cache that keeps by itself, and the shape of errors."""
 
-    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> Refusal:
+    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> WireError:
         """Return the refusal of encrypted reasoning that a body holds, or of an item without its reasoning."""
         if fault == "reasoning_missing":
             text = "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item: 'rs_1'."
-            return Refusal("invalid", text, "input")
+            return WireError("invalid", text, "input")
         text = (
             "The encrypted content gAAA...DQ== could not be verified. Reason: Encrypted content could not be decrypted "
             "or parsed."
         )
-        return Refusal("encrypted", text)
+        return WireError("encrypted", text)
 
     def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
         """Return what the prompt cache gives; OpenAI keeps without being asked."""
         return cache.automatic(prompt.points(marks=False))
 
-    def status(self, refusal: Refusal) -> int:
+    def status(self, refusal: WireError) -> int:
         """Return the HTTP status of a refusal."""
         return _STATUS[refusal.kind]
 
-    def error(self, refusal: Refusal, number: int) -> dict[str, Any]:
+    def error(self, refusal: WireError, number: int) -> dict[str, Any]:
         """Return the body of a refusal."""
         kind = refusal.kind
         message = _SAID.get(kind, "{}").format(refusal.message)
@@ -84,42 +84,42 @@ class OpenAIChatWire(OpenAIWire):
     path = "/v1/chat/completions"
     closing = "[DONE]"
 
-    def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> Refusal | None:
+    def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> WireError | None:
         """Return what is wrong with a body before its messages are read."""
         messages = body.get("messages")
         if not isinstance(messages, list):
-            return Refusal("invalid", "Missing required parameter: 'messages'.", "messages")
+            return WireError("invalid", "Missing required parameter: 'messages'.", "messages")
         if not messages:
-            return Refusal(
+            return WireError(
                 "invalid", "Invalid 'messages': empty array. Expected an array with minimum length 1.", "messages"
             )
         return None
 
-    def breach(self, violation: Violation) -> Refusal:
+    def breach(self, violation: Violation) -> WireError:
         """Return a broken rule in the provider's words."""
         place, ids = (violation.at or (0,))[0], ", ".join(violation.calls)
         at = f"messages.[{place}].role"
         if violation.rule == "pairing" and violation.message.endswith("has no result"):
-            return Refusal(
+            return WireError(
                 "invalid",
                 "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
                 f"'tool_call_id'. The following tool_call_ids did not have response messages: {ids}",
                 at,
             )
         if violation.rule == "pairing":
-            return Refusal(
+            return WireError(
                 "invalid",
                 "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
                 "'tool_calls'.",
                 at,
             )
-        return Refusal("invalid", f"Invalid 'messages[{place}]': {violation.message}.", f"messages[{place}]")
+        return WireError("invalid", f"Invalid 'messages[{place}]': {violation.message}.", f"messages[{place}]")
 
-    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> Refusal | int:
+    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> WireError | int:
         """Return that nothing is wrong: what this provider encrypts is bound to nothing before it."""
         return 0
 
-    def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> Refusal:
+    def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> WireError:
         """Return the refusal of a request that does not fit, with its numbers."""
         head, tokens = f"This model's maximum context length is {window} tokens. However, ", prompt.tokens
         if tokens > window and prompt.tools:
@@ -134,16 +134,16 @@ class OpenAIChatWire(OpenAIWire):
                 f"you requested {tokens + (max_output or 0)} tokens ({tokens} in the messages, {max_output} in the "
                 "completion). Please reduce the length of the messages or completion."
             )
-        return Refusal("overflow", head + text, "messages")
+        return WireError("overflow", head + text, "messages")
 
-    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> Refusal:
+    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> WireError:
         """Return the refusal of reasoning as routers pass it on from Claude, its places those of Claude's own list."""
         if fault == "reasoning_invalid":
-            return Refusal("invalid", "messages.1.content.0: Invalid `signature` in `thinking` block")
+            return WireError("invalid", "messages.1.content.0: Invalid `signature` in `thinking` block")
         text = "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`."
-        return Refusal("invalid", text)
+        return WireError("invalid", text)
 
-    def reply(self, turn: Turn) -> dict[str, Any]:
+    def reply(self, turn: WireTurn) -> dict[str, Any]:
         """Return an answer as one body."""
         answer = turn.answer
         message: dict[str, Any] = {"role": "assistant", "content": answer.text or None, "refusal": None}
@@ -154,7 +154,7 @@ class OpenAIChatWire(OpenAIWire):
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _STOPS[answer.stop or "end"]}
         return {**_head(turn), "object": "chat.completion", "choices": [choice], "usage": _usage(turn)}
 
-    def events(self, turn: Turn) -> Iterator[Event]:
+    def events(self, turn: WireTurn) -> Iterator[Event]:
         """Yield an answer as chunks; usage in a chunk of its own where it was asked for."""
         options = turn.received.body.get("stream_options")
         counted = isinstance(options, dict) and options.get("include_usage") is True
@@ -178,12 +178,12 @@ class OpenAIChatWire(OpenAIWire):
             yield "", {**head, "choices": [], "usage": _usage(turn)}
 
 
-def _head(turn: Turn) -> dict[str, Any]:
+def _head(turn: WireTurn) -> dict[str, Any]:
     number = turn.received.number
     return {"id": f"chatcmpl-{number:06}", "created": CREATED, "model": turn.received.model, "service_tier": "default"}
 
 
-def _calls(turn: Turn) -> list[dict[str, Any]]:
+def _calls(turn: WireTurn) -> list[dict[str, Any]]:
     return [
         {
             "id": f"call_{turn.received.number:06}{place:02}",
@@ -194,7 +194,7 @@ def _calls(turn: Turn) -> list[dict[str, Any]]:
     ]
 
 
-def _usage(turn: Turn) -> dict[str, Any]:
+def _usage(turn: WireTurn) -> dict[str, Any]:
     told: Usage | None = turn.answer.usage
     prompt, completion = (told.prompt, told.completion) if told else (turn.prompt, turn.completion)
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from refold.testing.provider._wire import CREATED, Refusal, arguments, pieces
+from refold.testing.provider._wire import CREATED, WireError, arguments, pieces
 from refold.testing.provider._wire_openai import OpenAIWire
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from refold.core.view import Violation
     from refold.testing.provider._request_counter import Prompt
     from refold.testing.provider._script import Stop
-    from refold.testing.provider._wire import Event, Turn
+    from refold.testing.provider._wire import Event, WireTurn
 
 __all__ = ["OpenAIResponsesWire"]
 
@@ -31,51 +31,51 @@ class OpenAIResponsesWire(OpenAIWire):
     path = "/v1/responses"
     closing = ""
 
-    def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> Refusal | None:
+    def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> WireError | None:
         """Return what is wrong with a body before its messages are read; `counting` asks for less than answering."""
         if earlier := body.get("previous_response_id"):
             text = f"Previous response with id '{earlier}' not found."
-            return Refusal("invalid", text, "previous_response_id")
+            return WireError("invalid", text, "previous_response_id")
         items = body.get("input")
         if isinstance(items, str) and items:
             return None
         if not isinstance(items, list) or not items:
-            return Refusal("invalid", "Missing required parameter: 'input'.", "input")
+            return WireError("invalid", "Missing required parameter: 'input'.", "input")
         return None
 
-    def breach(self, violation: Violation) -> Refusal:
+    def breach(self, violation: Violation) -> WireError:
         """Return a broken rule in the provider's words."""
         place, ids = (violation.at or (0,))[0], ", ".join(violation.calls)
         if violation.rule == "pairing" and violation.message.endswith("has no result"):
-            return Refusal("invalid", f"No tool output found for function call {ids}.", "input")
+            return WireError("invalid", f"No tool output found for function call {ids}.", "input")
         if violation.rule == "pairing":
-            return Refusal("invalid", f"No tool call found for function call output with call_id {ids}.", "input")
+            return WireError("invalid", f"No tool call found for function call output with call_id {ids}.", "input")
         if violation.rule == "reasoning":
             item = f"Item {place} of type 'reasoning' was provided without its required following item."
-            return Refusal("invalid", item, "input")
-        return Refusal("invalid", f"Invalid 'input[{place}]': {violation.message}.", f"input[{place}]")
+            return WireError("invalid", item, "input")
+        return WireError("invalid", f"Invalid 'input[{place}]': {violation.message}.", f"input[{place}]")
 
-    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> Refusal | int:
+    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> WireError | int:
         """Return that nothing is wrong: what this provider encrypts is bound to nothing before it."""
         return 0
 
-    def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> Refusal:
+    def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> WireError:
         """Return the refusal of a request that does not fit; this wire tells no numbers."""
         text = "Your input exceeds the context window of this model. Please adjust your input and try again."
-        return Refusal("overflow", text, "input")
+        return WireError("overflow", text, "input")
 
-    def reply(self, turn: Turn) -> dict[str, Any]:
+    def reply(self, turn: WireTurn) -> dict[str, Any]:
         """Return an answer as one body."""
         reason = _INCOMPLETE.get(turn.answer.stop or "end")
         whole = {**_head(turn), "status": "completed", "output": _items(turn), "usage": _usage(turn)}
         return {**whole, "status": "incomplete", "incomplete_details": {"reason": reason}} if reason else whole
 
-    def events(self, turn: Turn) -> Iterator[Event]:
+    def events(self, turn: WireTurn) -> Iterator[Event]:
         """Yield an answer as numbered events, item by item."""
         for number, (name, data) in enumerate(self._events(turn)):
             yield name, {"type": name, "sequence_number": number, **data}
 
-    def _events(self, turn: Turn) -> Iterator[Event]:
+    def _events(self, turn: WireTurn) -> Iterator[Event]:
         begun = {**_head(turn), "status": "in_progress"}
         yield "response.created", {"response": begun}
         yield "response.in_progress", {"response": begun}
@@ -109,7 +109,7 @@ def _asked(place: int, item: dict[str, Any]) -> Iterator[Event]:
     yield "response.function_call_arguments.done", done
 
 
-def _head(turn: Turn) -> dict[str, Any]:
+def _head(turn: WireTurn) -> dict[str, Any]:
     body = turn.received.body
     return {
         "id": f"resp_{turn.received.number:06}",
@@ -135,7 +135,7 @@ def _head(turn: Turn) -> dict[str, Any]:
     }
 
 
-def _items(turn: Turn) -> list[dict[str, Any]]:
+def _items(turn: WireTurn) -> list[dict[str, Any]]:
     answer, number = turn.answer, turn.received.number
     items: list[dict[str, Any]] = []
     if answer.text:
@@ -149,7 +149,7 @@ def _items(turn: Turn) -> list[dict[str, Any]]:
     return items
 
 
-def _usage(turn: Turn) -> dict[str, Any]:
+def _usage(turn: WireTurn) -> dict[str, Any]:
     told = turn.answer.usage
     prompt, completion = (told.prompt, told.completion) if told else (turn.prompt, turn.completion)
     cached = told.cached if told else turn.cached.read

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._anthropic_builder import Talk, blocks_of
-from refold.transcripts._conversation import Recorded, Reported
-from refold.transcripts._skipped import Aside
+from refold.transcripts._anthropic_builder import ConversationBuilder, blocks_of
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 
@@ -21,10 +21,10 @@ def matches(document: Document) -> bool:
     )
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a thread."""
-    talk, aside = Talk(), Aside()
-    usage: list[Reported] = []
+    talk, aside = ConversationBuilder(), SkippedItems()
+    usage: list[RecordedUsage] = []
     model: str | None = None
     window: int | None = None
     for row in document.value["messages"]:
@@ -38,7 +38,7 @@ def read(document: Document) -> Iterator[Recorded]:
             talk.assistant(blocks)
         else:
             talk.user(blocks)
-    yield Recorded(
+    yield RecordedConversation(
         "amp",
         "anthropic",
         talk.messages,
@@ -50,11 +50,11 @@ def read(document: Document) -> Iterator[Recorded]:
     )
 
 
-def _usage(covers: int, told: dict[str, Any]) -> list[Reported]:
+def _usage(covers: int, told: dict[str, Any]) -> list[RecordedUsage]:
     read, write = told.get("cacheReadInputTokens") or 0, told.get("cacheCreationInputTokens") or 0
     prompt = told.get("totalInputTokens") or (told.get("inputTokens") or 0) + read + write
     completion = told.get("outputTokens") or 0
-    return [Reported(covers, prompt, completion, read, write)] if prompt + completion else []
+    return [RecordedUsage(covers, prompt, completion, read, write)] if prompt + completion else []
 
 
 def _block(block: Any) -> Any:

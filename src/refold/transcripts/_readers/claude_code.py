@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from refold.transcripts._anthropic_builder import Talk
-from refold.transcripts._conversation import Recorded, Reported
-from refold.transcripts._skipped import Aside
+from refold.transcripts._anthropic_builder import ConversationBuilder
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 from refold.transcripts._tree import (
     Row,
@@ -54,9 +54,9 @@ def _unwrapped(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the main chain, then every sub-agent conversation."""
-    aside = Aside()
+    aside = SkippedItems()
     for number, value in document.lines:
         if not isinstance(value, dict):
             aside.add(f"{type(value).__name__} where an object should be", number)
@@ -90,8 +90,8 @@ def read(document: Document) -> Iterator[Recorded]:
     yield from found[1:]
 
 
-def _conversation(name: str, lines: list[Row]) -> Recorded:
-    talk, aside = Talk(), Aside()
+def _conversation(name: str, lines: list[Row]) -> RecordedConversation:
+    talk, aside = ConversationBuilder(), SkippedItems()
     usage: dict[Any, tuple[int, dict[str, Any]]] = {}
     boundaries: list[int] = []
     notes: list[str] = []
@@ -119,7 +119,7 @@ def _conversation(name: str, lines: list[Row]) -> Recorded:
             usage[id or number] = (at, reported)
     if lines and name != "main" and lines[0][1]["type"] != "user":
         notes.append("the request that opened this conversation is not in the file")
-    return Recorded(
+    return RecordedConversation(
         "claude-code",
         "anthropic",
         talk.messages,
@@ -131,9 +131,9 @@ def _conversation(name: str, lines: list[Row]) -> Recorded:
     )
 
 
-def _reported(item: tuple[int, dict[str, Any]]) -> Reported | None:
+def _reported(item: tuple[int, dict[str, Any]]) -> RecordedUsage | None:
     covers, usage = item
     read, write = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens") or 0
     prompt = (usage.get("input_tokens") or 0) + read + write
     completion = usage.get("output_tokens") or 0
-    return Reported(covers, prompt, completion, read, write) if prompt + completion else None
+    return RecordedUsage(covers, prompt, completion, read, write) if prompt + completion else None

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._conversation import Recorded, Reported
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 _MARKS = ("<task>", "<environment_details>", "<feedback>")  # what Cline writes into users' messages
@@ -23,16 +23,16 @@ def matches(document: Document) -> bool:
     return isinstance(document.value, list) and (_sent(rows) or _shown(rows))
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a task; of the screen's entries it is in plain words, with what was reported."""
     if _sent([row for _, row in document.objects[:50]]):
         messages = [
             {key: value for key, value in row.items() if key in _OF_THE_API} if row.keys() - _OF_THE_API else row
             for row in document.value
         ]
-        yield Recorded("cline", "anthropic", messages, name="main")
+        yield RecordedConversation("cline", "anthropic", messages, name="main")
         return
-    aside = Aside()
+    aside = SkippedItems()
     messages, usage = [], []
     for _, row in document.lines:
         name = row.get(row.get("type") or "") if isinstance(row, dict) else None
@@ -47,7 +47,7 @@ def read(document: Document) -> Iterator[Recorded]:
             messages.append({"role": "assistant", "content": text})
         else:
             aside.add(f"entry of the screen, {name}")
-    yield Recorded("cline", "anthropic", messages, usage=tuple(usage), name="main", notes=aside.notes())
+    yield RecordedConversation("cline", "anthropic", messages, usage=tuple(usage), name="main", notes=aside.notes())
 
 
 def _sent(rows: list[dict[str, Any]]) -> bool:
@@ -65,7 +65,7 @@ def _shown(rows: list[dict[str, Any]]) -> bool:
     )
 
 
-def _reported(covers: int, text: Any) -> list[Reported]:
+def _reported(covers: int, text: Any) -> list[RecordedUsage]:
     """Return what an entry reports of a request: its input apart from what the cache gave and took."""
     try:
         report = json.loads(text)
@@ -75,4 +75,4 @@ def _reported(covers: int, text: Any) -> list[Reported]:
     tokens_in, out, given, taken = (
         (report.get(name) or 0 for name in names) if isinstance(report, dict) else (0, 0, 0, 0)
     )
-    return [Reported(covers, tokens_in + given + taken, out, given, taken)] if tokens_in + out else []
+    return [RecordedUsage(covers, tokens_in + given + taken, out, given, taken)] if tokens_in + out else []

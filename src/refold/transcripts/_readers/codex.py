@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._conversation import Recorded, Reported
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 _ITEMS = frozenset(
@@ -57,15 +57,15 @@ def matches(document: Document) -> bool:
     return old and any(row.get("type") in _ITEMS or row.get("record_type") == "state" for row in rows[1:])
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a rollout."""
-    session = _Session()
+    session = _CodexSession()
     for number, row in document.lines:
         if isinstance(row, dict):
             session.take(number, row)
         else:
             session.aside.add(f"{type(row).__name__} where an object should be", number)
-    yield Recorded(
+    yield RecordedConversation(
         "codex",
         "openai-responses",
         session.items,
@@ -80,17 +80,17 @@ def read(document: Document) -> Iterator[Recorded]:
     )
 
 
-class _Session:
+class _CodexSession:
     """What has been read so far."""
 
     def __init__(self) -> None:
         self.items: list[dict[str, Any]] = []
-        self.aside = Aside()
+        self.aside = SkippedItems()
         self.system: Any = None
         self.tools: list[Any] | None = None
         self.model: str | None = None
         self.window: int | None = None
-        self.usage: list[Reported] = []
+        self.usage: list[RecordedUsage] = []
         self.notes: list[str] = []
         self.boundaries: list[int] = []
         self._reply = -1  # where the answer begins that the next token count is about
@@ -179,7 +179,7 @@ class _Session:
         self._reply = -1
         prompt, completion = last.get("input_tokens") or 0, last.get("output_tokens") or 0
         if prompt + completion:
-            self.usage.append(Reported(covers, prompt, completion, last.get("cached_input_tokens") or 0))
+            self.usage.append(RecordedUsage(covers, prompt, completion, last.get("cached_input_tokens") or 0))
 
 
 def _begins_turn(item: dict[str, Any]) -> bool:

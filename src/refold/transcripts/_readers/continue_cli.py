@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._conversation import Recorded
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 
@@ -22,9 +22,9 @@ def matches(document: Document) -> bool:
     )
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a session; its usage is a total over all calls and says nothing of one prompt."""
-    aside = Aside()
+    aside = SkippedItems()
     messages: list[Any] = []
     for item in document.value["history"]:
         said = item["message"]
@@ -43,10 +43,10 @@ def read(document: Document) -> Iterator[Recorded]:
             messages.extend(_result(state, aside))
     if document.value.get("usage"):
         aside.add("usage, the total of a session")
-    yield Recorded("continue-cli", "openai-chat", messages, name="main", notes=aside.notes())
+    yield RecordedConversation("continue-cli", "openai-chat", messages, name="main", notes=aside.notes())
 
 
-def _result(state: dict[str, Any], aside: Aside) -> Iterator[dict[str, Any]]:
+def _result(state: dict[str, Any], aside: SkippedItems) -> Iterator[dict[str, Any]]:
     output = state.get("output")
     if output is None:
         aside.add(f"call without a result ({state.get('status')}), kept open")

@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._conversation import Recorded
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 _CTOR_TEXT = 2  # node type of a piece of text in a rendered prompt; others only hold children
@@ -43,9 +43,9 @@ def _session(document: Document) -> dict[str, Any]:
     return dict(session)
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a session."""
-    aside = Aside()
+    aside = SkippedItems()
     messages: list[Any] = []
     model: str | None = None
     for request in _session(document)["requests"]:
@@ -65,7 +65,7 @@ def read(document: Document) -> Iterator[Recorded]:
             )
         ):
             messages.append({"role": "assistant", "content": text})
-    yield Recorded("copilot", "openai-chat", messages, model=model, name="main", notes=aside.notes())
+    yield RecordedConversation("copilot", "openai-chat", messages, model=model, name="main", notes=aside.notes())
 
 
 def _asked(request: dict[str, Any], told: dict[str, Any]) -> str:
@@ -78,7 +78,7 @@ def _asked(request: dict[str, Any], told: dict[str, Any]) -> str:
     return str((request.get("message") or {}).get("text", ""))
 
 
-def _round(item: dict[str, Any], results: dict[str, Any], aside: Aside) -> Iterator[dict[str, Any]]:
+def _round(item: dict[str, Any], results: dict[str, Any], aside: SkippedItems) -> Iterator[dict[str, Any]]:
     calls = item.get("toolCalls") or []
     message: dict[str, Any] = {"role": "assistant", "content": item.get("response") or None}
     if calls:

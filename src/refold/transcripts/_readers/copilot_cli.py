@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._conversation import Recorded
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 _TYPES = ("session.start", "user.message", "assistant.message")
@@ -18,9 +18,9 @@ def matches(document: Document) -> bool:
     return any(row.get("type") in _TYPES and isinstance(row.get("data"), dict) for _, row in document.objects[:10])
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a session."""
-    aside = Aside()
+    aside = SkippedItems()
     messages: list[Any] = []
     boundaries: list[int] = []
     model: str | None = None
@@ -36,7 +36,7 @@ def read(document: Document) -> Iterator[Recorded]:
         if kind == "session.compaction_complete":
             boundaries.append(len(messages))
         aside.add(f"line of type {kind}", number)
-    yield Recorded(
+    yield RecordedConversation(
         "copilot-cli",
         "openai-chat",
         messages,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._conversation import Recorded
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 
@@ -20,9 +20,9 @@ def _speaks(row: dict[str, Any]) -> bool:
     return row.get("role") in ("user", "assistant") and isinstance(message, dict) and "content" in message
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a session, in Gemini's shape: the only one with calls that have no id."""
-    aside = Aside()
+    aside = SkippedItems()
     contents: list[dict[str, Any]] = []
     for number, row in document.lines:
         if not isinstance(row, dict) or not _speaks(row):
@@ -33,10 +33,10 @@ def read(document: Document) -> Iterator[Recorded]:
         parts = [part for block in blocks for part in _part(block, aside, number)]
         if parts:
             contents.append({"role": "user" if row["role"] == "user" else "model", "parts": parts})
-    yield Recorded("cursor", "gemini", contents, name="main", notes=aside.notes())
+    yield RecordedConversation("cursor", "gemini", contents, name="main", notes=aside.notes())
 
 
-def _part(block: Any, aside: Aside, number: int) -> Iterator[dict[str, Any]]:
+def _part(block: Any, aside: SkippedItems, number: int) -> Iterator[dict[str, Any]]:
     match block:
         case {"type": "text", "text": text}:
             yield {"text": text}

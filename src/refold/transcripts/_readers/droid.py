@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from refold.transcripts._anthropic_builder import Talk
-from refold.transcripts._conversation import Recorded
-from refold.transcripts._skipped import Aside
+from refold.transcripts._anthropic_builder import ConversationBuilder
+from refold.transcripts._conversation import RecordedConversation
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 
@@ -16,9 +16,9 @@ def matches(document: Document) -> bool:
     return any(row.get("type") == "session_start" for row in rows)
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a session."""
-    talk, aside = Talk(), Aside()
+    talk, aside = ConversationBuilder(), SkippedItems()
     for number, row in document.lines:
         message = row.get("message") if isinstance(row, dict) and row.get("type") == "message" else None
         if not isinstance(message, dict):
@@ -27,4 +27,4 @@ def read(document: Document) -> Iterator[Recorded]:
             talk.assistant(message["content"])
         else:
             talk.user(message["content"])
-    yield Recorded("droid", "anthropic", talk.messages, name="main", notes=aside.notes())
+    yield RecordedConversation("droid", "anthropic", talk.messages, name="main", notes=aside.notes())

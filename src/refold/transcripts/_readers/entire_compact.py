@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._anthropic_builder import Talk
-from refold.transcripts._conversation import Recorded
-from refold.transcripts._skipped import Aside
+from refold.transcripts._anthropic_builder import ConversationBuilder
+from refold.transcripts._conversation import RecordedConversation
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 
@@ -17,9 +17,9 @@ def matches(document: Document) -> bool:
     return bool(rows) and {"v", "agent", "type", "content"} <= rows[0][1].keys()
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a session. The lines' token figures leave the cache out, so they are no usage."""
-    talk, aside = Talk(), Aside()
+    talk, aside = ConversationBuilder(), SkippedItems()
     held: list[tuple[str, dict[str, Any]]] = []
     answer: Any = None
     for number, row in document.objects:
@@ -38,10 +38,12 @@ def read(document: Document) -> Iterator[Recorded]:
         if "input_tokens" in row:
             aside.add("token figure that leaves the cache out", number)
     _flush(talk, held)
-    yield Recorded("entire-compact", "anthropic", talk.messages, name="main", notes=aside.notes())
+    yield RecordedConversation("entire-compact", "anthropic", talk.messages, name="main", notes=aside.notes())
 
 
-def _answer(talk: Talk, row: dict[str, Any], aside: Aside, number: int) -> list[tuple[str, dict[str, Any]]]:
+def _answer(
+    talk: ConversationBuilder, row: dict[str, Any], aside: SkippedItems, number: int
+) -> list[tuple[str, dict[str, Any]]]:
     content = row.get("content")
     blocks: list[Any] = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
     talk.assistant([{key: value for key, value in block.items() if key != "result"} for block in blocks], row.get("id"))
@@ -52,7 +54,7 @@ def _answer(talk: Talk, row: dict[str, Any], aside: Aside, number: int) -> list[
     return [(block["id"], block["result"]) for block in calls if "result" in block]
 
 
-def _flush(talk: Talk, held: list[tuple[str, dict[str, Any]]]) -> None:
+def _flush(talk: ConversationBuilder, held: list[tuple[str, dict[str, Any]]]) -> None:
     """Give the results once the answer is whole, all of them in one message."""
     for id, result in held:
         told = result if isinstance(result, dict) else {"output": result}

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._conversation import Recorded
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 
@@ -26,19 +26,19 @@ def _is_message(row: Any) -> bool:
     )
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a history."""
-    aside = Aside()
+    aside = SkippedItems()
     messages: list[Any] = []
     for row in document.entries:
         if isinstance(row, dict) and "role" in row:
             messages.extend(_chat(row, aside))
         else:
             aside.add("entry without a role")
-    yield Recorded("fast-agent", "openai-chat", messages, name="main", notes=aside.notes())
+    yield RecordedConversation("fast-agent", "openai-chat", messages, name="main", notes=aside.notes())
 
 
-def _chat(row: dict[str, Any], aside: Aside) -> Iterator[dict[str, Any]]:
+def _chat(row: dict[str, Any], aside: SkippedItems) -> Iterator[dict[str, Any]]:
     results = row.get("tool_results")
     for id, result in results.items() if isinstance(results, dict) else ():
         yield {"role": "tool", "tool_call_id": id, "content": _content(result.get("content"))}

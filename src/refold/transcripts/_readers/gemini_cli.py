@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._conversation import Recorded, Reported
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 Row = tuple[int, dict[str, Any]]
@@ -28,11 +28,11 @@ def _rows(document: Document) -> list[Row]:
     return document.objects
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a session."""
-    aside = Aside()
+    aside = SkippedItems()
     contents: list[dict[str, Any]] = []
-    usage: list[Reported] = []
+    usage: list[RecordedUsage] = []
     model: str | None = None
     for number, row in _rows(document):
         if row.get("type") == "user":
@@ -43,7 +43,9 @@ def read(document: Document) -> Iterator[Recorded]:
             contents.extend(_answer(row, aside, number))
         else:
             aside.add(f"item of type {row.get('type') or 'header'}", number)
-    yield Recorded("gemini-cli", "gemini", contents, model=model, usage=tuple(usage), name="main", notes=aside.notes())
+    yield RecordedConversation(
+        "gemini-cli", "gemini", contents, model=model, usage=tuple(usage), name="main", notes=aside.notes()
+    )
 
 
 def _parts(content: Any) -> list[Any]:
@@ -54,7 +56,7 @@ def _parts(content: Any) -> list[Any]:
     return [{"text": part} if isinstance(part, str) else part for part in content or []]
 
 
-def _answer(row: dict[str, Any], aside: Aside, number: int) -> Iterator[dict[str, Any]]:
+def _answer(row: dict[str, Any], aside: SkippedItems, number: int) -> Iterator[dict[str, Any]]:
     for _ in row.get("thoughts") or []:
         aside.add("thought for the screen, which is not sent again", number)
     calls = row.get("toolCalls") or []
@@ -81,9 +83,9 @@ def _answer(row: dict[str, Any], aside: Aside, number: int) -> Iterator[dict[str
         yield {"role": "user", "parts": results}
 
 
-def _usage(covers: int, tokens: Any) -> list[Reported]:
+def _usage(covers: int, tokens: Any) -> list[RecordedUsage]:
     if not isinstance(tokens, dict):
         return []
     prompt = (tokens.get("input") or 0) + (tokens.get("tool") or 0)
     completion = (tokens.get("output") or 0) + (tokens.get("thoughts") or 0)
-    return [Reported(covers, prompt, completion, tokens.get("cached") or 0)] if prompt + completion else []
+    return [RecordedUsage(covers, prompt, completion, tokens.get("cached") or 0)] if prompt + completion else []

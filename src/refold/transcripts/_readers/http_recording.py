@@ -8,10 +8,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from refold.transcripts._bodies import body_of, reported
-from refold.transcripts._conversation import Recorded
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
-from refold.transcripts._streams import Answer, answer_of, whole
+from refold.transcripts._streams import AssembledReply, answer_of, whole
 
 
 def matches(document: Document) -> bool:
@@ -20,10 +20,10 @@ def matches(document: Document) -> bool:
     return bool(rows) and all({"method", "path", "response"} <= row.keys() for _, row in rows[:5])
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield one conversation a model call: the request where it was recorded, and the answer."""
-    aside = Aside()
-    found: list[Recorded] = []
+    aside = SkippedItems()
+    found: list[RecordedConversation] = []
     for _, row in document.objects:
         body, answer = whole(row.get("body")), answer_of(row["response"])
         sent = body_of(body) if isinstance(body, dict) else None
@@ -35,12 +35,12 @@ def read(document: Document) -> Iterator[Recorded]:
         yield item if at else replace(item, notes=item.notes + aside.notes())
 
 
-def _exchange(name: str, sent: dict[str, Any] | None, answer: Answer | None) -> Recorded:
+def _exchange(name: str, sent: dict[str, Any] | None, answer: AssembledReply | None) -> RecordedConversation:
     if answer is None:
-        return Recorded("http-recording", name=name, notes=("the request has no answer",), **(sent or {}))
+        return RecordedConversation("http-recording", name=name, notes=("the request has no answer",), **(sent or {}))
     if sent is None or sent["format"] != answer.format:
         note = "the request was not recorded, only the answer"
-        return Recorded(
+        return RecordedConversation(
             "http-recording",
             answer.format,
             answer.messages,
@@ -50,4 +50,6 @@ def _exchange(name: str, sent: dict[str, Any] | None, answer: Answer | None) -> 
             notes=(note,),
         )
     fields = {**sent, "messages": [*sent["messages"], *answer.messages], "model": answer.model or sent["model"]}
-    return Recorded("http-recording", name=name, usage=reported(len(sent["messages"]), answer.usage), **fields)
+    return RecordedConversation(
+        "http-recording", name=name, usage=reported(len(sent["messages"]), answer.usage), **fields
+    )

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._conversation import Recorded, Reported
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 _ROLES = {
@@ -53,11 +53,11 @@ def _loaded(row: Any) -> Any:
     return row
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a thread."""
-    aside = Aside()
+    aside = SkippedItems()
     messages: list[Any] = []
-    usage: list[Reported] = []
+    usage: list[RecordedUsage] = []
     model: str | None = None
     for row in _messages(document):
         if not _is_message(row):
@@ -67,7 +67,7 @@ def read(document: Document) -> Iterator[Recorded]:
             usage.append(counted)
         model = (row.get("response_metadata") or {}).get("model_name") or model
         messages.append(_chat(row))
-    yield Recorded(
+    yield RecordedConversation(
         "langgraph", "openai-chat", messages, model=model, usage=tuple(usage), name="main", notes=aside.notes()
     )
 
@@ -99,11 +99,11 @@ def _call(call: dict[str, Any]) -> dict[str, Any]:
     return {"id": call.get("id") or "", "type": "function", "function": {"name": call["name"], "arguments": arguments}}
 
 
-def _usage(covers: int, usage: Any) -> Reported | None:
+def _usage(covers: int, usage: Any) -> RecordedUsage | None:
     if not isinstance(usage, dict) or not usage.get("input_tokens"):
         return None
     details = usage.get("input_token_details") or {}
-    return Reported(
+    return RecordedUsage(
         covers,
         usage["input_tokens"],
         usage.get("output_tokens") or 0,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._conversation import Recorded
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 _ROLES = ("system", "user", "assistant", "tool")
@@ -26,12 +26,12 @@ def _agents(value: Any) -> list[Any]:
     return list(value["agents"]) if isinstance(value.get("agents"), list) else [value]
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield one conversation an agent; messages it no longer has in context are part of what was said."""
     value = document.value
     tools = {tool.get("id"): tool for tool in value.get("tools") or [] if isinstance(tool, dict)}
     for count, agent in enumerate(_agents(value), 1):
-        aside = Aside()
+        aside = SkippedItems()
         for key in ("blocks", "files", "sources", "groups") if count == 1 else ():
             for _ in value.get(key) or []:
                 aside.add(f"entry of `{key}`, which is stored beside the messages")
@@ -50,7 +50,7 @@ def read(document: Document) -> Iterator[Recorded]:
             for id in agent.get("tool_ids") or (tools if agent is value else [])
             if (tools.get(id) or {}).get("json_schema")
         ]
-        yield Recorded(
+        yield RecordedConversation(
             "letta",
             "openai-chat",
             messages,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from refold.transcripts._bodies import body_of, reported
-from refold.transcripts._conversation import Recorded
+from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._source import Document
 from refold.transcripts._streams import answer_of
 
@@ -27,14 +27,14 @@ def _sent(row: dict[str, Any]) -> Any:
     return row["messages"] if isinstance(row.get("messages"), list) else row.get("input")
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the conversation of each call; a second one where tools were turned into plain text for the model."""
     rows = document.objects
     for count, (number, row) in enumerate(rows, 1):
         name = f"call {count}" if len(rows) > 1 else "main"
         notes = () if _is_call(row) else (f"line {number}: no call, left aside",)
         if not _is_call(row):
-            yield Recorded("litellm", "openai-chat", [], name=name, notes=notes)
+            yield RecordedConversation("litellm", "openai-chat", [], name=name, notes=notes)
             continue
         raw = row.get("raw_messages")
         if not isinstance(raw, list):
@@ -50,7 +50,7 @@ def read(document: Document) -> Iterator[Recorded]:
         yield _call(f"{name} before its tools became text", row, raw, {**row["response"], "usage": None})
 
 
-def _call(name: str, row: dict[str, Any], messages: list[Any], response: Any) -> Recorded:
+def _call(name: str, row: dict[str, Any], messages: list[Any], response: Any) -> RecordedConversation:
     tools = next(
         (row[key]["tools"] for key in _SETTINGS if isinstance(row.get(key), dict) and row[key].get("tools")), None
     )
@@ -63,7 +63,7 @@ def _call(name: str, row: dict[str, Any], messages: list[Any], response: Any) ->
     said = answer.messages if answer is not None and same else []
     fields = {**body, "messages": [*messages, *said], "model": body["model"] or (answer.model if answer else None)}
     window = row.get("context_window")
-    return Recorded(
+    return RecordedConversation(
         "litellm",
         name=name,
         window=window if isinstance(window, int) else None,

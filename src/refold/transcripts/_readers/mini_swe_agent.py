@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from refold.transcripts._bodies import format_of, reported
-from refold.transcripts._conversation import Recorded, Reported
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 _ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -24,12 +24,12 @@ def matches(document: Document) -> bool:
     )
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a trajectory."""
     value = document.value
-    aside = Aside()
+    aside = SkippedItems()
     messages: list[Any] = []
-    usage: list[Reported] = []
+    usage: list[RecordedUsage] = []
     model: str | None = None
     for entry in value["messages"]:
         said = _said(entry)
@@ -43,7 +43,7 @@ def read(document: Document) -> Iterator[Recorded]:
         model = response.get("model") or model
         messages.extend(said)
     config = ((value.get("info") or {}).get("config") or {}).get("model") or {}
-    yield Recorded(
+    yield RecordedConversation(
         "mini-swe-agent",
         format_of(messages) or "openai-chat",
         messages,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._anthropic_builder import Talk
-from refold.transcripts._conversation import Recorded, Reported
-from refold.transcripts._skipped import Aside
+from refold.transcripts._anthropic_builder import ConversationBuilder
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 
@@ -21,9 +21,9 @@ def _is_message(row: Any) -> bool:
     return isinstance(row, dict) and isinstance(row.get("info"), dict) and isinstance(row.get("parts"), list)
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a session."""
-    session = _Session()
+    session = _OpenCodeSession()
     for row in document.entries:
         if not _is_message(row):
             session.aside.add("entry without info and parts")
@@ -31,7 +31,7 @@ def read(document: Document) -> Iterator[Recorded]:
             session.asked(row)
         else:
             session.answered(row["info"], row["parts"])
-    yield Recorded(
+    yield RecordedConversation(
         "opencode",
         "anthropic",
         session.talk.messages,
@@ -43,13 +43,13 @@ def read(document: Document) -> Iterator[Recorded]:
     )
 
 
-class _Session:
+class _OpenCodeSession:
     """What has been read so far."""
 
     def __init__(self) -> None:
-        self.talk = Talk()
-        self.aside = Aside()
-        self.usage: list[Reported] = []
+        self.talk = ConversationBuilder()
+        self.aside = SkippedItems()
+        self.usage: list[RecordedUsage] = []
         self.notes: list[str] = []
         self.boundaries: list[int] = []
         self.model: str | None = None
@@ -142,7 +142,7 @@ class _Session:
         read, write = cache.get("read") or 0, cache.get("write") or 0
         prompt, completion = (tokens.get("input") or 0) + read + write, tokens.get("output") or 0
         if prompt + completion:
-            self.usage.append(Reported(len(self.talk.messages), prompt, completion, read, write))
+            self.usage.append(RecordedUsage(len(self.talk.messages), prompt, completion, read, write))
 
 
 def _thinking(part: dict[str, Any]) -> dict[str, Any]:

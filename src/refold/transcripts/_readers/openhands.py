@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from refold.transcripts._bodies import reported
-from refold.transcripts._conversation import Recorded, Reported
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 _CONTROL = frozenset(
@@ -58,7 +58,7 @@ def _flat(history: list[Any]) -> list[Any]:
     return [event for entry in history for event in (entry if isinstance(entry, list) else [entry])]
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a session, or one an instance of evaluation output."""
     rows = document.objects
     if any(isinstance(row.get("history"), list) for _, row in rows):
@@ -70,14 +70,14 @@ def read(document: Document) -> Iterator[Recorded]:
         yield _session("main", document.lines)
 
 
-def _session(name: str, events: list[tuple[int, Any]]) -> Recorded:
-    session = _Session()
+def _session(name: str, events: list[tuple[int, Any]]) -> RecordedConversation:
+    session = _OpenHandsSession()
     for number, event in events:
         if not isinstance(event, dict):
             session.aside.add(f"{type(event).__name__} where an event should be", number)
         else:
             session.take(number, event)
-    return Recorded(
+    return RecordedConversation(
         "openhands",
         "openai-chat",
         session.messages,
@@ -89,15 +89,15 @@ def _session(name: str, events: list[tuple[int, Any]]) -> Recorded:
     )
 
 
-class _Session:
+class _OpenHandsSession:
     """What has been read so far."""
 
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
-        self.aside = Aside()
+        self.aside = SkippedItems()
         self.tools: list[Any] | None = None
         self.model: str | None = None
-        self.usage: list[Reported] = []
+        self.usage: list[RecordedUsage] = []
         self._seen: dict[str, int] = {}  # id of a model response -> index of its answer
 
     def take(self, number: int, event: dict[str, Any]) -> None:

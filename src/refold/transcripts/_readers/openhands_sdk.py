@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._conversation import Recorded
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 _EVENTS = ("Event", "UserRejectObservation", "Condensation")
@@ -21,15 +21,15 @@ def _is_event(row: dict[str, Any]) -> bool:
     return "source" in row and str(row.get("kind", "")).endswith(_EVENTS)
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a session."""
-    session = _Session()
+    session = _OpenHandsSDKSession()
     for number, event in document.lines:
         if isinstance(event, dict) and "kind" in event:
             session.take(number, event)
         else:
             session.aside.add(f"{type(event).__name__} that is no event", number)
-    yield Recorded(
+    yield RecordedConversation(
         "openhands-sdk",
         "openai-chat",
         session.messages,
@@ -40,12 +40,12 @@ def read(document: Document) -> Iterator[Recorded]:
     )
 
 
-class _Session:
+class _OpenHandsSDKSession:
     """What has been read so far."""
 
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
-        self.aside = Aside()
+        self.aside = SkippedItems()
         self.tools: list[Any] | None = None
         self.boundaries: list[int] = []
         self._seen: dict[str, int] = {}  # id of a model response -> index of its answer

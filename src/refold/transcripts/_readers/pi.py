@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._anthropic_builder import Talk, blocks_of
-from refold.transcripts._conversation import Recorded, Reported
-from refold.transcripts._skipped import Aside
+from refold.transcripts._anthropic_builder import ConversationBuilder, blocks_of
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 Row = tuple[int, dict[str, Any]]
@@ -27,17 +27,17 @@ def matches(document: Document) -> bool:
     )
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a session: in a tree, the path to the newest entry."""
-    aside = Aside()
-    session = _Session(aside)
+    aside = SkippedItems()
+    session = _PiSession(aside)
     path = _path(document.objects, aside)
     for at, (number, row) in enumerate(document.objects):
         if at in path:
             session.take(number, row)
         else:
             aside.add("entry on a branch that was left", number)
-    yield Recorded(
+    yield RecordedConversation(
         "pi",
         "anthropic",
         session.talk.messages,
@@ -49,7 +49,7 @@ def read(document: Document) -> Iterator[Recorded]:
     )
 
 
-def _path(rows: list[Row], aside: Aside) -> set[int]:
+def _path(rows: list[Row], aside: SkippedItems) -> set[int]:
     """Return the entries from the newest one up to the root; all of them in a file without a tree."""
     places = {row["id"]: at for at, (_, row) in enumerate(rows) if isinstance(row.get("id"), str) and "parentId" in row}
     if not places:
@@ -62,13 +62,13 @@ def _path(rows: list[Row], aside: Aside) -> set[int]:
     return kept
 
 
-class _Session:
+class _PiSession:
     """What has been read so far."""
 
-    def __init__(self, aside: Aside) -> None:
-        self.talk = Talk()
+    def __init__(self, aside: SkippedItems) -> None:
+        self.talk = ConversationBuilder()
         self.aside = aside
-        self.usage: list[Reported] = []
+        self.usage: list[RecordedUsage] = []
         self.notes: list[str] = []
         self.boundaries: list[int] = []
         self.model: str | None = None
@@ -114,7 +114,7 @@ class _Session:
         cached, written = usage.get("cacheRead") or 0, usage.get("cacheWrite") or 0
         prompt, completion = (usage.get("input") or 0) + cached + written, usage.get("output") or 0
         if prompt + completion:
-            self.usage.append(Reported(len(self.talk.messages), prompt, completion, cached, written))
+            self.usage.append(RecordedUsage(len(self.talk.messages), prompt, completion, cached, written))
         self.model = message.get("model") or self.model
         if not blocks:
             self.aside.add(f"answer without content ({message.get('stopReason')})", number)

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from refold.errors import UnreadableTranscript
 from refold.transcripts._bodies import body_of, format_of, is_message
-from refold.transcripts._conversation import Recorded
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 
@@ -19,16 +19,16 @@ def matches(document: Document) -> bool:
     return any(isinstance(row, dict) and (is_message(row) or body_of(row)) for _, row in document.lines[:50])
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield one conversation of a list, a body, or lines of messages; one a request of lines of requests."""
-    aside = Aside()
-    found: list[Recorded] = []
+    aside = SkippedItems()
+    found: list[RecordedConversation] = []
     messages: list[Any] = []
     for count, (number, row) in enumerate(document.lines, 1):
         body = body_of(row) if isinstance(row, dict) and not is_message(row) else None
         if body is not None:
             name = "main" if len(document.values) == 1 else f"request {count}"
-            found.append(Recorded("plain", name=name, **body))
+            found.append(RecordedConversation("plain", name=name, **body))
         elif is_message(row):
             messages.append(row)
         elif not isinstance(row, dict) or "role" in row:
@@ -36,13 +36,13 @@ def read(document: Document) -> Iterator[Recorded]:
         else:
             aside.add(f"object with the keys {', '.join(list(row)[:5]) or '(none)'}, no message", number)
     if messages:
-        found.insert(0, Recorded("plain", format_of(messages) or "openai-chat", messages, name="main"))
+        found.insert(0, RecordedConversation("plain", format_of(messages) or "openai-chat", messages, name="main"))
     found = [_with_ids(item) for item in found]
     for at, item in enumerate(found):
         yield item if at else replace(item, notes=item.notes + aside.notes())
 
 
-def _with_ids(item: Recorded) -> Recorded:
+def _with_ids(item: RecordedConversation) -> RecordedConversation:
     """Return a chat conversation in which a tool's message without an id has that of the call it answers.
 
     Servers that pair by order leave the ids out: a message answers the first open call of its name, else the first.
@@ -80,7 +80,7 @@ def _calls(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield call["id"], str(function.get("name") if isinstance(function, dict) else "")
 
 
-def _damaged(document: Document, place: str, row: Any, aside: Aside) -> None:
+def _damaged(document: Document, place: str, row: Any, aside: SkippedItems) -> None:
     """Refuse what was meant to be a message and is none, or note it where reading is lenient."""
     what = f"an object with the keys {', '.join(list(row)[:5])}" if isinstance(row, dict) else f"a {type(row).__name__}"
     if not document.lenient:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from refold.transcripts._bodies import reported
-from refold.transcripts._conversation import Recorded
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 from refold.transcripts._streams import answers
 
@@ -38,9 +38,9 @@ def _is_event(row: dict[str, Any]) -> bool:
     )
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield each answer as a conversation of its own: what was asked is not in such a file."""
-    aside = Aside()
+    aside = SkippedItems()
     events: list[Any] = []
     for number, row in document.lines:
         if isinstance(row, dict) and (_is_event(row) or row.get("type") in _EVENTS):
@@ -50,7 +50,7 @@ def read(document: Document) -> Iterator[Recorded]:
             aside.add(f"line of type {kind}, no event of the provider", number)
     for count, answer in enumerate(answers(events), 1):
         note = "the request is not in the file, only the answer"
-        yield Recorded(
+        yield RecordedConversation(
             "recorded-stream",
             answer.format,
             answer.messages,

@@ -8,8 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from refold.transcripts._bodies import body_of, reported
-from refold.transcripts._conversation import Recorded
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 from refold.transcripts._streams import answer_of, whole
 
@@ -50,10 +50,10 @@ def _response(row: dict[str, Any]) -> Any:
     return whole(told) if told else response
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield one conversation an exchange: what was sent and, where it came, the answer."""
-    aside = Aside()
-    found: list[Recorded] = []
+    aside = SkippedItems()
+    found: list[RecordedConversation] = []
     for count, (number, row) in enumerate(_rows(document), 1):
         body = _request(row)
         if body is None:
@@ -63,9 +63,11 @@ def read(document: Document) -> Iterator[Recorded]:
         sent = len(body["messages"])
         if answer is None or answer.format != body["format"]:
             aside.add("request without an answer, kept", number)
-            found.append(Recorded("request-log", name=f"request {count}", **body))
+            found.append(RecordedConversation("request-log", name=f"request {count}", **body))
             continue
         fields = {**body, "messages": [*body["messages"], *answer.messages], "model": answer.model or body["model"]}
-        found.append(Recorded("request-log", name=f"request {count}", usage=reported(sent, answer.usage), **fields))
+        found.append(
+            RecordedConversation("request-log", name=f"request {count}", usage=reported(sent, answer.usage), **fields)
+        )
     for at, item in enumerate(found):
         yield item if at else replace(item, notes=item.notes + aside.notes())

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._conversation import Recorded
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 _ELIDED = re.compile(
@@ -26,15 +26,15 @@ def matches(document: Document) -> bool:
     )
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield one conversation for each agent that speaks in the file, the first to speak first."""
     value = document.value
     history = [entry for entry in value.get("history") or [] if isinstance(entry, dict)]
     steps = value["trajectory"]
-    aside = Aside()
+    aside = SkippedItems()
     model = _model(value)
     if not _is_whole(history, steps):
-        yield Recorded(
+        yield RecordedConversation(
             "swe-agent", "openai-chat", _built(history, steps, aside), model=model, name="main", notes=aside.notes()
         )
         return
@@ -43,7 +43,7 @@ def read(document: Document) -> Iterator[Recorded]:
         for message in _message(entry, aside):
             agents.setdefault(str(entry.get("agent", "main")), []).append(message)
     for at, (agent, messages) in enumerate(agents.items()):
-        yield Recorded(
+        yield RecordedConversation(
             "swe-agent",
             "openai-chat",
             messages,
@@ -68,7 +68,7 @@ def _is_whole(history: list[dict[str, Any]], steps: list[Any]) -> bool:
     return bool(history) and answers >= len(steps) and not elided
 
 
-def _message(entry: dict[str, Any], aside: Aside) -> Iterator[dict[str, Any]]:
+def _message(entry: dict[str, Any], aside: SkippedItems) -> Iterator[dict[str, Any]]:
     """Yield a history entry as messages: a tool entry that answers several calls is one message a call."""
     if "role" not in entry:
         aside.add("history entry without a role")
@@ -83,7 +83,7 @@ def _message(entry: dict[str, Any], aside: Aside) -> Iterator[dict[str, Any]]:
         yield {"role": "tool", "tool_call_id": id, "content": message["content"] if not at else ""}
 
 
-def _built(history: list[dict[str, Any]], steps: list[Any], aside: Aside) -> list[Any]:
+def _built(history: list[dict[str, Any]], steps: list[Any], aside: SkippedItems) -> list[Any]:
     """Put the conversation together from its steps, after the messages that opened it."""
     opening: list[dict[str, Any]] = []
     first = steps[0].get("query") or steps[0].get("messages") if steps else None

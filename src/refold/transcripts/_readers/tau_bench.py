@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._conversation import Recorded
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 _TURN = re.compile(r"^(user|assistant|tool|system): ", re.M)
@@ -34,15 +34,15 @@ def _runs(document: Document) -> list[tuple[int, dict[str, Any]]]:
     return document.objects
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield one conversation a run."""
     runs = _runs(document)
-    left = Aside()
+    left = SkippedItems()
     for number, value in document.lines if runs is not document.value else []:
         if not isinstance(value, dict):
             left.add(f"{type(value).__name__} where a run should be", number)
     for count, (_, row) in enumerate(runs):
-        aside = left if not count else Aside()
+        aside = left if not count else SkippedItems()
         if isinstance(row.get("messages_display"), str):
             messages = _displayed(row["messages_display"], aside)
             name = f"few-shot {count + 1}"
@@ -50,7 +50,7 @@ def read(document: Document) -> Iterator[Recorded]:
             told = row.get("traj")
             messages = [_message(entry) for entry in (told if isinstance(told, list) else row.get("messages") or [])]
             name = f"run {count} (task {row.get('task_id')}, trial {row.get('trial', 0)})"
-        yield Recorded("tau-bench", "openai-chat", messages, name=name, notes=aside.notes())
+        yield RecordedConversation("tau-bench", "openai-chat", messages, name=name, notes=aside.notes())
 
 
 def _message(entry: dict[str, Any]) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _text(arguments: Any) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
 
 
-def _displayed(text: str, aside: Aside) -> list[Any]:
+def _displayed(text: str, aside: SkippedItems) -> list[Any]:
     """Return a displayed dialogue as messages; calls are not displayed, so results are what the other side said."""
     pieces = _TURN.split(text)[1:]
     messages: list[Any] = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._conversation import Recorded
-from refold.transcripts._skipped import Aside
+from refold.transcripts._conversation import RecordedConversation
+from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 # what came back; every other field of a step was asked
@@ -33,9 +33,9 @@ def matches(document: Document) -> bool:
     )
 
 
-def read(document: Document) -> Iterator[Recorded]:
+def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a trajectory, in Gemini's shape: the only one with calls that have no id."""
-    aside = Aside()
+    aside = SkippedItems()
     contents: list[dict[str, Any]] = []
     for number, row in document.lines:
         kind = row.get("type") if isinstance(row, dict) else None
@@ -48,7 +48,7 @@ def read(document: Document) -> Iterator[Recorded]:
             contents.append({"role": "model", "parts": [{"text": step.get("response") or ""}]})
         else:
             _tool(contents, str(kind), step, row.get("status"))
-    yield Recorded("windsurf", "gemini", contents, name="main", notes=aside.notes())
+    yield RecordedConversation("windsurf", "gemini", contents, name="main", notes=aside.notes())
 
 
 def _tool(contents: list[dict[str, Any]], kind: str, step: dict[str, Any], status: Any) -> None:
