@@ -37,10 +37,10 @@ TURN = re.compile(rb"mark-\d+-turn-(\d+)-")
 FAULTS = ("rate_limit", "server_error", "cut", "stall", "reset", "overflow")
 GATEWAY = """
 import sys
-from refold.gateway.serving import Serving
-from refold.gateway.settings import Settings
+from refold._gateway.server.serving import Serving
+from refold._gateway.settings import GatewaySettings
 upstreams, memory, recall = {"openai": sys.argv[1]}, int(sys.argv[2]), sys.argv[3] == "recall"
-gateway = Serving(Settings(upstreams=upstreams, port=0, window=16_000, memory=memory, recall_tool=recall))
+gateway = Serving(GatewaySettings(upstreams=upstreams, port=0, window=16_000, memory=memory, recall_tool=recall))
 print(gateway.url, flush=True)
 gateway.run()
 """

@@ -83,10 +83,10 @@ uvicorn.Server(config).run(sockets=[listening])
 
 GATEWAY = """
 import sys
-from refold.gateway.serving import Serving
-from refold.gateway.settings import Settings
+from refold._gateway.server.serving import Serving
+from refold._gateway.settings import GatewaySettings
 window = int(sys.argv[2])
-gateway = Serving(Settings(upstreams={"openai": sys.argv[1]}, port=0, window=window, memory=256 * 1024 * 1024))
+gateway = Serving(GatewaySettings(upstreams={"openai": sys.argv[1]}, port=0, window=window, memory=256 * 1024 * 1024))
 print(gateway.url, flush=True)
 gateway.run()
 """

@@ -98,16 +98,18 @@ def test_two_replicas_asked_at_once_make_one_plan(store):
 
 PROGRAM = """
     import sys, time
-    import refold.gateway.planning as planning
-    from refold.gateway.serving import Serving
-    from refold.gateway.settings import Settings
+    from refold._gateway.conversations import planner
+    from refold._gateway.server.serving import Serving
+    from refold._gateway.settings import GatewaySettings
 
     def slow(self, *arguments):
         print("compacting", flush=True)
         time.sleep(60)
 
-    planning.Planner._planned = slow
-    with Serving(Settings(upstreams={"openai": sys.argv[1]}, port=0, store=sys.argv[2], window=16_000, background=False)) as serving:
+    planner.Planner._planned = slow
+    upstreams = {"openai": sys.argv[1]}
+    settings = GatewaySettings(upstreams=upstreams, port=0, store=sys.argv[2], window=16_000, background=False)
+    with Serving(settings) as serving:
         print(serving.url, flush=True)
         time.sleep(60)
 """

@@ -104,9 +104,18 @@ def natives(format_name: str, min_turns: int = 1, max_turns: int = 3) -> st.Sear
     again in later batches (where the provider takes that), and conversations that end on results in mid-turn.
     """
     write = _WRITERS[format_name]
-    return conversations(min_turns, max_turns).map(
-        lambda said: _distinct(format_name, [message for turn in said[0] for message in write(turn, said[1])])
+    return (
+        conversations(min_turns, max_turns)
+        .map(lambda said: _distinct(format_name, [message for turn in said[0] for message in write(turn, said[1])]))
+        .filter(lambda messages: format_name != "anthropic" or not _ends_in_white_space(messages[-1]))
     )
+
+
+def _ends_in_white_space(message: dict[str, Any]) -> bool:
+    """Anthropic refuses a conversation whose last message is the assistant's and ends in white space."""
+    blocks = message["content"] if isinstance(message["content"], list) else [{"text": message["content"]}]
+    text = blocks[-1].get("text", "") if message["role"] == "assistant" and blocks else ""
+    return isinstance(text, str) and text != text.rstrip()
 
 
 def _distinct(format_name: str, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

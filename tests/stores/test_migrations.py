@@ -113,8 +113,8 @@ def test_several_processes_that_open_a_new_store_at_once_make_it_once(database_u
 KILLED = """
 import os, signal, sys
 from sqlalchemy import event
-from refold.sessions.databases import SQLite
-from refold.sessions.sql import SQLStore
+from refold.sessions._stores.engines import SQLite
+from refold.sessions._stores.sql import SQLStore
 from pathlib import Path
 where, left = SQLite(Path(sys.argv[1]), 5), int(sys.argv[2])
 def point(*_):

@@ -11,7 +11,7 @@ import rich_click as click
 from refold._cli import options
 
 if TYPE_CHECKING:
-    from refold._cli.files import Conversation
+    from refold._cli.files import InputConversation
     from refold._compaction.request import Request
     from refold.core.plan import Plan
 
@@ -58,7 +58,7 @@ def loaded(name: str) -> Plan:
         raise UnreadablePlan(f"{name}: {error}") from None
 
 
-def viewed(plan: Plan, talk: Conversation) -> Request:
+def viewed(plan: Plan, talk: InputConversation) -> Request:
     """Return the request that a plan can be shown on, after proving that the plan is for it.
 
     Raises:

@@ -9,7 +9,7 @@ import rich_click as click
 from refold._cli import options
 
 if TYPE_CHECKING:
-    from refold._cli.files import Conversation
+    from refold._cli.files import InputConversation
     from refold.core.messages import ToolCall
 
 BROKEN = 1
@@ -55,7 +55,7 @@ def command(files: tuple[str, ...], how: options.ReadOptions, asked: options.Pol
     return 0 if all(not verdict.broken and verdict.fits for verdict in found) else BROKEN
 
 
-def _verdict(talk: Conversation, asked: options.PolicyOptions) -> CheckReport:
+def _verdict(talk: InputConversation, asked: options.PolicyOptions) -> CheckReport:
     from refold import api, formats
 
     found = talk.recorded

@@ -11,7 +11,7 @@ from refold._cli import options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from refold._cli.files import Conversation
+    from refold._cli.files import InputConversation
     from refold._compaction.result import Result
     from refold.handlers import Handlers
 
@@ -48,7 +48,7 @@ def command(
 
 
 def each(
-    files: tuple[str, ...], out: str, how: options.ReadOptions, doing: str, work: Callable[[Conversation], Result],
+    files: tuple[str, ...], out: str, how: options.ReadOptions, doing: str, work: Callable[[InputConversation], Result],
     *, as_json: bool,
 ) -> int:  # fmt: skip
     """Do one work on all files and write the results; of several, one that cannot be done is noted and passed over."""
@@ -75,7 +75,7 @@ def each(
     return failed
 
 
-def written(talk: Conversation, result: Result, out: str, *, as_json: bool) -> None:
+def written(talk: InputConversation, result: Result, out: str, *, as_json: bool) -> None:
     """Write a result, and say on standard error what was done."""
     from refold._cli import output, plan_table, show
 
@@ -90,7 +90,9 @@ def written(talk: Conversation, result: Result, out: str, *, as_json: bool) -> N
         plan_table.unsound(talk)
 
 
-def _compacted(talk: Conversation, asked: options.PolicyOptions, outside: Handlers, plan_out: str | None) -> Result:
+def _compacted(
+    talk: InputConversation, asked: options.PolicyOptions, outside: Handlers, plan_out: str | None
+) -> Result:
     from refold import api
     from refold._cli import output, show
     from refold._compaction.request import request_for
@@ -107,7 +109,7 @@ def _compacted(talk: Conversation, asked: options.PolicyOptions, outside: Handle
     return result
 
 
-def _report(talk: Conversation, result: Result, out: str) -> bytes:
+def _report(talk: InputConversation, result: Result, out: str) -> bytes:
     import msgspec
 
     return msgspec.json.encode(

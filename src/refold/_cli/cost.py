@@ -12,7 +12,7 @@ from refold._cli import options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._cli.files import Conversation
+    from refold._cli.files import InputConversation
     from refold.replay._parallel import ReplaySettings
     from refold.replay._run import Run
     from refold.replay.cost import Bill, Explained
@@ -72,7 +72,7 @@ def command(
 
     policies = replay.named(names)
     settings = ReplaySettings(model, window, prices=given(prices), judge=False)
-    found: list[tuple[Conversation, Tariff, Explained]] = []
+    found: list[tuple[InputConversation, Tariff, Explained]] = []
     alone = len(reading.expanded(files)) == 1
     for talk in reading.conversations(files, how, "Pricing"):
         try:
@@ -96,7 +96,7 @@ def command(
     return 0
 
 
-def _explained(talk: Conversation, model: str | None, prices: UserPrices) -> tuple[Tariff, Explained]:
+def _explained(talk: InputConversation, model: str | None, prices: UserPrices) -> tuple[Tariff, Explained]:
     from refold.replay._timestamps import stamps
     from refold.replay.cost import explained
     from refold.replay.pricing import tariff_for
@@ -108,7 +108,7 @@ def _explained(talk: Conversation, model: str | None, prices: UserPrices) -> tup
     return tariff, explained(recorded, tariff, timed)
 
 
-def _replayed(talk: Conversation, names: tuple[str, ...], settings: ReplaySettings) -> list[Run]:
+def _replayed(talk: InputConversation, names: tuple[str, ...], settings: ReplaySettings) -> list[Run]:
     """Return what each policy would have cost; nothing, with a note, where that cannot be told."""
     from refold._cli import show
     from refold.errors import UsageError
@@ -136,14 +136,14 @@ def _change(run: Run, runs: Sequence[Run]) -> float:
     return run.bill / runs[0].bill - 1 if runs[0].bill else 0.0
 
 
-def _emitted(talk: Conversation, tariff: Tariff, found: Explained) -> dict[str, Any]:
+def _emitted(talk: InputConversation, tariff: Tariff, found: Explained) -> dict[str, Any]:
     import msgspec
 
     fields = msgspec.structs.asdict(found)
     return {"file": talk.label, "model": talk.recorded.model, "tariff": tariff, **fields}
 
 
-def _one(talk: Conversation, tariff: Tariff, found: Explained, *, each: bool) -> None:
+def _one(talk: InputConversation, tariff: Tariff, found: Explained, *, each: bool) -> None:
     from refold._cli import show
 
     rules = tariff.rules
@@ -259,7 +259,7 @@ def _calls(found: Explained) -> None:
     show.table(heads, rows, title="Calls")
 
 
-def _many(found: Sequence[tuple[Conversation, Tariff, Explained]]) -> None:
+def _many(found: Sequence[tuple[InputConversation, Tariff, Explained]]) -> None:
     from refold._cli import show
 
     rows = [

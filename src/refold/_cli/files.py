@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from refold._cli.options import ReadOptions
 
-__all__ = ["STDIN", "SUFFIXES", "Conversation", "Named", "conversations", "expanded", "only", "placed", "read"]
+__all__ = ["STDIN", "SUFFIXES", "InputConversation", "Named", "conversations", "expanded", "only", "placed", "read"]
 
 STDIN = "-"
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj")
@@ -35,7 +35,7 @@ class Named(Struct, frozen=True):
     within: str = ""
 
 
-class Conversation(Struct, frozen=True):
+class InputConversation(Struct, frozen=True):
     """A conversation, the path it was named by, its file (the bytes, from standard input), and what to call it."""
 
     recorded: RecordedConversation
@@ -57,7 +57,7 @@ def expanded(names: Sequence[str]) -> list[Named]:
     return list(found.values())
 
 
-def conversations(names: Sequence[str], how: ReadOptions, doing: str = "Reading") -> Iterator[Conversation]:
+def conversations(names: Sequence[str], how: ReadOptions, doing: str = "Reading") -> Iterator[InputConversation]:
     """Yield the conversations of all files; a file of a folder that is no transcript is passed over with a note.
 
     Raises:
@@ -81,7 +81,7 @@ def conversations(names: Sequence[str], how: ReadOptions, doing: str = "Reading"
         )
 
 
-def only(name: str, how: ReadOptions) -> Conversation:
+def only(name: str, how: ReadOptions) -> InputConversation:
     """Return the one conversation meant by a name.
 
     Raises:
@@ -95,7 +95,7 @@ def only(name: str, how: ReadOptions) -> Conversation:
     return read(named[0].path, how)[0]
 
 
-def read(path: str, how: ReadOptions, *, alone: bool = True) -> list[Conversation]:
+def read(path: str, how: ReadOptions, *, alone: bool = True) -> list[InputConversation]:
     """Return the selected conversations of one file; one that is read `alone` gets a spinner and a hint.
 
     Raises:
@@ -116,7 +116,7 @@ def read(path: str, how: ReadOptions, *, alone: bool = True) -> list[Conversatio
         show.note(f"{shown}: holds {len(found)} conversations, this is the first: --select 2, or --select all")
     chosen = _selected(found, how.select, shown)
     return [
-        Conversation(
+        InputConversation(
             _shaped(item, how.format, shown), path, source, f"{shown}#{item.name}" if len(chosen) > 1 else shown
         )
         for item in chosen

@@ -21,7 +21,7 @@ from refold.transcripts._source import load
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._cli.files import Conversation, Named
+    from refold._cli.files import InputConversation, Named
 
 __all__ = ["dumped", "native", "places", "writable", "write"]
 
@@ -69,7 +69,7 @@ def places(named: Sequence[Named], out: str) -> dict[str, str]:
     return found
 
 
-def native(talk: Conversation, messages: list[Any]) -> Any:
+def native(talk: InputConversation, messages: list[Any]) -> Any:
     """Return what a conversation is written as: its own request body, one with system and tools, or the list."""
     found = talk.recorded
     shape = formats.find(found.format)

@@ -16,7 +16,7 @@ from refold.handlers import Handlers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._cli.files import Conversation
+    from refold._cli.files import InputConversation
     from refold._compaction.request import Options, Request
     from refold.core.messages import MessageId
     from refold.core.plan import Plan
@@ -50,7 +50,7 @@ class PlanRow(Struct, frozen=True):
     new: Message | None = None
 
 
-def unsound(talk: Conversation) -> None:
+def unsound(talk: InputConversation) -> None:
     """Note that a conversation to which nothing is done breaks its provider's rules, which a compaction would mend."""
     from refold._cli import show
 

@@ -16,7 +16,7 @@ from refold.core.transcript import turns
 from refold.transcripts import RecordedUsage
 
 if TYPE_CHECKING:
-    from refold._cli.files import Conversation
+    from refold._cli.files import InputConversation
     from refold.core.counting import Counter
     from refold.core.messages import Part
     from refold.core.view import View
@@ -87,7 +87,9 @@ class Sums:
         return sorted(found, key=lambda share: (-share.tokens, share.name))
 
 
-def tallied(talk: Conversation, *, model: str | None = None, counter: str | None = None, top: int = 10) -> TokenTable:
+def tallied(
+    talk: InputConversation, *, model: str | None = None, counter: str | None = None, top: int = 10
+) -> TokenTable:
     """Count a conversation, by the exact counter of its model unless another is named."""
     found = talk.recorded
     view = request_for(
