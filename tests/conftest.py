@@ -1,9 +1,13 @@
-"""Settings for property tests: few examples by default, many with HYPOTHESIS_PROFILE=full."""
+"""Settings for property tests, few examples by default, many with HYPOTHESIS_PROFILE=full; and what a quick run leaves out."""
 
 import os
 import signal
+import sys
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import selection
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("quick", max_examples=30, deadline=None, derandomize=True, suppress_health_check=_SLOW)
@@ -14,3 +18,29 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 for _number, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _usual)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "service: starts a server or a process; set by tests/selection.py")
+    config.addinivalue_line("markers", "slow: takes long without starting anything; set by tests/selection.py")
+    if "not service" in config.option.markexpr:
+        sys.addaudithook(_refuse_services)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if isinstance(item, pytest.Function):
+            if selection.starts_something(item.path, item.originalname, tuple(item.fixturenames)):
+                item.add_marker("service")
+            if selection.is_slow(item.path, item.originalname):
+                item.add_marker("slow")
+
+
+_STARTS = frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn", "socket.bind"})
+
+
+def _refuse_services(event, arguments):
+    """Fail a test of a quick run that starts something: tests/selection.py did not see that."""
+    starts = event in _STARTS and (event != "socket.bind" or arguments[1][0] != "::1")  # urllib3 tries that, imported
+    if starts and os.environ.get("PYTEST_CURRENT_TEST", "").endswith("(call)"):
+        pytest.fail(f"a quick test does {event}: name what starts it in tests/selection.py")

@@ -1,0 +1,44 @@
+"""The files that run the project's commands elsewhere name commands that there are."""
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
+
+
+def test_hosted_ci_runs_the_commands_of_the_makefile_and_nothing_else():
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
+    assert re.findall(r"^ *- run: (.*)$", workflow, re.M) == ["make ${{ matrix.target }}"]
+    targets = re.search(r"target: \[(.*)\]", workflow)[1].split(", ")
+    assert {"lint", "types", "quick", "test", "site"} <= set(targets) <= TARGETS
+
+
+def test_hosted_ci_pins_its_actions_and_may_only_read():
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
+    used = re.findall(r"uses: (\S+)", workflow)
+    assert used
+    assert not [action for action in used if not re.search(r"@v\d+\.\d+\.\d+$", action)]
+    assert "permissions:\n  contents: read\n" in workflow
+    assert "write" not in workflow
+
+
+def test_the_hooks_of_a_commit_run_tools_that_are_in_the_lock():
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
+    tools = set(re.findall(r"entry: \.venv/bin/(\S+)", hooks))
+    lock = (ROOT / "requirements" / "dev.txt").read_text("utf-8")
+    assert tools == {"ruff", "mypy"}
+    assert not [tool for tool in tools if not re.search(rf"^{tool}==", lock, re.M)]
+
+
+def test_every_rule_that_is_ignored_for_some_files_has_its_reason_in_the_same_line():
+    text = (ROOT / "pyproject.toml").read_text("utf-8").partition("[tool.ruff.lint.per-file-ignores]")[2]
+    ignored = tomllib.loads(f"[files]{text}")["files"]
+    lines = re.findall(r'^ +"(\w+)", +# \w.*$', text, re.M)
+    assert lines == [rule for rules in ignored.values() for rule in rules]
+
+
+def test_the_makefile_says_in_one_list_which_targets_are_commands():
+    phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.M)[1].split()
+    assert set(phony) == TARGETS
