@@ -3,7 +3,7 @@ import json
 import pytest
 
 from refold.transcripts import read
-from refold.transcripts._streams import answer_of, answers, sse
+from refold.transcripts._streams import answer_of, answers
 
 
 def raw(value):
@@ -251,7 +251,8 @@ def test_what_is_no_reply_is_none():
 def test_arguments_cut_off_in_mid_stream_are_kept_as_they_came():
     (answer,) = answers(ANTHROPIC[:10])
     assert answer.messages[0]["content"][2]["input"] == {"": '{"a"'}
-    assert sse('data: {"a": 1}\ndata: {"cut\n: comment\n') == [{"a": 1}]
+    text = "".join(f"data: {json.dumps(event)}\n" for event in ANTHROPIC[:10])
+    assert answer_of(text + 'data: {"cut\n: comment\n') == answer
 
 
 def test_a_litellm_call_of_the_responses_api():
@@ -272,3 +273,97 @@ def test_a_recorded_body_may_be_text():
     body = json.dumps({"messages": [{"role": "user", "content": "go"}]})
     (item,) = read(raw([{"method": "POST", "path": "/chat", "body": body, "response": stream(*CHUNKS)}]))
     assert [message["role"] for message in item.messages] == ["user", "assistant"]
+
+
+def test_a_recorded_stream_may_hold_line_separators_in_its_text():
+    chunks = [chunk(content="one\u2028"), chunk(content="\x85two"), chunk(content="\U0001f600")]
+    text = "".join(f"data: {json.dumps(each, ensure_ascii=False)}\n\n" for each in chunks)
+    assert answer_of(text).messages == [{"role": "assistant", "content": "one\u2028\x85two\U0001f600"}]
+
+
+@pytest.mark.parametrize("line", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_recorded_stream_may_end_its_lines_as_it_likes(line, mark):
+    text = mark + "".join(f"data: {json.dumps(event, indent=1)}\n\n".replace("\n ", "\ndata:  ").replace("\n}", "\ndata: }")
+                          for event in ANTHROPIC).replace("\n", line)  # fmt: skip
+    assert answer_of(text).messages == [{"role": "assistant", "content": BLOCKS}]
+
+
+def test_halves_of_an_emoji_in_two_chunks_are_one_emoji():
+    text = 'data: {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "%s"}}]}\n\n'
+    assert answer_of(text % "A\\ud83d" + text % "\\ude00B").messages == [
+        {"role": "assistant", "content": "A\U0001f600B"}
+    ]
+    assert answer_of(text % "A\ud83d").messages == [{"role": "assistant", "content": "A\ufffd"}]
+
+
+def test_a_recorded_stream_of_several_choices_is_its_first_choice():
+    rows = [chunk(content="He"), chunk(content="Ho"), chunk(content="llo"), chunk(content="la")]
+    for row in (rows[1], rows[3]):
+        row["choices"][0]["index"] = 1
+    assert answer_of(stream(*rows)).messages == [{"role": "assistant", "content": "Hello"}]
+
+
+def test_everything_in_a_recorded_message_is_there():
+    call = {"index": 0, "id": "c1", "type": "custom", "custom": {"name": "patch", "input": "*** "}}
+    details = [{"type": "reasoning.text", "text": piece, "index": 0} for piece in ("Let ", "me.")]
+    rows = [
+        *(chunk(reasoning_details=[detail]) for detail in details),
+        chunk(tool_calls=[call]), chunk(tool_calls=[{"index": 0, "custom": {"input": "Begin"}}]),
+    ]  # fmt: skip
+    (message,) = answer_of(stream(*rows)).messages
+    assert message["tool_calls"] == [{"id": "c1", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}}]
+    assert message["reasoning_details"] == [{"type": "reasoning.text", "text": "Let me.", "index": 0}]
+    audio = {"id": "a", "data": "AA==", "transcript": "Hi"}
+    assert answer_of(stream(chunk(audio=audio))).messages == [{"role": "assistant", "content": None, "audio": audio}]
+
+
+def test_calls_that_a_server_numbers_alike_are_calls_of_their_own():
+    calls = [{"index": 0, "id": id, "function": {"name": id, "arguments": "{}"}} for id in ("c1", "c2")]
+    (message,) = answer_of(stream(*(chunk(tool_calls=[call]) for call in calls))).messages
+    assert [call["function"] for call in message["tool_calls"]] == [call["function"] for call in calls]
+
+
+def test_a_recorded_compaction_block_has_its_content():
+    block = {"type": "compaction", "content": None}
+    grown = {"type": "compaction_delta", "content": "All of it.", "encrypted_content": "E="}
+    events = [ANTHROPIC[0], {"type": "content_block_start", "index": 0, "content_block": block}, delta(0, **grown)]
+    (answer,) = answers(events)
+    assert answer.messages[0]["content"] == [{**grown, "type": "compaction"}]
+
+
+def test_a_responses_stream_that_breaks_off_holds_the_text_that_came():
+    part = {"type": "output_text", "text": "", "annotations": []}
+    item = {"type": "message", "id": "m", "role": "assistant", "content": [], "status": "in_progress"}
+    at = {"output_index": 0, "item_id": "m", "content_index": 0}
+    events = [
+        {"type": "response.created", "response": {"model": "gpt", "output": []}},
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        {"type": "response.content_part.added", **at, "part": part},
+        *({"type": "response.output_text.delta", **at, "delta": piece} for piece in ("Half", " of it")),
+    ]
+    (answer,) = answers(events)
+    assert answer.messages == [{**item, "content": [{**part, "text": "Half of it"}]}]
+
+
+def test_thoughts_of_gemini_are_one_thought():
+    parts = [{"text": "Let ", "thought": True}, {"text": "me.", "thought": True}, {"text": "Yes"}]
+    (answer,) = answers([{"candidates": [{"content": {"parts": [part]}}]} for part in parts])
+    assert answer.messages[0]["parts"] == [{"text": "Let me.", "thought": True}, {"text": "Yes"}]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [{"type": "message_start"}],
+        [*ANTHROPIC[:1], {"type": "content_block_start"}],
+        [*ANTHROPIC[:2], {"type": "content_block_delta", "index": 0}],
+        [{"object": "chat.completion.chunk", "choices": [None]}],
+        [{"candidates": [{"content": {"parts": "x"}}]}],
+        [{"type": "response.completed"}],
+    ],
+)
+def test_events_that_are_damaged_spoil_no_file(events):
+    assert len(list(answers(events))) <= 1
+    deep = '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}"
+    assert answer_of(f"data: {deep}\n\n" + stream(*CHUNKS)).messages == [CHAT]
