@@ -16,8 +16,8 @@ import time
 from itertools import islice
 from pathlib import Path
 
+from refold._demo.sized import exchanges, sized
 from refold.sessions import Session, open_store
-from tools.sample_sessions.sized import exchanges, sized
 
 GOAL = 2.0  # times the cost of the smallest conversation
 

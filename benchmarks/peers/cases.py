@@ -11,10 +11,10 @@ from msgspec import Struct
 import refold
 from refold import formats
 from refold._counting import counter_for
+from refold._demo.sized import sized
 from refold.core.messages import File, Image, Text, ToolCall, ToolResult
 from refold.replay import _judge as judge
 from refold.transcripts import read
-from tools.sample_sessions.sized import sized
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 import recall  # the benchmark of that name: what identifiers are and where sessions lie

@@ -119,3 +119,48 @@ def test_a_bypassed_request_and_a_count_are_left_alone():
         body = json.dumps(chat(12)).encode()
         call(serving.url, body=body, headers={"x-refold-bypass": "1"})
     assert seen[0][1] == body
+
+
+ODD = pytest.mark.parametrize(
+    ("line", "mark"),
+    [("\r\n", ""), ("\r", ""), ("\n", "\ufeff"), ("\r", "\ufeff")],
+    ids=["CRLF", "CR", "mark", "CR and mark"],
+)
+
+
+def framed(*texts):
+    """Texts as the chunks of a body, cut into pieces of three bytes."""
+    data = "".join(texts).encode()
+    pieces = [data[at : at + 3] for at in range(0, len(data), 3)]
+    return HEAD + b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+
+
+@ODD
+def test_a_recall_is_seen_however_lines_end_and_whatever_events_nobody_can_read(line, mark):
+    def event(delta, finish=None):
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return f"data: {json.dumps({'id': 'c', 'choices': [choice]})}{line}{line}"
+
+    deep = f'data: {{"a": {"[" * 100_000 + "]" * 100_000}}}{line}{line}'
+    function = {"name": NAME, "arguments": '{"query": "f1.py"}'}
+    before = event({"role": "assistant", "content": "One moment."})
+    asked = event({"tool_calls": [{"index": 0, "id": "r1", "type": "function", "function": function}]})
+    answers = [
+        framed(mark, f": waiting{line}{line}", before, deep, asked, event({}, "tool_calls")),
+        framed(event({"content": "Here."}), event({}, "stop")),
+    ]
+
+    async def answer(reader, writer):
+        writer.write(answers.pop(0))
+        await writer.drain()
+
+    given = {"window": 16_000, "background": False, "recall_tool": True}
+    with (
+        upstream(answer) as (url, seen),
+        Serving(GatewaySettings(upstreams={"openai": url}, port=0, **given)) as serving,
+    ):
+        status, _, data = call(serving.url, body=chat(12, stream=True))
+    assert (status, len(seen)) == (200, 2)
+    assert data.decode().startswith(f"{mark}: waiting{line}{line}{before}{deep}")
+    assert NAME not in data.decode()
+    assert '"\\n\\nHere."' in data.decode()

@@ -9,20 +9,31 @@ from refold._gateway.recall.gemini import GeminiMerger
 from refold._gateway.recall.openai_chat import OpenAIChatMerger
 from refold._gateway.recall.openai_responses import OpenAIResponsesMerger
 from refold._gateway.recall.response_merger import added, asking, sound
-from refold._gateway.recall.sse import Events
 from refold._gateway.recall.tool import NAME, offered
 from refold._gateway.wire.body import continued, opened
 from refold._gateway.wire.routes import DIALECTS
+from refold.formats._streaming.accumulate import response_body
 from tests.gateway.scripted_upstream import chat
 
+FORMATS = {
+    AnthropicMerger: "anthropic",
+    OpenAIChatMerger: "openai-chat",
+    GeminiMerger: "gemini",
+    OpenAIResponsesMerger: "openai-responses",
+}
 ASKED = '{"query": "a.py"}'
+
+
+def body_of(weaver, events):
+    """The events of one round as the body of an answer that is not streamed."""
+    return response_body(FORMATS[type(weaver)], events)
 
 
 def rounds(weaver, *streams):
     """Weave streams of events as the gateway does: all that is held goes at once when its round ends."""
     out = []
     for place, events in enumerate(streams):
-        said = weaver.said(weaver.assembled(events))
+        said = weaver.said(body_of(weaver, events))
         held = next((at for at, event in enumerate(events) if weaver.opens(event)), len(events))
         if isinstance(weaver, OpenAIResponsesMerger):
             while held < len(events) and held and events[held - 1].get("item", {}).get("type") == "reasoning":
@@ -72,12 +83,12 @@ OWN = (
 def test_thinking_before_a_recall_stays_before_the_call_that_follows():
     weaver = AnthropicMerger()
     first, second = anthropic(THOUGHT, RECALL, stop="tool_use"), anthropic(OWN, stop="tool_use", used=(30, 7))
-    said = weaver.said(weaver.assembled(first))
+    said = weaver.said(body_of(weaver, first))
     thought = {"type": "thinking", "thinking": "Where was it?", "signature": "sealed"}
     assert said.only
     assert said.turn[0]["content"] == [thought, {**RECALL[0], "input": {"query": "a.py"}}]
     out = rounds(AnthropicMerger(), first, second)
-    whole = AnthropicMerger().assembled(out)
+    whole = body_of(AnthropicMerger(), out)
     assert [each["type"] for each in whole["content"]] == ["thinking", "tool_use"]
     assert whole["content"][0] == thought
     assert whole["content"][1]["id"] == "toolu_2"
@@ -91,8 +102,8 @@ def test_thinking_before_a_recall_stays_before_the_call_that_follows():
 def test_whole_and_streamed_answers_of_two_rounds_say_the_same():
     first, second = anthropic(THOUGHT, RECALL, stop="tool_use"), anthropic(OWN, stop="tool_use", used=(30, 7))
     weaver = AnthropicMerger()
-    whole = weaver.joined([weaver.assembled(first), weaver.assembled(second)])
-    assert whole == AnthropicMerger().assembled(rounds(AnthropicMerger(), first, second))
+    whole = weaver.joined([body_of(weaver, first), body_of(weaver, second)])
+    assert whole == body_of(AnthropicMerger(), rounds(AnthropicMerger(), first, second))
 
 
 def responses(*items, id, used):
@@ -128,7 +139,7 @@ def test_reasoning_that_leads_to_a_recall_goes_with_it():
     done = [event for event in out if event["type"] == "response.output_item.done"]
     assert [event["output_index"] for event in done] == [0, 1, 2, 3]
     weaver = OpenAIResponsesMerger()
-    joined = weaver.joined([weaver.assembled(first), weaver.assembled(second)])
+    joined = weaver.joined([body_of(weaver, first), body_of(weaver, second)])
     assert joined == last
 
 
@@ -146,7 +157,7 @@ def test_reasoning_that_leads_to_a_recall_goes_with_it():
 def test_reasoning_that_leads_to_the_clients_call_as_well_stays_before_it(output, left):
     events = responses(*output, id="r1", used=10)
     weaver = OpenAIResponsesMerger()
-    body = weaver.assembled(events)
+    body = body_of(weaver, events)
     assert [call.id for call in weaver.said(body).others] == ["c2"] * bool(left)
     joined = weaver.joined([body])["output"]
     assert [item["id"] for item in joined] == (left or ["msg_refold"])
@@ -180,18 +191,18 @@ def made(name, signature=None):
 def test_the_signature_of_calls_made_at_once_stays_with_the_first_one_left(parts, left, apart):
     weaver = GeminiMerger()
     events = gemini(*parts, apart=apart)
-    (said,) = weaver.joined([weaver.assembled(events)])["candidates"]
+    (said,) = weaver.joined([body_of(weaver, events)])["candidates"]
     assert said["content"]["parts"] == left
-    assert weaver.said(weaver.assembled(events)).turn[0]["parts"] == parts
-    assert GeminiMerger().assembled(rounds(GeminiMerger(), events))["candidates"][0]["content"]["parts"] == left
+    assert weaver.said(body_of(weaver, events)).turn[0]["parts"] == parts
+    assert body_of(GeminiMerger(), rounds(GeminiMerger(), events))["candidates"][0]["content"]["parts"] == left
 
 
 def test_the_signature_of_a_recall_alone_is_not_the_next_rounds():
     first, second = gemini(made(NAME, "s"), apart=True), gemini(made("a"), apart=True)
-    out = GeminiMerger().assembled(rounds(GeminiMerger(), first, second))
+    out = body_of(GeminiMerger(), rounds(GeminiMerger(), first, second))
     assert out["candidates"][0]["content"]["parts"] == [made("a")]
     weaver = GeminiMerger()
-    joined = weaver.joined([weaver.assembled(first), weaver.assembled(second)])
+    joined = weaver.joined([body_of(weaver, first), body_of(weaver, second)])
     assert joined["candidates"][0]["content"]["parts"] == [made("a")]
 
 
@@ -208,7 +219,7 @@ def test_a_signature_in_a_call_of_chat_stays_with_the_first_one_left():
 
     events = [chunk({"tool_calls": [{**call, "index": place}]}) for place, call in enumerate(calls)]
     out = rounds(OpenAIChatMerger(), [chunk({"role": "assistant"}), *events, chunk({}, "tool_calls")])
-    (choice,) = OpenAIChatMerger().assembled(out)["choices"]
+    (choice,) = body_of(OpenAIChatMerger(), out)["choices"]
     assert choice["message"]["tool_calls"] == left
     first = rounds(OpenAIChatMerger(), [chunk({"role": "assistant"}), events[1], chunk({}, "tool_calls")])
     assert "extra_content" not in json.dumps(first)
@@ -216,7 +227,7 @@ def test_a_signature_in_a_call_of_chat_stays_with_the_first_one_left():
 
 @pytest.mark.parametrize("sealed", [None, "sealed"])
 def test_what_is_not_kept_upstream_goes_back_without_what_only_the_keeper_knows(sealed):
-    body = OpenAIResponsesMerger(stored=False).assembled(responses(reasoning("a", sealed), ASKS, id="r1", used=10))
+    body = body_of(OpenAIResponsesMerger(stored=False), responses(reasoning("a", sealed), ASKS, id="r1", used=10))
     turn = OpenAIResponsesMerger(stored=False).said(body).turn
     if sealed:
         assert turn == [reasoning("a", sealed), ASKS]
@@ -228,7 +239,7 @@ def test_what_is_not_kept_upstream_goes_back_without_what_only_the_keeper_knows(
 def test_a_call_that_was_cut_is_not_answered():
     events = anthropic(THOUGHT, (*RECALL[:2],), stop="max_tokens")
     weaver = AnthropicMerger()
-    said = weaver.said(weaver.assembled(events))
+    said = weaver.said(body_of(weaver, events))
     assert said.recalls
     assert not said.only
     body = {"choices": [{"message": {"tool_calls": [ours()]}, "finish_reason": "length"}]}
@@ -258,20 +269,58 @@ def test_pieces_of_a_chat_message_are_put_together():
     assert [weaver.opens(event) for event in events] == [False, False, True, False, False, False]
     assert weaver.silent(chunk({"role": "assistant", "content": ""}))
     assert not weaver.silent(events[0])
-    said = weaver.said(weaver.assembled(events))
+    said = weaver.said(body_of(weaver, events))
     assert said.only
     assert said.turn == [{"role": "assistant", "content": "", "reasoning_content": "Hmm.", "tool_calls": [ours()]}]
 
 
-def test_events_are_cut_where_they_end_however_the_pieces_come():
-    stream = b': hello\n\ndata: {"a": 1}\r\n\r\nevent: x\ndata: {"b":\ndata: 2}\n\ndata: [DONE]\n\ndata: {"c": 3}'
-    for size in (1, 2, 3, 7, 1_000):
-        events = Events()
-        found = [each for at in range(0, len(stream), size) for each in events.feed(stream[at : at + size])]
-        found += events.rest()
-        assert b"".join(each.raw for each in found) == stream
-        assert [each.data for each in found] == [None, {"a": 1}, {"b": 2}, None, {"c": 3}]
-        assert [each.comment for each in found] == [True, False, False, False, False]
+def chunk(delta, finish=None):
+    return {"id": "x", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+OTHER = {"id": "c2", "type": "function", "function": {"name": "edit", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize("numbers", [(0, 1), (1, 2), (0, 0), (None, None)])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_recall_is_left_out_however_a_server_numbers_its_calls(numbers, first):
+    calls = [ours(), OTHER] if first else [OTHER, ours()]
+    numbered = [
+        {**call, **({} if number is None else {"index": number})} for call, number in zip(calls, numbers, strict=True)
+    ]
+    events = [*(chunk({"tool_calls": [call]}) for call in numbered), chunk({}, "tool_calls")]
+    said = OpenAIChatMerger().said(body_of(OpenAIChatMerger(), events))
+    assert [call.id for call in said.recalls] == ["c1"]
+    assert [call.name for call in said.others] == ["edit"]
+    out = rounds(OpenAIChatMerger(), events)
+    assert not any(NAME in json.dumps(event) for event in out)
+    (call,) = (call for event in out for call in event["choices"][0]["delta"].get("tool_calls", ()))
+    assert call == {**OTHER, "index": 0}
+
+
+def test_a_name_that_a_server_repeats_is_still_the_tools():
+    piece = {"index": 0, "id": "c1", "type": "function", "function": {"name": NAME, "arguments": ASKED[:5]}}
+    events = [
+        chunk({"role": "assistant", "tool_calls": [piece]}),
+        chunk({"role": "assistant", "tool_calls": [{**piece, "function": {"name": NAME, "arguments": ASKED[5:]}}]}),
+        chunk({}, "tool_calls"),
+    ]
+    said = OpenAIChatMerger().said(body_of(OpenAIChatMerger(), events))
+    assert said.only
+    assert said.turn == [{"role": "assistant", "content": None, "tool_calls": [ours()]}]
+
+
+def test_fragments_of_reasoning_go_back_as_the_details_they_are_of():
+    details = [{"type": "reasoning.text", "text": text, "index": 0} for text in ("Let ", "me.")]
+    sealed = {"type": "reasoning.text", "signature": "s=", "index": 0}
+    events = [chunk({"reasoning_details": [detail]}) for detail in (*details, sealed)]
+    events += [chunk({"tool_calls": [{**ours(), "index": 0}]}), chunk({}, "tool_calls")]
+    (turn,) = OpenAIChatMerger().said(body_of(OpenAIChatMerger(), events)).turn
+    assert turn["reasoning_details"] == [{"type": "reasoning.text", "text": "Let me.", "signature": "s=", "index": 0}]
+
+
+def test_half_an_emoji_is_sent_on_as_half_an_emoji():
+    assert OpenAIChatMerger().event(chunk({"content": "A\ud83d"})).count(b'"A\\ud83d"') == 1
 
 
 def test_reports_are_summed_figure_by_figure():

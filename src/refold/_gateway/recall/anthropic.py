@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from refold._gateway.recall.response_merger import (
     GIVEN_UP,
     Json,
@@ -17,8 +15,6 @@ from refold._gateway.recall.response_merger import (
 from refold._gateway.recall.tool import NAME
 
 __all__ = ["AnthropicMerger"]
-
-JOINED = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 
 
 class AnthropicMerger(ResponseMerger):
@@ -83,28 +79,6 @@ class AnthropicMerger(ResponseMerger):
             made,
         ]
 
-    def assembled(self, events: list[Json]) -> Json:
-        body: Json = {}
-        blocks: dict[int, Json] = {}
-        inputs: dict[int, str] = {}
-        for data in events:
-            match data.get("type"):
-                case "message_start":
-                    body = dict(data.get("message") or {})
-                case "content_block_start":
-                    blocks[data.get("index", 0)] = dict(data.get("content_block") or {})
-                case "content_block_delta":
-                    _grown(blocks.setdefault(data.get("index", 0), {}), inputs, data)
-                case "message_delta":
-                    body |= _told(data.get("delta") or {})
-                    body["usage"] = {**(body.get("usage") or {}), **_told(data.get("usage") or {})}
-        for at, text in inputs.items():
-            try:
-                blocks[at]["input"] = msgspec.json.decode(text or "{}")
-            except msgspec.DecodeError:  # an answer that was cut, or a tool that takes its input as it comes
-                blocks[at]["input"] = {}
-        return {**body, "content": [blocks[at] for at in sorted(blocks)]}
-
     def said(self, body: Json) -> RecallRound:
         content: list[Json] = body.get("content") or []
         ours = [place for place, block in enumerate(content) if _ours(block)]
@@ -157,15 +131,3 @@ def _ours(block: Any) -> bool:
 
 def _told(values: Json) -> Json:
     return {key: value for key, value in values.items() if value is not None}
-
-
-def _grown(block: Json, inputs: dict[int, str], data: Json) -> None:
-    delta: Json = data.get("delta") or {}
-    kind = delta.get("type", "")
-    if kind == "input_json_delta":
-        at = data.get("index", 0)
-        inputs[at] = inputs.get(at, "") + (delta.get("partial_json") or "")
-    elif key := JOINED.get(kind):
-        block[key] = (block.get(key) or "") + (delta.get(key) or "")
-    elif kind == "citations_delta":
-        block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]

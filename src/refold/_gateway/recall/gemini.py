@@ -77,16 +77,6 @@ class GeminiMerger(ResponseMerger):
         self._broken = self._worded
         self._seal = {}
 
-    def assembled(self, events: list[Json]) -> Json:
-        parts = [part for data in events for part in _parts(data) if part != {"text": ""}]
-        last: Json = next((data for data in reversed(events) if data.get("candidates")), {})
-        usage: Json = {}
-        for data in events:
-            usage |= data.get("usageMetadata") or {}
-        candidate = dict((last.get("candidates") or [{}])[0])
-        candidate["content"] = {"role": "model", "parts": parts}
-        return {**last, "candidates": [candidate], "usageMetadata": usage}
-
     def said(self, body: Json) -> RecallRound:
         parts = _parts(body)
         ours = [place for place, part in enumerate(parts) if _ours(part)]

@@ -15,6 +15,7 @@ from refold._gateway.recall.response_merger import (
     sound,
 )
 from refold._gateway.recall.tool import NAME
+from refold.formats._streaming.openai_chat import continued_call
 
 __all__ = ["OpenAIChatMerger"]
 
@@ -28,7 +29,8 @@ class OpenAIChatMerger(ResponseMerger):
     def __init__(self) -> None:
         super().__init__()
         self._head: Json = {}
-        self._calls: dict[tuple[int, int], int] = {}
+        self._calls: list[Json] = []  # of this round, each with its `number` for the client, unless it is left out
+        self._numbered = 0  # calls of all rounds that the client gets
         self._seal: Json = {}  # of a call that is left out
         self._worded = self._broken = False
 
@@ -69,7 +71,7 @@ class OpenAIChatMerger(ResponseMerger):
             delta["content"] = self._worded_on(delta["content"])
         if finish and not closing:
             finish = None
-        if finish == "tool_calls" and self.dropped and not self._calls:
+        if finish == "tool_calls" and self.dropped and not self._numbered:
             finish = "stop"
             if not self._worded:
                 delta["content"] = GIVEN_UP
@@ -88,41 +90,25 @@ class OpenAIChatMerger(ResponseMerger):
     def follows(self, said: RecallRound) -> None:
         super().follows(said)
         self._broken = False
+        self._calls = []
         self._seal = {}
 
     def _shown(self, call: Json) -> Json | None:
         """Return a piece of a call as the client gets it; nothing of one that is left out but its signature."""
-        key = self.round, call.get("index", 0)
-        if call.get("index") in self.dropped:
-            if not any(number == self.round for number, _ in self._calls):
+        known = continued_call(self._calls, call)
+        if not known:
+            known |= {"index": call.get("index"), "recall": _name(call) == NAME}
+        if call.get("id"):
+            known["id"] = call["id"]
+        if known["recall"]:
+            if not any("number" in each for each in self._calls):
                 self._seal |= _seal(call)
             return None
-        if key not in self._calls:
+        if "number" not in known:
+            known["number"] = self._numbered
+            self._numbered += 1
             call, self._seal = {**self._seal, **call}, {}
-        return {**call, "index": self._calls.setdefault(key, len(self._calls))}
-
-    def assembled(self, events: list[Json]) -> Json:
-        message: Json = {"role": "assistant", "content": None}
-        calls: dict[int, Json] = {}
-        finish = None
-        usage: Json = {}
-        head: Json = {}
-        for data in events:
-            head = head or {key: value for key, value in data.items() if key not in ("choices", "usage")}
-            usage = data.get("usage") or usage
-            for choice in _choices(data)[:1]:
-                finish = choice.get("finish_reason") or finish
-                for key, value in (choice.get("delta") or {}).items():
-                    if key == "tool_calls":
-                        for call in value or ():
-                            _merged(calls.setdefault(call.get("index", 0), {}), call)
-                    elif key != "role":
-                        _merge(message, key, value)
-        if calls:
-            message["tool_calls"] = [
-                {key: value for key, value in calls[at].items() if key != "index"} for at in sorted(calls)
-            ]
-        return {**head, "choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": usage}
+        return {**call, "index": known["number"]}
 
     def said(self, body: Json) -> RecallRound:
         choice = (_choices(body) or [{}])[0]
@@ -206,24 +192,3 @@ def _kept(calls: list[Json]) -> list[Json]:
 def _sound(call: Json) -> Json:
     function = call["function"]
     return {**call, "function": {**function, "arguments": sound(function.get("arguments"))}}
-
-
-def _merged(call: Json, delta: Json) -> None:
-    for key, value in delta.items():
-        _merge(call, key, value)
-
-
-def _merge(into: Json, key: str, value: Any) -> None:
-    """Take a piece of a stream: words follow each other, lists grow, whatever names something stays."""
-    old = into.get(key)
-    if value is None:
-        return
-    words = isinstance(old, str) and isinstance(value, str) and key not in ("id", "type")
-    if words or (isinstance(old, list) and isinstance(value, list)):
-        into[key] = old + value
-    elif isinstance(old, dict) and isinstance(value, dict):
-        old = into[key] = dict(old)
-        for name, inner in value.items():
-            _merge(old, name, inner)
-    else:
-        into[key] = value

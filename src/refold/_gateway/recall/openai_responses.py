@@ -94,14 +94,6 @@ class OpenAIResponsesMerger(ResponseMerger):
         self._sent += 1
         return {**data, "sequence_number": self._sent - 1}
 
-    def assembled(self, events: list[Json]) -> Json:
-        ended = next((data["response"] for data in reversed(events) if data.get("type") in ENDING), None)
-        items = {data.get("output_index", 0): data.get("item") for data in events
-                 if data.get("type") == "response.output_item.done"}  # fmt: skip
-        if ended is None:
-            return {"status": "cut", "output": [items[at] for at in sorted(items)]}
-        return {**ended, "output": ended.get("output") or [items[at] for at in sorted(items)]}
-
     def said(self, body: Json) -> RecallRound:
         output: list[Json] = body.get("output") or []
         ours = [item for item in output if _ours(item)]

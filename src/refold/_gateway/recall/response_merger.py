@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -75,10 +76,6 @@ class ResponseMerger:
         """Return an event as the client gets it; nothing where it is of a recall, or ends a round before the last."""
         raise NotImplementedError
 
-    def assembled(self, events: list[Json]) -> Json:
-        """Return the events of one round as the body of an answer that is not streamed."""
-        raise NotImplementedError
-
     def said(self, body: Json) -> RecallRound:
         """Read the body of one round."""
         raise NotImplementedError
@@ -104,7 +101,11 @@ class ResponseMerger:
     def event(self, data: Json) -> bytes:
         """Return an event as bytes."""
         name = f"event: {data.get('type', 'message')}\n" if self.named else ""
-        return name.encode() + b"data: " + msgspec.json.encode(data) + (self.line * 2).encode()
+        try:
+            text = msgspec.json.encode(data)
+        except UnicodeEncodeError:  # half a surrogate pair, whose other half is in the next event
+            text = json.dumps(data, separators=(",", ":")).encode()
+        return name.encode() + b"data: " + text + (self.line * 2).encode()
 
 
 def added(before: Json, after: Json) -> Json:

@@ -9,7 +9,7 @@ before is the client's own text already.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import aiohttp
 import msgspec
@@ -21,7 +21,6 @@ from refold._gateway.recall.openai_chat import OpenAIChatMerger
 from refold._gateway.recall.openai_responses import OpenAIResponsesMerger
 from refold._gateway.recall.response_merger import asking
 from refold._gateway.recall.search import FULL, RemovedMessages, room_for
-from refold._gateway.recall.sse import Event, Events
 from refold._gateway.recall.tool import Offer, offered
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.server.relay import UpstreamAborted, relay
@@ -30,6 +29,8 @@ from refold._gateway.wire.compression import Unreadable, unpacker
 from refold._gateway.wire.response_observer import ResponseObserver
 from refold._gateway.wire.routes import error_body
 from refold.errors import UsageError
+from refold.formats._streaming.accumulate import response_body
+from refold.formats._streaming.sse import Decoder, Event, Json
 from refold.models._usage_report import reported
 from refold.models.provider_errors import classify_error
 
@@ -48,6 +49,7 @@ __all__ = ["RecallRelay", "Recalls", "RoundOverflow", "recalls"]
 
 CHARS = 4  # a token, where the provider reports none
 LAST = "\n\n[This was the last time in this turn that originals were fetched. Go on with what is in front of you.]"
+Decoded: TypeAlias = tuple[Event, Json | None]  # an event, and its data where that is a JSON object
 ENCODED = frozenset({b"content-length", b"content-encoding"})
 
 
@@ -98,6 +100,7 @@ class RecallRelay:
         self._again = again
         self._told = told
         self._later = later
+        self._format = dialect
         self._provider = "openai" if dialect.startswith("openai") else dialect
         self._weaver = _weaver(dialect, stored=held.stored, binds_thinking=held.bound.binds_thinking)
         self._offer = held.offer
@@ -196,63 +199,64 @@ class RecallRelay:
         """Carry one round of a stream; return it where it waits for originals."""
         weaver = self._weaver
         unpack = unpacker(answer.headers.get("Content-Encoding", ""))
-        events, seen = Events(), list[dict[str, Any]]()
-        held: list[Event] | None = None
-        waiting: list[Event] = []
+        decoder, seen = Decoder(), list[Json]()
+        held: list[Decoded] | None = None
+        waiting: list[Decoded] = []
 
         def take(event: Event) -> None:
             nonlocal held, waiting
-            if event.data is not None:
-                seen.append(event.data)
+            data = event.json()
+            if data is not None:
+                seen.append(data)
             if held is not None:
-                held.append(event)
-            elif event.data is not None and weaver.opens(event.data):
-                held, waiting = [*waiting, event], []
-            elif event.data is not None and weaver.waits(event.data):
-                waiting.append(event)
+                held.append((event, data))
+            elif data is not None and weaver.opens(data):
+                held, waiting = [*waiting, (event, data)], []
+            elif data is not None and weaver.waits(data):
+                waiting.append((event, data))
             else:
-                for each in (*waiting, event):
-                    self._pass(each, closing=True)
+                for each in (*waiting, (event, data)):
+                    self._pass(*each, closing=True)
                 waiting = []
 
         try:
             async for piece in answer.content.iter_any():
                 reading.feed(piece)
-                for event in events.feed(unpack(piece) if unpack is not None else piece):
+                for event in decoder.feed(unpack(piece) if unpack is not None else piece):
                     take(event)
                 await self._flush()
         except (aiohttp.ClientError, TimeoutError, OSError, Unreadable) as error:
             await self._flush(speaks=True)
             raise UpstreamAborted(type(error).__name__) from None
-        for event in events.rest():
+        for event in decoder.finish():
             take(event)
         if held is None:
-            for event in waiting:
-                self._pass(event, closing=True)
+            for each in waiting:
+                self._pass(*each, closing=True)
             return None
-        said = weaver.said(weaver.assembled(seen))
+        said = weaver.said(response_body(self._format, seen))
         weaver.dropped = said.dropped
         goes_on = said.only and weaver.round < self._settings.recall_rounds
         if not goes_on:
             await self._left(said)
-        for event in held:
-            self._pass(event, closing=not goes_on)
+        for each in held:
+            self._pass(*each, closing=not goes_on)
         await self._flush()
         return said if goes_on else None
 
-    def _pass(self, event: Event, *, closing: bool) -> None:
+    def _pass(self, event: Event, data: Json | None, *, closing: bool) -> None:
         """Let an event go to the client, as its own bytes where nothing is changed in it."""
         weaver = self._weaver
-        if event.data is None:
+        if data is None:
             if closing or event.comment:
                 self._out.append(event.raw)
                 self._speaks = self._speaks or event.comment
             return
-        woven = weaver.woven(event.data, closing=closing)
+        woven = weaver.woven(data, closing=closing)
         if not woven:
             return
-        self._out += [event.raw] if woven == [event.data] else map(weaver.event, woven)
-        self._speaks = self._speaks or not weaver.silent(event.data)
+        self._out += [event.raw] if woven == [data] else map(weaver.event, woven)
+        self._speaks = self._speaks or not weaver.silent(data)
 
     async def _flush(self, *, speaks: bool = False) -> None:
         """Send what was let go, once there is more than a beginning; until then an error still has a status."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 
 import msgspec
 from msgspec import Struct
-
-from refold.testing.provider._mails import mail_words
 
 __all__ = ["CodePieces", "Entity", "Prose", "Shop", "Task", "camel", "pieces", "prose", "shop", "tasks"]
 
@@ -111,8 +109,7 @@ def camel(name: str) -> str:
 @cache
 def shop() -> Shop:
     """Return the shop's words."""
-    names = msgspec.json.decode(_data("shop.json"))
-    return msgspec.convert(names | msgspec.to_builtins(mail_words()), type=Shop)
+    return msgspec.json.decode(_data("shop.json"), type=Shop)
 
 
 @cache
@@ -134,4 +131,4 @@ def tasks() -> tuple[Task, ...]:
 
 
 def _data(name: str) -> bytes:
-    return (Path(__file__).parent / "data" / name).read_bytes()
+    return files(__package__).joinpath("data", name).read_bytes()
