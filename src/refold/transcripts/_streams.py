@@ -70,6 +70,9 @@ def _answer_in(body: Any) -> AssembledReply | None:
     model, usage = body.get("model"), body.get("usage")
     match body:
         case {"choices": [{"message": dict(message)}, *_]}:
+            # a request refuses the null that a reply has in place of calls
+            empty = {"tool_calls", "function_call"} & {key for key, value in message.items() if value is None}
+            message = {key: value for key, value in message.items() if key not in empty} if empty else message
             return AssembledReply("openai-chat", [message], usage, model)
         case {"type": "message", "role": "assistant", "content": list(content)}:
             messages = [{"role": "assistant", "content": content}] if content else []

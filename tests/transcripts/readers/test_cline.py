@@ -18,6 +18,27 @@ SHOWN = [
     {"ts": 4, "type": "ask", "ask": "tool", "text": '{"tool": "readFile", "path": "a.py"}'},
     {"ts": 5, "type": "say", "say": "checkpoint_created"},
 ]  # fmt: skip
+SESSION = {
+    "version": 1, "agent": "lead", "sessionId": "s", "messages": [
+        {"id": "1", "role": "user", "content": [{"type": "text", "text": "go"}], "ts": 1},
+        {
+            "id": "2", "role": "assistant", "ts": 2, "modelInfo": {"id": "m", "provider": "p"},
+            "content": [{"type": "tool_use", "id": name, "name": "read_files", "input": {}} for name in ("a", "b")],
+            "metrics": {"inputTokens": 100, "outputTokens": 5, "cacheReadTokens": 60, "cacheWriteTokens": 0},
+        },
+        {"id": "3", "role": "user", "ts": 3, "content": [
+            {"type": "tool_result", "tool_use_id": "a", "name": "read_files", "content": [
+                {"query": "x", "result": "ä", "success": True}
+            ]},
+        ]},
+        {"id": "4", "role": "user", "ts": 4, "content": [
+            {"type": "tool_result", "tool_use_id": "b", "name": "read_files", "content": [
+                {"query": "y", "result": "", "success": False}
+            ]},
+        ]},
+        {"id": "5", "role": "assistant", "ts": 5, "content": "done"},
+    ],
+}  # fmt: skip
 
 
 def test_the_messages_of_a_task_are_anthropics_without_clines_own_fields():
@@ -40,3 +61,19 @@ def test_a_tasks_folder_is_read_by_the_messages_in_it(tmp_path):
     (tmp_path / "ui_messages.json").write_text(json.dumps(SHOWN))
     (found,) = read(tmp_path)
     assert found.messages[0]["content"] == TASK
+
+
+def test_a_session_of_the_command_line_has_its_results_as_they_are_sent_and_the_usage_of_each_call():
+    (found,) = read(json.dumps(SESSION).encode())
+    assert (found.kind, found.format, found.model) == ("cline", "anthropic", "m")
+    assert [message["role"] for message in found.messages] == ["user", "assistant", "user", "assistant"]
+    assert found.messages[2]["content"] == [
+        {"type": "tool_result", "tool_use_id": "a", "content": '[{"query":"x","result":"ä","success":true}]'},
+        {
+            "type": "tool_result", "tool_use_id": "b", "content": '[{"query":"y","result":"","success":false}]',
+            "is_error": True,
+        },
+    ]  # fmt: skip
+    (report,) = found.usage
+    assert (report.covers, report.prompt, report.completion, report.cache_read) == (1, 100, 5, 60)
+    assert refold.violations(found.messages, format=found.format) == ()

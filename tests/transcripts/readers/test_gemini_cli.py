@@ -60,3 +60,37 @@ def test_lists_of_parts_go_through():
     )
     assert item.messages[0]["parts"] == [user["content"][0], {"text": "b"}, user["content"][2]]
     assert item.messages[2]["parts"][0]["functionResponse"]["response"] == {"output": "plain"}
+
+
+def test_an_item_that_was_written_again_stands_as_it_was_last_written():
+    tokens = {"input": 100, "output": 5, "cached": 40}
+    first = {"id": "b", "type": "gemini", "content": "looking", "tokens": tokens}
+    call = {"id": "f1", "name": "ls", "args": {}, "status": "success", "result": [RESPONSE]}
+    later = {**first, "toolCalls": [call]}
+    user = {"id": "a", "type": "user", "content": "go"}
+    results = {"id": "c", "type": "user", "content": [RESPONSE]}
+    lines = [HEADER, {"$set": {"messages": [user]}}, first, {"$set": {"lastUpdated": "t"}}, later, results]
+    (item,) = read("\n".join(map(json.dumps, lines)).encode())
+    assert item.messages == [
+        {"role": "user", "parts": [{"text": "go"}]},
+        {"role": "model", "parts": [{"text": "looking"}, {"functionCall": {"id": "f1", "name": "ls", "args": {}}}]},
+        {"role": "user", "parts": [RESPONSE]},
+    ]
+    assert [(report.covers, report.prompt) for report in item.usage] == [(1, 100)]
+    assert item.notes == (
+        "1 × change of the session's own fields (line 4)",
+        "1 × item that was written again later (line 3)",
+        "1 × item of type header (line 1)",
+        "1 × result that stands with its call too (line 6)",
+    )
+
+
+def test_what_was_taken_back_or_replaced_is_left_out():
+    items = [{"id": name, "type": "user", "content": name} for name in "abc"]
+    texts = lambda lines: [  # noqa: E731
+        message["parts"][0]["text"]
+        for message in read("\n".join(map(json.dumps, [HEADER, *lines])).encode())[0].messages
+    ]
+    assert texts([*items, {"$rewindTo": "b"}]) == ["a"]
+    assert texts([*items, {"$rewindTo": "unknown"}, items[0]]) == ["a"]
+    assert texts([*items[:2], {"$set": {"messages": [items[2]]}}, items[0]]) == ["c", "a"]

@@ -139,6 +139,13 @@ def test_a_litellm_call_has_its_tools_its_answer_and_its_usage():
     assert [found.name for found in read(lines(call, call))] == ["call 1", "call 2"]
 
 
+def test_calls_that_are_null_in_a_reply_are_left_out_as_a_request_refuses_them():
+    reply = {"role": "assistant", "content": "ok", "tool_calls": None, "function_call": None, "refusal": None}
+    call = {"messages": [{"role": "user", "content": "go"}], "response": {"choices": [{"message": reply}]}}
+    (item,) = read(raw(call))
+    assert item.messages[1] == {"role": "assistant", "content": "ok", "refusal": None}
+
+
 def test_a_litellm_call_whose_tools_became_text_is_two_conversations_and_one_report():
     def response(content):
         return {"choices": [{"message": {"role": "assistant", "content": content}}]}

@@ -77,7 +77,12 @@ def test_a_continue_session():
                     {"message": {"role": "user", "content": "go"}, "contextItems": [{}]},
                     {"message": {"role": "thinking", "content": "hm"}, "contextItems": []},
                     {
-                        "message": {"role": "assistant", "content": "", "toolCalls": [call]},
+                        "message": {
+                            "role": "assistant",
+                            "content": "",
+                            "toolCalls": [call],
+                            "usage": {"prompt_tokens": 90, "completion_tokens": 3, "model": "m"},
+                        },
                         "contextItems": [],
                         "toolCallStates": states,
                     },
@@ -85,7 +90,8 @@ def test_a_continue_session():
             }
         )
     )
-    assert item.kind == "continue-cli"
+    assert (item.kind, item.model) == ("continue-cli", "m")
+    assert [(u.covers, u.prompt, u.completion) for u in item.usage] == [(1, 90, 3)]
     assert item.messages == [
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": "", "tool_calls": [call]},
@@ -380,6 +386,11 @@ def test_a_copilot_cli_session():
             {"type": "tool.execution_complete", "data": {"toolCallId": "c1", "result": {"content": "text"}}},
             {"type": "tool.execution_complete", "data": {"toolCallId": "c2", "error": {"message": "no"}}},
             {"type": "session.compaction_complete", "data": {}},
+            {"type": "session.usage_record", "data": {"usage": {"inputTokens": 9, "interactionType": "title"}}},
+            {
+                "type": "session.usage_record",
+                "data": {"usage": {"inputTokens": 90, "outputTokens": 3, "cacheReadTokens": 50}},
+            },
             {"type": "assistant.message", "data": {"content": "done"}},
         )
     )
@@ -388,6 +399,7 @@ def test_a_copilot_cli_session():
         {"id": "c2", "type": "function", "function": {"name": "bash", "arguments": "{}"}},
     ]
     assert (item.kind, item.model, item.boundaries) == ("copilot-cli", "m", (4,))
+    assert [(u.covers, u.prompt, u.completion, u.cache_read) for u in item.usage] == [(4, 90, 3, 50)]
     assert item.messages == [
         {"role": "user", "content": "<date/>go"},
         {"role": "assistant", "content": None, "tool_calls": calls, "reasoning_content": "hm"},

@@ -1,4 +1,7 @@
-"""Cline tasks: the messages sent to the model (`api_conversation_history.json`), or what the screen shows of them."""
+"""Cline tasks: the messages sent to the model (`api_conversation_history.json`), or what the screen shows of them.
+
+Also sessions of its command line from version 3 on (`NAME.messages.json`): one document with messages and their usage.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from refold.transcripts._anthropic_builder import ConversationBuilder
 from refold.transcripts._conversation import RecordedConversation, RecordedUsage
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
@@ -18,13 +22,18 @@ _DONE = frozenset({"tool", "command", "use_mcp_server", "browser_action"})
 
 
 def matches(document: Document) -> bool:
-    """Tell by users' blocks with Cline's marks, or by entries of the screen that say or ask something."""
+    """Tell by users' blocks with Cline's marks, by entries of the screen that say or ask something, or by a session."""
+    if _is_session(document.value):
+        return True
     rows = [row for _, row in document.objects[:50]]
     return isinstance(document.value, list) and (_sent(rows) or _shown(rows))
 
 
 def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a task; of the screen's entries it is in plain words, with what was reported."""
+    if _is_session(document.value):
+        yield _session(document.value["messages"])
+        return
     if _sent([row for _, row in document.objects[:50]]):
         messages = [
             {key: value for key, value in row.items() if key in _OF_THE_API} if row.keys() - _OF_THE_API else row
@@ -48,6 +57,54 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         else:
             aside.add(f"entry of the screen, {name}")
     yield RecordedConversation("cline", "anthropic", messages, usage=tuple(usage), name="main", notes=aside.notes())
+
+
+def _is_session(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and {"agent", "sessionId", "messages"} <= value.keys()
+        and _are_messages(value["messages"])
+    )
+
+
+def _are_messages(rows: Any) -> bool:
+    return isinstance(rows, list) and all(
+        isinstance(row, dict) and {"role", "content", "ts"} <= row.keys() for row in rows
+    )
+
+
+def _session(rows: list[dict[str, Any]]) -> RecordedConversation:
+    builder = ConversationBuilder()
+    usage: list[RecordedUsage] = []
+    model: str | None = None
+    for row in rows:
+        if row["role"] != "assistant":
+            content = row["content"]
+            builder.user([_block(block) for block in content] if isinstance(content, list) else content)
+            continue
+        model = (row.get("modelInfo") or {}).get("id") or model
+        usage += _metrics(len(builder.messages), row.get("metrics") or {})
+        builder.assistant(row["content"])
+    return RecordedConversation("cline", "anthropic", builder.messages, model=model, usage=tuple(usage), name="main")
+
+
+def _block(block: Any) -> Any:
+    """Return a block of the user's side as it is sent: a result that is a list of Cline's own as JSON text."""
+    match block:
+        case {"type": "tool_result", "tool_use_id": id, "content": content}:
+            own = isinstance(content, list) and any(isinstance(item, dict) and "type" not in item for item in content)
+            text = json.dumps(content, ensure_ascii=False, separators=(",", ":")) if own else content
+            failed = own and all(item.get("success") is False for item in content if isinstance(item, dict))
+            result = {"type": "tool_result", "tool_use_id": id, "content": text}
+            return {**result, "is_error": True} if failed or block.get("is_error") else result
+    return block
+
+
+def _metrics(covers: int, metrics: dict[str, Any]) -> list[RecordedUsage]:
+    """Return what a message reports of its call; its input holds what came from the cache."""
+    prompt, completion = metrics.get("inputTokens") or 0, metrics.get("outputTokens") or 0
+    read, write = metrics.get("cacheReadTokens") or 0, metrics.get("cacheWriteTokens") or 0
+    return [RecordedUsage(covers, prompt, completion, read, write)] if prompt + completion else []
 
 
 def _sent(rows: list[dict[str, Any]]) -> bool:

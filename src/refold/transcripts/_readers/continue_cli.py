@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._conversation import RecordedConversation
+from refold.transcripts._bodies import reported
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
@@ -23,9 +24,11 @@ def matches(document: Document) -> bool:
 
 
 def read(document: Document) -> Iterator[RecordedConversation]:
-    """Yield the one conversation of a session; its usage is a total over all calls and says nothing of one prompt."""
+    """Yield the one conversation of a session; newer ones have the usage of each call, all of them a total."""
     aside = SkippedItems()
     messages: list[Any] = []
+    usage: list[RecordedUsage] = []
+    model: str | None = None
     for item in document.value["history"]:
         said = item["message"]
         for _ in item.get("contextItems") or []:
@@ -33,6 +36,9 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         if said.get("role") == "thinking":
             aside.add("message of role thinking")
             continue
+        if isinstance(report := said.get("usage"), dict):
+            usage.extend(reported(len(messages), report))
+            model = report.get("model") or model
         message: dict[str, Any] = {"role": said["role"], "content": said.get("content")}
         if said["role"] == "tool":
             message["tool_call_id"] = said.get("toolCallId", "")
@@ -43,7 +49,9 @@ def read(document: Document) -> Iterator[RecordedConversation]:
             messages.extend(_result(state, aside))
     if document.value.get("usage"):
         aside.add("usage, the total of a session")
-    yield RecordedConversation("continue-cli", "openai-chat", messages, name="main", notes=aside.notes())
+    yield RecordedConversation(
+        "continue-cli", "openai-chat", messages, model=model, usage=tuple(usage), name="main", notes=aside.notes()
+    )
 
 
 def _result(state: dict[str, Any], aside: SkippedItems) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from refold.transcripts._conversation import RecordedConversation
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
@@ -23,6 +23,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     aside = SkippedItems()
     messages: list[Any] = []
     boundaries: list[int] = []
+    usage: list[RecordedUsage] = []
     model: str | None = None
     for number, row in document.lines:
         kind = row.get("type") if isinstance(row, dict) else type(row).__name__
@@ -33,6 +34,8 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         if message is not None:
             messages.append(message)
             continue
+        if kind == "session.usage_record":
+            usage += _usage(len(messages), data.get("usage"))
         if kind == "session.compaction_complete":
             boundaries.append(len(messages))
         aside.add(f"line of type {kind}", number)
@@ -41,10 +44,20 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         "openai-chat",
         messages,
         model=model,
+        usage=tuple(usage),
         name="main",
         notes=aside.notes(),
         boundaries=tuple(boundaries),
     )
+
+
+def _usage(covers: int, usage: Any) -> list[RecordedUsage]:
+    """Return what a call of the conversation reports, before its answer; calls for titles and the like are others."""
+    if not isinstance(usage, dict) or usage.get("interactionType", "conversation-agent") != "conversation-agent":
+        return []
+    prompt, completion = usage.get("inputTokens") or 0, usage.get("outputTokens") or 0
+    read, write = usage.get("cacheReadTokens") or 0, usage.get("cacheWriteTokens") or 0
+    return [RecordedUsage(covers, prompt, completion, read, write)] if prompt + completion else []
 
 
 def _message(kind: Any, data: dict[str, Any]) -> dict[str, Any] | None:

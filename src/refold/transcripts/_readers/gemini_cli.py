@@ -1,4 +1,6 @@
-"""Gemini CLI sessions: one document, or JSON lines after a header; calls stand with their results in one item."""
+"""Gemini CLI sessions: one document, or JSON lines after a header, where newer versions write an item again whenever
+it grows; calls stand with their results in one item.
+"""
 
 from __future__ import annotations
 
@@ -34,18 +36,63 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     contents: list[dict[str, Any]] = []
     usage: list[RecordedUsage] = []
     model: str | None = None
-    for number, row in _rows(document):
+    results: set[str] = set()  # ids of the calls whose results stand with them
+    for number, row in _standing(_rows(document), aside):
         if row.get("type") == "user":
-            contents.append({"role": "user", "parts": _parts(row.get("content"))})
+            parts = _parts(row.get("content"))
+            new = [part for part in parts if _response_id(part) not in results]
+            for _ in range(len(parts) - len(new)):
+                aside.add("result that stands with its call too", number)
+            if new or not parts:
+                contents.append({"role": "user", "parts": new})
         elif row.get("type") == "gemini":
             model = row.get("model") or model
             usage.extend(_usage(len(contents), row.get("tokens")))
             contents.extend(_answer(row, aside, number))
+            results.update(call["id"] for call in row.get("toolCalls") or [] if call.get("result"))
         else:
             aside.add(f"item of type {row.get('type') or 'header'}", number)
     yield RecordedConversation(
         "gemini-cli", "gemini", contents, model=model, usage=tuple(usage), name="main", notes=aside.notes()
     )
+
+
+def _standing(rows: list[Row], aside: SkippedItems) -> list[Row]:
+    """Return the items that are left after the last line, each as it was last written.
+
+    In the lines of newer versions an item is written again under its id, `$set` with messages begins the list anew, and
+    `$rewindTo` takes back everything from an id on (all of it where the id is unknown).
+    """
+    items: dict[str, Row] = {}
+    for at, (number, row) in enumerate(rows):
+        match row:
+            case {"$rewindTo": str(id)}:
+                names = list(items)
+                for name in names[names.index(id) if id in items else 0 :]:
+                    aside.add("item that was taken back", items.pop(name)[0])
+            case {"$set": {"messages": list(messages)}}:
+                for old, item in items.values():
+                    if "type" in item:
+                        aside.add("item of a list that was begun anew", old)
+                items = {name: item for name, item in items.items() if "type" not in item[1]} | {
+                    str(item.get("id") or f"{at}.{place}"): (number, item)
+                    for place, item in enumerate(messages)
+                    if isinstance(item, dict)
+                }
+            case {"$set": _}:
+                aside.add("change of the session's own fields", number)
+            case {"id": str(id)}:
+                if id in items:
+                    aside.add("item that was written again later", items[id][0])
+                items[id] = (number, row)
+            case _:
+                items[str(at)] = (number, row)
+    return list(items.values())
+
+
+def _response_id(part: Any) -> str | None:
+    response = part.get("functionResponse") if isinstance(part, dict) else None
+    return response.get("id") if isinstance(response, dict) else None
 
 
 def _parts(content: Any) -> list[Any]:
