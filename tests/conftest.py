@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import selection
+from tests.shared import SHARED
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("quick", max_examples=30, deadline=None, derandomize=True, suppress_health_check=_SLOW)
@@ -44,3 +45,7 @@ def _refuse_services(event, arguments):
     starts = event in _STARTS and (event != "socket.bind" or arguments[1][0] != "::1")  # urllib3 tries that, imported
     if starts and os.environ.get("PYTEST_CURRENT_TEST", "").endswith("(call)"):
         pytest.fail(f"a quick test does {event}: name what starts it in tests/selection.py")
+
+
+# tests of other people's files are collected where there are some, so that nothing is skipped elsewhere
+collect_ignore_glob = [] if (SHARED / "data").is_dir() else ["*/test_shared_*.py"]

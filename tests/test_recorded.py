@@ -1,16 +1,14 @@
-"""Other people's transcripts under every policy: read, compacted, proven, taken back. Skipped where they are absent."""
+"""Recorded sessions under every policy, ours and where there are some other people's: read, compacted, taken back."""
 
 import pytest
 
 import refold
 from refold import policies, transcripts
 from refold.errors import BadBudget, CannotFit, UnreadableTranscript
-from tests.shared import SHARED
+from tests.shared import OWN, SESSIONS, SHARED
 
 DATA = SHARED / "data"
-FILES = (
-    sorted(path for path in DATA.rglob("*") if path.is_file() and path.name != "MANIFEST.tsv") if DATA.is_dir() else []
-)
+FILES = OWN + sorted(path for path in DATA.rglob("*") if path.is_file() and path.name != "MANIFEST.tsv")
 REFUSED = {"empty.jsonl", "duplicate-assistant-response-2.jsonl"}  # no conversation; damaged from the first line on
 EACH = 2  # conversations of one file; some files hold hundreds of a kind
 
@@ -28,7 +26,7 @@ def size(each, messages):
     return refold.count(messages, format=each.format, system=each.system, tools=each.tools)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(DATA)))
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SESSIONS if path in OWN else DATA)))
 def test_a_recorded_conversation_is_compacted_under_every_policy_and_taken_back(path):
     for each in recorded(path):
         whole = size(each, each.messages)

@@ -141,10 +141,8 @@ def test_a_compaction_at_the_border_of_a_turn_is_accepted(model, policy):
 
 
 @everywhere
-@each_model
+@pytest.mark.parametrize("model", [model for model in MODELS if model != "old"])  # manual thinking comes first
 def test_parallel_calls_and_words_before_thinking_are_accepted(model, policy):
-    if model == "old":
-        pytest.skip("models with manual thinking put it first")
     agent = begun(model, policy, 8, calls=2, interleaved=True)
     agent.compact()
     agent.work(3, calls=2, interleaved=True)

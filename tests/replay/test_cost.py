@@ -8,12 +8,14 @@ from refold.replay._timestamps import Stamp, stamps
 from refold.replay.cost import explained, simulated
 from refold.replay.pricing import CallTokens, UserPrices, rules_for, tariff_for
 from refold.transcripts import RecordedConversation, RecordedUsage
-from tests.shared import SHARED
+from tests import shared
 
 OPUS = "claude-opus-4-5"
-SESSIONS = sorted((SHARED / "data" / "claude-code").glob("*/s*.jsonl")) + sorted(
-    (SHARED / "data" / "pi" / "pi-mono").glob("*.jsonl")
-)
+SHARED_SESSIONS = ("data/claude-code/*/s*.jsonl", "data/pi/pi-mono/*.jsonl")
+SESSIONS = [
+    shared.SESSIONS / "claude-code" / "session.jsonl",
+    *(path for pattern in SHARED_SESSIONS for path in sorted(shared.SHARED.glob(pattern))),
+]
 
 
 def recorded(*usage, boundaries=(), model=OPUS):
@@ -163,7 +165,6 @@ def test_calls_have_the_times_of_their_lines_and_the_life_they_paid_for():
     assert (one.model, one.long, two.long) == (OPUS, True, False)
 
 
-@pytest.mark.skipif(not SESSIONS, reason="the shared transcripts are not here")
 @pytest.mark.parametrize("path", SESSIONS, ids=lambda path: "/".join(path.parts[-2:]))
 def test_the_bill_of_a_real_session_is_met_within_two_percent(path):
     found = transcripts.read(path, lenient=True)[0]

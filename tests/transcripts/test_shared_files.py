@@ -1,7 +1,7 @@
+"""Other people's recorded files against the list that came with them; collected where there are such files."""
+
 import csv
-import os
 import re
-from pathlib import Path
 
 import pytest
 
@@ -9,16 +9,10 @@ from refold.errors import UnreadableTranscript
 from refold.transcripts import detect, read
 from refold.transcripts._reading import _matches, _readers
 from refold.transcripts._source import load
+from tests.shared import SHARED
 
-ROOT = Path(__file__).parents[2]
-DATA = (ROOT / os.environ.get("REFOLD_SHARED", "../shared")).resolve() / "data"
-MANIFEST = DATA / "MANIFEST.tsv"
-ROWS = (
-    list(csv.DictReader(MANIFEST.read_text(encoding="utf-8").splitlines(), delimiter="\t")) if MANIFEST.exists() else []
-)
-FILES = [pytest.param(row, id=row["file"]) for row in ROWS]
-
-pytestmark = pytest.mark.skipif(not ROWS, reason="the recorded files are not here")
+DATA = SHARED / "data"
+ROWS = list(csv.DictReader((DATA / "MANIFEST.tsv").read_text(encoding="utf-8").splitlines(), delimiter="\t"))
 
 REFUSED = {
     "odd/lemmy/empty.jsonl": "empty",
@@ -44,6 +38,15 @@ NOT_COUNTED = {  # files of which the list says 0 or less than there is, because
     "tau-bench/tau-bench/airline-few-shot.jsonl",
 }
 USAGE_OF = ("claude-code", "codex", "pi", "opencode", "gemini-cli", "mini-swe-agent", "litellm-calls")
+
+
+FILES = [pytest.param(row, id=row["file"]) for row in ROWS]
+READ = [pytest.param(row, id=row["file"]) for row in ROWS if row["file"] not in REFUSED]
+COUNTED = [
+    pytest.param(row, id=row["file"])
+    for row in ROWS
+    if row["file"] not in {*NOT_COUNTED, *REFUSED} and row["format"] not in COUNTED_OTHERWISE
+]
 
 
 def conversations(row):
@@ -89,10 +92,8 @@ def test_every_recorded_file_is_read_or_refused_with_the_typed_error(row):
     assert len({item.name for item in found}) == len(found)
 
 
-@pytest.mark.parametrize("row", FILES)
+@pytest.mark.parametrize("row", COUNTED)
 def test_the_number_of_messages_agrees_with_the_list_of_files(row):
-    if row["file"] in NOT_COUNTED or row["file"] in REFUSED or row["format"] in COUNTED_OTHERWISE:
-        pytest.skip("counted otherwise")
     assert as_listed(row, conversations(row)) == int(row["messages"])
 
 
@@ -103,10 +104,8 @@ def test_the_largest_input_agrees_with_the_list_of_files(row):
     assert max(found, default=0) == (int(listed[1]) if listed else 0)
 
 
-@pytest.mark.parametrize("row", FILES)
+@pytest.mark.parametrize("row", READ)
 def test_no_two_kinds_claim_a_file(row):
-    if row["file"] in REFUSED:
-        pytest.skip("refused")
     document = load(DATA / row["file"])
     claims = [kind for kind, reader in _readers().items() if kind != "plain" and _matches(reader, document)]
     assert len(claims) <= 1
@@ -131,8 +130,6 @@ def test_every_result_follows_the_answer_that_holds_its_call(row):
 
 def test_a_log_with_objects_between_its_lines_is_read_leniently():
     path = DATA / "odd/happy/duplicate-assistant-response-2.jsonl"
-    if not path.exists():
-        pytest.skip("not here")
     (item,) = read(path, lenient=True)
     assert item.kind == "claude-code"
     assert any("not JSON, skipped" in note for note in item.notes)
