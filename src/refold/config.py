@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import policies
-from refold._text.suggestions import meant
+from refold._text.suggestions import did_you_mean
 from refold._text.token_numbers import parse_tokens
 from refold.core.budget import Exactly, Never, Share
 from refold.core.policy import Policy, When
@@ -283,7 +283,7 @@ def _known(key: str, place: str) -> str:
     """Return the name of a setting, written in any of three ways: max_lines, max-lines, maxLines."""
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).replace("-", "_").lower()
     if name not in names():
-        raise UsageError(f"{place}: there is no setting {key!r}{meant(name, names())}")
+        raise UsageError(f"{place}: there is no setting {key!r}{did_you_mean(name, names())}")
     return name
 
 

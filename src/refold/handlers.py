@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold.core._surrogates import whole
+from refold._text.surrogates import repair_surrogates
 from refold.core.needs import (
     Answer,
     ArchiveNeed,
@@ -115,17 +115,17 @@ def _answer(need: Need, given: Any) -> Answer:
             refused: Answer = given
             return refused
         case _, Provided(text=text):
-            return replace(given, text=whole(text))
+            return replace(given, text=repair_surrogates(text))
         case CountNeed(), int():
             return Provided(count=given)
         case ArchiveNeed(), str():
             return Provided(place=given)
         case ((SummaryNeed() | FileNeed()), str()) if given.strip():
-            return Provided(text=whole(given))
+            return Provided(text=repair_surrogates(given))
         case SummaryNeed(), str() | None:
             return Refused("the answer was empty", "empty")
         case FileNeed(), str():
-            return Provided(text=whole(given))
+            return Provided(text=repair_surrogates(given))
         case _:
             return Refused(f"the answer was of type {type(given).__name__}, which is not what was asked for")
 

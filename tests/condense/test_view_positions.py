@@ -10,7 +10,7 @@ from refold._condense.view_positions import (
     settled,
     unseen,
 )
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import GroupPairing
 from refold.core.messages import Message, Note, Text, ToolResult
 from refold.core.transcript import Transcript
 from refold.testing import talk, view_of
@@ -45,8 +45,8 @@ def test_what_stands_after_the_newest_assistant_message_is_unseen() -> None:
 
 def test_a_batch_that_waits_for_a_result_is_not_settled() -> None:
     lines = ["u: go", "a: l | bash(x) as c1 | bash(y) as c2", "t: c1 = y"]
-    assert settled(view_of(talk(*lines), rules=(Pairing(),))) == 1
-    assert settled(view_of(talk(*lines, "t: c2 = z"), rules=(Pairing(),))) == 4
+    assert settled(view_of(talk(*lines), rules=(GroupPairing(),))) == 1
+    assert settled(view_of(talk(*lines, "t: c2 = z"), rules=(GroupPairing(),))) == 4
     assert settled(view_of(talk("u: go", "a: done"))) == 2
 
 

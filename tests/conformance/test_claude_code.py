@@ -7,7 +7,7 @@ import os
 import pytest
 from msgspec.structs import replace
 
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import GroupPairing
 from refold.agent import Agent, tool
 from refold.agent._changed_files import Files
 from refold.agent._subagents import DIGEST, subagent
@@ -93,9 +93,9 @@ def test_l02_results_of_other_tools_are_neither_cleared_nor_counted():
 
 
 def test_l02_the_call_structure_stays():
-    view = view_of(calls(30_000, 1, 1, 1), window=10**6, goal=POLICY.goal, rules=(Pairing(),))
+    view = view_of(calls(30_000, 1, 1, 1), window=10**6, goal=POLICY.goal, rules=(GroupPairing(),))
     seen = view.after(MICRO.edits(view, ()))
-    assert Pairing().broken(seen.messages) == ()
+    assert GroupPairing().broken(seen.messages) == ()
     assert [call.call_id for message in seen.messages for call in message.calls] == ["c0", "c1", "c2", "c3"]
 
 
@@ -229,7 +229,7 @@ def test_l11_a_token_is_four_characters_rounded_down():
 
 def test_l04_a_call_that_waits_for_its_result_stays():
     transcript = talk("u: go", "a: l | bash(x) as c1", "t: c1 = " + "x" * 3_000, "a: l | bash(y) as c2")
-    view = view_of(transcript, goal=POLICY.goal, rules=(Pairing(),))
+    view = view_of(transcript, goal=POLICY.goal, rules=(GroupPairing(),))
     seen = after(
         POLICY, view, lambda need: Provided("short") if isinstance(need, SummaryNeed) else Refused("no", "absent")
     )

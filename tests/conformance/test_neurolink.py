@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 import refold
 from refold._counting.token_cut import cut_to_tokens
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import GroupPairing
 from refold.agent._statistics import context_line
 from refold.clients._factory import client
 from refold.clients._retry import may_retry, retrying
@@ -107,7 +107,7 @@ def test_n02_four_stages_in_order_each_only_if_the_one_before_did_not_suffice():
     assert labels == ["prune", "deduplicate", "summarize", "truncate"]
     work = reads(30_000, 30_000, 1_000, 1_000, 1_000, 1_000)
     transcript = Transcript((*talk("u: " + "p" * 60_000, "a: ok").messages, *work.messages))
-    view = view_of(transcript, window=1_000_000, goal=100_000, rules=(Pairing(),))
+    view = view_of(transcript, window=1_000_000, goal=100_000, rules=(GroupPairing(),))
     plan = drive(POLICY, view, Asked("short"))
     assert plan.stages_used == ("prune",)
     assert plan.sizes.before == view.tokens
@@ -293,9 +293,9 @@ def test_n06_no_pair_of_call_and_result_is_cut():
             f"t: d{n} = y",
             f"t: e{n} = z",
         ]
-    view = view_of(talk(*lines), goal=1, rules=(Pairing(),))
+    view = view_of(talk(*lines), goal=1, rules=(GroupPairing(),))
     seen = view.after(SLIDE.edits(view, ()))
-    assert Pairing().broken(seen.messages) == ()
+    assert GroupPairing().broken(seen.messages) == ()
     assert len(seen.messages) < len(view.messages)
 
 
@@ -448,9 +448,9 @@ def test_n16_lone_halves_get_a_marked_synthetic_partner_after_every_compaction()
     assert any(isinstance(step.stage, CloseCalls) for step in POLICY.steps[4:])
     result = Message("m3", "tool", (ToolResult("gone", (Text("late"),), "grep", at=("content", 0)),))
     transcript = Transcript((*talk("u: go", "a: l | read(a) as c1", "u: and").messages, result, *talk("u: x").messages))
-    view = view_of(transcript, goal=1, rules=(Pairing(),))
+    view = view_of(transcript, goal=1, rules=(GroupPairing(),))
     seen = view.after(CloseCalls().edits(view, ()))
-    assert Pairing().broken(seen.messages) == ()
+    assert GroupPairing().broken(seen.messages) == ()
     words = "\n".join(shown(seen))
     assert "[Tool result unavailable - conversation was compacted]" in words
     assert "[Tool call for grep - conversation was compacted]" in words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import GroupPairing
 from refold.agent._statistics import Statistics
 from refold.agent.cards import DoneCard, StartedCard
 from refold.agent.event_names import named
@@ -94,7 +94,7 @@ def test_o04_forced_without_a_boundary_all_but_the_last_2_go():
 
 def test_o04_forced_the_last_2_bring_their_calls_along():
     transcript = talk("u: a", "a: b", "u: go", "a: l | read(x) as c1 | read(y) as c2", "t: c1 = x", "t: c2 = y")
-    view = view_of(transcript, cause=Cause.OVERFLOW, rules=(Pairing(),))
+    view = view_of(transcript, cause=Cause.OVERFLOW, rules=(GroupPairing(),))
     assert KeepTokens(10_000)(view) == 3  # literally 4, which would keep a result without its call
 
 
@@ -107,7 +107,7 @@ def test_o04_what_system_and_tools_take_is_not_kept_for_messages():
 @pytest.mark.parametrize(("calls", "kept", "labels"), [(6, 3, ["history", "turn prefix"]), (6, 5, ["history"])])
 def test_o05_a_turn_cut_after_5_messages_or_more_makes_two_summaries(calls, kept, labels):
     transcript = one_turn(calls)
-    view = view_of(transcript, window=10_000, rules=(Pairing(),))
+    view = view_of(transcript, window=10_000, rules=(GroupPairing(),))
     sizes = sum(view.sizes[-2 * kept :])
     stage = replace(SUMMARIZE, cut=KeepTokens(sizes))
     prefix = KeepTokens(sizes)(view) - 2
@@ -127,7 +127,7 @@ def test_o05_a_prefix_under_5_messages_counts_as_clean(prefix, count):
 
 def test_o05_both_summaries_stand_in_one_message_with_the_request_word_for_word():
     transcript = one_turn(6)
-    view = view_of(transcript, window=10_000, rules=(Pairing(),))
+    view = view_of(transcript, window=10_000, rules=(GroupPairing(),))
     stage = replace(SUMMARIZE, cut=KeepTokens(sum(view.sizes[-6:])))
     asked = Asked("what was before", "what was tried")
     seen = view.after(stage.edits(view, tuple(asked(need) for need in stage.needs(view))))
@@ -137,13 +137,13 @@ def test_o05_both_summaries_stand_in_one_message_with_the_request_word_for_word(
     ]
     assert order == sorted(order)
     assert "the running request" in text
-    assert Pairing().broken(seen.messages) == ()
+    assert GroupPairing().broken(seen.messages) == ()
     assert "old question" in asked.summaries[0].text
     assert "old question" not in asked.summaries[1].text
 
 
 def test_o06_the_summary_has_all_sections():
-    view = view_of(one_turn(6), window=1_000, goal=POLICY.goal, rules=(Pairing(),))
+    view = view_of(one_turn(6), window=1_000, goal=POLICY.goal, rules=(GroupPairing(),))
     for need in SUMMARIZE.needs(view)[:1]:
         for section in ("## Goal", "## Constraints", "## Progress", "### Done", "### In Progress"):
             assert section in need.instructions
@@ -163,7 +163,7 @@ def test_o06_modified_files_have_a_section_of_their_own():
 
 
 def test_o07_without_a_model_the_outline_has_role_counts_and_file_lists():
-    view = view_of(one_turn(6), window=1_000, goal=POLICY.goal, rules=(Pairing(),))
+    view = view_of(one_turn(6), window=1_000, goal=POLICY.goal, rules=(GroupPairing(),))
     for answer in (absent, Asked(None, None)):
         plan = drive(POLICY, view, answer)
         first = view.after(plan.edits).messages[0]

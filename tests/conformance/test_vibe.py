@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import GroupPairing
 from refold.agent._heartbeat import Heartbeat
 from refold.agent._session_log import SessionLog
 from refold.agent._statistics import Statistics
@@ -141,20 +141,22 @@ def test_v06_the_prompt_has_seven_sections():
 
 
 def test_v07_every_tool_call_gets_a_response():
-    view = view_of(talk("u: go", "a: l | bash(x) as c1 | bash(y) as c2", "t: c1 = x", "u: and?"), rules=(Pairing(),))
+    view = view_of(
+        talk("u: go", "a: l | bash(x) as c1 | bash(y) as c2", "t: c1 = x", "u: and?"), rules=(GroupPairing(),)
+    )
     seen = view.after(CLEAN.edits(view, ()))
-    assert Pairing().broken(seen.messages) == ()
+    assert GroupPairing().broken(seen.messages) == ()
     assert "Tool no response" in shown(seen)
 
 
 def test_v07_an_assistant_message_follows_tool_results():
-    view = view_of(talk("u: go", "a: l | bash(x) as c1", "t: c1 = x"), rules=(Pairing(),))
+    view = view_of(talk("u: go", "a: l | bash(x) as c1", "t: c1 = x"), rules=(GroupPairing(),))
     seen = view.after(CLEAN.edits(view, ()))
     assert (seen.messages[-1].role, text_of(seen.messages[-1])) == ("assistant", "Understood.")
 
 
 def test_v07_nothing_is_cleaned_under_2_messages():
-    view = view_of(talk("u: go"), rules=(Pairing(),))
+    view = view_of(talk("u: go"), rules=(GroupPairing(),))
     assert CLEAN.edits(view, ()) == ()
 
 

@@ -41,7 +41,7 @@ from refold.policies import find
 from refold.recovery._run import recovering
 from refold.sessions import MemoryStore, Session
 from refold.stages.selectors import LargestThenOldest
-from refold.stages.strip_images import StripImages
+from refold.stages.strip_media import StripImages
 from refold.stages.truncate import Truncate
 from refold.summaries.summarizers import model_summarizer, retrying
 from refold.testing import talk, view_of

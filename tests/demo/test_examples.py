@@ -118,14 +118,14 @@ def test_the_session_has_errors_pictures_thinking_parallel_calls_and_cache_marks
 
 
 def test_the_pixels_of_a_picture_can_be_read_off_its_header():
-    from refold._text.image_size import pixels_of_base64
+    from refold._text.image_size import base64_image_size
 
     found = example("long-session")
     inner = [
         block for each in blocks(found, "tool_result") if isinstance(each["content"], list) for block in each["content"]
     ]
     pictures = [block for block in [*blocks(found, "image"), *inner] if block["type"] == "image"]
-    assert {pixels_of_base64(each["source"]["data"]) for each in pictures} == {(1440, 900), (1280, 720), (390, 844)}
+    assert {base64_image_size(each["source"]["data"]) for each in pictures} == {(1440, 900), (1280, 720), (390, 844)}
 
 
 def test_an_id_of_the_first_task_comes_back_in_the_last_quarter():

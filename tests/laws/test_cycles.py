@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import GroupPairing
 from refold.core.edits import fold
 from refold.core.messages import text_of
 from refold.core.needs import Answer, Need, Provided, Refused, SummaryNeed
@@ -50,7 +50,7 @@ def cycled(name: str, said: list[str], stops: list[int], answer: Callable[[Need]
     for stop in stops:
         transcript = talk(*said[:stop])
         start = fold(transcript.messages, [plan.edits for plan in plans], tips)
-        view = view_of(transcript, window=16_000, goal=policy.goal, rules=(Pairing(),))
+        view = view_of(transcript, window=16_000, goal=policy.goal, rules=(GroupPairing(),))
         view = replace(view, start=start)
         view = replace(view, measured=view.estimated)
         plan = drive(policy, view, answer)
@@ -76,7 +76,7 @@ def test_no_summary_holds_another_and_none_grows_from_run_to_run(name: str, answ
         words = "\n".join(text_of(message) for message in view.messages)
         for heading in HEADINGS:
             assert words.count(heading) <= 1, heading
-        assert Pairing().broken(view.messages) == ()
+        assert GroupPairing().broken(view.messages) == ()
         if name != "wolffish":
             assert view.excess <= 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from msgspec.structs import replace
 
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import GroupPairing
 from refold.core._engine import planning
 from refold.core.budget import Never, Share
 from refold.core.counting import Counter
@@ -25,7 +25,7 @@ POLICY = Policy("door", (Step(STAGE, When.EVERY_CALL),), trigger=Never())
 def before_call(transcript: Transcript, counter: Counter, plans: list[Plan]) -> View:
     start = fold(transcript.messages, [plan.edits for plan in plans], [plan.base.tip for plan in plans])
     view = view_of(
-        transcript, window=10**6, goal=Share(0.4), counter=counter, rules=(Pairing(),), cause=Cause.THRESHOLD
+        transcript, window=10**6, goal=Share(0.4), counter=counter, rules=(GroupPairing(),), cause=Cause.THRESHOLD
     )
     view = replace(view, start=start)
     return replace(view, measured=view.estimated)
@@ -56,7 +56,7 @@ def test_what_was_sent_stays_the_beginning_of_what_is_sent_next(transcript: Tran
         now = before_call(grown, counter, plans)
         assert planned(now).empty
         assert now.messages[: len(sent)] == sent
-        assert not Pairing().broken(now.messages)
+        assert not GroupPairing().broken(now.messages)
         assert now.estimated <= view.estimated
         for message, said in zip(now.messages, grown.messages, strict=True):
             assert message is said or any(counter.text(result.text) > 600 for result in said.results)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import GroupPairing
 from refold.core._engine import due, planning
 from refold.core.budget import Exactly, Never
 from refold.core.messages import (
@@ -116,7 +116,13 @@ def transcripts(draw: st.DrawFn) -> Transcript:
 
 def start(transcript: Transcript, policy: Policy, window: int, cause: Cause, **more: object) -> View:
     return view_of(
-        transcript, window=window, goal=policy.goal, counter=policy.counter, cause=cause, rules=(Pairing(),), **more
+        transcript,
+        window=window,
+        goal=policy.goal,
+        counter=policy.counter,
+        cause=cause,
+        rules=(GroupPairing(),),
+        **more,
     )
 
 
@@ -151,7 +157,7 @@ def test_a_plan_is_the_same_twice_keeps_order_and_pairs_and_mutates_nothing(
     kept = [transcript.index[message.id] for message in after.messages if message.note is None]
     assert kept == sorted(kept)
     assert after.messages
-    assert Pairing().broken(after.messages) == ()
+    assert GroupPairing().broken(after.messages) == ()
     growing = {type(step.stage).__name__ for step in policy.steps if step.stage.grows}
     assert all(record.after <= record.before for record in plan.steps if record.stage not in growing)
     if not any(record.stage in growing for record in plan.steps):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from refold._condense.pins import pins, said_in
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import GroupPairing
 from refold.core._engine import planning
 from refold.core.counting import CharCounter, Counter
 from refold.core.edits import fold
@@ -61,7 +61,7 @@ def conversations(draw: st.DrawFn) -> Transcript:
 
 
 def planned(transcript: Transcript, goal: int, counter: Counter, earlier: tuple[Plan, ...] = ()) -> Plan:
-    view = view_of(transcript, window=10**9, goal=goal, counter=counter, rules=(Pairing(),))
+    view = view_of(transcript, window=10**9, goal=goal, counter=counter, rules=(GroupPairing(),))
     tips = [plan.base.tip for plan in earlier]
     start = fold(transcript.messages, [plan.edits for plan in earlier], tips)
     view = replace(view, start=start, measured=0)
@@ -97,7 +97,7 @@ def test_any_goal_that_can_be_fitted_is_fitted_with_every_pin_and_every_pair(
     assert plan.sizes.after <= goal or plan.sizes.before <= goal
     assert plan.sizes.after == counter.per_conversation + sum(map(counter.message, view))
     assert transcript == before
-    assert not Pairing().broken(view)
+    assert not GroupPairing().broken(view)
     said = said_in(view)
     assert not [pin for pin in pins(transcript) if pin.text not in said]
     kept = [message.id for message in view if message.note is None]
@@ -136,7 +136,7 @@ def test_five_cycles_keep_every_pin_every_pair_and_one_digest(transcript: Transc
         said = said_in(view)
         assert not [pin for pin in pins(grown) if pin.text not in said]
         assert sum(message.note is not None for message in view) <= 1
-        assert not Pairing().broken(view)
+        assert not GroupPairing().broken(view)
 
 
 @LAWS

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from refold._condense.digest.previous import is_digest
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import GroupPairing
 from refold.core._engine import planning
 from refold.core.edits import fold
 from refold.core.messages import text_of
@@ -51,7 +51,7 @@ def conversation(turns):
 
 def compacted(transcript, plans, goal, answer):
     start = fold(transcript.messages, [plan.edits for plan in plans], [plan.base.tip for plan in plans])
-    view = view_of(transcript, window=10**7, goal=goal, rules=(Pairing(),))
+    view = view_of(transcript, window=10**7, goal=goal, rules=(GroupPairing(),))
     view = replace(view, start=start, summarizer=answer is not None)
     run = planning(POLICY, replace(view, measured=view.estimated))
     try:

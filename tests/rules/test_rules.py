@@ -5,7 +5,7 @@ from refold._rules.content import Filled
 from refold._rules.ids import UniqueIds
 from refold._rules.opening import Opening
 from refold._rules.order import Order
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import ResultsFirst, ServerPairing
 from refold._rules.reasoning import ReasoningBeforeItem, SealedReasoning
 from refold.core.messages import (
     Message,
@@ -157,7 +157,7 @@ ANSWERED = ToolResult("s1", server=True)
 
 
 def test_a_call_that_the_provider_answers_has_its_result_beside_it():
-    rule = Pairing(together=True, server=True)
+    rule = ServerPairing()
     user = server(Text("and?"), role="user", place=1)
     assert at(rule, [server(ASKED, ANSWERED), user]) == []
     assert at(rule, [server(ASKED), user]) == [0]
@@ -166,7 +166,7 @@ def test_a_call_that_the_provider_answers_has_its_result_beside_it():
 
 
 def test_a_server_call_may_wait_while_calls_of_ours_are_answered():
-    rule = Pairing(together=True, server=True)
+    rule = ServerPairing()
     messages = [
         server(ASKED, ToolCall("c", "read")),
         server(ToolResult("c"), role="tool", place=1),
@@ -177,7 +177,7 @@ def test_a_server_call_may_wait_while_calls_of_ours_are_answered():
 
 
 def test_results_come_first_in_their_message_where_that_is_asked():
-    rule = Pairing(together=True, first=True)
+    rule = ResultsFirst()
     call = thinking(0, ToolCall("c", "read"))
     assert at(rule, [call, thinking(1, ToolResult("c"), Text("so?"), role="user")]) == []
     assert at(rule, [call, thinking(1, Text("so?"), ToolResult("c"), role="user")]) == [1]

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import GroupPairing
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.messages import Message, Note, Text, text_of
 from refold.core.needs import Provided, Refused, SummaryNeed
 from refold.core.transcript import Transcript
 from refold.stages.append_summary import AppendSummary
-from refold.stages.strip_images import StripImages
+from refold.stages.strip_media import StripImages
 from refold.testing import talk, view_of
 
 STAGE = AppendSummary("wolffish_summary", nudge="wolffish_nudge", notice="wolffish_notice")
@@ -21,7 +21,7 @@ LINES = [
 
 
 def shortened_view(*more: str) -> object:
-    view = view_of(talk(*LINES, *more), rules=(Pairing(),))
+    view = view_of(talk(*LINES, *more), rules=(GroupPairing(),))
     return view.after([Rewrite(view.messages[2].id, ("content", 0, "content", 0), Text("x" * 10))])
 
 
@@ -54,7 +54,7 @@ def test_the_summary_stands_before_calls_that_await_their_results() -> None:
         seen = view.after(STAGE.edits(view, (answer,)))  # type: ignore[attr-defined, arg-type]
         assert text_of(seen.messages[-2]).startswith(opening)
         assert seen.messages[-1].calls
-        assert Pairing().broken(seen.messages) == ()
+        assert GroupPairing().broken(seen.messages) == ()
 
 
 def test_the_file_lists_of_an_earlier_summary_go_with_the_new_one() -> None:

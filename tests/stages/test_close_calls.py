@@ -2,7 +2,7 @@ import pytest
 from msgspec.structs import replace
 
 import refold
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import GroupPairing, IdPairing
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.messages import (
     Message,
@@ -20,11 +20,11 @@ from refold.testing import talk, view_of
 
 RESULT = "[Tool result unavailable - conversation was compacted]"  # N16
 TOGETHER = FormatTraits(results_together=True, system_in_list=False, assistant_last=False, alternates=True)
-SHAPES = [(Pairing(), FormatTraits()), (Pairing(together=True), TOGETHER), (Pairing(anywhere=True), FormatTraits())]
+SHAPES = [(GroupPairing(), FormatTraits()), (GroupPairing(together=True), TOGETHER), (IdPairing(), FormatTraits())]
 
 
 def closed(stage, transcript, rule=None, traits=None):
-    rule = rule or Pairing()
+    rule = rule or GroupPairing()
     view = view_of(transcript, rules=(rule,), traits=traits)
     edits = stage.edits(view, ())
     after = view.after(edits)
@@ -69,7 +69,7 @@ def test_a_missing_result_joins_the_message_of_the_others_where_they_share_one()
             Message(MessageId("c"), "assistant", (Text("ok"),), native={"role": "assistant"}),
         )
     )
-    _, edits = closed(CloseCalls(), transcript, Pairing(together=True), TOGETHER)
+    _, edits = closed(CloseCalls(), transcript, GroupPairing(together=True), TOGETHER)
     assert [type(edit) for edit in edits] == [Rewrite]
     assert edits[0].at == ("content", 2)
 
@@ -89,7 +89,7 @@ def test_a_result_without_call_gets_a_call_before_it(rule, traits):
 
 def test_a_call_made_for_a_result_bears_the_name_of_the_call_that_left_the_view():
     transcript = talk("u: go", "a:  | grep(x) as c1", "t: c1 = found", "a: ok")
-    view = view_of(transcript, rules=(Pairing(),))
+    view = view_of(transcript, rules=(GroupPairing(),))
     view = view.after((Hide((transcript.messages[1].id,)),))
     after = view.after(CloseCalls().edits(view, ()))
     assert said(after.messages)[1] == "assistant: [Tool call for grep - conversation was compacted] | {}"
@@ -124,7 +124,7 @@ def test_a_call_beside_signed_reasoning_is_answered_even_when_hiding():
     transcript = Transcript(
         (Message(MessageId("a"), "assistant", parts), Message(MessageId("b"), "user", (Text("no"),)))
     )
-    messages, edits = closed(CloseCalls(hide=True), transcript, Pairing(together=True), TOGETHER)
+    messages, edits = closed(CloseCalls(hide=True), transcript, GroupPairing(together=True), TOGETHER)
     assert messages[0].parts == parts
     assert [type(edit) for edit in edits] == [Insert]
 
@@ -161,10 +161,10 @@ def test_calls_at_the_very_end_are_left_open_unless_told_otherwise(rule, traits)
 
 def test_a_conversation_that_ends_on_a_result_is_acknowledged_when_asked():
     transcript = talk("u: go", "a:  | read(a) as c1", "t: c1 = A")
-    view = view_of(transcript, rules=(Pairing(),))
+    view = view_of(transcript, rules=(GroupPairing(),))
     edits = CloseCalls(acknowledge="Understood.").edits(view, ())  # V07
     assert said(view.after(edits).messages)[-1] == "assistant: Understood."
-    refused = view_of(transcript, rules=(Pairing(together=True),), traits=TOGETHER)
+    refused = view_of(transcript, rules=(GroupPairing(together=True),), traits=TOGETHER)
     assert CloseCalls(acknowledge="Understood.").edits(refused, ()) == ()
 
 

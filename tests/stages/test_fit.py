@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 import refold
 from refold._condense.pins import lost
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import GroupPairing
 from refold._rules.reasoning import SealedReasoning
 from refold.core.messages import (
     Image,
@@ -90,7 +90,7 @@ def test_whole_batches_leave_when_pointers_are_not_enough_and_the_newest_stays()
     texts = [text_of(message) for message in view.messages if message.role == "assistant"]
     assert len(texts) < 60
     assert texts[-3:] == ["step 57", "step 58", "step 59"]
-    assert not Pairing().broken(view.messages)
+    assert not GroupPairing().broken(view.messages)
 
 
 def test_errors_are_cleared_after_all_other_output():
@@ -166,7 +166,7 @@ def said(role, text):
 
 def test_sealed_reasoning_of_earlier_turns_goes_whole_and_that_of_the_newest_loop_stays():
     messages = (said("user", "go"), thinking(0), answer(0), said("user", "more"), thinking(1), answer(1))
-    view = fitted(Transcript(messages), 1_900, rules=(Pairing(), SealedReasoning()))
+    view = fitted(Transcript(messages), 1_900, rules=(GroupPairing(), SealedReasoning()))
     kept = [message.id for message in view.messages for part in message.parts if isinstance(part, Reasoning)]
     assert kept == ["think1"]
     assert view.tokens <= 1_900
@@ -176,13 +176,13 @@ def test_a_long_tool_loop_behind_one_signed_thought_shrinks_and_keeps_the_though
     loop = [thinking(0), answer(0)]
     for n in range(1, 80):
         loop += [replace(thinking(n), parts=thinking(n).parts[1:]), answer(n)]
-    view = fitted(Transcript((said("user", "go"), *loop)), 4_000, rules=(Pairing(), SealedReasoning()))
+    view = fitted(Transcript((said("user", "go"), *loop)), 4_000, rules=(GroupPairing(), SealedReasoning()))
     ids = [message.id for message in view.messages]
     assert "think0" in ids
     assert "think79" in ids
     assert "think5" not in ids
     assert view.tokens <= 4_000
-    assert not Pairing().broken(view.messages)
+    assert not GroupPairing().broken(view.messages)
 
 
 def test_batches_whose_results_share_a_message_with_words_of_the_user_leave_too():
@@ -191,10 +191,10 @@ def test_batches_whose_results_share_a_message_with_words_of_the_user_leave_too(
         words = Text(f"Reminder {n}: never touch file {n}.", at=(1,))
         messages += [replace(thinking(n), parts=thinking(n).parts[1:])]
         messages += [replace(answer(n), role="user", parts=(*answer(n).parts, words))]
-    view = fitted(Transcript(tuple(messages)), 6_000, rules=(Pairing(together=True),))
+    view = fitted(Transcript(tuple(messages)), 6_000, rules=(GroupPairing(together=True),))
     assert 0.9 * 6_000 <= view.tokens <= 6_000
     assert lost(view) == ()
-    assert not Pairing(together=True).broken(view.messages)
+    assert not GroupPairing(together=True).broken(view.messages)
 
 
 def test_pictures_that_were_seen_become_markers():
@@ -260,12 +260,12 @@ def test_the_digest_stands_where_it_parts_no_call_from_its_result():
     ])  # fmt: skip
     messages = [orphan.messages[0], *orphan.messages[2:]]  # a result without its call comes first
     transcript = Transcript(tuple(messages))
-    view = view_of(transcript, window=10**7, goal=6_000, rules=(Pairing(),))
+    view = view_of(transcript, window=10**7, goal=6_000, rules=(GroupPairing(),))
     call = view.insert("assistant", [ToolCall("c0", "read", "{}")], Note("synthetic"), before=messages[1].id)
     view = view.after((call,))
     after = view.after(Fit().edits(view))
     assert digests(after)
-    assert not Pairing().broken(after.messages)
+    assert not GroupPairing().broken(after.messages)
 
 
 def test_a_window_is_met_whatever_loads_the_tools_of_later_calls():

@@ -122,6 +122,15 @@ def test_a_lone_half_of_a_server_call_goes():
     assert out[1]["content"] == [{"type": "text", "text": "Searching."}]
 
 
+def test_a_lone_call_that_reasoning_led_to_is_answered_although_lone_halves_are_hidden():
+    reasoning = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "x"}
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "read", "arguments": "{}"}
+    out, broken, _ = mended("openai-responses", [user(), reasoning, call, user("so?")], CloseCalls(hide=True), Repair())
+    assert broken == ()
+    assert out[1:3] == [reasoning, call]
+    assert out[3]["type"] == "function_call_output"
+
+
 def test_reasoning_without_its_item_goes():
     said = [user(), {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "x"}, user("so?")]
     out, broken, _ = mended("openai-responses", said)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 import refold
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import GroupPairing
 from refold.core.needs import Provided
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
@@ -25,7 +25,7 @@ def many(count: int = 10) -> Transcript:
 
 def test_an_open_call_is_never_summarized_away() -> None:
     lines = [f"u: message {n} " + "x" * 80 for n in range(6)]
-    view = view_of(talk(*lines, "a: l | bash(x) as c1"), rules=(Pairing(),), cause=Cause.OVERFLOW)
+    view = view_of(talk(*lines, "a: l | bash(x) as c1"), rules=(GroupPairing(),), cause=Cause.OVERFLOW)
     for stage in (ReplaceAll("vibe_summary"), replace(STAGE, cut=KeepTokens(1))):
         answers = tuple(Provided("short") for _ in stage.needs(view))
         assert view.after(stage.edits(view, answers)).messages[-1] is view.messages[-1]

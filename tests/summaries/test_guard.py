@@ -6,7 +6,7 @@ import refold
 from refold import _prompts as prompts
 from refold._condense.pins import Pin
 from refold._condense.transcript_text import serialize
-from refold._text.identifiers import invented, named_in
+from refold._text.identifiers import invented_identifiers, named_in
 from refold.core.messages import Message, MessageId, Text, ToolCall
 from refold.core.needs import Refused, SummaryNeed
 from refold.summaries._guard import headings, judge, judge_answer, mended
@@ -119,14 +119,16 @@ def test_one_number_among_many_names_may_be_a_sum_and_a_hash_may_not():
 
 def test_a_path_that_is_put_together_from_a_folder_and_a_file_of_it_is_not_invented():
     source = "cd /home/me/shop\ncat src/login.py\nls lib"
-    assert invented("/home/me/shop/src/login.py was read", source).likely == ()
-    assert invented("login.py was read", source).likely == ()
-    assert invented("/home/me/shop/src/logout.py was read", source).likely == ("/home/me/shop/src/logout.py",)
-    assert invented("/home/you/src/login.py was read", source).likely == ("/home/you/src/login.py",)
+    assert invented_identifiers("/home/me/shop/src/login.py was read", source).likely == ()
+    assert invented_identifiers("login.py was read", source).likely == ()
+    assert invented_identifiers("/home/me/shop/src/logout.py was read", source).likely == (
+        "/home/me/shop/src/logout.py",
+    )
+    assert invented_identifiers("/home/you/src/login.py was read", source).likely == ("/home/you/src/login.py",)
 
 
 def test_a_path_of_the_prose_is_none():
-    assert invented("and/or, N/A, I/O, 24/7, read/write; e.g. this, Node.js 3.5", "").total == 0
+    assert invented_identifiers("and/or, N/A, I/O, 24/7, read/write; e.g. this, Node.js 3.5", "").total == 0
 
 
 def test_a_file_is_named_by_its_path_or_its_name_and_by_no_longer_word():

@@ -5,7 +5,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold._text.graphemes import head_of, tail_of, whole_after, whole_before
+from refold._text.graphemes import boundary_after, boundary_before, grapheme_prefix, grapheme_suffix
 
 # One or more of each class of UAX 29, and characters of several code points as people write them.
 CHARS = [
@@ -28,8 +28,8 @@ def judged(text):
 def test_every_place_is_what_the_judge_says(text):
     places = judged(text)
     for at in range(len(text) + 1):
-        assert whole_before(text, at) == max(place for place in places if place <= at)
-        assert whole_after(text, at) == min(place for place in places if place >= at)
+        assert boundary_before(text, at) == max(place for place in places if place <= at)
+        assert boundary_after(text, at) == min(place for place in places if place >= at)
 
 
 @pytest.mark.parametrize("first", CHARS)
@@ -38,30 +38,30 @@ def test_any_two_neighbours_are_what_the_judge_says(first):
         for third in CHARS:
             text = first + second + third
             places = judged(text)
-            assert [at for at in range(len(text) + 1) if whole_before(text, at) == at] == sorted(places), text
+            assert [at for at in range(len(text) + 1) if boundary_before(text, at) == at] == sorted(places), text
 
 
 @given(texts, st.integers(-3, 90))
 def test_what_is_cut_off_is_whole_and_no_longer_than_asked(text, size):
-    for part in (head_of(text, size), tail_of(text, size)):
+    for part in (grapheme_prefix(text, size), grapheme_suffix(text, size)):
         assert len(part) <= max(size, 0)
-    assert text.startswith(head_of(text, size))
-    assert text.endswith(tail_of(text, size))
-    assert len(head_of(text, size)) in judged(text)
-    assert len(text) - len(tail_of(text, size)) in judged(text)
+    assert text.startswith(grapheme_prefix(text, size))
+    assert text.endswith(grapheme_suffix(text, size))
+    assert len(grapheme_prefix(text, size)) in judged(text)
+    assert len(text) - len(grapheme_suffix(text, size)) in judged(text)
 
 
 def test_halves_of_a_pair_are_one_character():
     text = "x\ud83d\ude00"
-    assert (whole_before(text, 2), whole_after(text, 2)) == (1, 3)
+    assert (boundary_before(text, 2), boundary_after(text, 2)) == (1, 3)
 
 
 def test_noise_without_an_end_is_cut_anyway():
     noise = "a" + "\u0301" * 10_000
-    assert whole_before(noise, 5_000) == 5_000
-    assert whole_after(noise, 5_000) == 5_000
+    assert boundary_before(noise, 5_000) == 5_000
+    assert boundary_after(noise, 5_000) == 5_000
 
 
 def test_a_cut_in_a_long_row_of_flags_is_between_two_of_them():
     row = "x" + "🇩🇪" * 5_000
-    assert [whole_before(row, at) for at in (5_000, 5_001)] == [4_999, 5_001]
+    assert [boundary_before(row, at) for at in (5_000, 5_001)] == [4_999, 5_001]

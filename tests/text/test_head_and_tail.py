@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from refold._text.graphemes import head_of, tail_of
-from refold._text.head_and_tail import shortened
+from refold._text.graphemes import grapheme_prefix, grapheme_suffix, head_and_tail
 
 FAMILY = "👩‍👩‍👧"
 
@@ -33,16 +32,16 @@ FAMILY = "👩‍👩‍👧"
     ],
 )
 def test_a_sign_is_never_cut_in_two(text: str, size: int, head: str, tail: str) -> None:
-    assert head_of(text, size) == head
-    assert tail_of(text, size) == tail
+    assert grapheme_prefix(text, size) == head
+    assert grapheme_suffix(text, size) == tail
 
 
 def test_a_pile_of_marks_without_end_is_cut_all_the_same() -> None:
     pile = "a" + "\u0301" * 10_000
-    assert 0 < len(head_of(pile, 5_000)) <= 5_000
-    assert 0 < len(tail_of(pile, 5_000)) <= 5_000
+    assert 0 < len(grapheme_prefix(pile, 5_000)) <= 5_000
+    assert 0 < len(grapheme_suffix(pile, 5_000)) <= 5_000
 
 
 def test_head_label_and_tail_state_true_numbers() -> None:
-    text = shortened("a" * 50 + FAMILY + "b" * 50, 52, 20, "[{omitted} of {original}: {head} + {tail}]")
+    text = head_and_tail("a" * 50 + FAMILY + "b" * 50, 52, 20, "[{omitted} of {original}: {head} + {tail}]")
     assert text == "a" * 50 + "\n[35 of 105: 50 + 20]\n" + "b" * 20

@@ -2,16 +2,16 @@ import pytest
 
 import refold
 from refold import formats, policies
-from refold._text.suggestions import meant
+from refold._text.suggestions import did_you_mean
 from refold.errors import UnknownFormat, UnknownPolicy, UsageError
 
 MESSAGES = [{"role": "user", "content": "go"}]
 
 
 def test_the_nearest_known_name_is_named_and_nothing_where_none_is_near():
-    assert meant("Anthropc", ["openai-chat", "anthropic"]) == "; did you mean anthropic?"
-    assert meant("zzz", ["openai-chat", "anthropic"]) == ""
-    assert meant("x" * 10**6, ["openai-chat"]) == ""
+    assert did_you_mean("Anthropc", ["openai-chat", "anthropic"]) == "; did you mean anthropic?"
+    assert did_you_mean("zzz", ["openai-chat", "anthropic"]) == ""
+    assert did_you_mean("x" * 10**6, ["openai-chat"]) == ""
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ def _stages(path: Path) -> str:
 
 
 def _selectors(path: Path) -> str:
-    found = [each for each in _structs(stages) if each.__module__.endswith(".choose") and callable(each)]
-    return "\n\n".join(_stage(each, asks=False) for each in found if each.__name__ != "Target")
+    found = [each for each in _structs(stages) if each.__module__.endswith(".selectors") and callable(each)]
+    return "\n\n".join(_stage(each, asks=False) for each in found if each.__name__ != "TextTarget")
 
 
 def _stage(found: type[Struct], *, asks: bool = True) -> str:
@@ -67,7 +67,7 @@ def _formats(path: Path) -> str:
             (
                 f"`{name}`",
                 sentence(type(found)),
-                ", ".join(f"`{rule.name}`" for rule in found.rules),
+                ", ".join(dict.fromkeys(f"`{rule.name}`" for rule in found.rules)),
                 "joined in one message" if traits.results_together else "one message each",
                 "stays" if traits.system_in_list else "becomes a user message",
                 "joined" if traits.alternates else "stay apart",
@@ -84,8 +84,10 @@ def _rules(path: Path) -> str:
     for module in modules(rules):
         name = module.__name__.rpartition(".")[2]
         used = [each for each in formats.names() if any(type(r).__module__ == module.__name__ for r in _own(each))]
+        if not used:
+            continue  # a helper of the rules
         file = f"[`{name}`](../src/refold/_rules/{name}.py)"
-        rows.append((file, first(module.__doc__), ", ".join(f"`{each}`" for each in used) or "none"))
+        rows.append((file, first(module.__doc__), ", ".join(f"`{each}`" for each in used)))
     return table(("rule", "what it demands", "formats"), rows)
 
 
@@ -99,7 +101,7 @@ def _structs(package: Any) -> Iterator[type[Struct]]:
         for name in getattr(module, "__all__", ()):
             found = getattr(module, name)
             own = inspect.isclass(found) and issubclass(found, Struct) and found.__module__ == module.__name__
-            if own and (hasattr(found, "edits") or module.__name__.endswith(".choose")):
+            if own and (hasattr(found, "edits") or module.__name__.endswith(".selectors")):
                 yield found
 
 

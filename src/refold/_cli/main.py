@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import rich_click as click
 
-from refold._text.suggestions import meant
+from refold._text.suggestions import did_you_mean
 
 __all__ = ["cli", "main"]
 
@@ -39,7 +39,7 @@ class Refold(click.RichGroup):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the command that the first word names; a word that names none is told with one that is near."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            raise click.UsageError(f"there is no command {args[0]!r}{meant(args[0], COMMANDS)}", ctx)
+            raise click.UsageError(f"there is no command {args[0]!r}{did_you_mean(args[0], COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **options: Any) -> NoReturn:

@@ -27,7 +27,7 @@ def command(model: str | None, provider: str | None, limit: int, as_json: bool) 
     ID may be a part of an id: then all that hold it are shown.
     """
     from refold._cli import show
-    from refold._text.suggestions import meant
+    from refold._text.suggestions import did_you_mean
     from refold.errors import UnknownModel
     from refold.models import _catalog as catalog
 
@@ -38,7 +38,7 @@ def command(model: str | None, provider: str | None, limit: int, as_json: bool) 
     found = catalog.find(model, ALL)
     guess = window.source == "default"
     if guess and not found:
-        near = meant(model, catalog.known())
+        near = did_you_mean(model, catalog.known())
         raise UnknownModel(
             f"no table knows model {model}{near}: look for a part of its name, as in `refold models claude`"
         )

@@ -290,7 +290,7 @@ def _told(cost: SummaryCost) -> None:
 
 def _known(model: str | None, *, in_file: bool) -> None:
     from refold._cli import show
-    from refold._text.suggestions import meant
+    from refold._text.suggestions import did_you_mean
     from refold.errors import BadBudget, UnknownModel
     from refold.models import _catalog as catalog
 
@@ -298,7 +298,7 @@ def _known(model: str | None, *, in_file: bool) -> None:
         raise BadBudget("how much may a request hold? Give --window, --model or --budget")
     known = catalog.window(model)
     if known.source == "default":
-        near = meant(model, catalog.known())
+        near = did_you_mean(model, catalog.known())
         named = (
             f"the file names the model {model}, which no table knows" if in_file else f"no table knows model {model}"
         )

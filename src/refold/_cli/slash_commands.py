@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from refold._cli import session_commands, show
-from refold._text.suggestions import meant
+from refold._text.suggestions import did_you_mean
 from refold.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def run(chat: Chat, line: str) -> None:
     """
     name, _, rest = line[1:].strip().partition(" ")
     if name not in COMMANDS:
-        raise UsageError(f"there is no command /{name}{meant(name, COMMANDS)}: /help lists them")
+        raise UsageError(f"there is no command /{name}{did_you_mean(name, COMMANDS)}: /help lists them")
     COMMANDS[name].function(chat, rest.strip())
 
 

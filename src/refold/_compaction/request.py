@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from refold import formats, policies
 from refold._rules.reasoning import SealedReasoning
-from refold._text.suggestions import meant
+from refold._text.suggestions import did_you_mean
 from refold.core.budget import (
     Breakdown,
     Budget,
@@ -231,7 +231,7 @@ def counter_for(counter: Counter | str, model: str | None) -> Counter:
             raise UsageError(f'a counter of type {type(counter).__name__} cannot count: say "exact" or "policy"')
         return counter
     if counter != "exact":
-        near = meant(counter, ("exact", "policy"))
+        near = did_you_mean(counter, ("exact", "policy"))
         raise UsageError(f'no counter is called "{counter}"{near}; say "exact" or "policy", or pass a counter')
     from refold._counting import counter_for as exact
 
@@ -260,7 +260,7 @@ def _cause(options: Options) -> Cause:
             return Cause(options.cause)
     except ValueError:
         raise UsageError(
-            f'no cause is called "{options.cause}"{meant(options.cause, Cause)}; causes are {", ".join(Cause)}'
+            f'no cause is called "{options.cause}"{did_you_mean(options.cause, Cause)}; causes are {", ".join(Cause)}'
         ) from None
     return Cause.MANUAL if options.force else Cause.THRESHOLD
 

@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from refold._condense.shell_commands import argv_of, patched_files, read_by, written_by
-from refold._text.graphemes import head_of
-from refold.core.messages import ToolCall, once
+from refold._text.graphemes import grapheme_prefix
+from refold.core.messages import ToolCall, memoized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +120,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-@once
+@memoized
 def is_shell(call: ToolCall) -> bool:
     """Tell whether a call runs a command of a shell."""
     return plain_name(call.name) in SHELLS
@@ -141,7 +141,7 @@ def subject(call: ToolCall) -> tuple[str, bool]:
     return _told(call)[2]
 
 
-@once
+@memoized
 def _told(call: ToolCall) -> tuple[FileRef | None, tuple[str, ...], tuple[str, bool]]:
     """Return what a call reads, writes and is about; its arguments are decoded here and nowhere else."""
     name = plain_name(call.name)
@@ -170,9 +170,9 @@ def _subject(arguments: dict[str, Any]) -> tuple[str, bool]:
         if isinstance(value, list):
             value = " ".join(word for word in value if isinstance(word, str))
         if isinstance(value, str) and value:
-            return head_of(value, SUBJECT), True
+            return grapheme_prefix(value, SUBJECT), True
     first = next((value for value in arguments.values() if isinstance(value, str) and value), "")
-    return head_of(first, SUBJECT), False
+    return grapheme_prefix(first, SUBJECT), False
 
 
 def files_of(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:

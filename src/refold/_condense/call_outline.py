@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from refold._condense.call_facts import reads, subject, writes
-from refold._text.graphemes import head_of, tail_of
-from refold.core.messages import ToolCall, once
+from refold._text.graphemes import grapheme_prefix, grapheme_suffix
+from refold.core.messages import ToolCall, memoized
 
 if TYPE_CHECKING:
     from refold.core.messages import ToolResult
@@ -58,14 +58,14 @@ def one_line(text: str, limit: int = 160) -> str:
 
     Words that came from tools pass through here, so that they can be quoted without gaining authority.
     """
-    line = head_of(text, 8 * limit)
+    line = grapheme_prefix(text, 8 * limit)
     if any(sign in line for sign in "`~<["):
         line = MARKS.sub(" ", line)
     line = SPEAKERS.sub("", " ".join(line.split())).strip()
     if len(line) <= limit:
         return line
     end = line.rfind(" ", limit // 2, limit)
-    return f"{head_of(line, end if end > 0 else limit)} …"
+    return f"{grapheme_prefix(line, end if end > 0 else limit)} …"
 
 
 def pointer(call: ToolCall | None, result: ToolResult) -> str:
@@ -73,7 +73,7 @@ def pointer(call: ToolCall | None, result: ToolResult) -> str:
     return f"{CLEARED} {call_line(call, result)}, {held(result)}"
 
 
-@once
+@memoized
 def held(result: ToolResult) -> str:
     """Return how much an output was and what it held."""
     what = content_line(result.text, error=result.is_error)
@@ -86,7 +86,7 @@ def call_line(call: ToolCall | None, result: ToolResult | None = None) -> str:
     return one_line((result.name if result else "") or "tool", 60) if call is None else _line(call)
 
 
-@once
+@memoized
 def _line(call: ToolCall) -> str:
     ref = reads(call)
     if ref is not None:
@@ -104,9 +104,9 @@ def _line(call: ToolCall) -> str:
 def content_line(text: str, *, error: bool = False) -> str:
     """Return in a few words what an output holds: how it ended, its first error, or what sort of content it is."""
     code = exit_code(text)
-    head = head_of(text, LOOKED_AT)
+    head = grapheme_prefix(text, LOOKED_AT)
     ended = f"exit code {code}" if code is not None else ""
-    end = tail_of(text, AT_END)
+    end = grapheme_suffix(text, AT_END)
     counted = ", ".join(TESTS.findall(end)[:4]) if _any(COUNTED, end) else ""
     wrong = first_error(text) if error or code or "failed" in counted else ""
     if wrong or counted:
@@ -134,7 +134,7 @@ def exit_code(text: str) -> int | None:
 
 def first_error(text: str) -> str:
     """Return the line of an output that says what went wrong, or nothing."""
-    for piece in (tail_of(text, AT_END), head_of(text, LOOKED_AT)):
+    for piece in (grapheme_suffix(text, AT_END), grapheme_prefix(text, LOOKED_AT)):
         if _any(RAISING, piece) and (raised := RAISED.search(piece)):
             return one_line(raised[0], 140)
         if may_be_wrong(piece) and (found := ERROR.search(piece)):
@@ -151,9 +151,9 @@ def _any(words: tuple[str, ...], text: str) -> bool:
     return any(map(text.__contains__, words))
 
 
-def _line_around(text: str, place: int) -> str:
-    end = text.find("\n", place)
-    return text[text.rfind("\n", 0, place) + 1 : end if end >= 0 else len(text)]
+def _line_around(text: str, position: int) -> str:
+    end = text.find("\n", position)
+    return text[text.rfind("\n", 0, position) + 1 : end if end >= 0 else len(text)]
 
 
 def _size(text: str) -> str:

@@ -41,53 +41,53 @@ class Draft:
         self.extra = 0
         self.dropped: frozenset[int] = frozenset()
 
-    def change(self, place: int, patches: Iterable[Patch]) -> int:
+    def change(self, position: int, patches: Iterable[Patch]) -> int:
         """Change parts of a message, in place of earlier changes to the same parts; return the tokens saved."""
-        changes = self.changes.setdefault(place, {})
+        changes = self.changes.setdefault(position, {})
         kinds = self.view.traits.picture_results
-        changes.update((patch.at, shaped(self.base[place], patch.at, patch.to, kinds)) for patch in patches)
-        return self._recounted(place)
+        changes.update((patch.at, shaped(self.base[position], patch.at, patch.to, kinds)) for patch in patches)
+        return self._recounted(position)
 
-    def undo(self, place: int, paths: Iterable[Path]) -> int:
+    def undo(self, position: int, paths: Iterable[Path]) -> int:
         """Take changes to parts of a message back; return the tokens saved, which is negative."""
-        changes = self.changes.get(place, {})
+        changes = self.changes.get(position, {})
         for path in paths:
             changes.pop(path, None)
-        return self._recounted(place)
+        return self._recounted(position)
 
-    def changed(self, place: int, patches: Iterable[Patch]) -> dict[Path, Part | Same | None]:
+    def changed(self, position: int, patches: Iterable[Patch]) -> dict[Path, Part | Same | None]:
         """Return what this run has made of the parts that patches name: for `restore`."""
-        changes = self.changes.get(place, {})
+        changes = self.changes.get(position, {})
         return {patch.at: changes.get(patch.at, SAME) for patch in patches}
 
-    def restore(self, place: int, before: dict[Path, Part | Same | None]) -> int:
+    def restore(self, position: int, before: dict[Path, Part | Same | None]) -> int:
         """Make parts again what `changed` said; return the tokens saved, which is negative."""
-        changes = self.changes.setdefault(place, {})
+        changes = self.changes.setdefault(position, {})
         for path, part in before.items():
             if isinstance(part, Same):
                 changes.pop(path, None)
             else:
                 changes[path] = part
-        return self._recounted(place)
+        return self._recounted(position)
 
-    def hide(self, places: Iterable[int]) -> None:
+    def hide(self, positions: Iterable[int]) -> None:
         """Let messages leave the view."""
-        for place in places:
-            if not self.hidden[place]:
-                self.hidden[place] = True
-                self.total -= self._leaves(place)
+        for position in positions:
+            if not self.hidden[position]:
+                self.hidden[position] = True
+                self.total -= self._leaves(position)
 
-    def drop(self, places: Iterable[int]) -> None:
+    def drop(self, positions: Iterable[int]) -> None:
         """Let messages leave for good."""
-        self.dropped |= frozenset(places)
+        self.dropped |= frozenset(positions)
         self.hide(self.dropped)
 
-    def show(self, places: Iterable[int]) -> None:
+    def show(self, positions: Iterable[int]) -> None:
         """Let hidden messages return, but for those dropped."""
-        for place in places:
-            if self.hidden[place] and place not in self.dropped:
-                self.hidden[place] = False
-                self.total += self._leaves(place)
+        for position in positions:
+            if self.hidden[position] and position not in self.dropped:
+                self.hidden[position] = False
+                self.total += self._leaves(position)
 
     def add(self, tokens: int) -> None:
         """Set what messages of ours will add, in place of what was set before."""
@@ -98,36 +98,36 @@ class Draft:
         """Return the messages that stay, as changed."""
         return [message for message, gone in zip(self.messages, self.hidden, strict=True) if not gone]
 
-    def size(self, places: Sequence[int]) -> int:
+    def size(self, positions: Sequence[int]) -> int:
         """Return the tokens of messages as they are now, hidden or not."""
-        return sum(self.sizes[place] for place in places)
+        return sum(self.sizes[position] for position in positions)
 
     def edits(self) -> tuple[Edit, ...]:
         """Return the changes as edits: rewrites in order, then one hide."""
         edits: list[Edit] = [
-            Rewrite(self.base[place].id, at, to)
-            for place in sorted(self.changes)
-            if not self.hidden[place]
-            for at, to in self.changes[place].items()
+            Rewrite(self.base[position].id, at, to)
+            for position in sorted(self.changes)
+            if not self.hidden[position]
+            for at, to in self.changes[position].items()
         ]
         gone: list[MessageId] = [message.id for message, off in zip(self.base, self.hidden, strict=True) if off]
         return (*edits, Hide(tuple(gone))) if gone else tuple(edits)
 
-    def _leaves(self, place: int) -> int:
+    def _leaves(self, position: int) -> int:
         """Return the tokens that hiding a message saves: all but those of parts that carry state."""
-        message = self.messages[place]
+        message = self.messages[position]
         stays = message.opaques or message.id in self.view.stuck
-        return self.view.leaves(message) if stays else self.sizes[place]
+        return self.view.leaves(message) if stays else self.sizes[position]
 
-    def _recounted(self, place: int) -> int:
-        changes = self.changes.get(place)
+    def _recounted(self, position: int) -> int:
+        changes = self.changes.get(position)
         if changes:
-            self.messages[place] = patched(self.base[place], [Patch(at, to) for at, to in changes.items()])
-            size = self.view.counter.message(self.messages[place])
+            self.messages[position] = patched(self.base[position], [Patch(at, to) for at, to in changes.items()])
+            size = self.view.counter.message(self.messages[position])
         else:
-            self.messages[place], size = self.base[place], self.view.sizes[place]
-        saved = self.sizes[place] - size
-        self.sizes[place] = size
-        if not self.hidden[place]:
+            self.messages[position], size = self.base[position], self.view.sizes[position]
+        saved = self.sizes[position] - size
+        self.sizes[position] = size
+        if not self.hidden[position]:
             self.total -= saved
         return saved

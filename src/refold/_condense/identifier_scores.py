@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from refold._salience.atoms import WEIGHTS, names_of
 from refold._salience.model import Scorer
-from refold.core.messages import once
+from refold.core.messages import memoized
 from refold.core.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Worths(dict[str, float]):
         return found
 
 
-@once
+@memoized
 def worth_of(transcript: Transcript) -> Worths:
     """Return the worth of every atom of a transcript."""
     return Worths(_scorer(transcript))
@@ -50,7 +50,7 @@ def need_in(transcript: Transcript, atoms: Iterable[str] | None = None) -> float
     return sum(chance * WEIGHTS[kind] for kind, chance in likely if chance)
 
 
-@once
+@memoized
 def _scorer(transcript: Transcript) -> Scorer:
     return Scorer([message for message in transcript.messages if message.note is None])
 

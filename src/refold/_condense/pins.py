@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold._condense.digest.previous import carried, digests_in, unquoted, words_of
-from refold.core.messages import Message, MessageId, Role, once, text_of
+from refold.core.messages import Message, MessageId, Role, memoized, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -99,7 +99,7 @@ def _limits(sentence: str) -> bool:
     return any(phrase in small for phrase in PHRASES) or NE_PAS.search(small) is not None
 
 
-@once
+@memoized
 def pins_in(message: Message) -> tuple[str, ...]:
     """Return the sentences of a message's words that forbid, oblige or limit."""
     return pins_of(words_of(message))

@@ -14,7 +14,7 @@ from refold.core.messages import (
     Patch,
     Text,
     ToolResult,
-    once,
+    memoized,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def with_words(result: ToolResult, text: str) -> tuple[Patch, ...]:
     return replaced_by(result, text)
 
 
-@once
+@memoized
 def pictures_in(message: Message) -> tuple[Image, ...]:
     """Return the pictures of a message that can be replaced, in order, those inside results too."""
     found: list[Image] = []

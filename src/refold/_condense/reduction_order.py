@@ -54,7 +54,7 @@ def shrink(draft: Draft, areas: Regions, target: int, users: int, trail: Trail) 
     every = range(len(draft.base))
     old, newer = range(areas.tail), range(areas.tail, len(every))
     trail.pictures += strip_seen(draft, areas.fresh)
-    calm = [place for place in newer if place not in areas.fresh]
+    calm = [position for position in newer if position not in areas.fresh]
     lighten(draft, old, target, trail, areas)
     trail.segments += hide_segments(draft, areas, old, target)
     trail.segments += hide_segments(draft, areas, old, target, inner=True)
@@ -78,25 +78,25 @@ def shrink(draft: Draft, areas: Regions, target: int, users: int, trail: Trail) 
     trail.moves += cut_texts(draft, areas.users[-1:], target, TIGHT)
 
 
-def lighten(draft: Draft, places: Sequence[int], target: int, trail: Trail, areas: Regions) -> None:
+def lighten(draft: Draft, positions: Sequence[int], target: int, trail: Trail, areas: Regions) -> None:
     """Make places lighter, cheapest loss first, until the draft meets the target."""
-    trail.moves += clear_results(draft, places, target)
-    trail.moves += shorten_calls(draft, places, target, areas.loop)
-    trail.moves += drop_reasoning(draft, places, target, areas.loop)
-    trail.moves += strip_pictures(draft, places, target)
-    trail.moves += clear_results(draft, places, target, errors=True)
+    trail.moves += clear_results(draft, positions, target)
+    trail.moves += shorten_calls(draft, positions, target, areas.loop)
+    trail.moves += drop_reasoning(draft, positions, target, areas.loop)
+    trail.moves += strip_pictures(draft, positions, target)
+    trail.moves += clear_results(draft, positions, target, errors=True)
 
 
 def _limit_users(draft: Draft, areas: Regions, target: int, share: int, trail: Trail) -> None:
     """Cut users' turns beyond their share to what tells most, let the rest leave, then cut what is left."""
     cut_to_sentences(draft, areas, target, share, trail)
     older = areas.users[:-1]
-    beyond = draft.size([place for place in older if not draft.hidden[place]]) - share
+    beyond = draft.size([position for position in older if not draft.hidden[position]]) - share
     if beyond > 0:
         trail.users += hide_users(draft, areas, max(target, draft.total - beyond))
-        beyond = draft.size([place for place in older if not draft.hidden[place]]) - share
+        beyond = draft.size([position for position in older if not draft.hidden[position]]) - share
         trail.moves += cut_texts(draft, older, max(target, draft.total - beyond), ROOMY)
 
 
-def _assistants(draft: Draft, places: Sequence[int]) -> list[int]:
-    return [place for place in places if draft.base[place].role == "assistant"]
+def _assistants(draft: Draft, positions: Sequence[int]) -> list[int]:
+    return [position for position in positions if draft.base[position].role == "assistant"]

@@ -63,68 +63,68 @@ REPEATED = 40  # characters from which words that are said again are no mere "go
 class Move(Struct, frozen=True):
     """A change to a message that can be taken back; `result` is the output it concerns, `words` the text it cut."""
 
-    place: int
+    position: int
     patches: tuple[Patch, ...]
     saved: int
     result: ToolResult | None = None
     words: str = ""
 
 
-def results_in(draft: Draft, places: Iterable[int]) -> Iterator[tuple[int, ToolResult]]:
+def results_in(draft: Draft, positions: Iterable[int]) -> Iterator[tuple[int, ToolResult]]:
     """Yield each output of visible messages that is more than a pointer, as it is now, with its position."""
-    for place in places:
-        if not draft.hidden[place]:
-            message = draft.messages[place]
-            yield from ((place, result) for result in message.results if not is_pointer(message, result))
+    for position in positions:
+        if not draft.hidden[position]:
+            message = draft.messages[position]
+            yield from ((position, result) for result in message.results if not is_pointer(message, result))
 
 
 def clear_results(
-    draft: Draft, places: Iterable[int], target: int, *, errors: bool = False, worth: int = WORTH
+    draft: Draft, positions: Iterable[int], target: int, *, errors: bool = False, worth: int = WORTH
 ) -> list[Move]:
     """Put pointers in place of outputs of `worth` characters, oldest first; errors when asked, and then only they."""
     done: list[Move] = []
-    for place, result in results_in(draft, places):
+    for position, result in results_in(draft, positions):
         if draft.total <= target:
             break
         if result.is_error is not errors or len(result.text) + 2_000 * _pictures(result) < worth:
             continue
-        said = original_result(draft, place, result)
-        patches = list(replaced_by(result, pointer(draft.view.call_of(draft.base[place], result), said)))
-        done += [replace(move, result=result) for move in tried(draft, place, patches)]
+        said = original_result(draft, position, result)
+        patches = list(replaced_by(result, pointer(draft.view.call_of(draft.base[position], result), said)))
+        done += [replace(move, result=result) for move in tried(draft, position, patches)]
     return done
 
 
-def shorten_calls(draft: Draft, places: Iterable[int], target: int, loop: int, chars: int = ARGUMENT) -> list[Move]:
+def shorten_calls(draft: Draft, positions: Iterable[int], target: int, loop: int, chars: int = ARGUMENT) -> list[Move]:
     """Cut long texts inside the arguments of calls, oldest first.
 
     A call that bears a signature of its own loses it with the change; at or after `loop`, where the provider demands
     that signature (Gemini's current turn), it stays as it is.
     """
     done: list[Move] = []
-    for place in _visible(draft, places, target):
+    for position in _visible(draft, positions, target):
         patches: list[Patch] = []
-        for part in draft.messages[place].calls:
+        for part in draft.messages[position].calls:
             if len(part.arguments) > 2 * chars:
                 shorter = shorten_arguments(part.arguments, chars, free_text=part.kind == "custom")
-                seal = seal_of(draft.messages[place], part)
-                if len(shorter) < len(part.arguments) and not (seal and place >= loop):
+                seal = seal_of(draft.messages[position], part)
+                if len(shorter) < len(part.arguments) and not (seal and position >= loop):
                     patches.append(Patch(part.at, replace(part, arguments=shorter)))
                     patches += [Patch(seal.at, None)] if seal else []
-        done += tried(draft, place, patches)
+        done += tried(draft, position, patches)
     return done
 
 
-def drop_reasoning(draft: Draft, places: Iterable[int], target: int, loop: int) -> list[Move]:
+def drop_reasoning(draft: Draft, positions: Iterable[int], target: int, loop: int) -> list[Move]:
     """Drop the reasoning of whole messages, oldest first; sealed reasoning at or after `loop` stays."""
     done: list[Move] = []
-    for place in _visible(draft, places, target):
-        parts = draft.messages[place].parts
+    for position in _visible(draft, positions, target):
+        parts = draft.messages[position].parts
         thoughts = [part for part in parts if isinstance(part, Reasoning)]
         if not thoughts:
             continue
         sealed = any(part.sealed for part in thoughts)
-        if len(thoughts) < len(parts) and not (sealed and place >= loop):
-            done += tried(draft, place, [Patch(part.at, None) for part in thoughts])
+        if len(thoughts) < len(parts) and not (sealed and position >= loop):
+            done += tried(draft, position, [Patch(part.at, None) for part in thoughts])
     return done
 
 
@@ -132,62 +132,64 @@ def strip_seen(draft: Draft, protected: Container[int]) -> list[Move]:
     """Put markers in place of all pictures that the model has answered, but for the newest picture there is."""
     messages = draft.base
     shown = [
-        (place, picture)
-        for place, message in enumerate(messages)
-        if not draft.hidden[place]
+        (position, picture)
+        for position, message in enumerate(messages)
+        if not draft.hidden[position]
         for picture in pictures_in(message)
     ]
-    answered = next((place for place in range(len(messages) - 1, -1, -1) if messages[place].role == "assistant"), 0)
+    answered = next(
+        (position for position in range(len(messages) - 1, -1, -1) if messages[position].role == "assistant"), 0
+    )
     done: list[Move] = []
-    for place, picture in shown[:-1]:
-        if place < answered and place not in protected:
-            done += tried(draft, place, [Patch(picture.at, picture_marker(picture))])
+    for position, picture in shown[:-1]:
+        if position < answered and position not in protected:
+            done += tried(draft, position, [Patch(picture.at, picture_marker(picture))])
     return done
 
 
-def strip_pictures(draft: Draft, places: Iterable[int], target: int) -> list[Move]:
+def strip_pictures(draft: Draft, positions: Iterable[int], target: int) -> list[Move]:
     """Put markers in place of pictures and files in messages, oldest first."""
     done: list[Move] = []
-    for place in _visible(draft, places, target):
+    for position in _visible(draft, positions, target):
         patches: list[Patch] = []
-        for part in draft.messages[place].parts:
+        for part in draft.messages[position].parts:
             inner = part.content if isinstance(part, ToolResult) else (part,)
             patches += [Patch(one.at, picture_marker(one)) for one in inner if isinstance(one, Image | File)]
-        done += tried(draft, place, patches)
+        done += tried(draft, position, patches)
     return done
 
 
-def _visible(draft: Draft, places: Iterable[int], target: int) -> Iterator[int]:
+def _visible(draft: Draft, positions: Iterable[int], target: int) -> Iterator[int]:
     """Yield positions of visible messages while the target is not met."""
-    for place in places:
+    for position in positions:
         if draft.total <= target:
             return
-        if not draft.hidden[place]:
-            yield place
+        if not draft.hidden[position]:
+            yield position
 
 
-def tried(draft: Draft, place: int, patches: Sequence[Patch]) -> list[Move]:
+def tried(draft: Draft, position: int, patches: Sequence[Patch]) -> list[Move]:
     """Make a change if it saves anything; return it, or nothing."""
     if not patches:
         return []
-    before = draft.changed(place, patches)
-    saved = draft.change(place, patches)
+    before = draft.changed(position, patches)
+    saved = draft.change(position, patches)
     if saved > 0:
-        return [Move(place, tuple(patches), saved)]
-    draft.restore(place, before)
+        return [Move(position, tuple(patches), saved)]
+    draft.restore(position, before)
     return []
 
 
-def hide_segments(draft: Draft, regions: Regions, places: range, target: int, *, inner: bool = False) -> list[range]:
+def hide_segments(draft: Draft, regions: Regions, positions: range, target: int, *, inner: bool = False) -> list[range]:
     """Let whole batches leave, oldest first; users' turns, system messages and the newest batch stay."""
     gone: list[range] = []
     for segment in regions.inner if inner else regions.segments:
         if draft.total <= target:
             break
         if (
-            segment.start >= places.start
-            and segment.stop <= places.stop
-            and all(_may_leave(draft, place, regions) for place in segment)
+            segment.start >= positions.start
+            and segment.stop <= positions.stop
+            and all(_may_leave(draft, position, regions) for position in segment)
         ):
             draft.hide(segment)
             gone.append(segment)
@@ -201,12 +203,12 @@ def hide_users(draft: Draft, regions: Regions, target: int, among: Container[int
     """
     gone: list[range] = []
     kept = {*regions.users[:1], *regions.users[-1:]}
-    older = {place for place in set(regions.users) - kept if among is None or place in among}
+    older = {position for position in set(regions.users) - kept if among is None or position in among}
     for segment in regions.segments:
         if draft.total <= target:
             break
-        turns = [place for place in segment if place in older and not draft.hidden[place]]
-        if turns and all(place in older or _may_leave(draft, place, regions) for place in segment):
+        turns = [position for position in segment if position in older and not draft.hidden[position]]
+        if turns and all(position in older or _may_leave(draft, position, regions) for position in segment):
             draft.hide(segment)
             gone.append(segment)
     return gone
@@ -218,9 +220,9 @@ def hide_repeats(draft: Draft, regions: Regions, target: int) -> list[range]:
     said: set[str] = set()
     repeated: list[range] = []
     for segment in reversed(regions.segments):
-        place = segment[0]
-        words = words_alone(draft.messages[place]) if len(segment) == 1 and not draft.hidden[place] else ""
-        if words in said and place not in kept and draft.base[place].role in ("user", "assistant"):
+        position = segment[0]
+        words = words_alone(draft.messages[position]) if len(segment) == 1 and not draft.hidden[position] else ""
+        if words in said and position not in kept and draft.base[position].role in ("user", "assistant"):
             repeated.append(segment)
         elif len(words) >= REPEATED:
             said.add(words)
@@ -239,53 +241,55 @@ def words_alone(message: Message) -> str:
     return "\n".join(words) if len(words) == len(message.parts) else ""
 
 
-def cut_results(draft: Draft, places: Iterable[int], target: int, least: int) -> list[Move]:
+def cut_results(draft: Draft, positions: Iterable[int], target: int, least: int) -> list[Move]:
     """Cut the largest outputs to whole lines of head and tail, all to one size, not below `least` tokens."""
     done: list[Move] = []
     if draft.total <= target:
         return done
-    found = [(place, result, draft.view.counter.text(result.text)) for place, result in results_in(draft, places)]
+    found = [
+        (position, result, draft.view.counter.text(result.text)) for position, result in results_in(draft, positions)
+    ]
     cap = max(_cap([size for _, _, size in found], draft.total - target), least)
-    for place, result, size in found:
+    for position, result, size in found:
         if size > cap and draft.total > target:
-            said = original_result(draft, place, result)
+            said = original_result(draft, position, result)
             text = shorten(said.text, cap, draft.view.counter.text)
             patches = with_words(result, text)
-            done.append(Move(place, patches, draft.change(place, patches), result))
+            done.append(Move(position, patches, draft.change(position, patches), result))
     return done
 
 
-def cut_texts(draft: Draft, places: Iterable[int], target: int, least: int) -> list[Move]:
+def cut_texts(draft: Draft, positions: Iterable[int], target: int, least: int) -> list[Move]:
     """Cut the longest words of messages to one size, not below `least` tokens; pinned sentences of users stay whole."""
     done: list[Move] = []
     if draft.total <= target:
         return done
     count = draft.view.counter.text
     found = [
-        (place, part, count(part.text))
-        for place in places
-        if not draft.hidden[place]
-        for part in draft.messages[place].parts
+        (position, part, count(part.text))
+        for position in positions
+        if not draft.hidden[position]
+        for part in draft.messages[position].parts
         if isinstance(part, Text)
     ]
     cap = max(_cap([size for _, _, size in found], draft.total - target), least)
-    for place, part, size in found:
+    for position, part, size in found:
         if size > cap and draft.total > target:
-            words = original_words(draft, place, part)
-            shorter = shorten(words, cap, count, keep=kept_words(draft, place, words))
-            moves = tried(draft, place, [Patch(part.at, Text(shorter))])
+            words = original_words(draft, position, part)
+            shorter = shorten(words, cap, count, keep=kept_words(draft, position, words))
+            moves = tried(draft, position, [Patch(part.at, Text(shorter))])
             done += [replace(move, words=words) for move in moves]
     return done
 
 
-def kept_words(draft: Draft, place: int, words: str) -> tuple[str, ...]:
+def kept_words(draft: Draft, position: int, words: str) -> tuple[str, ...]:
     """Return the sentences of a message's words that a cut must leave."""
-    return pins_of(words) if draft.base[place].role == "user" else ()
+    return pins_of(words) if draft.base[position].role == "user" else ()
 
 
-def original_words(draft: Draft, place: int, part: Text) -> str:
+def original_words(draft: Draft, position: int, part: Text) -> str:
     """Return words as they were said, whatever earlier plans did to them."""
-    message = draft.messages[place]
+    message = draft.messages[position]
     said = original_parts(draft.view, message).get(part.at) if message.patches else None
     return said.text if isinstance(said, Text) else part.text
 
@@ -302,18 +306,18 @@ def _cap(sizes: list[int], need: int) -> int:
     return 0
 
 
-def original_result(draft: Draft, place: int, result: ToolResult) -> ToolResult:
+def original_result(draft: Draft, position: int, result: ToolResult) -> ToolResult:
     """Return an output as it was said, whatever earlier plans did to it."""
-    message: Message = draft.messages[place]
+    message: Message = draft.messages[position]
     said = original_parts(draft.view, message).get(result.at) if message.patches else None
     return said if isinstance(said, ToolResult) else result
 
 
-def _may_leave(draft: Draft, place: int, regions: Regions) -> bool:
-    message = draft.base[place]
+def _may_leave(draft: Draft, position: int, regions: Regions) -> bool:
+    message = draft.base[position]
     turn = message.role == "user" and message.note is None
     instruction = message.role == "system" and (message.note is not None or message.id in draft.view.stuck)
-    return not (turn or instruction or place in regions.fresh)
+    return not (turn or instruction or position in regions.fresh)
 
 
 def _pictures(result: ToolResult) -> int:

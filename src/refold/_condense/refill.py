@@ -34,14 +34,14 @@ def refill(draft: Draft, trail: Trail, room: int) -> None:
     _show_whole(draft, [*reversed(trail.users), *reversed(trail.segments)], room)
     markers: dict[int, list[Patch]] = {}  # of pictures that were answered, which never come back
     for move in trail.pictures:
-        markers.setdefault(move.place, []).extend(move.patches)
+        markers.setdefault(move.position, []).extend(move.patches)
     tries = TRIES
     for move in reversed(trail.moves):
         if draft.total >= enough or not tries:
             break
-        if draft.hidden[move.place]:
+        if draft.hidden[move.position]:
             continue
-        if draft.total + move.saved > room or not _put_back(draft, move, room, markers.get(move.place, ())):
+        if draft.total + move.saved > room or not _put_back(draft, move, room, markers.get(move.position, ())):
             tries -= 1
             _put_part(draft, move, room)
     if draft.total < enough:
@@ -66,18 +66,18 @@ def _show_whole(draft: Draft, segments: Sequence[range], room: int) -> None:
 
 def _put_back(draft: Draft, move: Move, room: int, markers: Sequence[Patch]) -> bool:
     """Show an output as it was before this run, if it fits, with the markers of its pictures; tell whether it does."""
-    before = draft.changed(move.place, (*move.patches, *markers))
-    draft.undo(move.place, (patch.at for patch in move.patches))
+    before = draft.changed(move.position, (*move.patches, *markers))
+    draft.undo(move.position, (patch.at for patch in move.patches))
     if markers:
-        draft.change(move.place, markers)
+        draft.change(move.position, markers)
     if draft.total > room:
-        draft.restore(move.place, before)
-    return draft.total <= room and draft.changed(move.place, move.patches) != before
+        draft.restore(move.position, before)
+    return draft.total <= room and draft.changed(move.position, move.patches) != before
 
 
 def _put_part(draft: Draft, move: Move, room: int) -> None:
     """Show as many whole lines of a cut or cleared text as there is room for, or more of cut arguments."""
-    before = draft.changed(move.place, move.patches)
+    before = draft.changed(move.position, move.patches)
     words = next((part.text for part in before.values() if isinstance(part, Text)), None)
     if words is None:
         _part_of_calls(draft, move, room)
@@ -87,29 +87,29 @@ def _put_part(draft: Draft, move: Move, room: int) -> None:
     if limit < WORTH or not (move.result or move.words):
         return
     if move.result:
-        longer = shorten(original_result(draft, move.place, move.result).text, limit, count)
-        draft.change(move.place, with_words(move.result, longer))
+        longer = shorten(original_result(draft, move.position, move.result).text, limit, count)
+        draft.change(move.position, with_words(move.result, longer))
     else:
-        longer = shorten(move.words, limit, count, keep=kept_words(draft, move.place, move.words))
-        draft.change(move.place, [Patch(move.patches[0].at, Text(longer))])
+        longer = shorten(move.words, limit, count, keep=kept_words(draft, move.position, move.words))
+        draft.change(move.position, [Patch(move.patches[0].at, Text(longer))])
     if draft.total > room:
-        draft.restore(move.place, before)
+        draft.restore(move.position, before)
 
 
 def _part_of_calls(draft: Draft, move: Move, room: int) -> None:
     """Show more of the long arguments that were cut: the longest that fits, found by halving."""
-    said = {part.at: part for part in draft.base[move.place].parts if isinstance(part, ToolCall)}
+    said = {part.at: part for part in draft.base[move.position].parts if isinstance(part, ToolCall)}
     calls = [call for patch in move.patches if (call := said.get(patch.at))]
-    best = draft.changed(move.place, move.patches)
+    best = draft.changed(move.position, move.patches)
     low, high = 0, CHARS * (room - draft.total)
     while calls and high - low > CHARS * WORTH:
         chars = (low + high) // 2
-        draft.change(move.place, [Patch(call.at, _shorter(call, chars // len(calls))) for call in calls])
+        draft.change(move.position, [Patch(call.at, _shorter(call, chars // len(calls))) for call in calls])
         if draft.total <= room:
-            low, best = chars, draft.changed(move.place, move.patches)
+            low, best = chars, draft.changed(move.position, move.patches)
         else:
             high = chars
-    draft.restore(move.place, best)
+    draft.restore(move.position, best)
 
 
 def _shorter(call: ToolCall, chars: int) -> ToolCall:
@@ -120,15 +120,15 @@ def _part_of_segment(draft: Draft, trail: Trail, room: int) -> None:
     """Show the newest hidden message that is words alone, cut to the room there is."""
     count = draft.view.counter.text
     hidden = (segment[0] for segment in reversed(trail.segments) if len(segment) == 1)
-    place = next((place for place in hidden if draft.hidden[place]), -1)
-    parts = draft.messages[place].parts if place >= 0 else ()
+    position = next((position for position in hidden if draft.hidden[position]), -1)
+    parts = draft.messages[position].parts if position >= 0 else ()
     if len(parts) != 1 or not isinstance(parts[0], Text):
         return
     text = parts[0]
-    limit = room - draft.total - (draft.sizes[place] - count(text.text)) - 2
+    limit = room - draft.total - (draft.sizes[position] - count(text.text)) - 2
     if limit >= WORTH:
-        draft.change(place, [Patch(text.at, Text(shorten(text.text, limit, count)))])
-        draft.show([place])
+        draft.change(position, [Patch(text.at, Text(shorten(text.text, limit, count)))])
+        draft.show([position])
         if draft.total > room:
-            draft.hide([place])
-            draft.undo(place, [text.at])
+            draft.hide([position])
+            draft.undo(position, [text.at])

@@ -44,7 +44,9 @@ def regions(view: View, protected: int) -> Regions:
     fine = _fine(view, segments)
     starts = {segment.start for segment in segments}
     inner = tuple(part for part in fine if part.start not in starts)
-    users = tuple(place for place, message in enumerate(messages) if message.role == "user" and message.note is None)
+    users = tuple(
+        position for position, message in enumerate(messages) if message.role == "user" and message.note is None
+    )
     fresh = _fresh(messages, fine, users)
     return Regions(segments, inner, _tail(view, fine, protected), users, fresh, loop_start(messages))
 
@@ -62,20 +64,20 @@ def _segments(messages: Sequence[Message], cuts: Container[int]) -> tuple[range,
     """Cut at every place given that parts no call from its result."""
     reach = list(range(len(messages)))  # for each message: the last one that answers a call of it
     asked: dict[str, int] = {}
-    for place, message in enumerate(messages):
+    for position, message in enumerate(messages):
         for call in message.calls:
-            asked[call.call_id or call.name] = place
+            asked[call.call_id or call.name] = position
         for result in message.results:
             start = asked.get(result.call_id or result.name)
             if start is not None:
-                reach[start] = place
+                reach[start] = position
     found: list[range] = []
     start = end = 0
-    for place in range(len(messages)):
-        end = max(end, reach[place])
-        if end <= place and (place + 1 in cuts or place + 1 == len(messages)):
-            found.append(range(start, place + 1))
-            start = place + 1
+    for position in range(len(messages)):
+        end = max(end, reach[position])
+        if end <= position and (position + 1 in cuts or position + 1 == len(messages)):
+            found.append(range(start, position + 1))
+            start = position + 1
     return tuple(found)
 
 
@@ -83,7 +85,7 @@ def _tail(view: View, segments: Sequence[range], protected: int) -> int:
     spent = 0
     tail = len(view.messages)
     for segment in reversed(segments):
-        spent += sum(view.sizes[place] for place in segment)
+        spent += sum(view.sizes[position] for position in segment)
         if spent > protected and tail < len(view.messages):
             break
         tail = segment.start
@@ -98,6 +100,6 @@ def _fresh(messages: Sequence[Message], segments: Sequence[range], users: Sequen
     return frozenset({*users[-1:], *waiting})
 
 
-def _works(messages: Sequence[Message], places: range) -> bool:
+def _works(messages: Sequence[Message], positions: range) -> bool:
     """Tell whether these are a batch: calls, with or without results yet."""
-    return any(isinstance(part, ToolCall | ToolResult) for place in places for part in messages[place].parts)
+    return any(isinstance(part, ToolCall | ToolResult) for position in positions for part in messages[position].parts)

@@ -56,7 +56,7 @@ NEWER = 2e-5  # worth by token of the newest text above the oldest: it settles w
 class Lines(Struct, frozen=True):
     """Lines of an output or of a user's turn that a move has taken away."""
 
-    place: int
+    position: int
     move: Move
     segment: Segment
 
@@ -142,14 +142,14 @@ def select(draft: Draft, areas: Regions, room: int, trail: Trail, keep_until: fl
 def _opened(draft: Draft, areas: Regions, room: int) -> list[Move]:
     """Cut users' turns, and outputs of the newest part that are large for the room, so that they come back by lines."""
     share = max(BRIEF, min(ROOMY, int(room * TURNS / max(len(areas.users), 1))))
-    older = [place for place in areas.users[1:-1] if place < areas.tail]
+    older = [position for position in areas.users[1:-1] if position < areas.tail]
     ends = sorted({*areas.users}.difference(older))
     done = cut_texts(draft, older, 0, share)
     done += cut_texts(draft, ends, 0, max(share, int(room * TURN) if len(ends) < FEW else 0))
-    seen = [place for place in range(areas.tail, len(draft.base)) if place not in areas.fresh]
-    for places, part in ((seen, LARGE), (sorted(areas.fresh), LARGEST)):
+    seen = [position for position in range(areas.tail, len(draft.base)) if position not in areas.fresh]
+    for positions, part in ((seen, LARGE), (sorted(areas.fresh), LARGEST)):
         for errors in (False, True):
-            done += clear_results(draft, places, 0, errors=errors, worth=int(max(room * part, ROOMY) * CHARS))
+            done += clear_results(draft, positions, 0, errors=errors, worth=int(max(room * part, ROOMY) * CHARS))
     return done
 
 
@@ -157,18 +157,18 @@ def _units(draft: Draft, trail: Trail, worth: Mapping[str, float], fresh: frozen
     """Yield what can come back, newest first: each hidden batch, then what its messages lost."""
     moves: dict[int, list[Move]] = {}
     for move in trail.moves:
-        moves.setdefault(move.place, []).append(move)
+        moves.setdefault(move.position, []).append(move)
     newer = NEWER / max(len(draft.base), 1)
     batch_of: dict[int, Unit] = {}
     for batch in reversed(trail.segments):
-        atoms = frozenset().union(*(mentioned_in(draft.messages[place]) for place in batch))
+        atoms = frozenset().union(*(mentioned_in(draft.messages[position]) for position in batch))
         unit = Unit(batch, max(draft.size(batch), 1), atoms, extra=newer * batch.start)
         batch_of.update(dict.fromkeys(batch, unit))
         yield unit
-    for place in sorted(moves, reverse=True):
-        for move in moves[place]:
-            extra = newer * place + _extra(draft, move, worth) + (UNSEEN if place in fresh else 0.0)
-            first = batch_of.get(place)
+    for position in sorted(moves, reverse=True):
+        for move in moves[position]:
+            extra = newer * position + _extra(draft, move, worth) + (UNSEEN if position in fresh else 0.0)
+            first = batch_of.get(position)
             yield from [Unit(of, max(cost, 1), atoms, first, extra) for of, cost, atoms in _pieces(draft, move)]
 
 
@@ -178,7 +178,7 @@ def _extra(draft: Draft, move: Move, worth: Mapping[str, float]) -> float:
         return 0.0
     if move.result.is_error:
         return WRONG if len(_text_of(draft, move)) <= SHORT else 0.0
-    call = draft.view.call_of(draft.base[move.place], move.result)
+    call = draft.view.call_of(draft.base[move.position], move.result)
     ref = reads(call) if call else None
     return EDITED * max((worth[atom] for atom in names_of(ref.path)), default=0.0) if ref else 0.0
 
@@ -190,21 +190,21 @@ def _pieces(draft: Draft, move: Move) -> Iterator[tuple[Choice, float, frozenset
         count = draft.view.counter.text
         tokens, marker = count(text) / len(text), count(MARKER)
         for segment in _segments(draft, move, text):
-            yield Lines(move.place, move, segment), segment.chars * tokens + marker, segment.atoms
+            yield Lines(move.position, move, segment), segment.chars * tokens + marker, segment.atoms
         return
     paths = {patch.at for patch in move.patches}
-    parts = [part for part in draft.base[move.place].parts if part.at in paths]
+    parts = [part for part in draft.base[move.position].parts if part.at in paths]
     if not any(isinstance(part, Reasoning) for part in parts):
         atoms = frozenset(atom for part in parts if isinstance(part, ToolCall) for atom in names_of(spoken(part)))
         yield move, move.saved, atoms
 
 
 def _text_of(draft: Draft, move: Move) -> str:
-    return original_result(draft, move.place, move.result).text if move.result else move.words
+    return original_result(draft, move.position, move.result).text if move.result else move.words
 
 
 def _segments(draft: Draft, move: Move, text: str) -> tuple[Segment, ...]:
-    return segments_of(original_result(draft, move.place, move.result)) if move.result else segments(text)
+    return segments_of(original_result(draft, move.position, move.result)) if move.result else segments(text)
 
 
 def _show(draft: Draft, chosen: Sequence[Choice], last: int) -> None:
@@ -214,8 +214,8 @@ def _show(draft: Draft, chosen: Sequence[Choice], last: int) -> None:
         match choice:
             case range():
                 draft.show(choice)
-            case Move(place=place, patches=patches):
-                draft.undo(place, (patch.at for patch in patches))
+            case Move(position=position, patches=patches):
+                draft.undo(position, (patch.at for patch in patches))
             case Lines(move=move):
                 touched[id(move)] = move
     _show_touched(draft, touched, chosen)
@@ -228,8 +228,8 @@ def _take_back(draft: Draft, dropped: Sequence[Choice], chosen: Sequence[Choice]
         match choice:
             case range():
                 draft.hide(choice)
-            case Move(place=place, patches=patches):
-                draft.change(place, patches)
+            case Move(position=position, patches=patches):
+                draft.change(position, patches)
             case Lines(move=move):
                 touched[id(move)] = move
     _show_touched(draft, touched, chosen)
@@ -246,23 +246,23 @@ def _show_touched(draft: Draft, touched: Mapping[int, Move], chosen: Sequence[Ch
 
 def _show_lines(draft: Draft, move: Move, some: Sequence[Segment]) -> None:
     """Show lines of a text in place of what a move left of it; all of it as it was where all lines are chosen."""
-    draft.undo(move.place, [patch.at for patch in move.patches])
+    draft.undo(move.position, [patch.at for patch in move.patches])
     text = _text_of(draft, move)
     if not some:
-        draft.change(move.place, move.patches)
+        draft.change(move.position, move.patches)
     elif move.result:
         count, whole = sum(segment.stop - segment.start for segment in some), text.count("\n") + 1
         if count < whole:
-            line = call_line(draft.view.call_of(draft.base[move.place], move.result), move.result)
+            line = call_line(draft.view.call_of(draft.base[move.position], move.result), move.result)
             opening = f"{PARTS} {line}, {count:,} of {whole:,} lines"
-            draft.change(move.place, with_words(move.result, f"{opening}\n{shown(text, some)}"))
+            draft.change(move.position, with_words(move.result, f"{opening}\n{shown(text, some)}"))
     else:
-        draft.change(move.place, [Patch(move.patches[0].at, Text(shown(text, _with_kept(draft, move, text, some))))])
+        draft.change(move.position, [Patch(move.patches[0].at, Text(shown(text, _with_kept(draft, move, text, some))))])
 
 
 def _with_kept(draft: Draft, move: Move, text: str, some: Sequence[Segment]) -> list[Segment]:
     """Add the beginning of a user's turn, and the lines with its pinned sentences, to the chosen ones."""
-    pinned = kept_words(draft, move.place, text)
+    pinned = kept_words(draft, move.position, text)
     lines = text.split("\n")
     kept = {segment.start: segment for segment in some}
     for segment in _segments(draft, move, text):
@@ -274,7 +274,7 @@ def _with_kept(draft: Draft, move: Move, text: str, some: Sequence[Segment]) -> 
 
 def _settle(draft: Draft, trail: Trail, chosen: Sequence[Choice]) -> None:
     """Leave in the trail what can still come back whole: batches that are hidden, moves that nothing was chosen of."""
-    trail.segments[:] = [batch for batch in trail.segments if all(draft.hidden[place] for place in batch)]
+    trail.segments[:] = [batch for batch in trail.segments if all(draft.hidden[position] for position in batch)]
     done: Mapping[int, Move] = {
         id(move): move
         for choice in chosen

@@ -36,7 +36,7 @@ WORD = re.compile(r"\w+")
 class UserTurn(NamedTuple):
     """Words of a user's turn as they were said, and the part that holds them now."""
 
-    place: int
+    position: int
     part: Text
     words: str
     sentences: tuple[str, ...]
@@ -49,7 +49,7 @@ def cut_to_sentences(draft: Draft, areas: Regions, target: int, share: int, trai
     few turns have and that no chosen sentence has, so a phrase that comes again and again stays once. Pinned sentences
     always stay. Turns that keep none leave; the first turn is not touched.
     """
-    older = [place for place in areas.users[1:-1] if not draft.hidden[place]]
+    older = [position for position in areas.users[1:-1] if not draft.hidden[position]]
     size = draft.size(older)
     spare = size + draft.size(areas.users[:1]) - share
     if spare <= 0 or not older or draft.total <= target:
@@ -59,8 +59,8 @@ def cut_to_sentences(draft: Draft, areas: Regions, target: int, share: int, trai
     silent = set(older)
     for turn, some in zip(turns, kept, strict=True):
         if some:
-            silent.discard(turn.place)
-            moves = tried(draft, turn.place, [Patch(turn.part.at, Text(_joined(turn.sentences, some)))])
+            silent.discard(turn.position)
+            moves = tried(draft, turn.position, [Patch(turn.part.at, Text(_joined(turn.sentences, some)))])
             trail.moves += [replace(move, words=turn.words) for move in moves]
     trail.users += hide_users(draft, areas, 0, silent)
 
@@ -68,7 +68,7 @@ def cut_to_sentences(draft: Draft, areas: Regions, target: int, share: int, trai
 def show_sentences(draft: Draft, trail: Trail, room: int) -> None:
     """Show what tells most of hidden answers that are words alone, in half of the room that is left."""
     hidden = [segment[0] for segment in trail.segments if len(segment) == 1 and draft.hidden[segment[0]]]
-    turns = list(_turns(draft, [place for place in sorted(hidden) if _one_text(draft.messages[place])]))
+    turns = list(_turns(draft, [position for position in sorted(hidden) if _one_text(draft.messages[position])]))
     if len(turns) < FEWEST:
         return
     kept = _chosen(draft, [turn.sentences for turn in turns], int((room - draft.total) * ANSWERS))
@@ -76,25 +76,25 @@ def show_sentences(draft: Draft, trail: Trail, room: int) -> None:
         if not some:
             continue
         patches = (Patch(turn.part.at, Text(_joined(turn.sentences, some))),)
-        saved = draft.change(turn.place, patches)
-        draft.show([turn.place])
+        saved = draft.change(turn.position, patches)
+        draft.show([turn.position])
         if draft.total > room:
-            draft.hide([turn.place])
-            draft.undo(turn.place, [turn.part.at])
+            draft.hide([turn.position])
+            draft.undo(turn.position, [turn.part.at])
             return
-        trail.moves.append(Move(turn.place, patches, saved, words=turn.words))
+        trail.moves.append(Move(turn.position, patches, saved, words=turn.words))
 
 
 def _one_text(message: Message) -> bool:
     return message.role == "assistant" and len(message.parts) == 1 and isinstance(message.parts[0], Text)
 
 
-def _turns(draft: Draft, places: Iterable[int]) -> Iterator[UserTurn]:
-    for place in places:
-        for part in draft.messages[place].parts:
+def _turns(draft: Draft, positions: Iterable[int]) -> Iterator[UserTurn]:
+    for position in positions:
+        for part in draft.messages[position].parts:
             if isinstance(part, Text):
-                words = original_words(draft, place, part)
-                yield UserTurn(place, part, words, _sentences(words))
+                words = original_words(draft, position, part)
+                yield UserTurn(position, part, words, _sentences(words))
 
 
 def _sentences(text: str) -> tuple[str, ...]:
@@ -112,27 +112,29 @@ def _chosen(draft: Draft, turns: Sequence[Sequence[str]], room: int) -> list[set
     units: list[Unit] = []
     covered: set[str] = set()
     for number, turn in enumerate(turns):
-        for place, sentence in enumerate(turn):
+        for position, sentence in enumerate(turn):
             cost = draft.view.counter.text(sentence) + MARKER
             if pins_of(sentence):
-                kept[number].add(place)
-                covered |= held[number][place]
+                kept[number].add(position)
+                covered |= held[number][position]
                 room -= cost
             else:
-                units.append(Unit((number, place), cost, held[number][place]))
+                units.append(Unit((number, position), cost, held[number][position]))
     for unit in Cover(reversed(units), lambda words: map(worth.__getitem__, words), covered).choose(room):
-        number, place = unit.of
-        kept[number].add(place)
+        number, position = unit.of
+        kept[number].add(position)
     return kept
 
 
 def _joined(sentences: Sequence[str], kept: set[int]) -> str:
     """Return the kept sentences as they stand, with a marker for each gap."""
-    gaps = (place not in kept for place in range(len(sentences)))
-    made = [f"{GAP} " if gone else "".join(sentences[place] for place in places) for gone, places in _runs(gaps)]
+    gaps = (position not in kept for position in range(len(sentences)))
+    made = [
+        f"{GAP} " if gone else "".join(sentences[position] for position in positions) for gone, positions in _runs(gaps)
+    ]
     return "".join(made).strip()
 
 
 def _runs(gaps: Iterable[bool]) -> Iterator[tuple[bool, list[int]]]:
     for gone, run in groupby(enumerate(gaps), key=itemgetter(1)):
-        yield gone, [place for place, _ in run]
+        yield gone, [position for position, _ in run]

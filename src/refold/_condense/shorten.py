@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from refold._condense.call_outline import ERROR, may_be_wrong
-from refold._text.graphemes import head_of, tail_of
+from refold._text.graphemes import grapheme_prefix, grapheme_suffix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -89,8 +89,8 @@ def _wrong(text: str, lines: Sequence[str]) -> list[int]:
     if not may_be_wrong(text):
         return []
     return [
-        place
-        for place, line in enumerate(lines)
+        position
+        for position, line in enumerate(lines)
         if len(line) <= LONG_LINE and may_be_wrong(line) and ERROR.search(line)
     ]
 
@@ -101,7 +101,7 @@ def _cut(lines: Sequence[str], chars: int, keep: Sequence[str], wrong: Sequence[
     shown = "\n".join([*head, *tail])
     kept = [sentence for sentence in dict.fromkeys(keep) if sentence not in shown]
     errors = _errors(
-        (lines[place] for place in wrong if first <= place < len(lines) - last),
+        (lines[position] for position in wrong if first <= position < len(lines) - last),
         chars - int(chars * HEAD) - int(chars * TAIL),
     )
     left = len(lines) - last - first - len(errors)
@@ -129,14 +129,14 @@ def _taken(lines: Iterable[str], chars: int) -> tuple[list[str], int]:
 
 def _taken_last(lines: Sequence[str], first: int, chars: int) -> tuple[list[str], int]:
     """Return the last lines from `first` on up to a number of characters, and how many are whole."""
-    place = len(lines)
-    while place > first and len(lines[place - 1]) + 1 <= chars:
-        place -= 1
-        chars -= len(lines[place]) + 1
-    tail = list(lines[place:])
-    if place > first and len(line := lines[place - 1]) > LONG_LINE and chars > 20:
+    position = len(lines)
+    while position > first and len(lines[position - 1]) + 1 <= chars:
+        position -= 1
+        chars -= len(lines[position]) + 1
+    tail = list(lines[position:])
+    if position > first and len(line := lines[position - 1]) > LONG_LINE and chars > 20:
         tail.insert(0, _last_words(line, chars))
-    return tail, len(lines) - place
+    return tail, len(lines) - position
 
 
 def _words(line: str, chars: int) -> str:
@@ -144,7 +144,7 @@ def _words(line: str, chars: int) -> str:
     end = min(chars, len(line) - 1)
     while end > chars // 2 and not WORD_END.match(line[end]):
         end -= 1
-    return head_of(line, end if end > chars // 2 else chars)
+    return grapheme_prefix(line, end if end > chars // 2 else chars)
 
 
 def _last_words(line: str, chars: int) -> str:
@@ -152,7 +152,7 @@ def _last_words(line: str, chars: int) -> str:
     length = min(chars, len(line) - 1)
     while length > chars // 2 and not WORD_END.match(line[-length - 1]):
         length -= 1
-    return tail_of(line, length if length > chars // 2 else chars)
+    return grapheme_suffix(line, length if length > chars // 2 else chars)
 
 
 def _errors(lines: Iterable[str], chars: int) -> list[str]:

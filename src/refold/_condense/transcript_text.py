@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from refold._text.graphemes import head_of
-from refold._text.head_and_tail import shortened
+from refold._text.graphemes import grapheme_prefix, head_and_tail
 from refold.core.messages import (
     File,
     Image,
@@ -84,7 +83,7 @@ def _content(part: Content, length: int | None) -> str:
 def _data(text: str, length: int | None) -> str:
     if length is not None and len(text) > length:
         tail = length // 4
-        text = shortened(text, length - tail, tail, "[{omitted:,} characters left out]")
+        text = head_and_tail(text, length - tail, tail, "[{omitted:,} characters left out]")
     if "<" in text:
         text = FENCES.sub("&lt;", text)
     return HEADINGS.sub(r"\\[", text) if text.startswith("[") or "\n[" in text else text
@@ -93,4 +92,4 @@ def _data(text: str, length: int | None) -> str:
 def _word(text: str) -> str:
     if len(text) <= LONGEST_WORD and text.replace("-", "_").isidentifier():
         return text
-    return re.sub(r"[\s\[\]<>]+", " ", head_of(text, LONGEST_WORD))
+    return re.sub(r"[\s\[\]<>]+", " ", grapheme_prefix(text, LONGEST_WORD))

@@ -44,19 +44,21 @@ def leading(view: View) -> int:
     """
     messages = view.messages
     if view.head:
-        return next(place for place in range(view.head, len(messages) + 1) if place in view.cuts)
-    heads = (place for place, message in enumerate(messages) if message.role != "system" or message.note is not None)
+        return next(position for position in range(view.head, len(messages) + 1) if position in view.cuts)
+    heads = (
+        position for position, message in enumerate(messages) if message.role != "system" or message.note is not None
+    )
     return next(heads, len(messages))
 
 
-def cut_before(view: View, place: int, floor: int = 0) -> int | None:
+def cut_before(view: View, position: int, floor: int = 0) -> int | None:
     """Return the last cut at or before a place and after `floor`, or None."""
-    return next((at for at in range(min(place, len(view.messages)), floor, -1) if at in view.cuts), None)
+    return next((at for at in range(min(position, len(view.messages)), floor, -1) if at in view.cuts), None)
 
 
-def cut_after(view: View, place: int, floor: int = 0) -> int | None:
+def cut_after(view: View, position: int, floor: int = 0) -> int | None:
     """Return the first cut at or after a place, after `floor` and before the end, or None."""
-    return next((at for at in range(max(place, floor + 1), len(view.messages)) if at in view.cuts), None)
+    return next((at for at in range(max(position, floor + 1), len(view.messages)) if at in view.cuts), None)
 
 
 def forced(view: View) -> bool:
@@ -67,7 +69,9 @@ def forced(view: View) -> bool:
 def unseen(view: View) -> int:
     """Return the place after the newest assistant message: what stands there the model has not seen yet."""
     messages = view.messages
-    return next((place + 1 for place in range(len(messages) - 1, -1, -1) if messages[place].role == "assistant"), 0)
+    return next(
+        (position + 1 for position in range(len(messages) - 1, -1, -1) if messages[position].role == "assistant"), 0
+    )
 
 
 def last_request(view: View) -> Message | None:
@@ -94,8 +98,8 @@ def open_request(view: View) -> Message | None:
 
 def loop_start(messages: Sequence[Message]) -> int:
     """Return where the newest tool loop began, -1 where nothing did; words beside results do not end a loop."""
-    turns = [place for place, message in enumerate(messages) if message.role == "user" and message.note is None]
-    return max([place for place in turns if not messages[place].results], default=-1)
+    turns = [position for position, message in enumerate(messages) if message.role == "user" and message.note is None]
+    return max([position for position in turns if not messages[position].results], default=-1)
 
 
 def carried(
@@ -127,13 +131,13 @@ def settled(view: View) -> int:
     """
     messages = view.messages
     answered: set[str] = set()
-    for place in range(len(messages) - 1, -1, -1):
-        parts = messages[place].parts
+    for position in range(len(messages) - 1, -1, -1):
+        parts = messages[position].parts
         answered |= {part.call_id or part.name for part in parts if isinstance(part, ToolResult)}
         calls = [part.call_id or part.name for part in parts if isinstance(part, ToolCall)]
         if calls:
             waiting = any(call not in answered for call in calls)
-            return (cut_before(view, place) or 0) if waiting else len(messages)
+            return (cut_before(view, position) or 0) if waiting else len(messages)
     return len(messages)
 
 

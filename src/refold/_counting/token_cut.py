@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from refold._text.graphemes import whole_before
+from refold._text.graphemes import boundary_before
 
 if TYPE_CHECKING:
     from refold.core.counting import Counter
@@ -56,4 +56,6 @@ def _boundaries(text: str, size: int) -> tuple[str, ...]:
     if size < len(text) and text[size].isspace():
         word = size
     ends = [end for end in (sentence, word) if end]
-    return tuple(text[:end].rstrip() for end in (*ends, whole_before(text, size), whole_before(text, size * 9 // 10)))
+    return tuple(
+        text[:end].rstrip() for end in (*ends, boundary_before(text, size), boundary_before(text, size * 9 // 10))
+    )

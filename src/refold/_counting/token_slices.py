@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from refold._counting.memo import remembered
-from refold.core._surrogates import whole
+from refold._text.surrogates import repair_surrogates
 from refold.errors import UnknownModel
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _counting(encoding: str) -> Callable[[str], int]:
         try:
             return counted(text)
         except UnicodeEncodeError:
-            return counted(whole(text))
+            return counted(repair_surrogates(text))
 
     return count
 

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from refold import policies
 from refold._gateway.wire.routes import ROUTES
-from refold._text.suggestions import meant
+from refold._text.suggestions import did_you_mean
 from refold.core.budget import Limit
 from refold.errors import UsageError
 
@@ -94,14 +94,16 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
         for name, url in self.upstreams.items():
             if name not in UPSTREAMS:
                 raise UsageError(
-                    f"there is no provider {name!r}{meant(name, UPSTREAMS)}; use one of {', '.join(UPSTREAMS)}"
+                    f"there is no provider {name!r}{did_you_mean(name, UPSTREAMS)}; use one of {', '.join(UPSTREAMS)}"
                 )
             if not _is_address(url):
                 said = f"the upstream {url.rpartition('@')[2]!r} of {name} is no http or https address"
                 raise UsageError(f"{said}: write it as in {UPSTREAMS[name]}")
         for route in (*self.route_policies, *self.route_triggers):
             if route not in ROUTES:
-                raise UsageError(f"there is no route {route!r}{meant(route, ROUTES)}; use one of {', '.join(ROUTES)}")
+                raise UsageError(
+                    f"there is no route {route!r}{did_you_mean(route, ROUTES)}; use one of {', '.join(ROUTES)}"
+                )
         for policy in self.named:
             policies.find(policy)
 

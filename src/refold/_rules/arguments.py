@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from refold.core.messages import Message, ToolCall, once
+from refold.core.messages import Message, ToolCall, memoized
 from refold.core.view import Violation
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ class JsonArguments(Struct, frozen=True):
             Violation(
                 self.name,
                 f"the arguments of call {call.call_id or call.name} are no JSON object",
-                (place,),
+                (position,),
                 (message.id,),
             )
-            for place, message in enumerate(messages)
+            for position, message in enumerate(messages)
             if message.role == "assistant"
             for call in message.calls
             if not self.holds(call)
@@ -51,7 +51,7 @@ class JsonArguments(Struct, frozen=True):
         return call.kind != "function" or not call.arguments or _object(call)
 
 
-@once
+@memoized
 def _object(call: ToolCall) -> bool:
     try:
         _decode(call.arguments)

@@ -34,12 +34,12 @@ class CacheMarks(Struct, frozen=True):
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return the messages whose marks are too many."""
         text = f"more than {self.most} cache marks"
-        places = sorted({place for place, _ in self.surplus(messages)})
-        return tuple(Violation(self.name, text, (place,), (messages[place].id,)) for place in places)
+        positions = sorted({position for position, _ in self.surplus(messages)})
+        return tuple(Violation(self.name, text, (position,), (messages[position].id,)) for position in positions)
 
     def surplus(self, messages: Sequence[Message]) -> list[tuple[int, Path]]:
         """Return the oldest marks, which are too many: position of the message and path."""
-        found = [(place, at) for place, message in enumerate(messages) for at in self._left(message)]
+        found = [(position, at) for position, message in enumerate(messages) for at in self._left(message)]
         return found[: max(0, len(found) - self.most)]
 
     def _left(self, message: Message) -> tuple[Path, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold.core.messages import Message, Reasoning, Text, once
+from refold.core.messages import Message, Reasoning, Text, memoized
 from refold.core.view import Violation
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Filled(Struct, frozen=True):
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return messages without content or with blank words."""
         found: list[Violation] = []
-        for place, message in enumerate(messages):
+        for position, message in enumerate(messages):
             if _full(message):
                 continue
             if self.is_empty(message):
@@ -44,7 +44,7 @@ class Filled(Struct, frozen=True):
                 text = f"the {message.role} message has blank words"
             else:
                 continue
-            found.append(Violation(self.name, text, (place,), (message.id,)))
+            found.append(Violation(self.name, text, (position,), (message.id,)))
         return tuple(found)
 
     def is_empty(self, message: Message) -> bool:
@@ -71,7 +71,7 @@ class Filled(Struct, frozen=True):
         return not text or (not self.spaces and text.isspace())
 
 
-@once
+@memoized
 def _full(message: Message) -> bool:
     """Tell whether a message holds content by every measure: something beside reasoning, and no blank words."""
     full = False

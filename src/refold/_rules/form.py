@@ -44,8 +44,8 @@ class WellFormed(Struct, frozen=True):
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return every flaw that no edit has put right."""
         return tuple(
-            Violation(self.name, flaw.text, (place,), (message.id,))
-            for place, message in enumerate(messages)
+            Violation(self.name, flaw.text, (position,), (message.id,))
+            for position, message in enumerate(messages)
             for flaw in self.left(message)
         )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold._rules.pairing import joined
+from refold._rules.call_index import joined
 from refold.core.messages import Message
 from refold.core.view import Violation
 
@@ -38,11 +38,11 @@ class UniqueIds(Struct, frozen=True):
         """Return messages with two calls of one id, or with calls that have none."""
         found: list[Violation] = []
         ids: list[str] = []
-        for place, message in enumerate(messages):
+        for position, message in enumerate(messages):
             if message.role != "assistant":
                 ids = []
                 continue
-            if ids and not (self.together and joined(messages[place - 1], message)):
+            if ids and not (self.together and joined(messages[position - 1], message)):
                 ids = []
             if not message.calls:
                 continue
@@ -54,11 +54,11 @@ class UniqueIds(Struct, frozen=True):
                 ids = ids + own
                 continue
             if not self.optional and not all(own):
-                found.append(Violation(self.name, "a call without id", (place,), (message.id,)))
+                found.append(Violation(self.name, "a call without id", (position,), (message.id,)))
             before = Counter(filter(None, ids))
             ids = ids + own
             found.extend(
-                Violation(self.name, f"two calls with the id {id}", (place,), (message.id,), (id,))
+                Violation(self.name, f"two calls with the id {id}", (position,), (message.id,), (id,))
                 for id, times in Counter(filter(None, ids)).items()
                 if times > 1 and times > before[id]
             )
@@ -68,11 +68,11 @@ class UniqueIds(Struct, frozen=True):
         """Return the breaches within answers, and the calls that bear the id of an earlier answer's."""
         known = {(breach.at[0], id) for breach in found for id in breach.calls}
         seen: dict[str, int] = {}
-        for place, message in enumerate(messages):
+        for position, message in enumerate(messages):
             for call in message.calls if message.role == "assistant" else ():
                 id = call.call_id
-                if id and seen.setdefault(id, place) != place and (place, id) not in known:
-                    known.add((place, id))
+                if id and seen.setdefault(id, position) != position and (position, id) not in known:
+                    known.add((position, id))
                     text = f"a second call with the id {id}"
-                    found.append(Violation(self.name, text, (place,), (message.id,), (id,)))
+                    found.append(Violation(self.name, text, (position,), (message.id,), (id,)))
         return sorted(found, key=lambda breach: breach.at)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from refold.core._call_results import unrequested
+from refold.core._approvals import unrequested_approvals
 from refold.core.messages import Message
 from refold.core.view import Violation
 
@@ -37,23 +37,24 @@ class ItemIds(Struct, frozen=True):
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return the items whose id is another's, or of the wrong form."""
         return tuple(
-            Violation(self.name, text, (place,), (messages[place].id,)) for place, text, _ in self.wrong(messages)
+            Violation(self.name, text, (position,), (messages[position].id,))
+            for position, text, _ in self.wrong(messages)
         )
 
     def wrong(self, messages: Sequence[Message]) -> list[tuple[int, str, bool]]:
         """Return position and fault of each item, and whether it is an earlier item once more."""
         seen: dict[str, Any] = {}
         found: list[tuple[int, str, bool]] = []
-        for place, message in enumerate(messages):
+        for position, message in enumerate(messages):
             native: Any = message.native
             id = native.get("id") if isinstance(native, dict) else None
             if not isinstance(id, str) or native.get("type") in REFERRING or _removed(message):
                 continue
             prefix = PREFIXES.get(native.get("type") or "message", "")
             if id in seen:
-                found.append((place, f"two items with the id {id}", bool(seen[id] == native)))
+                found.append((position, f"two items with the id {id}", bool(seen[id] == native)))
             elif not id.startswith(prefix) or len(id) > LONGEST:
-                found.append((place, f"the provider does not accept the id {id!r} for this item", False))
+                found.append((position, f"the provider does not accept the id {id!r} for this item", False))
             seen.setdefault(id, native)
         return found
 
@@ -73,7 +74,10 @@ class Approvals(Struct, frozen=True):
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return the answers without request."""
         text = "an approval without its request"
-        return tuple(Violation(self.name, text, (place,), (messages[place].id,)) for place in unrequested(messages))
+        return tuple(
+            Violation(self.name, text, (position,), (messages[position].id,))
+            for position in unrequested_approvals(messages)
+        )
 
 
 class LastItem(Struct, frozen=True):
@@ -92,8 +96,8 @@ class LastItem(Struct, frozen=True):
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return the items that should be last and are not."""
         return tuple(
-            Violation(self.name, f"{self.kind} is not the last item", (place,), (message.id,))
-            for place, message in enumerate(messages[:-1])
+            Violation(self.name, f"{self.kind} is not the last item", (position,), (message.id,))
+            for position, message in enumerate(messages[:-1])
             if isinstance(message.native, dict) and message.native.get("type") == self.kind
         )
 

@@ -33,14 +33,14 @@ class Opening(Struct, frozen=True):
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return an assistant's message that comes first, and one of ours that comes last."""
         found: list[Violation] = []
-        place = next((place for place, message in enumerate(messages) if message.role != "system"), None)
-        opened = place is not None and messages[place].anchor is not None  # the provider reads nothing before it
-        if place is not None and self.user_first and messages[place].role == "assistant" and not opened:
-            found.append(self._violation("the first message is the assistant's", place, messages[place]))
+        position = next((position for position, message in enumerate(messages) if message.role != "system"), None)
+        opened = position is not None and messages[position].anchor is not None  # the provider reads nothing before it
+        if position is not None and self.user_first and messages[position].role == "assistant" and not opened:
+            found.append(self._violation("the first message is the assistant's", position, messages[position]))
         last = messages[-1] if messages else None
         if last is not None and not self.assistant_last and last.role == "assistant" and last.note is not None:
             found.append(self._violation("the last message is one of ours for the assistant", len(messages) - 1, last))
         return tuple(found)
 
-    def _violation(self, text: str, place: int, message: Message) -> Violation:
-        return Violation(self.name, text, (place,), (message.id,))
+    def _violation(self, text: str, position: int, message: Message) -> Violation:
+        return Violation(self.name, text, (position,), (message.id,))

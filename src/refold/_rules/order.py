@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold._rules.pairing import joined
+from refold._rules.call_index import joined
 from refold.core.messages import Message, Text
 from refold.core.view import Violation
 
@@ -38,17 +38,17 @@ class Order(Struct, frozen=True):
         """Return messages whose speaker spoke just before, and system messages in the list."""
         found: list[Violation] = []
         opening = _opening(messages)
-        for place, message in enumerate(messages):
+        for position, message in enumerate(messages):
             if (
                 message.role == "system"
                 and message.native is not None
-                and not self._may_stand(message, place < opening)
+                and not self._may_stand(message, position < opening)
             ):
                 where = "opens" if self.system_in_list else "stands in"
-                found.append(self._violation(f"a system message {where} the list", place, message))
-            elif self.alternate and place and _same_speaker(messages[place - 1], message):
+                found.append(self._violation(f"a system message {where} the list", position, message))
+            elif self.alternate and position and _same_speaker(messages[position - 1], message):
                 who = "assistant" if message.role == "assistant" else "user"
-                found.append(self._violation(f"two {who} messages in a row", place, message))
+                found.append(self._violation(f"two {who} messages in a row", position, message))
         return tuple(found)
 
     def _may_stand(self, message: Message, first: bool) -> bool:
@@ -56,13 +56,13 @@ class Order(Struct, frozen=True):
         words = any(isinstance(part, Text) for part in message.parts)
         return self.system_in_list and (self.system_first or not first or not words)
 
-    def _violation(self, text: str, place: int, message: Message) -> Violation:
-        return Violation(self.name, text, (place,), (message.id,))
+    def _violation(self, text: str, position: int, message: Message) -> Violation:
+        return Violation(self.name, text, (position,), (message.id,))
 
 
 def _opening(messages: Sequence[Message]) -> int:
     """Return how many system messages open the list, which a plan may have joined; ours are written as a user's."""
-    others = (place for place, each in enumerate(messages) if each.role != "system" or each.native is None)
+    others = (position for position, each in enumerate(messages) if each.role != "system" or each.native is None)
     return next(others, len(messages))
 
 

@@ -35,26 +35,26 @@ class SealedReasoning(Struct, frozen=True):
         if not self.first:
             return cuts
         opened = False
-        for place, message in enumerate(messages):
+        for position, message in enumerate(messages):
             if message.role in ("user", "system") and not message.results:  # words beside results end no loop
                 opened = False
             elif message.role == "assistant":
                 thinks = any(isinstance(part, Reasoning) for part in message.parts)
                 if opened and not thinks:
-                    cuts.discard(place)
+                    cuts.discard(position)
                 opened = opened or thinks
         return cuts
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return messages whose reasoning was changed or halved."""
         found: list[Violation] = []
-        for place, message in enumerate(messages):
+        for position, message in enumerate(messages):
             if message.role != "assistant":
                 continue
             sealed = [part.at for part in message.parts if isinstance(part, Reasoning) and part.sealed]
             if message.patches and sealed and _touched(message, sealed):
                 text = "signed reasoning, or what it vouches for, was changed"
-                found.append(Violation(self.name, text, (place,), (message.id,)))
+                found.append(Violation(self.name, text, (position,), (message.id,)))
         return tuple(found)
 
     def spoiled(self, message: Message) -> tuple[Path, ...]:
@@ -74,26 +74,30 @@ class ReasoningBeforeItem(Struct, frozen=True):
 
     def cuts(self, messages: Sequence[Message]) -> set[int]:
         """Return the positions that do not part reasoning from what follows it."""
-        return {place for place in range(len(messages) + 1) if not place or not _only_reasoning(messages[place - 1])}
+        return {
+            position
+            for position in range(len(messages) + 1)
+            if not position or not _only_reasoning(messages[position - 1])
+        }
 
     def constraints(self, messages: Sequence[Message]) -> Constraints:
         """Return each reasoning item with the item that it led to."""
         lone = {breach.at[0] for breach in self.broken(messages)}
         return Constraints(
             tuple(
-                (place, place + 1)
-                for place, message in enumerate(messages)
-                if _only_reasoning(message) and place not in lone
+                (position, position + 1)
+                for position, message in enumerate(messages)
+                if _only_reasoning(message) and position not in lone
             )
         )
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return reasoning that no item of the assistant follows."""
         found: list[Violation] = []
-        for place, message in enumerate(messages):
-            after = messages[place + 1] if place + 1 < len(messages) else None
+        for position, message in enumerate(messages):
+            after = messages[position + 1] if position + 1 < len(messages) else None
             if _only_reasoning(message) and (after is None or after.role != "assistant" or after.native is None):
-                found.append(Violation(self.name, "reasoning without the item it led to", (place,), (message.id,)))
+                found.append(Violation(self.name, "reasoning without the item it led to", (position,), (message.id,)))
         return tuple(found)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold.core.messages import Message, once
+from refold.core.messages import Message, memoized
 from refold.core.view import Violation
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ class Spelled(Struct, frozen=True):
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return ids and names that the provider refuses."""
         return tuple(
-            Violation(self.name, text, (place,), (message.id,), calls)
-            for place, message in enumerate(messages)
+            Violation(self.name, text, (position,), (message.id,), calls)
+            for position, message in enumerate(messages)
             for text, calls in self._misspelled(message)
         )
 
@@ -70,7 +70,7 @@ class Spelled(Struct, frozen=True):
                 yield f"the provider does not accept the name {name!r}", (id,) if id else ()
 
 
-@once
+@memoized
 def _labels(message: Message) -> tuple[tuple[str, str | None], ...]:
     """Return id and name of every call, and the id of every result."""
     calls: list[tuple[str, str | None]] = [(call.call_id, call.name) for call in message.calls]

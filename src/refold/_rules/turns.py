@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold._rules.pairing import joined
+from refold._rules.call_index import joined
 from refold.core.messages import Message
 from refold.core.view import Violation
 
@@ -32,11 +32,11 @@ class CallsAfterUser(Struct, frozen=True):
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return the messages with calls that follow the model's own."""
         return tuple(
-            Violation(self.name, "calls follow another message of the model", (place,), (message.id,))
-            for place, message in enumerate(messages)
-            if place
+            Violation(self.name, "calls follow another message of the model", (position,), (message.id,))
+            for position, message in enumerate(messages)
+            if position
             and message.role == "assistant"
             and message.calls
-            and messages[place - 1].role == "assistant"
-            and not joined(messages[place - 1], message)
+            and messages[position - 1].role == "assistant"
+            and not joined(messages[position - 1], message)
         )

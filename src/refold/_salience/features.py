@@ -56,19 +56,22 @@ Values = tuple[float, ...]
 FIRST, LAST, OWN, CALLED, COUNTS = range(5)  # of a note
 
 
-def _age(place: int, total: int) -> float:
-    return log(total - place) if place >= 0 else NEVER
+def _age(position: int, total: int) -> float:
+    return log(total - position) if position >= 0 else NEVER
 
 
 # What is known of an atom, with the names of its features: places in the conversation, then counts and 0 or 1.
 COLUMNS: tuple[tuple[tuple[str, ...], Callable[[int, int], Values]], ...] = (
-    (("age_first", "early"), lambda place, total: (_age(place, total), place < EARLY)),
+    (("age_first", "early"), lambda position, total: (_age(position, total), position < EARLY)),
     (
         ("age", "last_2", "last_6"),
-        lambda place, total: (_age(place, total), total - place <= LATEST, total - place <= RECENT),
+        lambda position, total: (_age(position, total), total - position <= LATEST, total - position <= RECENT),
     ),
-    (("age_own", "own_6"), lambda place, total: (_age(place, total), place >= 0 and total - place <= RECENT)),
-    (("age_called",), lambda place, total: (_age(place, total),)),
+    (
+        ("age_own", "own_6"),
+        lambda position, total: (_age(position, total), position >= 0 and total - position <= RECENT),
+    ),
+    (("age_called",), lambda position, total: (_age(position, total),)),
     (("count", "share"), lambda count, total: (log(1 + count), count / total)),
     (("count_own", "own", "own_twice"), lambda count, _: (log(1 + count), count > 0, count > 1)),
     (("count_called", "called", "called_twice"), lambda count, _: (log(1 + count), count > 0, count > 1)),
@@ -142,9 +145,9 @@ def tallied(messages: Sequence[Message]) -> AtomStatistics:
     """Return what a conversation says of its atoms: first and last place, by whom and how often, errors, changes."""
     mentions = [mentions_of(message) for message in messages]
     notes: dict[str, list[int]] = {}
-    for place, found in enumerate(mentions):
+    for position, found in enumerate(mentions):
         for manner, atoms in found.by_manner:
-            _take_down(notes, place, manner, atoms)
+            _take_down(notes, position, manner, atoms)
     recent = mentions[-RECENT:]
     return AtomStatistics(
         len(messages),
@@ -155,16 +158,16 @@ def tallied(messages: Sequence[Message]) -> AtomStatistics:
     )
 
 
-def _take_down(notes: dict[str, list[int]], place: int, manner: Manner, atoms: Sequence[str]) -> None:
+def _take_down(notes: dict[str, list[int]], position: int, manner: Manner, atoms: Sequence[str]) -> None:
     """Note one more mention of atoms. All counts are one number, so that adding to it is all the work there is."""
     counts = sum(count << BITS * column for column, count in enumerate(manner))
-    own, called = place if manner.own else -1, place if manner.called else -1
+    own, called = position if manner.own else -1, position if manner.called else -1
     for atom in atoms:
         note = notes.get(atom)
         if note is None:
-            notes[atom] = [place, place, own, called, counts]
+            notes[atom] = [position, position, own, called, counts]
         else:
-            note[LAST] = place
+            note[LAST] = position
             note[COUNTS] += counts
             if own >= 0:
                 note[OWN] = own

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from refold._salience.atoms import names_of, spoken
 from refold._salience.segments import segments_of
-from refold.core.messages import Text, ToolCall, ToolResult, once
+from refold.core.messages import Text, ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,7 @@ class Mentions(Struct, frozen=True, dict=True):
         return tuple((manner, tuple(atoms)) for manner, atoms in found.items())
 
 
-@once
+@memoized
 def mentions_of(message: Message) -> Mentions:
     """Return the names of a message by who wrote them."""
     words = "\n".join(part.text for part in message.parts if isinstance(part, Text))
@@ -101,7 +101,7 @@ def mentioned_in(message: Message) -> frozenset[str]:
     return _names_in(message) if message.patches else mentions_of(message).every
 
 
-@once
+@memoized
 def _names_in(message: Message) -> frozenset[str]:
     words = (part.text for part in message.parts if isinstance(part, Text | ToolResult))
     calls = (spoken(part) for part in message.parts if isinstance(part, ToolCall))

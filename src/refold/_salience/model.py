@@ -75,7 +75,7 @@ class Scorer:
         self.tally = tallied(messages)
         weight, total = _weights(model), self.tally.total
         columns = [LazyTable(partial(_column, [weight[name] for name in names], of, total)) for names, of in COLUMNS]
-        self.places, counts = columns[:PLACES], columns[PLACES:]
+        self.positions, counts = columns[:PLACES], columns[PLACES:]
         self.brief = LazyTable(lambda note: sum(map(getitem, counts, counted(note, lived=False))))
         self.lived = LazyTable(lambda note: sum(map(getitem, counts, counted(note, lived=True))))
         base = model.slope * model.bias + model.shift + weight["density"] * self.tally.density
@@ -95,7 +95,7 @@ class Scorer:
         """Yield kind and likelihood of need of each of some atoms; no kind and 0 where one was never mentioned."""
         tally, itself, brief, lived, context = self.tally, self.itself, self.brief, self.lived, self.context
         notes, bases, lately = tally.notes, tally.bases, tally.lately
-        of_first, of_last, of_own, of_called = self.places
+        of_first, of_last, of_own, of_called = self.positions
         for atom in atoms:
             note = notes.get(atom)
             if note is None:

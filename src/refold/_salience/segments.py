@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold._salience.atoms import names_of
-from refold.core.messages import once
+from refold.core.messages import memoized
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -33,17 +33,17 @@ def segments(text: str, longest: int = LONGEST) -> tuple[Segment, ...]:
     lines = text.split("\n")
     found: list[Segment] = []
     start = chars = 0
-    for place, line in enumerate(lines):
+    for position, line in enumerate(lines):
         size = len(line) + 1
         if chars and chars + size > longest:
-            found.append(_segment(lines, start, place, chars))
-            start, chars = place, 0
+            found.append(_segment(lines, start, position, chars))
+            start, chars = position, 0
         chars += size
     found.append(_segment(lines, start, len(lines), chars))
     return tuple(found)
 
 
-@once
+@memoized
 def segments_of(result: ToolResult) -> tuple[Segment, ...]:
     """Return the words of an output as segments."""
     return segments(result.text)

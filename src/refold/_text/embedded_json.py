@@ -2,7 +2,7 @@
 
 Gateways wrap the error of the provider behind them: as a string of JSON in their own JSON (Vertex, OpenRouter's
 `metadata.raw`, Databricks), behind a prefix (LiteLLM, the SDKs), printed as a Python dictionary, or pasted between
-quotes that were not escaped. Each level is opened by one call of `pieces`; the caller calls it again on what comes out.
+quotes that were not escaped. Each call of `embedded_values` opens one level; the caller calls it again on the result.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import re
 
 import msgspec
 
-__all__ = ["pieces", "plain", "unquoted"]
+__all__ = ["embedded_values", "unescaped", "without_quotations"]
 
-JSON_LIMIT = 1_000_000  # characters; a longer text is read as words
-TRIES = 8  # places of one text at which a value is looked for
-SHORTEST = 16  # characters of a quotation that can hold a wording
+JSON_LIMIT = 1_000_000  # characters; a longer text is read as plain text
+MAX_VALUES = 8  # positions of one text at which a JSON value is tried
+MIN_QUOTATION = 16  # characters of a quotation that can hold an error message
 
 _DECODER = json.JSONDecoder(strict=False)  # a line's end inside a string is common in pasted bodies
 _START = re.compile(r"""\{\s*"|\[\s*[{"]""")
@@ -26,17 +26,19 @@ _PRINTED_STATUS = re.compile(r"'(?:status_code|status|code)':\s*'?([45]\d\d)\b")
 _LEVEL = re.compile(r"\\(.)", re.S)
 _ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|([\"'`/])|[nrt])")
 _MARKS = str.maketrans({"\N{RIGHT SINGLE QUOTATION MARK}": "'", "\N{LEFT SINGLE QUOTATION MARK}": "'"})
-_OF_REQUEST = r"(?<!error )(?<!error_)\b(?:prompt|request|input|query|messages?|content|payload|body|text|question)\b"
-_QUOTED = re.compile(rf"{_OF_REQUEST}[^\n\"“]{{0,24}}[\"“]([^\"“”]{{{SHORTEST},}}+)", re.I)
+_REQUEST_WORDS = (
+    r"(?<!error )(?<!error_)\b(?:prompt|request|input|query|messages?|content|payload|body|text|question)\b"
+)
+_QUOTED = re.compile(rf"{_REQUEST_WORDS}[^\n\"“]{{0,24}}[\"“]([^\"“”]{{{MIN_QUOTATION},}}+)", re.I)
 _ECHOED = re.compile(
     r"(?<!invalid )(?<!bad )\b(?:prompt|request|input|query|messages|payload|body)"
     r"(?: (?:was|is|body|text|received|sent|data|content))*\s*[:=]\s?(?=.{40})", re.I | re.S,
 )  # fmt: skip
-_SINGLE = re.compile(rf"(?<![\w])'(?!\w{{1,2}} )(.{{{SHORTEST},}}?)'(?!\w)", re.S)
+_SINGLE = re.compile(rf"(?<![\w])'(?!\w{{1,2}} )(.{{{MIN_QUOTATION},}}?)'(?!\w)", re.S)
 
 
-def pieces(text: str) -> tuple[object, ...]:
-    """Return the words and the values that a text is made of, in order; nothing where it is words alone.
+def embedded_values(text: str) -> tuple[object, ...]:
+    """Return the plain text and the values that a text is made of, in order; nothing where it is plain text alone.
 
     One level is opened: a value is what JSON holds, a string literal of a printed dictionary, or its status.
     """
@@ -48,28 +50,28 @@ def pieces(text: str) -> tuple[object, ...]:
     return _scanned(text) or (_scanned(_LEVEL.sub(r"\1", text)) if "\\" in text else ()) or _printed(text)
 
 
-def plain(text: str) -> str:
+def unescaped(text: str) -> str:
     """Return a text without the escapes of the levels it was wrapped in."""
     return _ESCAPE.sub(_unescaped, text).translate(_MARKS) if "\\" in text else text.translate(_MARKS)
 
 
-def unquoted(text: str, *, strictly: bool = False) -> str:
+def without_quotations(text: str, *, strictly: bool = False) -> str:
     """Return a text without what it quotes of the request, whose words are not the provider's.
 
     `strictly` also drops what follows "prompt:" and the like, and quotations of every kind: for errors that are not
     about the request, which quote it in full.
     """
-    shown = _QUOTED.sub(_emptied, text)
+    rest = _QUOTED.sub(_emptied, text)
     if not strictly:
-        return shown
-    shown = _SINGLE.sub("''", shown)
-    echo = _ECHOED.search(shown)
-    return shown[: echo.end()] if echo else shown
+        return rest
+    rest = _SINGLE.sub("''", rest)
+    echo = _ECHOED.search(rest)
+    return rest[: echo.end()] if echo else rest
 
 
-def _emptied(found: re.Match[str]) -> str:
-    start, stop = found.span(1)
-    return found.string[found.start() : start] + found.string[stop : found.end()]
+def _emptied(match: re.Match[str]) -> str:
+    start, stop = match.span(1)
+    return match.string[match.start() : start] + match.string[stop : match.end()]
 
 
 def _decoded(text: str) -> object:
@@ -84,21 +86,21 @@ def _decoded(text: str) -> object:
 
 def _scanned(text: str) -> tuple[object, ...]:
     """Return the pieces of a text in which JSON stands anywhere."""
-    found: list[object] = []
-    done = at = 0
-    for _ in range(TRIES):
-        start = _START.search(text, at)
+    values: list[object] = []
+    consumed = start_at = 0
+    for _ in range(MAX_VALUES):
+        start = _START.search(text, start_at)
         if start is None:
             break
         try:
             value, end = _DECODER.raw_decode(text, start.start())
         except (ValueError, RecursionError):
-            at = start.start() + 1
+            start_at = start.start() + 1
             continue
-        found += [words for words in (text[done : start.start()].strip(),) if words]
-        found.append(value)
-        done = at = end
-    return (*found, text[done:].strip()) if found else ()
+        values += [words for words in (text[consumed : start.start()].strip(),) if words]
+        values.append(value)
+        consumed = start_at = end
+    return (*values, text[consumed:].strip()) if values else ()
 
 
 def _printed(text: str) -> tuple[object, ...]:
@@ -113,8 +115,8 @@ def _printed(text: str) -> tuple[object, ...]:
     return (text[: start.start()].strip(), *coded, *literals) if literals else ()
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    code, mark = found.groups()
+def _unescaped(match: re.Match[str]) -> str:
+    code, mark = match.groups()
     if code is not None:
         return chr(int(code, 16))
     return mark if mark is not None else " "

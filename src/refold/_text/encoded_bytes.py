@@ -17,11 +17,11 @@ __all__ = ["CHARS_A_TOKEN", "dense_chars"]
 
 CHARS_A_TOKEN = 1.4  # of encoded bytes, measured as above
 
-LEAST = 60  # characters of a run; base64 is wrapped at 64 or 76
-BLOCK = LEAST // 2  # a run holds a whole block of this size, at a multiple of it
-SPAN = 16  # a line of a hex dump holds two spans without other letters, a date and time does not
-LOOK = 240  # characters of a run that are looked at
-MIXED = 0.45  # share of neighbors of another sort (capital, small letter, digit) in base64; names and paths have less
+MIN_RUN = 60  # characters of a run; base64 is wrapped at 64 or 76
+BLOCK = MIN_RUN // 2  # a run holds a whole block of this size, at a multiple of it
+HALF_LINE = 16  # a line of a hex dump holds two spans without other letters, a date and time does not
+SAMPLE = 240  # characters of a run that are looked at
+MIXED_SHARE = 0.45  # share of neighbors of another sort (capital, small letter, digit) in base64; paths have less
 RUN = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{60,}")
 CHANGE = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[a-z0-9])|[0-9](?=[A-Za-z])")
 HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
@@ -35,14 +35,14 @@ BYTES = re.compile(
 
 def dense_chars(text: str) -> int:
     """Return how many characters of a text are encoded bytes; 0 for ordinary words, code and logs."""
-    if len(text) < LEAST:
+    if len(text) < MIN_RUN:
         return 0
-    found = 0
-    for start, stop in _ranges(text, BLOCK, 1, _spaceless):
-        found += sum(len(run) for run in RUN.findall(text, start, stop) if _encoded(run))
-    for start, stop in _ranges(text, SPAN, 2, _without_letters):
-        found += sum(len(run) for run in BYTES.findall(text, start, stop))
-    return found
+    total = 0
+    for start, stop in _ranges(text, BLOCK, 1, _without_spaces):
+        total += sum(len(run) for run in RUN.findall(text, start, stop) if _is_encoded(run))
+    for start, stop in _ranges(text, HALF_LINE, 2, _without_letters):
+        total += sum(len(run) for run in BYTES.findall(text, start, stop))
+    return total
 
 
 def _ranges(text: str, size: int, least: int, fits: Callable[[str], bool]) -> Iterator[tuple[int, int]]:
@@ -50,24 +50,24 @@ def _ranges(text: str, size: int, least: int, fits: Callable[[str], bool]) -> It
 
     A look at whole blocks costs a tenth of a search through the text.
     """
-    open_: tuple[int, int] | None = None
-    begun, end = -1, len(text)
+    pending: tuple[int, int] | None = None
+    run_start, end = -1, len(text)
     for start in range(0, end + size, size):
         if start < end and fits(text[start : start + size]):
-            begun = start if begun < 0 else begun
+            run_start = start if run_start < 0 else run_start
             continue
-        if begun >= 0 and start - begun >= least * size:
-            first, stop = max(0, begun - size), min(start + size, end)
-            if open_ and first > open_[1]:
-                yield open_
-                open_ = None
-            open_ = (open_[0] if open_ else first, stop)
-        begun = -1
-    if open_:
-        yield open_
+        if run_start >= 0 and start - run_start >= least * size:
+            first, stop = max(0, run_start - size), min(start + size, end)
+            if pending and first > pending[1]:
+                yield pending
+                pending = None
+            pending = (pending[0] if pending else first, stop)
+        run_start = -1
+    if pending:
+        yield pending
 
 
-def _spaceless(block: str) -> bool:
+def _without_spaces(block: str) -> bool:
     return " " not in block and "\n" not in block
 
 
@@ -75,9 +75,9 @@ def _without_letters(block: str) -> bool:
     return LETTER.search(block) is None
 
 
-def _encoded(run: str) -> bool:
+def _is_encoded(run: str) -> bool:
     """Tell whether a run without spaces is base64 or hex, and no path, name or line of dashes."""
-    look = run[:LOOK]
+    look = run[:SAMPLE]
     if HEX.fullmatch(look):
         return len(set(look)) > 6
-    return len(CHANGE.findall(look)) > MIXED * len(look)
+    return len(CHANGE.findall(look)) > MIXED_SHARE * len(look)

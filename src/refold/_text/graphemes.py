@@ -1,7 +1,7 @@
 """Where a text can be cut without tearing what a reader sees as one character: Unicode's extended grapheme clusters.
 
-The rules are those of UAX 29 (GB3 to GB13), decided from the code points around one place, so that a cut in a text of a
-megabyte looks at a few characters only. A surrogate pair that stands as two code points is one character here too.
+The rules are those of UAX 29 (GB3 to GB13), decided from the code points around a position: a cut in a text of a
+megabyte looks at a few characters only. A surrogate pair of two code points is one character here too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache
 
 from refold._text.grapheme_table import RANGES
 
-__all__ = ["head_of", "tail_of", "whole_after", "whole_before"]
+__all__ = ["boundary_after", "boundary_before", "grapheme_prefix", "grapheme_suffix", "head_and_tail"]
 
 JOINER = "\u200d"
 LONGEST = 64  # code points of one character looked over; longer ones are noise and are cut through
@@ -20,32 +20,44 @@ FINALS = 28  # of Hangul, that of none among them: each such block of syllables 
 FLAGS = range(0x1F1E6, 0x1F200)
 
 
-def head_of(text: str, size: int) -> str:
+def grapheme_prefix(text: str, size: int) -> str:
     """Return the beginning of a text, at most `size` code points, ending between two characters."""
-    return text[: whole_before(text, size)] if size > 0 else ""
+    return text[: boundary_before(text, size)] if size > 0 else ""
 
 
-def tail_of(text: str, size: int) -> str:
+def grapheme_suffix(text: str, size: int) -> str:
     """Return the end of a text, at most `size` code points, beginning between two characters."""
-    return text[whole_after(text, len(text) - size) :] if size > 0 else ""
+    return text[boundary_after(text, len(text) - size) :] if size > 0 else ""
 
 
-def whole_before(text: str, at: int) -> int:
+def head_and_tail(text: str, head: int, tail: int, label: str) -> str:
+    """Return the beginning and the end of a text with a label between, each on a line of its own.
+
+    `head` and `tail` are code points at most. The label is a format string; it may name `original`, `omitted`, `head`
+    and `tail`, all in code points.
+    """
+    first, last = grapheme_prefix(text, head), grapheme_suffix(text, tail)
+    omitted = len(text) - len(first) - len(last)
+    between = label.format(original=len(text), omitted=omitted, head=len(first), tail=len(last))
+    return "\n".join(piece for piece in (first, between, last) if piece)
+
+
+def boundary_before(text: str, at: int) -> int:
     """Return the last place at or before `at` that lies between two whole characters."""
     return _edge(text, at, -1)
 
 
-def whole_after(text: str, at: int) -> int:
+def boundary_after(text: str, at: int) -> int:
     """Return the first place at or after `at` that lies between two whole characters."""
     return _edge(text, at, 1)
 
 
 def _edge(text: str, at: int, step: int) -> int:
-    place = at = max(0, min(at, len(text)))
+    position = at = max(0, min(at, len(text)))
     for _ in range(LONGEST):
-        if not _joined(text, place):
-            return place
-        place += step
+        if not _joined(text, position):
+            return position
+        position += step
     return at + step if _is_pair(text[at - 1], text[at]) else at
 
 
@@ -87,8 +99,8 @@ def _conjunct(text: str, at: int) -> bool:
     What the linker itself follows is not looked at, as the `regex` library does not: after a text's beginning, or a
     cut that others have made, a consonant is not torn from the linker that is left.
     """
-    for place in range(at - 1, max(at - LONGEST, 0) - 1, -1):
-        char = text[place]
+    for position in range(at - 1, max(at - LONGEST, 0) - 1, -1):
+        char = text[position]
         if _is("linker", char):
             return True
         if char == "\u200c" or not (char == JOINER or _is("extend", char)):
@@ -98,20 +110,20 @@ def _conjunct(text: str, at: int) -> bool:
 
 def _pictographic(text: str, joiner: int) -> bool:
     """Tell whether a pictograph stands before a joiner, with marks between at most (GB11)."""
-    for place in range(joiner - 1, max(joiner - LONGEST, 0) - 1, -1):
-        if _is("pictographic", text[place]):
+    for position in range(joiner - 1, max(joiner - LONGEST, 0) - 1, -1):
+        if _is("pictographic", text[position]):
             return True
-        if not _is("extend", text[place]):
+        if not _is("extend", text[position]):
             return False
     return False
 
 
 def _flags(text: str, at: int) -> int:
     """Return how many letters of flags stand right before a place: two make one flag (GB12, GB13)."""
-    place = at
-    while place and ord(text[place - 1]) in FLAGS:
-        place -= 1
-    return at - place
+    position = at
+    while position and ord(text[position - 1]) in FLAGS:
+        position -= 1
+    return at - position
 
 
 def _is_pair(before: str, after: str) -> bool:
@@ -122,8 +134,8 @@ def _is(kind: str, char: str) -> bool:
     """Tell whether a code point is of a class of the table."""
     code = ord(char)
     starts, ends = _ranges(kind)
-    place = bisect_right(starts, code) - 1
-    return place >= 0 and code <= ends[place]
+    position = bisect_right(starts, code) - 1
+    return position >= 0 and code <= ends[position]
 
 
 @cache

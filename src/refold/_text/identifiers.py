@@ -7,7 +7,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
-__all__ = ["Invented", "invented", "named_in"]
+__all__ = ["Invented", "invented_identifiers", "named_in"]
 
 HASH = re.compile(r"(?<![\w./-])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,64}(?![\w/-])")
 PATH = re.compile(
@@ -39,39 +39,40 @@ class _KnownWords(Struct, dict=True):
 
     @cached_property
     def numbers(self) -> frozenset[str]:
-        return frozenset(found.replace(",", "") for found in re.findall(r"\d[\d,]*(?:\.\d+)?", self.text))
+        return frozenset(number.replace(",", "") for number in re.findall(r"\d[\d,]*(?:\.\d+)?", self.text))
 
     @cached_property
-    def tails(self) -> frozenset[str]:
+    def suffixes(self) -> frozenset[str]:
         """Every ending of every path at a border of its parts, and every word."""
-        found: set[str] = set()
+        endings: set[str] = set()
         for word in set(WORDS.findall(self.text)):
             word = word.strip("/").rstrip(ENDS)
             parts = word.split("/")[-12:]
-            found.update("/".join(parts[start:]) for start in range(len(parts)))
-        return frozenset(found)
+            endings.update("/".join(parts[start:]) for start in range(len(parts)))
+        return frozenset(endings)
 
     @cached_property
-    def heads(self) -> frozenset[str]:
+    def prefixes(self) -> frozenset[str]:
         """Every beginning of every path at a border of its parts, and every word."""
-        found: set[str] = set()
+        beginnings: set[str] = set()
         for word in set(WORDS.findall(self.text)):
             parts = word.strip("/").rstrip(ENDS).split("/")[:12]
-            found.update("/".join(parts[:stop]) for stop in range(1, len(parts) + 1))
-        return frozenset(found)
+            beginnings.update("/".join(parts[:stop]) for stop in range(1, len(parts) + 1))
+        return frozenset(beginnings)
 
     def path(self, path: str) -> bool:
         """Tell whether a path stands in the source: as it is, as the end of one, or joined from a folder and one."""
         bare = path.strip("./~")
-        if path in self.text or bare in self.tails or bare in self.heads:
+        if path in self.text or bare in self.suffixes or bare in self.prefixes:
             return True
         parts = bare.split("/")
         return any(
-            "/".join(parts[:cut]) in self.heads and "/".join(parts[cut:]) in self.tails for cut in range(1, len(parts))
+            "/".join(parts[:cut]) in self.prefixes and "/".join(parts[cut:]) in self.suffixes
+            for cut in range(1, len(parts))
         )
 
 
-def invented(summary: str, source: str) -> Invented:
+def invented_identifiers(summary: str, source: str) -> Invented:
     """Return the identifiers of a summary that its source does not hold."""
     known = _KnownWords(source)
     hashes = set(HASH.findall(summary))
@@ -102,6 +103,6 @@ def _is_path(word: str) -> bool:
     if "/" not in word:
         return not word[0].isdigit()
     parts = [part for part in word.split("/") if part]
-    if word[0] in "/~." or any(sign in word for sign in "._@") or any(sign.isdigit() for sign in word):
+    if word[0] in "/~." or any(char in word for char in "._@") or any(char.isdigit() for char in word):
         return bool(parts) and not all(part.isdigit() for part in parts)
     return len(parts) > 2

@@ -8,34 +8,34 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["pixels", "pixels_of_base64"]
+__all__ = ["base64_image_size", "image_size"]
 
 Reader: TypeAlias = "Callable[[int, int], bytes]"  # offset, length -> at most that many bytes
 Size: TypeAlias = "tuple[int, int]"
 
-SEGMENTS = 256  # a JPEG with more segments before its frame header is not one we can vouch for
-LOOKS = 512  # how much of a base64 text is looked at for line breaks
-UNWRAP = 262_144  # how much of a base64 text with line breaks is joined
+MAX_SEGMENTS = 256  # a JPEG with more segments before its frame header is not one we can vouch for
+SAMPLE = 512  # how much of a base64 text is looked at for line breaks
+MAX_UNWRAPPED = 262_144  # how much of a base64 text with line breaks is joined
 
 
-def pixels(data: bytes) -> Size | None:
+def image_size(data: bytes) -> Size | None:
     """Return width and height of a PNG, JPEG, GIF or WebP; None for anything else or a damaged header."""
     return _size(lambda at, length: data[at : at + length])
 
 
-def pixels_of_base64(text: str) -> Size | None:
+def base64_image_size(text: str) -> Size | None:
     """Return width and height of a picture in base64, with or without a `data:` prefix; None when it cannot be told."""
-    start = text.find(",", 0, LOOKS) + 1 if text.startswith("data:") else 0
-    if any(mark in text[start : start + LOOKS] for mark in "\r\n \t"):
-        text, start = "".join(text[start : start + UNWRAP].split()), 0
+    start = text.find(",", 0, SAMPLE) + 1 if text.startswith("data:") else 0
+    if any(mark in text[start : start + SAMPLE] for mark in "\r\n \t"):
+        text, start = "".join(text[start : start + MAX_UNWRAPPED].split()), 0
 
     def read(at: int, length: int) -> bytes:
         first, skip = divmod(at, 3)
         quads = text[start + first * 4 : start + ((at + length + 2) // 3) * 4]
         if "-" in quads or "_" in quads:
             quads = quads.replace("-", "+").replace("_", "/")
-        whole = quads.rstrip("=")
-        return binascii.a2b_base64(whole + "=" * (-len(whole) % 4))[skip : skip + length]
+        unpadded = quads.rstrip("=")
+        return binascii.a2b_base64(unpadded + "=" * (-len(unpadded) % 4))[skip : skip + length]
 
     try:
         return _size(read)
@@ -46,16 +46,16 @@ def pixels_of_base64(text: str) -> Size | None:
 def _size(read: Reader) -> Size | None:
     head = read(0, 32)
     if head.startswith(b"\x89PNG\r\n\x1a\n") and head[12:16] == b"IHDR" and len(head) >= 24:
-        found = _big(head[16:20]), _big(head[20:24])
+        size = _big(head[16:20]), _big(head[20:24])
     elif head[:6] in {b"GIF87a", b"GIF89a"} and len(head) >= 10:
-        found = _little(head[6:8]), _little(head[8:10])
+        size = _little(head[6:8]), _little(head[8:10])
     elif head.startswith(b"RIFF") and head[8:12] == b"WEBP":
-        found = _webp(head)
+        size = _webp(head)
     elif head.startswith(b"\xff\xd8"):
-        found = _jpeg(read)
+        size = _jpeg(read)
     else:
         return None
-    return found if found[0] > 0 and found[1] > 0 else None
+    return size if size[0] > 0 and size[1] > 0 else None
 
 
 def _webp(head: bytes) -> Size:
@@ -73,7 +73,7 @@ def _webp(head: bytes) -> Size:
 
 def _jpeg(read: Reader) -> Size:
     at = 2
-    for _ in range(SEGMENTS):
+    for _ in range(MAX_SEGMENTS):
         segment = read(at, 9)
         if len(segment) < 4 or segment[0] != 0xFF:
             break

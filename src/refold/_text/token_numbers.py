@@ -12,9 +12,9 @@ UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 def parse_tokens(text: str) -> int | None:
     """Return a number of tokens, None where the text is none; a fraction needs a unit, as in 1.5m."""
-    found = NUMBER.fullmatch(text.strip().lower())
-    if found is None or ("." in found[2] and not found[3]):
+    match = NUMBER.fullmatch(text.strip().lower())
+    if match is None or ("." in match[2] and not match[3]):
         return None
-    number = re.sub(r"[_,]", "", found[2])
-    tokens = round(float(number) * UNITS[found[3]]) if "." in number else int(number) * UNITS[found[3]]
-    return -tokens if found[1] else tokens
+    number = re.sub(r"[_,]", "", match[2])
+    tokens = round(float(number) * UNITS[match[3]]) if "." in number else int(number) * UNITS[match[3]]
+    return -tokens if match[1] else tokens

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from refold._condense.pins import CONSTRAINTS, lost, said_in
 from refold._condense.view_positions import leading
-from refold._text.graphemes import whole_before
+from refold._text.graphemes import boundary_before
 from refold.core.messages import Note, text_of
 from refold.core.policy import Pure, Step, When
 
@@ -67,5 +67,5 @@ def _task(view: View) -> str:
     """Return what the first user message of the transcript says, up to a length."""
     for message in view.transcript.messages:
         if message.role == "user" and message.note is None and (text := text_of(message).strip()):
-            return text[: whole_before(text, TASK)]
+            return text[: boundary_before(text, TASK)]
     return ""

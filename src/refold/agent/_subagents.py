@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from refold import formats
 from refold._condense.call_facts import files_of
-from refold._text.graphemes import whole_after, whole_before
+from refold._text.graphemes import boundary_after, boundary_before
 from refold.agent._tools import Tool
 
 if TYPE_CHECKING:
@@ -71,6 +71,6 @@ def _cut(text: str, most: int) -> str:
     label = f"\n[… of {len(text):,} characters, some are left out here …]\n"
     room = max(most - len(label), 0)
     first = int(room * HEAD)
-    head = text[: whole_before(text, first)]
-    tail = text[whole_after(text, len(text) - (room - first)) :]
+    head = text[: boundary_before(text, first)]
+    tail = text[boundary_after(text, len(text) - (room - first)) :]
     return f"{head}{label}{tail}"[:most]

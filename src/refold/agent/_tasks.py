@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refold._text.graphemes import whole_before
+from refold._text.graphemes import boundary_before
 from refold.agent._private_files import append_owned, owned_folder
 from refold.agent.events import ToolFinished
 from refold.errors import UsageError
@@ -49,5 +49,5 @@ def preview(output: str, characters: int = PREVIEW) -> str:
     """Return the beginning of an output, with its size before it and what was left out behind."""
     if len(output) <= characters:
         return f"({len(output):,} chars) {output}"
-    shown = output[: whole_before(output, characters)]
+    shown = output[: boundary_before(output, characters)]
     return f"({len(output):,} chars) {shown} [{len(output) - len(shown):,} chars omitted]"

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, get_type_hints, overload
 import msgspec
 from msgspec import Struct
 
-from refold.core._surrogates import whole, whole_escapes, whole_values
+from refold._text.surrogates import repair_surrogate_escapes, repair_surrogates, repair_surrogates_in_json
 from refold.core.messages import ToolCall
 from refold.errors import UsageError
 
@@ -142,7 +142,9 @@ def _default(value: Any) -> Any:
 
 
 def _arguments(wanted: Tool, text: str) -> Mapping[str, Any]:
-    source = whole_escapes(whole(text.strip())) or "{}"  # some models send nothing where there is nothing to say
+    source = (
+        repair_surrogate_escapes(repair_surrogates(text.strip())) or "{}"
+    )  # some models send nothing where there is nothing to say
     if wanted.accepts is None:
         found = msgspec.json.decode(source)
         if not isinstance(found, dict):
@@ -155,4 +157,4 @@ def _arguments(wanted: Tool, text: str) -> Mapping[str, Any]:
 def _text(given: Any) -> str:
     if given is None:
         return ""
-    return given if isinstance(given, str) else msgspec.json.encode(whole_values(given)).decode()
+    return given if isinstance(given, str) else msgspec.json.encode(repair_surrogates_in_json(given)).decode()

@@ -12,7 +12,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from refold._files import write_atomically
-from refold._text.graphemes import head_of
+from refold._text.graphemes import grapheme_prefix
 from refold.agent._tools import Tool, tool
 from refold.errors import UsageError
 from refold.models._tool_output import MAX_BYTES, MAX_LINES, truncate_output
@@ -195,7 +195,9 @@ class Workspace:
 
 def _short(line: str) -> str:
     line = line.rstrip("\r")
-    return line if len(line) <= WIDEST else f"{head_of(line, WIDEST)} [… {len(line) - WIDEST:,} characters more]"
+    return (
+        line if len(line) <= WIDEST else f"{grapheme_prefix(line, WIDEST)} [… {len(line) - WIDEST:,} characters more]"
+    )
 
 
 def _entry(entry: os.DirEntry[str]) -> str:

@@ -194,6 +194,6 @@ def recounting(
 def _wire(model: str, base_url: str | None) -> Wire:
     if base_url is None:
         return "anthropic" if "claude" in model.lower() and "/" not in model else "openai-chat"
-    place = urlsplit(base_url)
-    own = (place.hostname or "").endswith("anthropic.com") or place.path.rstrip("/").endswith("/anthropic")
+    position = urlsplit(base_url)
+    own = (position.hostname or "").endswith("anthropic.com") or position.path.rstrip("/").endswith("/anthropic")
     return "anthropic" if own else "openai-chat"

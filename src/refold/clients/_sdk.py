@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from refold._text.surrogates import repair_surrogates_in_json
 from refold.clients._factory import BadReply
-from refold.core._surrogates import whole_values
 from refold.errors import UsageError
 from refold.models._usage_report import reported
 
@@ -224,7 +224,7 @@ def _sendable(
     try:
         msgspec.json.encode(parts, enc_hook=repr)
     except UnicodeEncodeError:
-        return whole_values(messages), whole_values(system), whole_values(tools)
+        return repair_surrogates_in_json(messages), repair_surrogates_in_json(system), repair_surrogates_in_json(tools)
     except (ValueError, OverflowError):  # numbers beyond 64 bits, which the SDK can write
         return parts
     return parts

@@ -51,12 +51,12 @@ def bound_parts(message: Message) -> tuple[Reasoning, ...]:
 
 def first_change(before: Sequence[Message], after: Sequence[Message]) -> int:
     """Return the position from which on two lists of messages differ; the shorter length where one begins the other."""
-    place = 0
+    position = 0
     for old, new in zip(before, after, strict=False):
         if old is not new and (old.id, old.patches) != (new.id, new.patches):
             break
-        place += 1
-    return place
+        position += 1
+    return position
 
 
 def removals(view: View) -> tuple[Edit, ...]:
@@ -67,13 +67,13 @@ def removals(view: View) -> tuple[Edit, ...]:
     before, after = view.start, view.messages
     changed = first_change(before, after)
     edits: list[Edit] = []
-    for place in range(changed, len(after)):
-        message = after[place]
+    for position in range(changed, len(after)):
+        message = after[position]
         stale = bound_parts(message)
-        if stale and place == changed < len(before) and before[changed].id == message.id:
+        if stale and position == changed < len(before) and before[changed].id == message.id:
             stale = _behind(stale, before[changed], message)
         if stale:
-            edits.extend(_removed(message, stale, _between_users(after, place)))
+            edits.extend(_removed(message, stale, _between_users(after, position)))
     return tuple(edits)
 
 
@@ -118,11 +118,11 @@ def stale_edits(
     def chain_of(sent: Sent) -> _Chain:
         return chains.setdefault(id(sent), _Chain(sent, behind, originals))
 
-    for place, message in enumerate(transcript):
+    for position, message in enumerate(transcript):
         if bound_parts(message):
             originals[message.id] = message
             if message.id not in behind:
-                behind[message.id] = chain_of(produced(place)).before(message.id)
+                behind[message.id] = chain_of(produced(position)).before(message.id)
     chain = chain_of(now)
     chain.follow(len(now.view))
     return tuple(chain.edits)
@@ -137,7 +137,7 @@ class _Chain:
         self._originals = originals
         self._digest = sent.settings
         self._place = 0
-        self._index = {message.id: place for place, message in enumerate(sent.view)}
+        self._index = {message.id: position for position, message in enumerate(sent.view)}
         self.edits: list[Edit] = []
 
     def before(self, id: MessageId) -> bytes:
@@ -187,12 +187,12 @@ def _chained(parent: bytes, message: Message) -> bytes:
 def _behind(stale: tuple[Reasoning, ...], before: Message, after: Message) -> tuple[Reasoning, ...]:
     """Return the thinking of an edited message that stands at or behind the first part which was edited."""
     paths = [patch.at for patch in after.patches[len(before.patches) :]]
-    order = {part.at: place for place, part in enumerate(before.parts)}
+    order = {part.at: position for position, part in enumerate(before.parts)}
 
     def touched(part: Part) -> bool:
         return any(part.at[: len(at)] == at or at[: len(part.at)] == part.at for at in paths)
 
-    first = next((place for place, part in enumerate(before.parts) if touched(part)), len(before.parts))
+    first = next((position for position, part in enumerate(before.parts) if touched(part)), len(before.parts))
     return tuple(part for part in stale if order.get(part.at, 0) >= first)
 
 
@@ -206,6 +206,6 @@ def _removed(message: Message, stale: tuple[Reasoning, ...], between_users: bool
     return tuple(Rewrite(message.id, part.at) for part in stale)
 
 
-def _between_users(view: Sequence[Message], place: int) -> bool:
+def _between_users(view: Sequence[Message], position: int) -> bool:
     """Tell whether a message parts two of the user's, which some providers do not take in a row."""
-    return 0 < place < len(view) - 1 and view[place - 1].role != "assistant" != view[place + 1].role
+    return 0 < position < len(view) - 1 and view[position - 1].role != "assistant" != view[position + 1].role

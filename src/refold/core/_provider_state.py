@@ -15,7 +15,7 @@ Theory of operation. Stages shorten a view without knowledge of such parts. `Vie
   call and an answer that came much later. Those that do not leave at all stay.
 - A message of ours for the end of the list goes before what must remain its end.
 - An item that is sent once more, with the same id, may leave: providers refuse it. So may an answer to a request for
-  approval that is not there, unless the provider may keep the request (`ledger`).
+  approval that is not there, unless the provider may keep the request (`_approvals`).
 
 What stands before the anchor is no part of a view at all: `request_for` leaves it out, and a plan that changes anything
 hides it. Where messages stand before an anchor in a view, the provider reads them as the rest of what it has replaced:
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from refold.core.edits import Edit, Hide, Insert, Rewrite, fold
-from refold.core.messages import Message, ToolCall, ToolResult, once
+from refold.core.messages import Message, ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -42,10 +42,10 @@ __all__ = ["anchor_in", "guarded", "remains", "repeated_items"]
 
 def anchor_in(messages: Sequence[Message]) -> int:
     """Return the position of the newest message with an anchor, 0 where there is none."""
-    return next((place for place in range(len(messages) - 1, 0, -1) if messages[place].anchor), 0)
+    return next((position for position in range(len(messages) - 1, 0, -1) if messages[position].anchor), 0)
 
 
-@once
+@memoized
 def remains(message: Message) -> Message | None:
     """Return what stays of a message that is hidden: its parts that carry state; None where it carries none."""
     stays = _Stays(part for part in message.opaques if part.state)
@@ -73,8 +73,8 @@ def guarded(view: View, edits: Sequence[Edit]) -> tuple[Edit, ...]:
             case Insert(before=before) if before in head:
                 found.append(replace(edit, before=view.border))
             case Insert(before=None, message=message):
-                place = order if message.results else end  # an answer to a call that awaits one is that call's end
-                found.append(replace(edit, before=place) if place else edit)
+                position = order if message.results else end  # an answer to a call that awaits one is that call's end
+                found.append(replace(edit, before=position) if position else edit)
             case Rewrite(message=id) if id in left:
                 pass  # as the provider left it
             case Rewrite(message=id) if id in stays and id not in hidden:
@@ -131,7 +131,7 @@ def _parted(
     """Return the hidden messages of which another stays that they may not leave alone."""
     found: set[MessageId] = set()
     for pair in pairs if hidden else ():
-        first, second = (messages[place].id for place in pair)
+        first, second = (messages[position].id for position in pair)
         leaving = [id for id in (first, second) if id in hidden and id not in stays]
         if len(leaving) == 1:
             found.update(leaving)

@@ -79,24 +79,24 @@ def fold(
         return tuple(messages)
     out: list[Message] = []
 
-    def place(message: Message) -> None:
+    def position(message: Message) -> None:
         for extra in before.get(message.id, ()):
-            place(extra)
+            position(extra)
         if message.id not in hidden:
             changes = patches.get(message.id)
             out.append(patched(message, changes) if changes else message)
         for extra in after.get(message.id, ()):
-            place(extra)
+            position(extra)
 
     for message in messages:
         id = message.id
         if id in before or id in after:
-            place(message)
+            position(message)
         elif id not in hidden:
             changes = patches.get(id)
             out.append(patched(message, changes) if changes else message)
     for extra in after.get(None, ()):
-        place(extra)
+        position(extra)
     return tuple(out)
 
 

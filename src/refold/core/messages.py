@@ -38,8 +38,8 @@ __all__ = [
     "Text",
     "ToolCall",
     "ToolResult",
-    "invented",
-    "once",
+    "memoized",
+    "synthetic_message",
     "text_of",
     "texts",
 ]
@@ -188,7 +188,7 @@ Value = TypeVar("Value", bound=Struct)
 Found = TypeVar("Found")
 
 
-class _Lasting(Generic[Value, Found]):
+class _CachedProperty(Generic[Value, Found]):
     """A property that is worked out once; `functools.cached_property` takes a lock, which costs more than the work."""
 
     def __init__(self, function: Callable[[Value], Found]) -> None:
@@ -215,17 +215,17 @@ class Message(Struct, frozen=True, omit_defaults=True, dict=True):
     native: Any = None
     patches: tuple[Patch, ...] = ()
 
-    @_Lasting
+    @_CachedProperty
     def calls(self) -> tuple[ToolCall, ...]:
         """The calls of this message that await a result from us, in order."""
         return tuple([part for part in self.parts if isinstance(part, ToolCall) and not part.server])
 
-    @_Lasting
+    @_CachedProperty
     def results(self) -> tuple[ToolResult, ...]:
         """The results of this message that answer an earlier message's call, in order."""
         return tuple([part for part in self.parts if isinstance(part, ToolResult) and not part.server])
 
-    @_Lasting
+    @_CachedProperty
     def opaques(self) -> tuple[Opaque, ...]:
         """The opaque parts of this message that carry state or load tools, those inside results among them."""
         found = [part for part in self.parts if isinstance(part, Opaque)]
@@ -244,7 +244,7 @@ class Message(Struct, frozen=True, omit_defaults=True, dict=True):
         return next((part for part in self.opaques if part.anchor), None)
 
 
-def once(function: Callable[[Value], Found]) -> Callable[[Value], Found]:
+def memoized(function: Callable[[Value], Found]) -> Callable[[Value], Found]:
     """Have a pure function find what it finds only once in the life of a value, which remembers it.
 
     What is found lives and goes with the message of a conversation, so a pass pays only for what is new, and a changed
@@ -284,6 +284,6 @@ def text_of(message: Message) -> str:
     return "\n".join(part.text for part in message.parts if isinstance(part, Text) and not part.ours)
 
 
-def invented(id: MessageId, role: Role, text: str, note: Note) -> Message:
+def synthetic_message(id: MessageId, role: Role, text: str, note: Note) -> Message:
     """Return a message of our own with one text."""
     return Message(id, role, (Text(text),), note)

@@ -38,7 +38,7 @@ class Transcript(Struct, frozen=True, dict=True):
     @cached_property
     def index(self) -> dict[MessageId, int]:
         """Where each message stands."""
-        return {message.id: place for place, message in enumerate(self.messages)}
+        return {message.id: position for position, message in enumerate(self.messages)}
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -65,7 +65,7 @@ def chain(parent: MessageId, identity: bytes) -> MessageId:
 
 def turns(messages: tuple[Message, ...]) -> Iterator[range]:
     """Yield each turn as positions: a user message and all until the next; what precedes the first is none."""
-    starts = [place for place, message in enumerate(messages) if message.role == "user" and message.note is None]
+    starts = [position for position, message in enumerate(messages) if message.role == "user" and message.note is None]
     yield from (range(start, stop) for start, stop in zip(starts, [*starts[1:], len(messages)], strict=False))
 
 

@@ -63,4 +63,6 @@ def covered(messages: Sequence[Message], usage: Usage) -> int:
     """Return how many leading messages a report counted."""
     if usage.covers is not None:
         return min(usage.covers, len(messages))
-    return next((place for place in range(len(messages) - 1, -1, -1) if messages[place].role == "assistant"), 0)
+    return next(
+        (position for position in range(len(messages) - 1, -1, -1) if messages[position].role == "assistant"), 0
+    )

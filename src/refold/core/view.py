@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold.core._call_results import unrequested
+from refold.core._approvals import unrequested_approvals
 from refold.core._provider_state import guarded, remains, repeated_items
 from refold.core._typed_placeholders import shaped
 from refold.core.budget import Breakdown, Budget, Limit, Usage
@@ -268,7 +268,7 @@ class View(Struct, frozen=True, dict=True):
     def repeated(self) -> frozenset[MessageId]:
         """Those that are an earlier one once more, or answer nothing, among those that could not leave otherwise."""
         again = repeated_items(message for message in self.messages if message.opaques or message.role == "system")
-        return again | {self.messages[place].id for place in unrequested(self.messages)}
+        return again | {self.messages[place].id for place in unrequested_approvals(self.messages)}
 
     @property
     def anchored(self) -> bool:

@@ -73,7 +73,7 @@ class Blocks(Lens):
             return Message(id, role, (Text(content, (key,)),) if content else (), None, native)
         if not isinstance(content, list):
             return Message(id, role, () if content is None else (opaque(content, (key,)),), None, native)
-        parts = [self.block(block, (key, place)) for place, block in enumerate(content)]
+        parts = [self.block(block, (key, position)) for position, block in enumerate(content)]
         return Message(id, role_of(role, parts), tuple(parts), None, native)
 
     def render(self, part: Part, old: Any, at: Path) -> Any:
@@ -120,7 +120,7 @@ class Blocks(Lens):
         """Return two native objects of one speaker as one."""
         old, new = self._blocks(first), self._blocks(second)
         if not (old and self.thinks(old[0])):  # where reasoning comes first, it does so in the joined message too
-            count = next((place for place, block in enumerate(new) if not self.thinks(block)), len(new))
+            count = next((position for position, block in enumerate(new) if not self.thinks(block)), len(new))
             old, new = [*new[:count], *old], new[count:]
         return {**first, self.key: self.ordered([*old, *new])}
 
@@ -154,7 +154,7 @@ class Blocks(Lens):
         if isinstance(content, str):
             return (Text(content, at),) if content else ()
         if isinstance(content, list):
-            return tuple([self.content(block, (*at, place)) for place, block in enumerate(content)])
+            return tuple([self.content(block, (*at, position)) for position, block in enumerate(content)])
         return () if content is None else (opaque(content, at),)
 
     def _blocks(self, native: Any) -> list[Any]:

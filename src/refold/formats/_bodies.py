@@ -39,17 +39,19 @@ def open_body(format: Format, body: Any) -> RequestBody:
     Raises:
         BadMessages: the body is no object, or holds no list of messages where the format keeps it.
     """
-    place = format.body
-    messages = get(body, place.messages)
+    position = format.body
+    messages = get(body, position.messages)
     if isinstance(messages, str):  # OpenAI Responses: a prompt alone
         messages = [{"role": "user", "content": messages}]
     if not isinstance(messages, list):
-        raise BadMessages(f"this body has no list {'.'.join(map(str, place.messages))!r}, where {format.name} keeps it")
-    model, limit = get(body, place.model), _first(body, place.max_output)
+        raise BadMessages(
+            f"this body has no list {'.'.join(map(str, position.messages))!r}, where {format.name} keeps it"
+        )
+    model, limit = get(body, position.model), _first(body, position.max_output)
     return RequestBody(
         messages,
-        _first(body, place.system),
-        _first(body, place.tools),
+        _first(body, position.system),
+        _first(body, position.tools),
         model if isinstance(model, str) else "",
         limit if isinstance(limit, int) else None,
         body,
@@ -58,13 +60,13 @@ def open_body(format: Format, body: Any) -> RequestBody:
 
 def close_body(format: Format, request: RequestBody, messages: Sequence[Any], system: Any = _SAME) -> Any:
     """Return the body with other messages, and another system prompt if one is given; itself where nothing differs."""
-    body, place = request.rest, format.body
+    body, position = request.rest, format.body
     if len(messages) != len(request.messages) or any(
         new is not old for new, old in zip(messages, request.messages, strict=True)
     ):
-        body = put(body, place.messages, list(messages))
-    if system is not _SAME and system is not request.system and place.system:
-        there = next((path for path in place.system if get(body, path) is not None), place.system[0])
+        body = put(body, position.messages, list(messages))
+    if system is not _SAME and system is not request.system and position.system:
+        there = next((path for path in position.system if get(body, path) is not None), position.system[0])
         body = put(body, there, system)
     return body
 

@@ -20,7 +20,7 @@ from refold.core.messages import (
     Text,
     ToolCall,
     ToolResult,
-    once,
+    memoized,
 )
 from refold.formats._base import arguments_text, string
 
@@ -39,7 +39,7 @@ _BY_ASSISTANT = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "think
 _BY_A_DOCUMENT = "(see the document)"
 
 
-@once
+@memoized
 def anthropic(message: Message) -> tuple[Flaw, ...]:
     """Return calls without input or by the user, thinking without signature, compactions of empty words, and blocks of
     OpenAI's.
@@ -47,19 +47,19 @@ def anthropic(message: Message) -> tuple[Flaw, ...]:
     return tuple(_anthropic(message))
 
 
-@once
+@memoized
 def bedrock(message: Message) -> tuple[Flaw, ...]:
     """Return calls without input or by the user, and the end of a message that holds a document and no words."""
     return tuple(_bedrock(message))
 
 
-@once
+@memoized
 def gemini(message: Message) -> tuple[Flaw, ...]:
     """Return parts that hold nothing, and responses that are no object."""
     return tuple(_gemini(message))
 
 
-@once
+@memoized
 def openai_chat(message: Message) -> tuple[Flaw, ...]:
     """Return lists of calls that are none, calls without type or with arguments that are no text, results that are none
     either, and blocks of other protocols.
@@ -67,7 +67,7 @@ def openai_chat(message: Message) -> tuple[Flaw, ...]:
     return tuple(_chat(message))
 
 
-@once
+@memoized
 def openai_responses(message: Message) -> tuple[Flaw, ...]:
     """Return arguments and outputs that are no text, blocks that only the other side of a conversation may send, and
     blocks of other protocols.
@@ -75,13 +75,13 @@ def openai_responses(message: Message) -> tuple[Flaw, ...]:
     return tuple(_responses(message))
 
 
-@once
+@memoized
 def anthropic_marks(message: Message) -> tuple[Path, ...]:
     """Return the paths of a message's cache marks, those inside results included."""
     return tuple(_marks(message.native, ()))
 
 
-@once
+@memoized
 def bedrock_marks(message: Message) -> tuple[Path, ...]:
     """Return the paths of a message's cache points."""
     return tuple(at for at, block in _listed(message, "content") if "cachePoint" in block)
@@ -142,14 +142,14 @@ def _chat(message: Message) -> Iterator[Flaw]:
     calls = native.get("tool_calls") if message.role == "assistant" else None
     if calls == [] or (calls is None and "tool_calls" in native):
         yield Flaw("an empty list of calls", ("tool_calls",))
-    for place, call in enumerate(calls if isinstance(calls, list) else ()):
+    for position, call in enumerate(calls if isinstance(calls, list) else ()):
         if not isinstance(call, dict):
             continue
         function = call.get("function")
         if not isinstance(call.get("type"), str):
-            yield from _rewritten("a call without type", message, ("tool_calls", place))
+            yield from _rewritten("a call without type", message, ("tool_calls", position))
         elif isinstance(function, dict) and not isinstance(function.get("arguments"), str):
-            yield from _rewritten("arguments that are no text", message, ("tool_calls", place))
+            yield from _rewritten("arguments that are no text", message, ("tool_calls", position))
     if native.get("role") == "tool":
         yield from _wordless(message, "content", may_be_empty=False)
     for at, block in _listed(message, "content"):
@@ -219,16 +219,16 @@ def _at(message: Message, at: Path) -> Part | None:
 def _listed(message: Message, key: str) -> Iterator[tuple[Path, dict[str, Any]]]:
     native: Any = message.native
     blocks = native.get(key) if isinstance(native, dict) else None
-    for place, block in enumerate(blocks if isinstance(blocks, list) else ()):
+    for position, block in enumerate(blocks if isinstance(blocks, list) else ()):
         if isinstance(block, dict):
-            yield (key, place), block
+            yield (key, position), block
 
 
 def _marks(native: Any, at: Path) -> Iterator[Path]:
     content = native.get("content") if isinstance(native, dict) else None
-    for place, block in enumerate(content if isinstance(content, list) else ()):
+    for position, block in enumerate(content if isinstance(content, list) else ()):
         if isinstance(block, dict):
-            here: Path = (*at, "content", place)
+            here: Path = (*at, "content", position)
             if isinstance(block.get("cache_control"), dict):
                 yield (*here, "cache_control")
             yield from _marks(block, here)

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from refold._text.image_size import pixels_of_base64
+from refold._text.image_size import base64_image_size
 from refold.core.messages import (
     Content,
     File,
@@ -104,7 +104,7 @@ def contents(content: Any, at: Path) -> tuple[Content, ...]:
     if isinstance(content, str):
         return (Text(content, at),) if content else ()
     if isinstance(content, list):
-        return tuple([_block(block, (*at, place)) for place, block in enumerate(content)])
+        return tuple([_block(block, (*at, position)) for position, block in enumerate(content)])
     return () if content is None else (_block(content, at),)
 
 
@@ -232,7 +232,7 @@ def _block(block: Any, at: Path) -> Content:
 def _image(url: str, detail: str, at: Path) -> Image:
     if not url.startswith("data:"):
         return Image(detail=detail, at=at)
-    width, height = pixels_of_base64(url) or (0, 0)
+    width, height = base64_image_size(url) or (0, 0)
     size = (len(url) - url.find(",") - 1) * 3 // 4
     return Image(url[5 : max(url.find(";"), 5)], size, width, height, detail, at)
 
@@ -326,7 +326,7 @@ def _served(native: Item, stem: str) -> tuple[Part, ...]:
             kind = string(native, "output_format") or "png"
             content: tuple[Content, ...] = (_image(f"data:image/{kind};base64,{base64}", "", (answered,)),)
         case "file_search", list(found):
-            content = tuple([_passage(each, (answered, place)) for place, each in enumerate(found)])
+            content = tuple([_passage(each, (answered, position)) for position, each in enumerate(found)])
         case _:
             content = contents(results, (answered,)) if results else ()
     if not content and (error := native.get("error")):
@@ -347,8 +347,8 @@ def _answer(native: Item, kind: str, call_id: str) -> ToolResult:
     name = string(native, "name")
     if isinstance(output, list) and stem == "shell":
         content: list[Content] = []
-        for place, chunk in enumerate(output):
-            at: Path = ("output", place)
+        for position, chunk in enumerate(output):
+            at: Path = ("output", position)
             texts = [Text(text, (*at, key)) for key in ("stdout", "stderr") if (text := get(chunk, (key,)))]
             content.extend(texts if all(isinstance(part.text, str) for part in texts) else [opaque(chunk, at)])
         return ToolResult(call_id, tuple(content), name, failed, stem)

@@ -8,9 +8,9 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Protocol
 
-from refold._text.suggestions import meant
+from refold._text.suggestions import did_you_mean
 from refold.core._annotations import recovered
-from refold.core._surrogates import whole_message
+from refold.core._surrogates import repair_surrogates_in_message
 from refold.core.messages import Message
 from refold.core.transcript import Transcript, chain
 from refold.core.view import Violation
@@ -87,7 +87,9 @@ def find(name: str) -> Format:
         UnknownFormat: there is none; the message lists those there are.
     """
     if name not in names():
-        raise UnknownFormat(f"there is no format {name!r}{meant(name, names())}; use one of {', '.join(names())}")
+        raise UnknownFormat(
+            f"there is no format {name!r}{did_you_mean(name, names())}; use one of {', '.join(names())}"
+        )
     format: Format = import_module(f"refold.formats.{name.replace('-', '_')}").FORMAT
     return format
 
@@ -100,12 +102,12 @@ def detect(messages: Sequence[Any]) -> Format:
     """
     formats = [find(name) for name in names()]
     strange: list[int] = []
-    for place, native in enumerate(messages):
+    for position, native in enumerate(messages):
         for format in formats if isinstance(native, dict) else ():
             if format.recognizes(native):
                 return format
         if not (isinstance(native, dict) and isinstance(native.get("role"), str) and "content" in native):
-            strange.append(place)
+            strange.append(position)
     if messages and not strange:
         return find("anthropic" if _cached(messages) else "openai-chat")
     seen = f"message {strange[0]}, {_seen(messages[strange[0]])}" if strange else "an empty list"
@@ -131,17 +133,19 @@ def read(
     """
     messages = list(known.messages)
     parent, read_one = known.tip, format.read
-    for place in range(len(messages), len(natives)):
-        native = natives[place]
+    for position in range(len(messages), len(natives)):
+        native = natives[position]
         if not isinstance(native, dict) or not any(mark in native for mark in format.marks):
             raise BadMessages(
-                f"message {place - first} is {_seen(native)}, which {format.name} does not have: "
+                f"message {position - first} is {_seen(native)}, which {format.name} does not have: "
                 "pass messages as they are sent"
             )
-        identity = _identity(format, native, place - first)
+        identity = _identity(format, native, position - first)
         parent = chain(parent, identity)
         message = read_one(native, parent)
-        messages.append(recovered(whole_message(message) if b"\\ud" in identity or b"\\uD" in identity else message))
+        messages.append(
+            recovered(repair_surrogates_in_message(message) if b"\\ud" in identity or b"\\uD" in identity else message)
+        )
     return Transcript(tuple(messages))
 
 
@@ -151,12 +155,12 @@ def broken(format: Format, messages: Sequence[Message]) -> tuple[Violation, ...]
     return tuple(sorted(found, key=lambda breach: breach.at))
 
 
-def _identity(format: Format, native: Any, place: int) -> bytes:
+def _identity(format: Format, native: Any, position: int) -> bytes:
     try:
         return format.identity(native)
     except RecursionError:
         raise BadMessages(
-            f"message {place} is nested too deeply for JSON, or holds itself: pass messages as they are sent"
+            f"message {position} is nested too deeply for JSON, or holds itself: pass messages as they are sent"
         ) from None
 
 

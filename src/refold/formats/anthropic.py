@@ -13,11 +13,11 @@ from refold._rules.form import WellFormed
 from refold._rules.ids import UniqueIds
 from refold._rules.opening import Opening
 from refold._rules.order import Order
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import GroupPairing, ResultsFirst, ServerPairing
 from refold._rules.prefill import Prefill
 from refold._rules.reasoning import SealedReasoning
 from refold._rules.spelling import Spelled
-from refold._text.image_size import pixels_of_base64
+from refold._text.image_size import base64_image_size
 from refold.core.messages import (
     File,
     Image,
@@ -64,7 +64,9 @@ class Anthropic(Blocks):
     name = "anthropic"
     volatile = frozenset({"cache_control"})
     rules = (
-        Pairing(together=True, server=True, first=True),
+        GroupPairing(together=True),
+        ServerPairing(),
+        ResultsFirst(),
         Order(system_first=False),
         Opening(),
         SealedReasoning(),
@@ -100,7 +102,7 @@ class Anthropic(Blocks):
         size, for the provider does not read it.
         """
         message = super().read(native, id)
-        newest = max((place for place, part in enumerate(message.parts) if _anchors(part)), default=0)
+        newest = max((position for position, part in enumerate(message.parts) if _anchors(part)), default=0)
         if newest:
             ignored = tuple(Opaque("", 0, part.at) for part in message.parts[:newest])
             return replace(message, parts=(*ignored, *message.parts[newest:]))
@@ -204,7 +206,7 @@ def _read_image(block: dict[str, Any], at: Path) -> Part | None:
     source: Any = block.get("source")
     match source:
         case {"type": "base64", "data": str(data)}:
-            width, height = pixels_of_base64(data) or (0, 0)
+            width, height = base64_image_size(data) or (0, 0)
             return Image(string(source, "media_type"), len(data) * 3 // 4, width, height, "", at)
         case dict():
             return Image(at=at)

@@ -13,10 +13,10 @@ from refold._rules.form import WellFormed
 from refold._rules.ids import UniqueIds
 from refold._rules.opening import Opening
 from refold._rules.order import Order
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import GroupPairing, ServerPairing
 from refold._rules.reasoning import SealedReasoning
 from refold._rules.spelling import Spelled
-from refold._text.image_size import pixels, pixels_of_base64
+from refold._text.image_size import base64_image_size, image_size
 from refold.core.messages import (
     Content,
     File,
@@ -61,7 +61,8 @@ class Bedrock(Blocks):
     volatile = frozenset({"cachePoint"})
     idle = frozenset({"cachePoint"})
     rules = (
-        Pairing(together=True, server=True),
+        GroupPairing(together=True),
+        ServerPairing(),
         Order(alternate=True, system_first=False),
         Opening(),
         SealedReasoning(),
@@ -190,7 +191,7 @@ def _reasoning(reasoning: dict[str, Any], at: Path) -> Part:
 
 def _image(image: dict[str, Any], at: Path) -> Part:
     data = get(image, ("source", "bytes"))
-    size = pixels_of_base64(data) if isinstance(data, str) else pixels(data) if isinstance(data, bytes) else None
+    size = base64_image_size(data) if isinstance(data, str) else image_size(data) if isinstance(data, bytes) else None
     width, height = size or (0, 0)
     return Image(f"image/{string(image, 'format')}", _length(data), width, height, "", at)
 

@@ -12,10 +12,10 @@ from refold._rules.form import WellFormed
 from refold._rules.ids import UniqueIds
 from refold._rules.opening import Opening
 from refold._rules.order import Order
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import GroupPairing
 from refold._rules.reasoning import SealedReasoning
 from refold._rules.turns import CallsAfterUser
-from refold._text.image_size import pixels, pixels_of_base64
+from refold._text.image_size import base64_image_size, image_size
 from refold.core.messages import (
     Content,
     File,
@@ -75,7 +75,7 @@ class Gemini(Blocks):
     key = "parts"
     model = "model"
     rules = (
-        Pairing(together=True),
+        GroupPairing(together=True),
         Order(system_in_list=False),
         Opening(),
         SealedReasoning(first=False),
@@ -101,11 +101,13 @@ class Gemini(Blocks):
             parts = [] if held is None else [self.block(held, ("parts",))]
             return Message(id, role, tuple(parts), None, native)
         parts = []
-        for place, block in enumerate(held):
-            part = self.block(block, ("parts", place))
+        for position, block in enumerate(held):
+            part = self.block(block, ("parts", position))
             parts.append(part)
             if not isinstance(part, Reasoning) and isinstance(block, dict):
-                parts.extend(Reasoning("", True, len(block[key]), ("parts", place, key)) for key in _signatures(block))
+                parts.extend(
+                    Reasoning("", True, len(block[key]), ("parts", position, key)) for key in _signatures(block)
+                )
         return Message(id, role_of(role, parts), tuple(parts), None, native)
 
     def recognizes(self, native: Any) -> bool:
@@ -155,8 +157,8 @@ class Gemini(Blocks):
             case "codeExecutionResult":
                 failed = held.get("outcome") not in (None, "OUTCOME_OK", "OUTCOME_UNSPECIFIED")
                 output = held.get("output")
-                place = (*at, _spelled(block, "codeExecutionResult", "code_execution_result"), "output")
-                content = (Text(output, place),) if isinstance(output, str) and output else ()
+                position = (*at, _spelled(block, "codeExecutionResult", "code_execution_result"), "output")
+                content = (Text(output, position),) if isinstance(output, str) and output else ()
                 return ToolResult(string(held, "id"), content, "code_execution", failed, "code_execution", True, at)
             case "toolCall":
                 kind = _tool_type(held)
@@ -221,7 +223,7 @@ class Gemini(Blocks):
             made["response"] = {"error" if result.is_error else "output": words(content)}
         made.pop("parts", None)
         if isinstance(files, list) and stay:
-            made["parts"] = [block for place, block in enumerate(files) if place in stay]
+            made["parts"] = [block for position, block in enumerate(files) if position in stay]
         return {**(old or {}), key: made}
 
     def holds_result(self, block: dict[str, Any]) -> bool:
@@ -394,7 +396,7 @@ def _blob(blob: dict[str, Any], detail: str, at: Path) -> Part:
     size = len(data) * 3 // 4 if isinstance(data, str) else len(data) if isinstance(data, bytes) else 0
     if not media_type.startswith("image/"):
         return _named(media_type, size, blob, at)
-    found = pixels_of_base64(data) if isinstance(data, str) else pixels(data) if isinstance(data, bytes) else None
+    found = base64_image_size(data) if isinstance(data, str) else image_size(data) if isinstance(data, bytes) else None
     width, height = found or (0, 0)
     return Image(media_type, size, width, height, detail, at)
 

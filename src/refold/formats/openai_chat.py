@@ -8,9 +8,9 @@ from refold._rules.arguments import JsonArguments
 from refold._rules.content import Filled
 from refold._rules.form import WellFormed
 from refold._rules.ids import UniqueIds
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import GroupPairing
 from refold._rules.spelling import Spelled
-from refold._text.image_size import pixels_of_base64
+from refold._text.image_size import base64_image_size
 from refold.core.messages import (
     Content,
     File,
@@ -64,7 +64,7 @@ class OpenAIChat(Lens):
     name = "openai-chat"
     volatile = frozenset({"cache_control"})
     rules = (
-        Pairing(),
+        GroupPairing(),
         WellFormed(form_violations.openai_chat),
         Filled(beside_calls=True, reasoning_alone=False),
         UniqueIds(optional=True),
@@ -186,7 +186,7 @@ def _content(content: Any) -> list[Part]:
     if isinstance(content, str):
         return [Text(content, _CONTENT)] if content else []
     if isinstance(content, list):
-        return [_block(block, ("content", place)) for place, block in enumerate(content)]
+        return [_block(block, ("content", position)) for position, block in enumerate(content)]
     return [] if content is None else [opaque(content, _CONTENT)]
 
 
@@ -226,7 +226,7 @@ def _listed(content: Any) -> list[Any]:
 def _image(url: str, detail: str, at: Path) -> Image:
     if not url.startswith("data:"):
         return Image("", 0, 0, 0, detail, at)
-    width, height = pixels_of_base64(url) or (0, 0)
+    width, height = base64_image_size(url) or (0, 0)
     start = url.find(",") + 1
     return Image(url[5 : max(url.find(";"), 5)], (len(url) - start) * 3 // 4, width, height, detail, at)
 
@@ -250,14 +250,16 @@ def _thinking(native: dict[str, Any]) -> list[Part]:
 def _drawn(native: dict[str, Any]) -> list[Part]:
     """Read the pictures that OpenRouter's models draw, beside the content."""
     drawn = native.get("images")
-    return [_block(image, ("images", place)) for place, image in enumerate(drawn)] if isinstance(drawn, list) else []
+    return (
+        [_block(image, ("images", position)) for position, image in enumerate(drawn)] if isinstance(drawn, list) else []
+    )
 
 
 def _calls(native: dict[str, Any]) -> list[Part]:
     parts: list[Part] = []
     calls = native.get("tool_calls")
-    for place, call in enumerate(calls if isinstance(calls, list) else ()):
-        at: Path = ("tool_calls", place)
+    for position, call in enumerate(calls if isinstance(calls, list) else ()):
+        at: Path = ("tool_calls", position)
         match call:
             case {"function": {"name": str(name)} as function}:
                 call_id, arguments = call.get("id"), function.get("arguments", "")

@@ -11,7 +11,7 @@ from refold._rules.content import Filled
 from refold._rules.form import WellFormed
 from refold._rules.ids import UniqueIds
 from refold._rules.items import Approvals, ItemIds, LastItem
-from refold._rules.pairing import Pairing
+from refold._rules.pairing import IdPairing
 from refold._rules.reasoning import ReasoningBeforeItem
 from refold._rules.spelling import Spelled
 from refold.core.messages import (
@@ -67,7 +67,7 @@ class OpenAIResponses(Lens):
         LastItem(),
         ItemIds(),
         Approvals(),
-        Pairing(anywhere=True),
+        IdPairing(),
         ReasoningBeforeItem(),
         WellFormed(form_violations.openai_responses),
         Filled(),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from refold._text.embedded_json import pieces, plain, unquoted
+from refold._text.embedded_json import embedded_values, unescaped, without_quotations
 
 __all__ = ["ErrorText", "said"]
 
@@ -47,7 +47,7 @@ class ErrorText(Struct):
     def text(self) -> str:
         """All words, each once, bounded, without escapes and without what they quote of the request."""
         strictly = self.status in NOT_ABOUT_THE_REQUEST or self.status >= 500
-        words = (unquoted(plain(each), strictly=strictly) for each in self.words)
+        words = (without_quotations(unescaped(each), strictly=strictly) for each in self.words)
         return clipped("\n".join(dict.fromkeys(words)))
 
 
@@ -79,7 +79,7 @@ def _read(value: object, found: ErrorText) -> Iterator[object]:
         case bytes() | bytearray():
             yield bytes(value).decode("utf-8", "replace")
         case str():
-            inner = pieces(value)
+            inner = embedded_values(value)
             if inner and inner != (value,):
                 yield from inner
             else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold._text.graphemes import whole_before
+from refold._text.graphemes import boundary_before
 from refold.core.counting import CharCounter
 
 if TYPE_CHECKING:
@@ -72,12 +72,12 @@ def fit_files(files: Sequence[Attached], budget: int, counter: Counter | None = 
     if sum(costs) <= left:
         return tuple(taken)
     order = sorted(range(len(taken)), key=costs.__getitem__)
-    for rank, place in enumerate(order):
+    for rank, position in enumerate(order):
         share = left // (len(order) - rank)
-        if costs[place] > share:
-            taken[place] = _cut(taken[place], share, costs[place], counter)
-            costs[place] = counter.text(taken[place].content)
-        left -= costs[place]
+        if costs[position] > share:
+            taken[position] = _cut(taken[position], share, costs[position], counter)
+            costs[position] = counter.text(taken[position].content)
+        left -= costs[position]
     return tuple(taken)
 
 
@@ -85,7 +85,7 @@ def _previewed(file: Attached) -> Attached:
     size = len(file.content)
     if size <= PREVIEW_ABOVE // 4 or len(file.content.encode("utf-8", "surrogatepass")) <= PREVIEW_ABOVE:
         return file
-    head = file.content[: whole_before(file.content, PREVIEW)]
+    head = file.content[: boundary_before(file.content, PREVIEW)]
     return replace(file, content=f"{head}\n{_notice(file.path, len(head), size)}", chars=size)
 
 
@@ -94,7 +94,7 @@ def _cut(file: Attached, share: int, cost: int, counter: Counter) -> Attached:
     whole = file.chars or len(file.content)
     size = len(file.content) * share // max(1, cost)
     for _ in range(TRIES):
-        head = file.content[: whole_before(file.content, size)]
+        head = file.content[: boundary_before(file.content, size)]
         content = f"{head}\n{_notice(file.path, len(head), whole)}"
         tokens = counter.text(content)
         if tokens <= share:

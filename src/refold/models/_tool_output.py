@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
-from refold._text.graphemes import whole_after, whole_before
+from refold._text.graphemes import boundary_after, boundary_before
 from refold.errors import BadBudget
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def archive_output(
     if tokens <= max_tokens:
         return Output(text, size, size)
     place = save(text)
-    head = text[: whole_before(text, preview)]
+    head = text[: boundary_before(text, preview)]
     left = len(text) - len(head)
     notice = f"[Output of {tokens:,} tokens ({size:,} bytes) saved to {place}]"
     shown = f"{notice}\nThe first {len(head):,} characters, {left:,} more in the file:\n{head}"
@@ -119,12 +119,12 @@ def _within(text: str, room: int, keep: Literal["head", "tail"]) -> str:
     if keep == "head":
         near = text[:room]
         part = near.encode("utf-8", "surrogatepass")[:room]
-        return text[: whole_before(text, _length(part, near))]
+        return text[: boundary_before(text, _length(part, near))]
     near = text[-room:]
     part = near.encode("utf-8", "surrogatepass")[-room:]
     while part and part[0] & 0xC0 == 0x80:  # the rest of a character whose beginning was cut off
         part = part[1:]
-    return text[whole_after(text, len(text) - len(part.decode("utf-8", "surrogatepass"))) :]
+    return text[boundary_after(text, len(text) - len(part.decode("utf-8", "surrogatepass"))) :]
 
 
 def _length(part: bytes, near: str) -> int:

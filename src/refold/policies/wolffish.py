@@ -17,7 +17,7 @@ from refold.stages.fit import Fit
 from refold.stages.repair import Repair
 from refold.stages.selectors import LargestThenOldest
 from refold.stages.slide import Slide
-from refold.stages.strip_images import StripImages
+from refold.stages.strip_media import StripImages
 from refold.stages.truncate import Truncate
 from refold.stages.truncate_to_goal import TruncateToGoal
 

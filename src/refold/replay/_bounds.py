@@ -10,7 +10,7 @@ from msgspec import Struct
 from refold._salience.atoms import atoms_of
 from refold._salience.cover import Unit, choose
 from refold._salience.segments import split
-from refold.core.messages import once, texts
+from refold.core.messages import memoized, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -67,7 +67,7 @@ def bounds(needed: Mapping[str, float], history: Sequence[Message], budget: int,
     return Bounds(*(round(figure / total, 6) for figure in figures))
 
 
-@once
+@memoized
 def _pieces(message: Message) -> tuple[_Piece, ...]:
     """Return the segments of a message, by their characters; long lines, as of JSON, in pieces that end at a blank."""
     runs = (run for text in texts(message) for run in split(text))

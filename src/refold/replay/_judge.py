@@ -20,7 +20,7 @@ from refold.core.messages import (
     Text,
     ToolCall,
     ToolResult,
-    once,
+    memoized,
     texts,
 )
 
@@ -204,14 +204,14 @@ def strings_in(call: ToolCall) -> Iterator[str]:
     yield from _strings(_decoded(call.arguments))
 
 
-@once
+@memoized
 def atoms_in(message: Message) -> frozenset[str]:
     """Return the atoms of a message's words, calls and output; the message remembers them."""
     calls = (_called(part) for part in message.parts if isinstance(part, ToolCall))
     return _words(message).union(*calls, *map(_shown, message.results))
 
 
-@once
+@memoized
 def _words(message: Message) -> frozenset[str]:
     return atoms_of("\n".join(part.text for part in message.parts if isinstance(part, Text)))
 
@@ -245,12 +245,12 @@ def _reachable(history: Sequence[Message], said: str) -> Iterator[frozenset[str]
                     yield _shown(result)
 
 
-@once
+@memoized
 def _called(call: ToolCall) -> frozenset[str]:
     return atoms_of(spoken(call))
 
 
-@once
+@memoized
 def _shown(result: ToolResult) -> frozenset[str]:
     return atoms_of(result.text)
 
@@ -274,7 +274,7 @@ def _lines_of(messages: Iterable[Message]) -> set[str]:
     return set().union(*map(_lines, messages))
 
 
-@once
+@memoized
 def _lines(message: Message) -> frozenset[str]:
     called = [text for part in message.parts if isinstance(part, ToolCall) for text in strings_in(part)]
     said = [part.text for part in message.parts if isinstance(part, Text)]

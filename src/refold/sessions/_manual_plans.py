@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from refold._compaction.request import request_for
-from refold.core._surrogates import whole
+from refold._text.surrogates import repair_surrogates
 from refold.core.budget import Budget
 from refold.core.edits import Hide
 from refold.core.messages import Note
@@ -52,7 +52,7 @@ def _replacing(view: View, first: MessageId, last: MessageId, text: str, note: N
     if first not in ids or last not in ids or ids.index(first) > ids.index(last):
         raise UsageError(f"{first} to {last} is no range of the view: name two messages of it, the earlier one first")
     hidden = tuple(ids[ids.index(first) : ids.index(last) + 1])
-    edits = (view.insert("user", whole(text), note, before=first), Hide(hidden))
+    edits = (view.insert("user", repair_surrogates(text), note, before=first), Hide(hidden))
     done = view.after(edits)
     return sealed(
         Plan(

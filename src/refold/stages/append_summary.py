@@ -52,8 +52,8 @@ class AppendSummary(Struct, frozen=True):
         targets = shortened_in_this_run(view)
         if not targets:
             return ()
-        place = settled(view)
-        before = view.messages[place].id if place < len(view.messages) else None
+        position = settled(view)
+        before = view.messages[position].id if position < len(view.messages) else None
         words = summary_in(answers[0]) if answers else ""
         if not words:
             return (view.insert("user", prompts.text(self.notice), Note("notice"), before=before),)

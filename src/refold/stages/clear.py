@@ -55,14 +55,19 @@ class Clear(Pure, frozen=True):
         """Yield results with their tokens, newest first, beyond what is protected."""
         seen = unseen(view)
         count = protected = 0
-        for place in range(len(view.messages) - 1, -1, -1):
-            message = view.messages[place]
+        for position in range(len(view.messages) - 1, -1, -1):
+            message = view.messages[position]
             for result in reversed(message.results):
                 if not self._may(view, message, result):
                     continue
                 size = _tokens(view, message, result)
                 count, protected = count + 1, protected + size
-                if count > self.keep and protected > self.protect and place < seen and result.text != self.placeholder:
+                if (
+                    count > self.keep
+                    and protected > self.protect
+                    and position < seen
+                    and result.text != self.placeholder
+                ):
                     yield message, result, size
 
     def _may(self, view: View, message: Message, result: ToolResult) -> bool:

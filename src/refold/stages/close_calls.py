@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
-from refold._rules.pairing import Batch, CallResults, Pairing, PlacedCall, PlacedResult
+from refold._rules.call_index import CallGroup, CallIndex, PlacedCall, PlacedResult
+from refold._rules.pairing import GroupPairing, IdPairing, Pairing
 from refold.core.edits import Edit, Hide, Rewrite
 from refold.core.messages import (
     Message,
@@ -43,7 +44,7 @@ class CloseCalls(Pure, frozen=True):
 
     Of two results for one call the first stays, or the second where the first is a placeholder. A result that stands
     too late is moved next to its call. `{tool}` in `call` is the tool's name. `hide` takes a lone half away instead,
-    unless it shares its message with signed reasoning. `pending`: calls at the very end await their results and are
+    unless reasoning belongs to it. `pending`: calls at the very end await their results and are
     left alone. `acknowledge`: words of an assistant message after a conversation that ends on a result (V07).
     """
 
@@ -58,16 +59,16 @@ class CloseCalls(Pure, frozen=True):
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the edits that close every call."""
         pairing = next((rule for rule in view.rules if isinstance(rule, Pairing)), None)
-        pairing = pairing or Pairing(together=view.traits.results_together)
-        ledger = pairing.ledger(view.messages)
+        pairing = pairing or GroupPairing(together=view.traits.results_together)
+        index = pairing.index(view.messages)
         edits: tuple[Edit, ...] = ()
-        if not ledger.whole:
-            work = _Work(self, view, pairing, ledger)
-            work.settle_doubles()
-            for batch in ledger.batches:
-                work.close(batch)
-            for found in work.orphans:
-                work.adopt(found)
+        if not index.complete:
+            work = _Work(self, view, pairing, index)
+            work.settle_duplicates()
+            for group in index.groups:
+                work.close_group(group)
+            for orphan in work.orphans:
+                work.close_orphan(orphan)
             edits = work.finished()
         last = view.messages[-1] if view.messages else None
         if self.acknowledge and last is not None and last.role == "tool" and view.traits.assistant_last:
@@ -78,114 +79,116 @@ class CloseCalls(Pure, frozen=True):
 class _Work:
     """The edits of one run in the making."""
 
-    def __init__(self, stage: CloseCalls, view: View, pairing: Pairing, ledger: CallResults) -> None:
-        self.stage, self.view, self.pairing, self.ledger = stage, view, pairing, ledger
+    def __init__(self, stage: CloseCalls, view: View, pairing: Pairing, index: CallIndex) -> None:
+        self.stage, self.view, self.index = stage, view, index
+        self.by_id = isinstance(pairing, IdPairing)  # a result may stand anywhere behind its call
+        self.together = isinstance(pairing, GroupPairing) and pairing.together  # results of a group share a message
         self.dropped: dict[int, list[Part]] = {}  # parts to take out of a message, by position
         self.added: list[Edit] = []
-        self.orphans = list(ledger.orphans)
-        self.late = {id(placed.call): found for placed, found in ledger.late}
-        self.said: dict[str, ToolCall] | None = None
-        self.around: dict[int, Batch] | None = None
+        self.orphans = list(index.orphans)
+        self.late = {id(placed.call): result for placed, result in index.late}
+        self.known_calls: dict[str, ToolCall] | None = None
+        self.groups_by_position: dict[int, CallGroup] | None = None
 
-    def settle_doubles(self) -> None:
+    def settle_duplicates(self) -> None:
         """Drop second results, or keep them in place of a placeholder; one that comes in a later turn is adopted."""
         replaced: set[int] = set()
-        ends = {id(found.result): batch.stop for batch in self.ledger.batches for _, found in batch.pairs}
-        for kept, found in self.ledger.twice:
-            near = found.place < ends.get(id(kept.result), 0)
-            if id(kept.result) in replaced:
-                self._drop(found)
-            elif near and _placeholder(kept.result) and not _placeholder(found.result):
-                self._drop(kept)
-                replaced.add(id(kept.result))
-            elif near or found.result.text == kept.result.text or _placeholder(found.result):
-                self._drop(found)
+        ends = {id(result.result): group.stop for group in self.index.groups for _, result in group.pairs}
+        for first, second in self.index.duplicates:
+            near = second.position < ends.get(id(first.result), 0)
+            if id(first.result) in replaced:
+                self._drop(second)
+            elif near and _placeholder(first.result) and not _placeholder(second.result):
+                self._drop(first)
+                replaced.add(id(first.result))
+            elif near or second.result.text == first.result.text or _placeholder(second.result):
+                self._drop(second)
             else:
-                self.orphans.append(found)
+                self.orphans.append(second)
 
-    def close(self, batch: Batch) -> None:
-        """Give the open calls of a batch their results: late ones moved here, or marked ones."""
-        waiting = {id(placed.call) for placed in self.ledger.pending} if self.stage.pending else set()
+    def close_group(self, group: CallGroup) -> None:
+        """Give the open calls of a group their results: late ones moved here, or marked ones."""
+        waiting = {id(placed.call) for placed in self.index.pending} if self.stage.pending else set()
         results: list[ToolResult] = []
-        for placed in batch.open:
+        for placed in group.open:
             late = self.late.get(id(placed.call))
             if late is not None:
                 self._drop(late)
                 results.append(replace(_detached(late.result), kind=placed.call.kind))
-            elif self.pairing.anywhere and _again(batch, placed):
+            elif self.by_id and _again(group, placed):
                 self._drop(placed)
-            elif (unnamed := self._without_id(batch, call := self._with_id(placed))) is not None:
+            elif (unnamed := self._without_id(group, call := self._with_id(placed))) is not None:
                 self._drop(unnamed)
                 self.orphans.remove(unnamed)
                 results.append(replace(_detached(unnamed.result), call_id=call.call_id))
             elif id(placed.call) in waiting:
                 continue
-            elif self.stage.hide and not _sealed(self.view.messages[placed.place]):
+            elif self.stage.hide and not self._is_bound_to_reasoning(placed.position):
                 self._drop(placed)
             else:
                 results.append(self._synthetic(call))
         if results:
-            self._answer(batch, results)
+            self._answer(group, results)
 
-    def adopt(self, found: PlacedResult) -> None:
+    def close_orphan(self, orphan: PlacedResult) -> None:
         """Give a result without call a marked call before it, or take it away."""
-        message = self.view.messages[found.place]
-        kind = found.result.kind
-        made = kind in INVENTED or not self.pairing.anywhere
-        if self.stage.hide or found.result.server or not made or _marked(message, self.stage.result):
-            self._drop(found)
+        message = self.view.messages[orphan.position]
+        kind = orphan.result.kind
+        can_be_invented = kind in INVENTED or not self.by_id
+        if self.stage.hide or orphan.result.server or not can_be_invented or _marked(message, self.stage.result):
+            self._drop(orphan)
             return
-        call = self._call_for(found.result)
-        if not found.result.call_id and not (self.pairing.together and found.result.name):
+        call = self._call_for(orphan.result)
+        if not orphan.result.call_id and not (self.together and orphan.result.name):
             call = replace(call, call_id=f"call_{message.id.rpartition(':')[2]}")  # pairs are made by id here
-            self._drop(found)
-            result = replace(_detached(found.result), call_id=call.call_id)
+            self._drop(orphan)
+            result = replace(_detached(orphan.result), call_id=call.call_id)
             self._insert("assistant", [Text(self.stage.call.replace("{tool}", call.name)), call], message.id)
             self._insert("tool", [result], message.id)
             return
-        batch = self._batch_around(found.place)
-        home = batch.start if batch is not None and self.pairing.together else found.place
+        group = self._group_around(orphan.position)
+        home = group.start if group is not None and self.together else orphan.position
         before = self.view.messages[home - 1] if home else None
-        if self.pairing.together and before is not None and before.role == "assistant" and _sealed(before):
-            text = f"[Result of {call.name}]\n{found.result.text}"  # a call more would change a signed message
-            self.added.append(Rewrite(message.id, found.result.at, Text(text)))
+        if self.together and before is not None and before.role == "assistant" and _sealed(before):
+            text = f"[Result of {call.name}]\n{orphan.result.text}"  # a call more would change a signed message
+            self.added.append(Rewrite(message.id, orphan.result.at, Text(text)))
             return
         parts: list[Part] = [Text(self.stage.call.replace("{tool}", call.name)), call]
-        if batch is None or self.pairing.together:
+        if group is None or self.together:
             self._insert("assistant", parts, self._id(home))
             return
-        end = self._end(batch)
-        if found.place >= end and found.result.kind == call.kind:
+        end = self._end(group)
+        if orphan.position >= end and orphan.result.kind == call.kind:
             self._insert("assistant", parts, message.id)
         else:
-            self._drop(found)
+            self._drop(orphan)
             self._insert("assistant", parts, self._id(end))
-            self._insert("tool", [replace(_detached(found.result), kind=call.kind)], self._id(end))
+            self._insert("tool", [replace(_detached(orphan.result), kind=call.kind)], self._id(end))
 
     def finished(self) -> tuple[Edit, ...]:
         """Return all edits: additions, then what is taken out."""
         taken: list[Edit] = []
-        for place, parts in sorted(self.dropped.items()):
-            taken.extend(_without(self.view, self.view.messages[place], parts))
+        for position, parts in sorted(self.dropped.items()):
+            taken.extend(_without(self.view, self.view.messages[position], parts))
         return (*self.added, *taken)
 
-    def _answer(self, batch: Batch, results: list[ToolResult]) -> None:
-        """Put results where the batch's results stand: in their message where they share one, else after the last."""
-        stays = self.pairing.together and any(found.place == batch.start for _, found in batch.pairs)
-        home = self.view.messages[batch.start] if stays else None
+    def _answer(self, group: CallGroup, results: list[ToolResult]) -> None:
+        """Put results where the group's results stand: in their message where they share one, else after the last."""
+        stays = self.together and any(result.position == group.start for _, result in group.pairs)
+        home = self.view.messages[group.start] if stays else None
         at = home.parts[-1].at if home is not None and home.native is not None else ()
         if home is not None and len(at) > 1 and isinstance(at[1], int):
             end = max(part.at[1] for part in home.parts if len(part.at) > 1 and isinstance(part.at[1], int))
             self.added += [Rewrite(home.id, (at[0], end + number), result) for number, result in enumerate(results, 1)]
-        elif self.pairing.together:
-            self._insert("tool", results, self._id(batch.start))
+        elif self.together:
+            self._insert("tool", results, self._id(group.start))
         else:
             for result in results:
-                self._insert("tool", [result], self._id(self._end(batch)))
+                self._insert("tool", [result], self._id(self._end(group)))
 
     def _with_id(self, placed: PlacedCall) -> ToolCall:
         """Return a call, with an id of ours where its id is empty (some servers send that in place of none)."""
-        call, message = placed.call, self.view.messages[placed.place]
+        call, message = placed.call, self.view.messages[placed.position]
         if call.call_id or call.at[:1] != ("tool_calls",):
             return call
         number = "_".join(map(str, call.at[1:2]))
@@ -193,49 +196,56 @@ class _Work:
         self.added.append(Rewrite(message.id, call.at, call))
         return call
 
-    def _without_id(self, batch: Batch, call: ToolCall) -> PlacedResult | None:
-        """Return the first result of a batch that has no id, for a call that has one: servers that pair by order."""
+    def _without_id(self, group: CallGroup, call: ToolCall) -> PlacedResult | None:
+        """Return the first result of a group that has no id, for a call that has one: servers that pair by order."""
         if not call.call_id:
             return None
         fitting = (
-            found
-            for found in self.orphans
-            if not found.result.call_id
-            and found.result.name in ("", call.name)
-            and batch.start <= found.place < batch.stop
+            orphan
+            for orphan in self.orphans
+            if not orphan.result.call_id
+            and orphan.result.name in ("", call.name)
+            and group.start <= orphan.position < group.stop
         )
         return next(fitting, None)
 
-    def _end(self, batch: Batch) -> int:
-        """Return the position after the last result that a batch has in place."""
-        if self.pairing.anywhere:
-            return batch.stop
-        return max((found.place + 1 for _, found in batch.pairs), default=batch.start)
+    def _end(self, group: CallGroup) -> int:
+        """Return the position after the last result that a group has in place."""
+        if self.by_id:
+            return group.stop
+        return max((result.position + 1 for _, result in group.pairs), default=group.start)
 
-    def _batch_around(self, place: int) -> Batch | None:
-        if self.around is None:
-            self.around = {at: batch for batch in self.ledger.batches for at in range(batch.start, batch.stop)}
-        return self.around.get(place)
+    def _group_around(self, position: int) -> CallGroup | None:
+        if self.groups_by_position is None:
+            self.groups_by_position = {
+                at: group for group in self.index.groups for at in range(group.start, group.stop)
+            }
+        return self.groups_by_position.get(position)
 
-    def _id(self, place: int) -> MessageId | None:
-        return self.view.messages[place].id if place < len(self.view.messages) else None
+    def _id(self, position: int) -> MessageId | None:
+        return self.view.messages[position].id if position < len(self.view.messages) else None
 
     def _synthetic(self, call: ToolCall) -> ToolResult:
         return ToolResult(call.call_id, (Text(self.stage.result),), call.name, kind=call.kind)
 
     def _call_for(self, result: ToolResult) -> ToolCall:
         """Return a call for a result: the one it answered once, as far as that is known, without its arguments."""
-        if self.said is None:
+        if self.known_calls is None:
             messages = self.view.transcript.messages
-            self.said = {call.call_id: call for message in messages for call in message.calls}
-        known = self.said.get(result.call_id) if result.call_id else None
+            self.known_calls = {call.call_id: call for message in messages for call in message.calls}
+        known = self.known_calls.get(result.call_id) if result.call_id else None
         name = known.name if known is not None else result.name or UNKNOWN_TOOL
         kind = result.kind if result.kind in INVENTED else "function"
         return ToolCall(result.call_id, name, "" if kind == "custom" else "{}", kind)
 
-    def _drop(self, spot: PlacedCall | PlacedResult) -> None:
-        part = spot.call if isinstance(spot, PlacedCall) else spot.result
-        self.dropped.setdefault(spot.place, []).append(part)
+    def _is_bound_to_reasoning(self, position: int) -> bool:
+        """Tell whether a message holds signed reasoning, or stands behind reasoning that may not be left alone."""
+        led_to = any(second == position for _, second in self.view.constraints.pairs)
+        return led_to or _sealed(self.view.messages[position])
+
+    def _drop(self, placed: PlacedCall | PlacedResult) -> None:
+        part = placed.call if isinstance(placed, PlacedCall) else placed.result
+        self.dropped.setdefault(placed.position, []).append(part)
 
     def _insert(self, role: Role, parts: Iterable[Part], before: MessageId | None) -> None:
         placed = tuple(
@@ -246,7 +256,7 @@ class _Work:
 
 def _without(view: View, message: Message, parts: list[Part]) -> list[Edit]:
     """Return the edits that take parts out of a message, which goes as a whole where nothing else is in it."""
-    rest = [part for part in message.parts if not any(part is gone for gone in parts)]
+    rest = [part for part in message.parts if not any(part is removed for removed in parts)]
     if not any(
         not isinstance(part, Reasoning) and not (isinstance(part, Text) and not part.text.strip()) for part in rest
     ):
@@ -256,12 +266,12 @@ def _without(view: View, message: Message, parts: list[Part]) -> list[Edit]:
     return [view.insert(message.role, rest, message.note or SYNTHETIC, before=message.id), Hide((message.id,))]
 
 
-def _again(batch: Batch, placed: PlacedCall) -> bool:
-    """Tell whether a call is an answered call of its batch once more."""
+def _again(group: CallGroup, placed: PlacedCall) -> bool:
+    """Tell whether a call repeats an answered call of its group."""
     call = placed.call
     return any(
         (one.call_id, one.name, one.arguments) == (call.call_id, call.name, call.arguments)
-        for (_, one), _ in batch.pairs
+        for (_, one), _ in group.pairs
     )
 
 

@@ -59,7 +59,7 @@ class DropReasoning(Pure, frozen=True):
 
 def _newest_turn(messages: Sequence[Message]) -> int:
     """Return where the newest turn begins: at the last message of a user that is no result."""
-    return next((place for place in range(len(messages) - 1, -1, -1) if messages[place].role == "user"), 0)
+    return next((position for position in range(len(messages) - 1, -1, -1) if messages[position].role == "user"), 0)
 
 
 def _removals(message: Message) -> Iterator[Edit]:

@@ -93,10 +93,10 @@ class Fit(Struct, frozen=True):
         """Return the edits for the view's own goal; none where they would lose a pinned sentence."""
         draft = Draft(view)
         areas = regions(view, int(view.room * self.newest))
-        draft.drop(place for place, message in enumerate(view.messages) if is_digest(message))
-        for place, message in enumerate(view.messages):
+        draft.drop(position for position, message in enumerate(view.messages) if is_digest(message))
+        for position, message in enumerate(view.messages):
             if message.note is None and (joined := digests_in(message)):
-                draft.change(place, [Patch(part.at, None) for part in joined])
+                draft.change(position, [Patch(part.at, None) for part in joined])
         digest = self._settled(draft, areas, account_in(view, answers))
         made = (digest,) if digest else ()
         if lost(view, [*draft.shown(), *(insert.message for insert in made)]):
@@ -144,7 +144,7 @@ def unshrinkable(view: View) -> dict[str, int]:
         "prompt": view.fixed.prompt,
         "files": view.fixed.files,
         "pins": sum(view.counter.text(pin.text) for pin in pins(view.transcript) if pin.role == "user"),
-        "newest turn": _size(view, (view.messages[place] for place in areas.fresh)),
+        "newest turn": _size(view, (view.messages[position] for position in areas.fresh)),
     }
     said = sum(fixed.values())
     return {cause: size for cause, size in {**fixed, "rest": max(view.estimated - said, 0)}.items() if size > 0}
@@ -166,11 +166,11 @@ def _left(draft: Draft) -> list[Message]:
     for said in draft.view.transcript.messages:
         if is_digest(said):
             continue
-        place = index.get(said.id)
-        if place is None or draft.hidden[place]:
+        position = index.get(said.id)
+        if position is None or draft.hidden[position]:
             left.append(said)
             continue
-        now = draft.messages[place]
+        now = draft.messages[position]
         if now is not said and now.parts != said.parts and said.role != "system":
             standing = {part.at: part for part in now.parts}
             changed = (part for part in said.parts if standing.get(part.at) != part)
@@ -186,5 +186,7 @@ def _words_of_user(message: Message, part: Part) -> bool:
 def _anchor(view: View) -> MessageId | None:
     """Return the message that the digest stands before: the first after the first user's turn that parts no pair."""
     said = [message for message in view.start if message.note is None and message.role != "system"]
-    first = next((place for place, message in enumerate(said) if message.role == "user" and words_of(message)), -1)
+    first = next(
+        (position for position, message in enumerate(said) if message.role == "user" and words_of(message)), -1
+    )
     return next((message.id for message in said[first + 1 :] if view.index.get(message.id) in view.cuts), None)

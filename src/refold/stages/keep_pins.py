@@ -38,8 +38,8 @@ class KeepPins(Struct, frozen=True):
 
     def edits(self, view: View, answers: tuple[Answer, ...] = ()) -> tuple[Edit, ...]:
         """Return the message, or nothing where nothing is lost or nothing has room."""
-        place = leading(view)
-        before = next((message.id for message in view.messages[place:] if message.note is None), None)
+        position = leading(view)
+        before = next((message.id for message in view.messages[position:] if message.note is None), None)
         room = view.budget.input - view.tokens
         room -= view.counter.message(view.insert("user", self.heading, Note("restored")).message)
         lines = [self.heading]

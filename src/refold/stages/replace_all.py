@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec import Struct
 
 from refold._condense.call_facts import files_of
-from refold._condense.summary_requests import ask, earlier
+from refold._condense.digest.render import digest_text
+from refold._condense.summary_requests import ask, earlier, summary_in
 from refold._condense.view_positions import (
+    all_said,
     anchor,
     carried,
     leading,
@@ -19,7 +21,9 @@ from refold._condense.view_positions import (
 )
 from refold.core.edits import Hide
 from refold.core.messages import Note, Text, ToolResult, text_of
-from refold.stages._missing_summary import summary_or_digest
+from refold.core.needs import Refused
+from refold.errors import SummaryRefused
+from refold.stages.summarize import outline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,16 +69,16 @@ class ReplaceAll(Struct, frozen=True):
         gone = self._gone(view)
         if not answers or not said(view, gone):
             return ()
-        words, by_model = summary_or_digest(view, gone, answers[0], self._previous(gone))
+        words, by_model = _summary_or_digest(view, gone, answers[0], self._previous(gone))
         opening = f"{self.heading}\n\n{words}" if self.heading else words
         request, quoted = self._request(view, gone, opening)
-        place = self._place(view, gone, request)
-        stays, copies = carried(view, gone, request, place)
+        position = self._place(view, gone, request)
+        stays, copies = carried(view, gone, request, position)
         text = f"{opening}\n\n{quoted}" if quoted else opening
         note = Note("summary" if by_model else "digest", *files_of(gone))
-        made: list[Edit] = [view.insert("user", text, note, before=place)]
+        made: list[Edit] = [view.insert("user", text, note, before=position)]
         if self.acknowledgement and self._may_acknowledge(view, gone, request):
-            made.append(view.insert("assistant", self.acknowledgement, Note("acknowledgement"), before=place))
+            made.append(view.insert("assistant", self.acknowledgement, Note("acknowledgement"), before=position))
         hidden = tuple(message.id for message in gone if message.id != stays)
         return (*made, *copies, Hide(hidden))
 
@@ -106,3 +110,28 @@ class ReplaceAll(Struct, frozen=True):
     def _may_acknowledge(self, view: View, gone: Sequence[Message], request: Message | None) -> bool:
         last = request is None or request not in gone
         return view.traits.assistant_last or not last or settled(view) < len(view.messages)
+
+
+def _summary_or_digest(
+    view: View, messages: Sequence[Message], answer: Answer, previous: str | None
+) -> tuple[str, bool]:
+    """Return the summary and True, or a digest made without a model and False where there is no summarizer.
+
+    A digest follows `previous`, the earlier summary, where a model wrote that; else it is made anew from all originals.
+
+    Raises:
+        SummaryRefused: the summarizer gave no summary; nothing is changed then (V05).
+    """
+    if words := summary_in(answer):
+        return words, True
+    if isinstance(answer, Refused) and answer.absent:
+        return _digest(view, messages, previous), False
+    reason = answer.reason if isinstance(answer, Refused) else "the summary was empty"
+    raise SummaryRefused(f"no summary could be had, so nothing was changed: {reason}; try again, or pass no summarizer")
+
+
+def _digest(view: View, messages: Sequence[Message], previous: str | None) -> str:
+    by_model = any(message.note and message.note.kind == "summary" for message in messages)
+    originals = said(view, messages) if by_model else all_said(view, messages)
+    words = digest_text(view, originals) or outline(originals)
+    return f"{previous}\n\n{words}" if by_model and previous else words

@@ -120,9 +120,9 @@ class KeepTokens(Struct, frozen=True):
         if exceeding is None:
             return self._all_but_two(view, start) if forced(view) else None
         turn = (
-            place
-            for place in range(max(exceeding, start + 1), len(view.messages))
-            if place in view.cuts and view.messages[place].role == "user" and view.messages[place].note is None
+            position
+            for position in range(max(exceeding, start + 1), len(view.messages))
+            if position in view.cuts and view.messages[position].role == "user" and view.messages[position].note is None
         )
         clean = next(turn, None)
         if clean is not None:
@@ -134,15 +134,15 @@ class KeepTokens(Struct, frozen=True):
         wanted = self.tokens if self.share is None else int(view.budget.window * self.share)
         budget = min(wanted, max(view.room - view.fixed.overhead - sum(view.sizes[:start]), 0))
         total = 0
-        for place in range(len(view.messages) - 1, start - 1, -1):
-            total += view.sizes[place]
+        for position in range(len(view.messages) - 1, start - 1, -1):
+            total += view.sizes[position]
             if total > budget:
-                return place
+                return position
         return None
 
     def _all_but_two(self, view: View, start: int) -> int | None:
-        place = len(view.messages) - 2  # O04
-        return cut_before(view, place, start) or cut_after(view, place, start)
+        position = len(view.messages) - 2  # O04
+        return cut_before(view, position, start) or cut_after(view, position, start)
 
 
 class KeepRatio(Struct, frozen=True):
@@ -158,5 +158,5 @@ class KeepRatio(Struct, frozen=True):
         count = len(view.messages) - start
         if count <= self.skip_at:
             return None
-        place = len(view.messages) - max(int(count * self.ratio), self.at_least)
-        return cut_before(view, place, start) or cut_after(view, place, start)
+        position = len(view.messages) - max(int(count * self.ratio), self.at_least)
+        return cut_before(view, position, start) or cut_after(view, position, start)

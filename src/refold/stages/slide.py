@@ -48,12 +48,12 @@ class Slide(Pure, frozen=True):
         stop = self._stop(view, start) if start is not None else None
         if start is None or stop is None:
             return ()
-        place = anchor(view, start, stop)
-        stays, copies = carried(view, view.messages[start:stop], last_request(view), place)
+        position = anchor(view, start, stop)
+        stays, copies = carried(view, view.messages[start:stop], last_request(view), position)
         gone = tuple(message.id for message in view.messages[start:stop] if message.id != stays)
         if not gone:
             return ()
-        marker = view.insert("user", self.marker, Note("marker"), before=place)
+        marker = view.insert("user", self.marker, Note("marker"), before=position)
         return (marker, *copies, Hide(gone))
 
     def _start(self, view: View) -> int | None:

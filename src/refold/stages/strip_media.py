@@ -17,14 +17,40 @@ if TYPE_CHECKING:
     from refold.core.needs import Answer
     from refold.core.view import View
 
-__all__ = ["StripMedia"]
+__all__ = ["StripImages", "StripMedia"]
+
+
+class StripImages(Pure, frozen=True):
+    """Replace the images of each tool result by one marker, never a second one.
+
+    Results after the newest assistant message keep theirs: no model has seen those yet.
+    """
+
+    marker: str = "[Screenshot analyzed — image omitted from context]"  # W06
+
+    def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
+        """Return the first image of each result as the marker, the others removed."""
+        return tuple(
+            edit
+            for message in view.messages[: unseen(view)]
+            for result in message.results
+            for edit in self._stripped(message, result)
+        )
+
+    def _stripped(self, message: Message, result: ToolResult) -> list[Edit]:
+        images = [part for part in result.content if isinstance(part, Image)]
+        marked = any(isinstance(part, Text) and self.marker in part.text for part in result.content)
+        return [
+            Rewrite(message.id, image.at, Text(self.marker) if number == 0 and not marked else None)
+            for number, image in enumerate(images)
+        ]
 
 
 class StripMedia(Pure, frozen=True):
-    """Replace every picture and file by a marker; those the model has not seen yet only where there are no others."""
+    """Replace every image and file by a marker; those the model has not seen yet only where there are no others."""
 
     def edits(self, view: View, answers: tuple[Answer, ...] = ()) -> tuple[Edit, ...]:
-        """Return a marker in the place of each picture and file."""
+        """Return a marker in the place of each image and file."""
         seen = unseen(view)
         return tuple(_of(view.messages[:seen])) or tuple(_of(view.messages[seen:]))
 

@@ -20,7 +20,7 @@ from refold._condense.view_positions import (
     said_request,
     settled,
 )
-from refold._text.head_and_tail import shortened
+from refold._text.graphemes import head_and_tail
 from refold.core.edits import Hide
 from refold.core.messages import Note, text_of
 
@@ -103,14 +103,14 @@ class Summarize(Struct, frozen=True):
         if self.files:
             text += _tagged(READ, read) + _tagged(MODIFIED, modified)
         kind: NoteKind = "summary" if all(words) else "outline"
-        place = anchor(view, found.start, found.stop)
+        position = anchor(view, found.start, found.stop)
         request = last_request(view) if self.keeps_request else None
-        stays, copies = carried(view, gone, request, place)
+        stays, copies = carried(view, gone, request, position)
         opened = (
             stays or copies or any(message.role == "user" for message in view.messages[found.stop : found.stop + 1])
         )
         role: Role = self.role if self.role != "system" or (view.traits.system_in_list and opened) else "user"
-        message = view.insert(role, text, Note(kind, read, modified), before=place)
+        message = view.insert(role, text, Note(kind, read, modified), before=position)
         return (message, *copies, Hide(tuple(message.id for message in gone if message.id != stays)))
 
     def _range(self, view: View) -> Range | None:
@@ -150,7 +150,7 @@ class Summarize(Struct, frozen=True):
             return []
         text = text_of(request)
         if len(text) > REQUEST:
-            text = shortened(text, REQUEST * 3 // 4, REQUEST // 4, "[{omitted:,} characters left out]")
+            text = head_and_tail(text, REQUEST * 3 // 4, REQUEST // 4, "[{omitted:,} characters left out]")
         return [f"{REQUESTED}\n\n{text}"]
 
 

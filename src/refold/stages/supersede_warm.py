@@ -50,10 +50,10 @@ class SupersedeWarm(Pure, frozen=True):
         found = _by_message(Supersede().edits(replace(view, goal=Never())), view) if expected >= self.sure else []
         best: tuple[float, int] = (0.0, len(view.messages))
         behind = saved = 0
-        place = len(view.messages)
+        position = len(view.messages)
         for at, _, size in reversed(found):
-            behind += sum(view.sizes[at:place]) - size
-            saved, place = saved + size, at
+            behind += sum(view.sizes[at:position]) - size
+            saved, position = saved + size, at
             gain = expected * self.read * saved - self.sure * (self.write - self.read) * behind
             best = max(best, (gain, at), key=lambda each: each[0])
         return tuple(edit for at, edits, _ in found if at >= best[1] for edit in edits)
@@ -67,7 +67,7 @@ def _by_message(edits: tuple[Edit, ...], view: View) -> list[tuple[int, list[Rew
             by.setdefault(edit.message, []).append(edit)
     found = []
     for id, some in by.items():
-        place = view.index[id]
-        changed = patched(view.messages[place], [Patch(edit.at, edit.to) for edit in some])
-        found.append((place, some, view.sizes[place] - view.counter.message(changed)))
+        position = view.index[id]
+        changed = patched(view.messages[position], [Patch(edit.at, edit.to) for edit in some])
+        found.append((position, some, view.sizes[position] - view.counter.message(changed)))
     return sorted(found, key=lambda each: each[0])

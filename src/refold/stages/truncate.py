@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from refold._condense.view_positions import loop_start, said_texts
-from refold._text.head_and_tail import shortened
+from refold._text.graphemes import head_and_tail
 from refold.core.edits import Rewrite
 from refold.core.messages import Reasoning, Text
 from refold.core.policy import Pure
@@ -68,7 +68,7 @@ class Truncate(Pure, frozen=True):
     def _cut(self, whole: str, present: int) -> str | None:
         head = min(int(present * self.head), self.head_cap)
         tail = min(int(present * self.tail), self.tail_cap)
-        return None if present <= head + tail + self.slack else shortened(whole, head, tail, self.label)
+        return None if present <= head + tail + self.slack else head_and_tail(whole, head, tail, self.label)
 
 
 def _unthought(target: TextTarget, *, running: bool) -> list[Edit]:

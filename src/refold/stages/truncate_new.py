@@ -108,27 +108,27 @@ def _chosen(pieces: Sequence[Segment], lines: Sequence[str], chars: float, asked
     taken: set[int] = set()
 
     def take(order: Iterator[int], room: float) -> Iterator[Segment]:
-        for place in order:
-            if place in taken:
+        for position in order:
+            if position in taken:
                 continue
-            room -= pieces[place].chars
+            room -= pieces[position].chars
             if room < 0:
                 return
-            taken.add(place)
-            yield pieces[place]
+            taken.add(position)
+            yield pieces[position]
 
     many = len(pieces)
     spent = 0
-    wrong = (place for place in range(many) if _tells_of_error(lines, pieces[place]))
+    wrong = (position for position in range(many) if _tells_of_error(lines, pieces[position]))
     for order, share in ((iter(range(many)), HEAD), (iter(range(many - 1, -1, -1)), TAIL), (wrong, WRONG)):
         for piece in take(order, chars * share):
             spent += piece.chars
             yield piece
-    covered = set().union(*(pieces[place].atoms for place in taken))
+    covered = set().union(*(pieces[position].atoms for position in taken))
     units = [
-        Unit(place, piece.chars, piece.atoms & asked)
-        for place, piece in enumerate(pieces)
-        if place not in taken and not piece.atoms.isdisjoint(asked)
+        Unit(position, piece.chars, piece.atoms & asked)
+        for position, piece in enumerate(pieces)
+        if position not in taken and not piece.atoms.isdisjoint(asked)
     ]
     for unit in choose(units, dict.fromkeys(asked, 1.0), covered, chars - spent):
         taken.add(unit.of)

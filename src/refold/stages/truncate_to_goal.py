@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold._condense.view_positions import last_request, leading, said_texts, unseen, with_text
-from refold._text.head_and_tail import shortened
+from refold._text.graphemes import head_and_tail
 from refold.core.edits import Rewrite
 from refold.core.messages import Text, ToolResult
 from refold.core.policy import Pure
@@ -66,11 +66,11 @@ class TruncateToGoal(Pure, frozen=True):
     def _tiers(self, view: View) -> tuple[list[CuttableText], ...]:
         tiers: tuple[list[CuttableText], ...] = ([], [], [], [])
         request, seen = last_request(view), unseen(view)
-        for place in range(leading(view), len(view.messages)):
-            message = view.messages[place]
+        for position in range(leading(view), len(view.messages)):
+            message = view.messages[position]
             for piece in self._pieces(view, message):
                 if piece.result is not None:
-                    tier = 0 if place < seen and not piece.result.is_error else 1
+                    tier = 0 if position < seen and not piece.result.is_error else 1
                 elif message.note is not None or (request is not None and message.id == request.id):
                     tier = 3
                 else:
@@ -115,7 +115,7 @@ class TruncateToGoal(Pure, frozen=True):
                 continue
             whole = said_texts(view, piece.message).get(piece.text.at, piece.text.text)
             room = max(level - len(self.label) - 16, 0)
-            new = shortened(whole, room - room // 3, room // 3, self.label)
+            new = head_and_tail(whole, room - room // 3, room // 3, self.label)
             if piece.result is not None and not piece.text.at:
                 found.append(Rewrite(piece.message.id, piece.result.at, with_text(piece.result, new)))
             else:

@@ -12,7 +12,7 @@ from refold import _prompts as prompts
 from refold._condense.call_facts import files_of
 from refold._condense.pins import Pin, pins
 from refold._condense.transcript_text import FENCE, serialize
-from refold._text.identifiers import invented, named_in
+from refold._text.identifiers import invented_identifiers, named_in
 from refold.core.needs import Refused, SummaryNeed
 from refold.core.transcript import Transcript
 from refold.summaries._no_summary import certain_faults
@@ -207,7 +207,7 @@ def _of_size(text: str, source: str, need: SummaryNeed, max_tokens: int | None) 
 
 
 def _invented(text: str, source: str) -> list[str]:
-    found = invented(text, source)
+    found = invented_identifiers(text, source)
     if not found.certain and len(found.likely) <= INVENTED_SHARE * found.total:
         return []
     words = [*found.certain, *found.likely]

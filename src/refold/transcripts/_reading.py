@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from refold._text.suggestions import meant
+from refold._text.suggestions import did_you_mean
 from refold.errors import UnreadableTranscript
 from refold.transcripts import _readers as readers
 from refold.transcripts._conversation import RecordedConversation
@@ -63,7 +63,9 @@ def read(source: Source, *, lenient: bool = False, kind: str | None = None) -> l
     Raises UnreadableTranscript, which names the file, the line and the remedy.
     """
     if kind is not None and kind not in _readers():
-        raise UnreadableTranscript(f"there is no kind {kind!r}{meant(kind, kinds())}; known are {', '.join(kinds())}")
+        raise UnreadableTranscript(
+            f"there is no kind {kind!r}{did_you_mean(kind, kinds())}; known are {', '.join(kinds())}"
+        )
     document = load(source, lenient=lenient)
     reader = _reader(document, kind)
     try:

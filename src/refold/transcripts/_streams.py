@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from refold.core._surrogates import whole as joined_surrogates
+from refold._text.surrogates import repair_surrogates
 from refold.formats._streaming.accumulate import response_body, stream_format
 from refold.formats._streaming.sse import Json, objects
 
@@ -60,7 +60,7 @@ def _empty(message: Json) -> bool:
 def answer_of(body: Any) -> AssembledReply | None:
     """Return the answer in a whole reply body, of whichever provider; a string is taken for events."""
     if isinstance(body, str):
-        return next(answers(objects(joined_surrogates(body).encode())), None) or _answer_in(whole(body))
+        return next(answers(objects(repair_surrogates(body).encode())), None) or _answer_in(whole(body))
     return _answer_in(body)
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from refold._condense.call_facts import arguments_of, is_shell, reads, subject, writes
 from refold._condense.call_outline import call_line, exit_code, first_error, held, one_line
 from refold._condense.digest.previous import words_of
-from refold.core.messages import Message, ToolCall, ToolResult, once, text_of
+from refold.core.messages import Message, ToolCall, ToolResult, memoized, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -112,7 +112,7 @@ def decisions(messages: Sequence[Message]) -> tuple[str, ...]:
     return tuple(found)
 
 
-@once
+@memoized
 def _decided(message: Message) -> tuple[str, ...]:
     return tuple(
         one_line(sentence, LONGEST)
@@ -137,7 +137,7 @@ def openings(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, .
     return tuple(closing), tuple(others)
 
 
-@once
+@memoized
 def _opening(message: Message) -> str:
     return one_line(text_of(message), 300)
 
@@ -159,7 +159,7 @@ def todos(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]
     return None
 
 
-@once
+@memoized
 def _boxes(message: Message) -> tuple[tuple[str, str], ...]:
     text = text_of(message)
     return tuple(BOX.findall(text)) if "] " in text else ()
@@ -177,7 +177,7 @@ def values(messages: Sequence[Message]) -> tuple[str, ...]:
     return tuple(f"{name} = {value}" for name, value in found.items())
 
 
-@once
+@memoized
 def _values(message: Message) -> tuple[tuple[str, str], ...]:
     return tuple(
         (name, value.rstrip(".:"))
@@ -199,7 +199,7 @@ def _same(call: ToolCall) -> tuple[str, object]:
     return call.name, subject(call)
 
 
-@once
+@memoized
 def _code(result: ToolResult) -> int | None:
     return exit_code(result.text)
 
@@ -208,7 +208,7 @@ def _failed(call: ToolCall, result: ToolResult) -> bool:
     return result.is_error or (is_shell(call) and bool(_code(result)))
 
 
-@once
+@memoized
 def _items(call: ToolCall) -> list[tuple[str, str]]:
     if not any(f'"{key}"' in call.arguments for key in LISTS):
         return []

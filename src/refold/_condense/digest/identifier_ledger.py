@@ -12,7 +12,7 @@ from msgspec import Struct
 from refold._condense.call_facts import reads, writes
 from refold._condense.call_outline import call_line
 from refold._salience.atoms import spoken
-from refold._text.graphemes import head_of
+from refold._text.graphemes import grapheme_prefix
 from refold.core.messages import Message, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class RemovedPiece(NamedTuple):
     """A text of a message that left, with the message's place; `own` where a user or the assistant wrote it."""
 
     text: str
-    place: int
+    position: int
     message: Message
     part: ToolCall | ToolResult | None = None
     own: bool = True
@@ -99,7 +99,7 @@ def ledger(
         (used if piece.own else seen).update(words)
         last.update(dict.fromkeys(words, number))
     standing = words_in(kept)
-    late = [LATE * (piece.place + 1) / len(left) for piece in pieces]
+    late = [LATE * (piece.position + 1) / len(left) for piece in pieces]
     uses, shows = used.get, seen.get  # a counter's own look-up is slow where it has nothing
     worth: dict[str, tuple[float, str, int]] = {}
     for raw, number in last.items():
@@ -166,22 +166,22 @@ def _pieces(left: Sequence[Message]) -> list[RemovedPiece]:
     """Return the beginnings of the newest texts, calls and output, oldest first."""
     pieces: list[RemovedPiece] = []
     spent = said = 0
-    for place in range(len(left) - 1, -1, -1):
-        message = left[place]
+    for position in range(len(left) - 1, -1, -1):
+        message = left[position]
         for part in message.parts:
             match part:
                 case Text(text=text) if said < OWN_CHARS:
-                    text = head_of(text, EACH_OWN)
+                    text = grapheme_prefix(text, EACH_OWN)
                     said += len(text)
-                    pieces.append(RemovedPiece(text, place, message))
+                    pieces.append(RemovedPiece(text, position, message))
                 case ToolCall() if said < OWN_CHARS:
-                    text = head_of(spoken(part), EACH_OWN)
+                    text = grapheme_prefix(spoken(part), EACH_OWN)
                     said += len(text)
-                    pieces.append(RemovedPiece(text, place, message, part))
+                    pieces.append(RemovedPiece(text, position, message, part))
                 case ToolResult() if spent < OUTPUT_CHARS:
-                    text = head_of(part.text, EACH_OUTPUT)
+                    text = grapheme_prefix(part.text, EACH_OUTPUT)
                     spent += len(text)
-                    pieces.append(RemovedPiece(text, place, message, part, own=False))
+                    pieces.append(RemovedPiece(text, position, message, part, own=False))
                 case _:
                     pass
     pieces.reverse()

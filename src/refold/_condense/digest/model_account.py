@@ -93,15 +93,17 @@ def _untold(view: View, old: int) -> list[Message]:
     """Return those after the newest message that left before, or whose output did: an earlier account covers others."""
     whole = {message.id for message in view.start if not any(is_pointer(message, each) for each in message.results)}
     messages = view.transcript.messages
-    start = next((place + 1 for place in range(len(messages) - 1, -1, -1) if messages[place].id not in whole), 0)
+    start = next(
+        (position + 1 for position in range(len(messages) - 1, -1, -1) if messages[position].id not in whole), 0
+    )
     return [message for message in messages[start : _place(view, old)] if not is_digest(message)]
 
 
 def _place(view: View, old: int) -> int:
     """Return where in the transcript the first `old` messages of a view end."""
     index = view.transcript.index
-    places = (index[message.id] for message in reversed(view.messages[:old]) if message.id in index)
-    return next(places, -1) + 1
+    positions = (index[message.id] for message in reversed(view.messages[:old]) if message.id in index)
+    return next(positions, -1) + 1
 
 
 def _reported(view: View, text: str) -> str:

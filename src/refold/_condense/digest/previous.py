@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold.core.messages import Message, Text, once, text_of
+from refold.core.messages import Message, Text, memoized, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -71,7 +71,7 @@ def carried(messages: Iterable[Message]) -> Carried:
     return Carried({title: tuple(lines) for title, lines in sections.items()})
 
 
-@once
+@memoized
 def told_before(transcript: Transcript) -> Carried:
     """Return what the digests in a transcript tell, which a client has sent back."""
     return carried(transcript.messages)
@@ -88,13 +88,13 @@ def unquoted(lines: Sequence[str]) -> tuple[tuple[int, str], ...]:
     return tuple((int(quote[2]), quote[1]) for quote in found if quote)
 
 
-@once
+@memoized
 def _digests(message: Message) -> tuple[Text, ...]:
     texts = tuple(part for part in message.parts if isinstance(part, Text))
     return texts if is_digest(message) else tuple(text for text in texts if text.text.startswith(OPENING))
 
 
-@once
+@memoized
 def _sections(message: Message) -> dict[str, tuple[str, ...]]:
     sections: dict[str, tuple[str, ...]] = {}
     told = "\n".join(part.text for part in digests_in(message))

@@ -32,7 +32,7 @@ from refold._condense.digest.previous import (
 )
 from refold._condense.identifier_scores import likeliest, likeliest_first
 from refold._condense.pins import CONSTRAINTS, pins_in, pins_of
-from refold.core.messages import MessageId, Note, invented, texts
+from refold.core.messages import MessageId, Note, synthetic_message, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -257,7 +257,7 @@ def _sentences(quotes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _first(view: View, turn_of: dict[str, int]) -> int:
-    return next(place for place, message in enumerate(view.transcript.messages) if message.id in turn_of)
+    return next(position for position, message in enumerate(view.transcript.messages) if message.id in turn_of)
 
 
 def _atoms(view: View, messages: Sequence[Message], kept: Sequence[Message], limit: int) -> tuple[Atom, ...]:
@@ -273,7 +273,7 @@ def _bounded(counter: Counter, sections: Sequence[Section], atoms: Sequence[Atom
     text = ""
     for _ in range(TRIES):
         text = _rendered(counter, sections, atoms, asked)
-        size = counter.message(invented(MessageId("digest"), "user", text, Note("digest"))) if text else 0
+        size = counter.message(synthetic_message(MessageId("digest"), "user", text, Note("digest"))) if text else 0
         if size <= limit:
             break
         asked = int(asked * limit / size * 0.98)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from refold.core._surrogates import whole
+from refold._text.surrogates import repair_surrogates
 from refold.formats._streaming.sse import Json
 
 __all__ = ["GrowingText", "grow", "growing", "index_of", "listing", "mapping", "settled"]
@@ -27,7 +27,7 @@ class GrowingText:
         self.pieces = list(pieces)
 
     def __str__(self) -> str:
-        return whole("".join(self.pieces))
+        return repair_surrogates("".join(self.pieces))
 
 
 def mapping(value: Any) -> Json:
@@ -72,7 +72,7 @@ def settled(value: Any) -> Any:
         case GrowingText():
             return str(value)
         case str():
-            return whole(value)
+            return repair_surrogates(value)
         case dict():
             return {key: settled(inner) for key, inner in value.items()}
         case list():

@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from refold._text.suggestions import meant
+from refold._text.suggestions import did_you_mean
 from refold.errors import UnknownFormat, UsageError
 from refold.testing.judge._problem import Problem
 
@@ -54,7 +54,9 @@ def problems(
         UsageError: the provider's SDK is not installed; the message names the extra.
     """
     if format not in _MODULES:
-        raise UnknownFormat(f"there is no format {format!r}{meant(format, _MODULES)}; use one of {', '.join(_MODULES)}")
+        raise UnknownFormat(
+            f"there is no format {format!r}{did_you_mean(format, _MODULES)}; use one of {', '.join(_MODULES)}"
+        )
     named = model or body.get("model") or body.get("modelId") or ""
     try:
         judge = import_module(f"refold.testing.judge._{_MODULES[format][0]}").problems

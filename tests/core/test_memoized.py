@@ -3,8 +3,8 @@ import json
 from msgspec.structs import replace
 
 import refold
-from refold._rules.pairing import Pairing
-from refold.core.messages import Message, MessageId, Text, ToolCall, once
+from refold._rules.pairing import GroupPairing
+from refold.core.messages import Message, MessageId, Text, ToolCall, memoized
 from refold.core.view import Listing
 from refold.testing import talk, view_of
 from tests.test_api import HALF, MESSAGES
@@ -12,7 +12,7 @@ from tests.test_api import HALF, MESSAGES
 ASKED = []
 
 
-@once
+@memoized
 def length(message: Message) -> int:
     ASKED.append(message.id)
     return sum(len(part.text) for part in message.parts if isinstance(part, Text))
@@ -36,10 +36,10 @@ def test_what_was_found_is_no_part_of_the_value():
 
 
 def test_a_view_finds_out_once_who_answers_whom():
-    view = view_of(talk("u: go", "a: x | read(a.py) as c", "t: c = text"), rules=(Pairing(),))
+    view = view_of(talk("u: go", "a: x | read(a.py) as c", "t: c = text"), rules=(GroupPairing(),))
     assert isinstance(view.messages, Listing)
-    assert Pairing().ledger(view.messages) is Pairing().ledger(view.messages)
-    assert Pairing().ledger(tuple(view.messages)) == Pairing().ledger(view.messages)
+    assert GroupPairing().index(view.messages) is GroupPairing().index(view.messages)
+    assert GroupPairing().index(tuple(view.messages)) == GroupPairing().index(view.messages)
     assert view.broken == ()
 
 

@@ -1,8 +1,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refold._rules import pairing
-from refold._rules.pairing import Pairing
+from refold._rules import call_index
+from refold._rules.pairing import GroupPairing
 from refold.core.messages import Message, MessageId, Text, ToolCall, ToolResult
 
 IDS = st.sampled_from(["a", "b", ""])
@@ -22,10 +22,10 @@ def messages(draw: st.DrawFn) -> Message:
 @settings(max_examples=400, deadline=None)
 @given(st.lists(messages(), max_size=8), st.booleans())
 def test_a_batch_of_one_call_and_its_result_is_paired_as_any_other_is(said, together):
-    rule = Pairing(together=together)
-    quick = rule.ledger(said)
-    usual, pairing._plain = pairing._plain, lambda *_: None
+    rule = GroupPairing(together=together)
+    quick = rule.index(said)
+    usual, call_index._single_call_group = call_index._single_call_group, lambda *_: None
     try:
-        assert rule.ledger(said) == quick
+        assert rule.index(said) == quick
     finally:
-        pairing._plain = usual
+        call_index._single_call_group = usual

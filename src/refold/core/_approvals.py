@@ -1,0 +1,33 @@
+"""Finds answers to requests for approval (MCP) whose request is not in the list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.messages import Message
+
+__all__ = ["unrequested_approvals"]
+
+
+def unrequested_approvals(messages: Sequence[Message]) -> tuple[int, ...]:
+    """Return the positions of the answers to requests for approval that are not there.
+
+    The provider may keep the request of an answer that begins the list, or that stands behind an anchor or a reference.
+    """
+    requests: set[Any] = set()
+    unrequested: list[int] = []
+    begun = False
+    for position, message in enumerate(messages):
+        for part in message.opaques:
+            native: Any = message.native if isinstance(message.native, dict) else {}
+            if part.anchor or part.kind == "item_reference":
+                return tuple(unrequested)
+            if part.kind == "mcp_approval_request":
+                requests.add(native.get("id"))
+            elif part.kind == "mcp_approval_response" and begun and native.get("approval_request_id") not in requests:
+                unrequested.append(position)
+        begun = begun or message.role in ("user", "assistant")
+    return tuple(unrequested)
