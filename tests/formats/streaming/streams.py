@@ -444,7 +444,11 @@ GEMINI = {
         response(candidate({"text": "me.", "thought": True})),
         response(candidate({"text": "Yes", "thoughtSignature": "c2ln"})),
         response(candidate({"text": "."})),
-        response(candidate({"text": ""}, finish="STOP"), completion=3, usageMetadata={"thoughtsTokenCount": 50}),
+        response(
+            candidate({"text": ""}, finish="STOP"),
+            completion=3,
+            usageMetadata={"promptTokenCount": 7, "candidatesTokenCount": 3, "thoughtsTokenCount": 50},
+        ),
     ],
     "a signature alone at the end": [
         response(candidate({"text": "So "})),

@@ -2,7 +2,11 @@ import json
 
 import pytest
 
+from refold._gateway.wire import response_observer
 from refold._gateway.wire.response_observer import LAST, ROOM, ResponseObserver
+from refold.formats._streaming.accumulate import accumulator
+from refold.models._usage_report import reported
+from tests.formats.streaming.streams import CASES, IDS, anthropic, bare, chunk, encoded, words
 
 STREAM = {"Content-Type": "text/event-stream; charset=utf-8"}
 CHAT = {"prompt_tokens": 9_000, "completion_tokens": 7, "total_tokens": 9_007}
@@ -97,6 +101,53 @@ def test_a_stream_without_usage_and_one_that_is_damaged_report_nothing():
     assert read(b"", 1).usage() is None
 
 
+ODD = pytest.mark.parametrize(
+    "frame",
+    [{"line": "\r\n"}, {"line": "\r"}, {"bom": True}, {"comments": True}, {"spread": True}, {"line": "\r", "bom": True, "comments": True}],
+    ids=["CRLF", "CR", "mark", "comments", "lines", "all"],
+)  # fmt: skip
+
+
+@ODD
+@LENGTHS
+@SIZES
+def test_usage_is_found_however_a_server_frames_its_events(frame, length, size):
+    stream = anthropic(words(*["word"] * length), usage={"input_tokens": 500, "cache_read_input_tokens": 8_000})
+    usage = read(encoded("anthropic", stream, **frame), size).usage()
+    assert (usage.prompt, usage.completion, usage.cached_read) == (8_500, 15, 8_000)
+    stream = [*[chunk({"content": "word"})] * length, chunk(finish="length"), bare(usage=CHAT)]
+    reading = read(encoded("openai-chat", stream, **frame), size)
+    assert reading.usage().prompt == 9_000
+    assert reading.body()["finish_reason"] == "length"
+
+
+@pytest.mark.parametrize(("format", "name", "events"), CASES, ids=IDS)
+def test_the_usage_and_the_end_of_a_stream_are_those_that_its_events_add_up_to(format, name, events):
+    total = accumulator(format)
+    for event in events:
+        total.add(event)
+    reading = read(encoded(format, events), 100)
+    assert reading.usage() == (reported(total.usage) if total.usage else None)
+    assert reading.body().get("error") == total.error
+
+
+def test_a_deeply_nested_event_reports_nothing_and_harms_nothing():
+    deep = b'data: {"usage": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n\n"
+    stream = events(delta(reason="stop"), {"choices": [], "usage": CHAT}) + deep
+    assert read(stream, 10**7).usage().prompt == 9_000
+    reading = ResponseObserver({"Content-Type": "application/json"})
+    reading.feed(deep[6:])
+    assert reading.body() == {}
+    assert reading.usage() is None
+
+
+def test_of_a_stream_without_an_end_of_events_no_more_is_kept_than_of_a_body(monkeypatch):
+    monkeypatch.setattr(response_observer, "LARGEST", 10 * ROOM)
+    reading = read(b"data: " + b"x" * 100 * ROOM, 1_000)
+    assert len(reading.text) <= 20 * ROOM
+    assert reading.usage() is None
+
+
 CREATED = b'event: response.created\ndata: {"type":"response.created"}\n\n'
 
 
@@ -113,6 +164,12 @@ CREATED = b'event: response.created\ndata: {"type":"response.created"}\n\n'
         (b': waiting\n\ndata: {"choices":[]}\r\n\r\n', False),
         (b': waiting\ndata: {"choices":[]}\n\n', False),
         (CREATED + b"event: response.failed\ndata: {}\n\n", False),
+        (CREATED[24:], True),
+        (CREATED[24:] + b'data: {"type":"response.failed"}\n\n', False),
+        (b"\xef\xbb\xbf" + CREATED.replace(b"\n", b"\r"), True),
+        (b"\xef\xbb\xbfdata: {}\r\r", False),
+        (b"retry: 3000\n\n", True),
+        (b"data: [response.\n\n", False),
     ],
 )
 def test_a_stream_has_said_something_when_an_event_is_whole(text, unsaid):

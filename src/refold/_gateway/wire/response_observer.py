@@ -1,9 +1,14 @@
-"""Reads an answer beside its way to the client: the usage it reports, and whether it is an error."""
+"""Observes a response while it is forwarded: the usage it reports, why it ended, and whether it is an error.
+
+A stream is not decoded event by event, which would cost more than forwarding it: its bytes are buffered, all but the
+last events and the very first ones are dropped now and then, and these are read once, at the end. What they report is
+what the accumulators of `refold.formats._streaming` make of all events; a test compares the two.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -13,31 +18,30 @@ from msgspec import Raw, Struct
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.wire.compression import Unreadable, unpacker
 from refold.errors import UsageError
+from refold.formats._streaming.openai_responses import BEGINNING
+from refold.formats._streaming.sse import Event, first_events, last_events
 from refold.models._usage_report import UsageReport, reported
 from refold.models.provider_errors import classify_response
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from refold._gateway.upstream.connection_pool import UpstreamResponse
 
 __all__ = ["ResponseObserver", "beginning", "refused"]
 
 LARGEST = 64 * 1024 * 1024  # bytes of an answer that are kept to be read
-ROOM = 32 * 1024  # bytes of a stream that are kept before all but its last lines are dropped
-LAST = 8  # events at the end of a stream that are looked at: what ends it stands there, whatever follows it
-FIRST = 3  # lines at the start of a stream that are looked at: Anthropic says there what it read
+ROOM = 32 * 1024  # bytes of a stream that are kept before all but its last events are dropped
+LAST = 8  # events at the end of a stream that are read: usage and the reason of the end are there, whatever follows
+FIRST = 2  # events at the start of a stream that are read: Anthropic reports there what the prompt took
 LONGEST_START = 8 * 1024  # bytes of them
 GOOD = (None, "stop", "STOP", "tool_calls", "end_turn", "tool_use")  # ends that tell nothing
 BRACE = ord("{")
-DATA = b"\ndata:"
 NOTHING = Raw()
 PATIENCE = 5.0  # seconds for which a stream that has said nothing yet is kept from the client
 MOST = 64 * 1024  # bytes that are read of such a stream
 EDGE = 1_024  # bytes at either end of a stream's beginning in which an error would stand
 REFUSED = frozenset({400, 413, 422, 429, 500, 503})  # statuses that hide a request that is too long
-PRELUDE = frozenset({b"response.created", b"response.in_progress", b"response.queued"})  # events that say nothing yet
-_WHOLE = re.compile(rb".*?(?:\n\n|\r\n\r\n|\r\r)", re.S)  # an event
 _decode = msgspec.json.Decoder().decode
 
 
@@ -68,40 +72,45 @@ class _Event(Struct):
     delta: _Delta | str | None = None
 
 
+class _Typed(Struct):
+    """An event that bears its name in its data alone."""
+
+    type: Any = None
+
+
 _event = msgspec.json.Decoder(_Event).decode
+_typed = msgspec.json.Decoder(_Typed).decode
 
 
 class ResponseObserver:
-    """Is shown the pieces of one answer and knows at the end what it reported.
+    """Takes the pieces of one response and returns at the end what it reported.
 
-    Of answers that are `streaming`, lines of events, the last ones are kept and read at the end, backward, until usage
-    and the reason of the end are found; others are one JSON body.
+    Of responses that are `streaming` the last events are read, backward, until usage and the reason of the end are
+    known; others are one JSON body.
     """
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self.streaming = "text/event-stream" in headers.get("Content-Type", "")
         encoded = headers.get("Content-Encoding", "")
-        self._unpack = unpacker(encoded) if encoded else bytes
-        self._packed = bool(encoded)
-        self._text = bytearray(b"\n" if self.streaming else b"")  # so that every event begins after a line's end
+        self._unpack = unpacker(encoded) or _nothing if encoded else None
+        self._text = bytearray()
         self._room = ROOM if self.streaming else LARGEST
         self._start: bytearray | None = None
-        self._ended = False
+        self._ended = False  # whether the reason of the end was read
+        self._begins = False  # whether the rest of the usage is at the start, as in Anthropic's streams
         self._usage: dict[str, Any] = {}
         self._ends: dict[str, Any] = {}
 
     def feed(self, piece: bytes) -> None:
         """Take a piece of the answer as it came from upstream."""
-        if self._unpack is None:
-            return
-        if self._packed:
+        if self._unpack is not None:
             try:
                 piece = self._unpack(piece)
             except Unreadable:
-                self._unpack = None
-                return
-        self._text += piece
-        if len(self._text) > self._room:
+                self._unpack, piece = _nothing, b""
+        text = self._text
+        text += piece
+        if len(text) > self._room:
             self._shorten()
 
     @property
@@ -115,16 +124,12 @@ class ResponseObserver:
 
         False where nobody here can read it.
         """
-        if self._unpack is None:
+        if self._unpack is _nothing:
             return False
         text = self._text
-        if text.startswith(DATA) and text.find(b"\n\n", 1) >= 0:
-            return False
-        for event in _WHOLE.finditer(text):
-            lines = [line for line in bytes(event[0]).splitlines() if line and not line.startswith(b":")]
-            if lines and not (lines[0].startswith(b"event:") and lines[0][6:].strip() in PRELUDE):
-                return False
-        return True
+        if text.startswith(b"data:") and b"\n\n" in text and text.find(b"response.", 0, EDGE) < 0:
+            return False  # as most streams begin
+        return all((event.name or _type(event.data)) in BEGINNING for event in _with_data(first_events(text)))
 
     def mentions(self, word: bytes, edge: int) -> bool:
         """Tell whether a word stands in so many bytes at either end of what was read."""
@@ -137,7 +142,7 @@ class ResponseObserver:
             return {**self._ends, **({"usage": self._usage} if self._usage else {})}
         try:
             held = _decode(self._text)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return {}
         if isinstance(held, list):  # Gemini streams a list where no events were asked for
             held = held[-1] if held else {}
@@ -162,39 +167,35 @@ class ResponseObserver:
 
     def _shorten(self) -> None:
         """Drop what need not be kept; the rest may grow to twice its size before it is looked at again."""
-        if not self.streaming:
-            self._unpack = None
+        if not self.streaming or len(self._text) > LARGEST:
+            self._unpack = _nothing
             return
         if self._start is None:
             self._start = self._text[:LONGEST_START]
-        start = len(self._text)
-        for _ in range(LAST):
-            start = max(self._text.rfind(DATA, 0, start), 0)
+        count, start = 0, len(self._text)
+        for event in last_events(self._text):
+            start -= len(event.raw)
+            count += event.data is not None
+            if count == LAST:
+                break
         del self._text[:start]
         self._room = max(ROOM, 2 * len(self._text))
 
     def _events(self) -> None:
-        """Read the last events, the very last one first, and the first where these do not say everything."""
-        text, stop = self._text, len(self._text)
-        for _ in range(LAST):
-            start = text.rfind(DATA, 0, stop)
-            if start < 0:
-                break
-            end = text.find(b"\n", start + len(DATA), stop)
-            self._read(text[start + len(DATA) : end if end >= 0 else stop])
+        """Read the last events, the very last one first, and the first ones where these do not say everything."""
+        for event in islice(_with_data(last_events(self._text)), LAST):
+            self._read(event.data or b"")
             if self._ended and self._usage:
-                return
-            stop = start
-        self._beginning()
+                break
+        if self._ended and self._usage and not self._begins:
+            return
+        start = self._text if self._start is None else self._start
+        for event in islice(_with_data(first_events(start)), FIRST):
+            self._read(event.data or b"")
+            if event.name == "message_start":
+                break
 
-    def _beginning(self) -> None:
-        text = self._text if self._start is None else self._start
-        if text.startswith(b"\nevent"):
-            for line in text.split(b"\n", FIRST)[1:FIRST]:
-                if line.startswith(b"data:"):
-                    self._read(line[5:])
-
-    def _read(self, data: bytearray) -> None:
+    def _read(self, data: bytes) -> None:
         if BRACE not in data:  # it says that it is done
             return
         try:
@@ -205,7 +206,7 @@ class ResponseObserver:
             if event.response is not NOTHING:
                 self._take(_event(event.response))
                 self._ended = self._ended or bool(self._usage)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return
 
     def _take(self, event: _Event) -> None:
@@ -223,8 +224,26 @@ class ResponseObserver:
                 self._ended = True
                 if reason not in GOOD:
                     self._ends.setdefault("finish_reason", reason)
-        if isinstance(event.delta, _Delta) and event.delta.stop_reason not in GOOD:
-            self._ends.setdefault("stop_reason", event.delta.stop_reason)
+        if isinstance(event.delta, _Delta) and event.delta.stop_reason is not None:
+            self._ended = self._begins = True
+            if event.delta.stop_reason not in GOOD:
+                self._ends.setdefault("stop_reason", event.delta.stop_reason)
+
+
+def _nothing(piece: bytes) -> bytes:
+    """Read no more: the encoding is one that nobody here knows, or there is too much."""
+    return b""
+
+
+def _with_data(events: Iterator[Event]) -> Iterator[Event]:
+    return (event for event in events if event.data is not None)
+
+
+def _type(data: bytes | None) -> Any:
+    try:
+        return _typed(data or b"").type
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 async def beginning(answer: UpstreamResponse, reading: ResponseObserver) -> bytes:

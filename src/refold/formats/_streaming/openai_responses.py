@@ -7,7 +7,7 @@ from msgspec import Struct
 from refold.formats._streaming._growing import GrowingText, grow, growing, index_of, listing, mapping, settled
 from refold.formats._streaming.sse import Json
 
-__all__ = ["OpenAIResponsesAccumulator"]
+__all__ = ["BEGINNING", "ENDING", "OpenAIResponsesAccumulator"]
 
 BEGINNING = frozenset({"response.created", "response.queued", "response.in_progress"})
 ENDING = frozenset({"response.completed", "response.incomplete", "response.failed"})

@@ -28,7 +28,7 @@ Json: TypeAlias = dict[str, Any]
 BOM = b"\xef\xbb\xbf"
 DONE = b"[DONE]"  # the data that ends a stream of OpenAI's chat completions
 LIMIT = 64 * 1024 * 1024  # bytes: a last event repeats the whole response, images included
-CR = 0x0D
+CR, LF = LINE_ENDS = b"\r\n"
 _BLOCK_END = re.compile(rb"(?:\n|\r\n?+)(?:\n|\r\n?+)")
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # the escape of half a surrogate pair
 _decode = msgspec.json.Decoder().decode
@@ -113,11 +113,15 @@ def last_events(buffer: bytes | bytearray) -> Iterator[Event]:
 
     What follows the last empty line is an event; so is what begins the buffer, though it may have begun earlier.
     """
-    stop = len(buffer)
-    only_lf = CR not in buffer
+    text = bytes(buffer)
+    only_lf = CR not in text
+    stop = len(text)
     while stop > 0:
-        start = _last_block(buffer, stop, only_lf=only_lf)
-        yield _event(bytes(buffer[start:stop]), len(BOM) if start == 0 and buffer.startswith(BOM) else 0)
+        end = stop
+        while end > 0 and text[end - 1] in LINE_ENDS:
+            end -= 1
+        start = _block_start(text, end, only_lf=only_lf)
+        yield _event(text[start:stop], len(BOM) if start == 0 and text.startswith(BOM) else 0)
         stop = start
 
 
@@ -135,31 +139,31 @@ def objects(stream: bytes) -> Iterator[Json]:
         yield from [whole] if whole is not None else filter(None, map(_object, event.data.split(b"\n")))
 
 
-def _last_block(buffer: bytes | bytearray, stop: int, *, only_lf: bool) -> int:
-    """Return where the last block before `stop` begins: behind the end of the one before it."""
-    search = stop
-    while search > 0:
-        # Two line ends meet as one of these pairs; "\r\n" is a single line end.
-        at = -1
-        for pair in (b"\n\n",) if only_lf else (b"\n\r", b"\n\n", b"\r\r"):
-            at = max(at, buffer.rfind(pair, at + 1, search))
+def _block_start(text: bytes, end: int, *, only_lf: bool) -> int:
+    """Return where the block begins whose content ends at a place: line by line back to an empty one."""
+    while True:
+        at = text.rfind(b"\n", 0, end)
+        if not only_lf:
+            at = max(at, text.rfind(b"\r", at + 1, end))
         if at < 0:
             return 0
-        start = at + 2
-        if buffer[start - 1] == CR and buffer[start : start + 1] == b"\n":
-            start += 1
-        if buffer[start:stop].strip(b"\r\n"):
-            return start
-        search = at + 1  # nothing but empty lines: they belong to the block before
-    return 0
+        end = at - 1 if text[at] == LF and at > 0 and text[at - 1] == CR else at
+        if end == 0:
+            return 0
+        if text[end - 1] in LINE_ENDS:
+            return at + 1
 
 
 def _event(block: bytes, skip: int = 0) -> Event:
     """Read one block; `skip` bytes at its start are a byte order mark."""
+    if block.startswith(b"data: "):
+        line = block[6:].rstrip(LINE_ENDS)
+        if LF not in line and CR not in line:  # as in most
+            return Event(block, "", line)
     name = ""
     data: bytes | None = None
     comment = True
-    for line in block[skip:].splitlines():
+    for line in (block[skip:] if skip else block).splitlines():
         field, colon, value = line.partition(b":")
         if not field:
             continue
