@@ -136,9 +136,16 @@ def test_every_field_of_what_comes_back_is_in_the_page_of_the_library():
 
 
 def test_every_page_is_reached_from_the_readme():
-    readme = (ROOT / "README.md").read_text("utf-8")
-    named = {path for path, _ in LINK.findall(readme)}
-    assert not [str(path) for path in DOCS.rglob("*.md") if str(path.relative_to(ROOT)) not in named]
+    lists = (ROOT / "README.md", DOCS / "api" / "index.md")
+    linked = {(page.parent / target).resolve() for page in lists for target, _ in LINK.findall(page.read_text("utf-8"))}
+    assert not [str(path) for path in DOCS.rglob("*.md") if path not in linked]
+
+
+def test_every_page_is_in_the_navigation_of_the_site():
+    navigation = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
+    pages = re.findall(r"- (?:\w+: )?(\S+\.md)$", navigation, re.M)
+    assert len(pages) == len(set(pages))
+    assert {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")} <= set(pages)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))

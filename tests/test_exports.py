@@ -1,9 +1,12 @@
 import ast
+import inspect
+import re
 from pathlib import Path
 
 import refold
 
 INIT = Path(refold.__file__)
+API = Path(__file__).parent.parent / "docs" / "api"
 
 
 def test_the_public_names_are_sorted_and_all_there():
@@ -21,3 +24,23 @@ def test_every_public_name_has_a_docstring_of_its_own():
         thing = getattr(refold, name)
         if callable(thing):
             assert thing.__doc__, name
+
+
+def test_every_public_name_says_last_since_when_it_is_there():
+    for name in refold.__all__:
+        last = inspect.getdoc(getattr(refold, name)).splitlines()[-1]
+        assert re.fullmatch(r"Added in \d+\.\d+\.\d+\.", last), name
+
+
+def modules():
+    """The dotted names of all modules of the package."""
+    for path in sorted(INIT.parent.rglob("*.py")):
+        parts = path.relative_to(INIT.parent.parent).with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def test_every_module_is_underscored_or_named_on_a_page_of_the_api():
+    public = {name for name in modules() if "._" not in name}
+    pages = "".join(path.read_text("utf-8") for path in API.glob("*.md"))
+    named = set(re.findall(r"^::: (refold[\w.]*)$|`(refold[\w.]*)`", pages, re.M))
+    assert public == {directive or mention for directive, mention in named}

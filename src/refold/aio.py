@@ -35,6 +35,8 @@ async def acompact(
     """Do what `refold.compact` does, awaiting the summarizer; needs of one step are asked side by side.
 
     Takes the arguments of `refold.compact` and raises what it raises.
+
+    Added in 0.1.0.
     """
     request = requested(messages, Options(**options), meter)
     with told(request, tuple(observers)) as applied:
@@ -53,7 +55,10 @@ async def aplan(
     meter: Meter | None = None,
     **options: Any,
 ) -> Plan:
-    """Do what `refold.plan` does, awaiting the summarizer; takes the same arguments."""
+    """Do what `refold.plan` does, awaiting the summarizer; takes the same arguments.
+
+    Added in 0.1.0.
+    """
     return await _drive(requested(messages, Options(**options), meter), answering(outside, summarize, redact=redact))
 
 

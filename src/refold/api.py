@@ -109,6 +109,8 @@ def compact(
         CannotFit: every step ran and the whole is still above the input budget; `plan` and `sizes` say what is left.
         BrokenConversation: provider rules that would not hold in the result.
         SummaryRefused: the policy needs a summary and none could be had.
+
+    Added in 0.1.0.
     """
     options = Options(
         format=format, policy=policy, budget=budget, model=model, window=window, goal=goal, system=system, tools=tools,
@@ -147,7 +149,10 @@ def plan(
     redact: bool = True,
     meter: Meter | None = None,
 ) -> Plan:
-    """Return what a compaction would do, without doing it; the arguments are those of `compact`."""
+    """Return what a compaction would do, without doing it; the arguments are those of `compact`.
+
+    Added in 0.1.0.
+    """
     options = Options(
         format=format, policy=policy, budget=budget, model=model, window=window, goal=goal, system=system, tools=tools,
         usage=usage, cause=cause, force=force, instructions=instructions, max_output=max_output, counter=counter,
@@ -172,6 +177,8 @@ def apply(
 
     Raises:
         StalePlan: the plan was made for another conversation.
+
+    Added in 0.1.0.
     """
     shape = format_for(messages, format or plan.format or None)
     transcript = formats.read(shape, messages)
@@ -190,6 +197,8 @@ def rewind(
 
     Raises:
         UsageError: the messages are not of the format, or their format cannot be told.
+
+    Added in 0.1.0.
     """
     originals = result.originals if isinstance(result, Result) else result
     in_force = result.plans if isinstance(result, Result) else tuple(plans)
@@ -217,6 +226,8 @@ def check(
 
     A request that cannot fit is measured like any other: its ratio is above 1.
     One call reads and counts everything; `Meter.check` does the same for a growing list at the price of what is new.
+
+    Added in 0.1.0.
     """
     options = Options(
         format=format, policy=policy, budget=budget, model=model, window=window, system=system, tools=tools,
@@ -228,7 +239,10 @@ def check(
 
 
 def violations(messages: Sequence[Any], *, format: str | None = None) -> tuple[Violation, ...]:
-    """Return every provider rule the messages break, with positions; none for a valid conversation."""
+    """Return every provider rule the messages break, with positions; none for a valid conversation.
+
+    Added in 0.1.0.
+    """
     shape = format_for(messages, format)
     return formats.broken(shape, formats.read(shape, messages).messages)
 
@@ -245,6 +259,8 @@ def repair(
     Raises:
         UsageError: the messages are not of the format, or their format cannot be told.
         BrokenConversation: a breach that no repair mends, with its positions.
+
+    Added in 0.1.0.
     """
     options = Options(
         format=format, policy=REPAIR, budget=Budget(10**12), counter="policy", force=True, model=model, system=system
@@ -272,6 +288,8 @@ def count(
 
     What the provider does not read is not counted: everything before a compaction block, tools that are deferred and
     were not loaded.
+
+    Added in 0.1.0.
     """
     scale = counter_for(counter, model)
     if isinstance(content, str):
@@ -288,6 +306,8 @@ def window(model: str, provider: str | None = None, override: Any = None, *, all
     """Return a model's window, input cap and output cap, where the figures are from, and whether they are assumed.
 
     `override` is the user's own figure, which wins; `allocated` the window a local server has set aside, which caps.
+
+    Added in 0.1.0.
     """
     from refold.models import _catalog as catalog
 

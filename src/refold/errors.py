@@ -65,7 +65,10 @@ __all__ = [
 
 
 class RefoldError(Exception):
-    """Anything refold raises on purpose."""
+    """Anything refold raises on purpose.
+
+    Added in 0.1.0.
+    """
 
 
 class UsageError(RefoldError):

@@ -37,6 +37,8 @@ class Handlers(Struct, frozen=True):
 
     A summarizer is never sent the model's thinking nor, unless `redact` is off, a known shape of a secret. An answer
     that is certainly no summary (a tool call, an echo, a question back, a refusal) becomes a refusal.
+
+    Added in 0.1.0.
     """
 
     summarize: Callable[[SummaryNeed], str | Refused | Awaitable[str | Refused]] | None = None

@@ -33,6 +33,8 @@ class Meter:
     Takes the arguments of `refold.check` that stay the same from call to call. Messages are known by identity: an
     entry changed in place after it was seen is not counted again (append new entries; replaced ones are noticed).
     Not for use by several threads at once.
+
+    Added in 0.1.0.
     """
 
     def __init__(self, **options: Any) -> None:

@@ -46,6 +46,8 @@ class Result(Struct, frozen=True):
 
     `originals` are the messages it was made from and `plans` all plans in force, oldest first, without one that changes
     nothing: together they are everything `rewind` needs.
+
+    Added in 0.1.0.
     """
 
     messages: list[Any]
@@ -58,7 +60,10 @@ class Result(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """How full the window is: tokens of the whole request, the input budget, whether compaction is due, and why."""
+    """How full the window is: tokens of the whole request, the input budget, whether compaction is due, and why.
+
+    Added in 0.1.0.
+    """
 
     tokens: int
     limit: int

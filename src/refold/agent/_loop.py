@@ -75,11 +75,13 @@ class Agent:
         system: the system prompt, a text or Anthropic's blocks.
         settings: a `refold.config.Settings`; arguments win over it.
         budget: window and output reserve; by default from `window`, the settings, or what is known of the model.
-        window, max_output: tokens of the context window, and of one answer.
+        window: tokens of the context window.
+        max_output: tokens of one answer.
         middlewares: asked before and after each call of the model; see `refold.agent.middleware`.
         observers: told of everything as values; see `refold.agent.events`. One that raises changes nothing.
         on_text: gets the answer piece by piece, as it is streamed.
-        summarize, outside: who writes summaries, and who answers other needs, as in `refold.compact`.
+        summarize: writes summaries, as in `refold.compact`.
+        outside: answers the other needs, as in `refold.compact`.
         redact: remove secrets from what a summarizer is sent; by default as the settings say, else they are removed.
         files: the workspace whose files are noticed when they change (L10) and come back after a compaction (L05).
         folder: where outputs go that are too large for the conversation (L08).
@@ -88,7 +90,8 @@ class Agent:
         windows: windows learned from refusals; see `refold.recovery._run`.
         max_steps: calls of the model in one turn.
         waits: seconds before each retry of a call that failed for a moment.
-        sleep, clock: waits, and gives seconds for durations.
+        sleep: waits; gets seconds.
+        clock: gives seconds for durations.
 
     Raises:
         UsageError: two tools of one name, a session in another format, or arguments that cannot be.

@@ -23,7 +23,10 @@ class _Head(Struct, frozen=True):
 
 
 def dump_plan(plan: Plan, *, indent: int | None = None) -> bytes:
-    """Return a plan as UTF-8 JSON, with the version of its shape."""
+    """Return a plan as UTF-8 JSON, with the version of its shape.
+
+    Added in 0.1.0.
+    """
     encoded = msgspec.json.encode(_Envelope(VERSION, plan))
     return msgspec.json.format(encoded, indent=indent) if indent is not None else encoded
 
@@ -33,6 +36,8 @@ def load_plan(data: bytes | str) -> Plan:
 
     Raises:
         UnreadablePlan: not JSON, not a plan, damaged, changed by hand, or written by a later version.
+
+    Added in 0.1.0.
     """
     raw = data.encode() if isinstance(data, str) else data
     try:

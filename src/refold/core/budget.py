@@ -45,6 +45,8 @@ class Budget(Struct, frozen=True, omit_defaults=True):
 
     Raises:
         BadBudget: a window of zero or less, or a reserve that is negative or leaves nothing.
+
+    Added in 0.1.0.
     """
 
     window: int
@@ -87,6 +89,8 @@ class Share(Struct, frozen=True, omit_defaults=True, tag="share"):
     `floor` is a share that the constant never takes it below: on a small window 13,000 tokens are all there is (L01).
     `free` is the least share of what system prompt and tools leave that a goal has for messages, `most` the share of
     the base up to which it rises for that: 60,000 tokens of tools would else leave nothing under half of a window.
+
+    Added in 0.1.0.
     """
 
     share: float
@@ -118,6 +122,8 @@ class Exactly(Struct, frozen=True, omit_defaults=True, tag="exactly"):
     """A number of tokens, whatever the window (V01); of messages alone with `beside`, system prompt and tools aside.
 
     Messages then have at most 35 % of what those leave: a goal near to a trigger would soon be due again.
+
+    Added in 0.1.0.
     """
 
     count: int
@@ -144,6 +150,8 @@ class LeastCost(Struct, frozen=True, omit_defaults=True, tag="least_cost"):
 
     Raises:
         BadBudget: a price that is not above zero, or a growth that is not.
+
+    Added in 0.1.0.
     """
 
     read: float = 0.10
@@ -192,6 +200,8 @@ class Usage(Struct, frozen=True, omit_defaults=True):
 
     `covers` is the number of leading messages that were in that call's prompt; None means all but the newest
     assistant message and what follows it.
+
+    Added in 0.1.0.
     """
 
     prompt: int

@@ -67,6 +67,8 @@ class Plan(Struct, frozen=True, omit_defaults=True):
 
     No clock and no randomness: planning twice gives equal plans with equal ids. `binds_thinking`: it was made for a
     model that takes thinking only behind the prefix it was produced under, so it removes what stood behind its changes.
+
+    Added in 0.1.0.
     """
 
     policy: str

@@ -102,6 +102,8 @@ class Policy(Struct, frozen=True):
 
     `counter=None` means exact counts by the model's tokenizer, which the caller's side supplies.
     `after_overflow` is the policy used when a provider has refused the request for its size.
+
+    Added in 0.1.0.
     """
 
     name: str

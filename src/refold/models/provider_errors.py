@@ -121,6 +121,8 @@ def classify_error(error: object) -> ProviderError:
     Errors that gateways wrap in strings of JSON or print as Python dictionaries are opened, however deep. The patterns
     and their public sources are the rows of `overflow.json`. An error that no row recognizes, and None, have the kind
     "other" and the remedy "none"; nothing is raised.
+
+    Added in 0.1.0.
     """
     if isinstance(error, ProviderError):
         return error

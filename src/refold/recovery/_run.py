@@ -83,7 +83,8 @@ def recovering(
             number after a refusal of that number.
         messages: the conversation as it was said, never changed.
         summarize: as in `refold.compact`; where it fails, the compaction is made without.
-        outside, redact: who answers the other needs, and whether secrets are removed, as in `refold.compact`.
+        outside: answers the other needs, as in `refold.compact`.
+        redact: remove known forms of secrets from what a summarizer is sent.
         observers: functions that are told when a compaction starts, ends or fails.
         windows: where the window that a refusal tells is kept, by model and endpoint.
         endpoint: where the model is asked, for `windows`.
@@ -100,6 +101,8 @@ def recovering(
         ContextOverflow: still refused; the message names what cannot be made smaller, in tokens.
         CannotFit: no compaction brings it under the window.
         Exception: what the call raised, where it was not about size.
+
+    Added in 0.1.0.
     """
     fixed = Setting(
         Options(**options), api.answering(outside, summarize, redact=redact), tuple(observers), endpoint, windows,
@@ -125,7 +128,10 @@ async def arecovering(
     sleep: Callable[[float], Any] | None = None,
     **options: Any,
 ) -> Recovered:
-    """Do what `recovering` does, awaiting the call and the summarizer."""
+    """Do what `recovering` does, awaiting the call and the summarizer.
+
+    Added in 0.1.0.
+    """
     fixed = Setting(
         Options(**options), api.answering(outside, summarize, redact=redact), tuple(observers), endpoint, windows,
         max_passes, _takes(call, "max_tokens"),

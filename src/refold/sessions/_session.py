@@ -59,6 +59,8 @@ class Session(SessionCoroutines, Standing):
 
     The other settings are those of `refold.compact`, with the same defaults. They are remembered in the session's log:
     a process that opens the session later needs to give none, and what it gives wins and is remembered instead.
+
+    Added in 0.1.0.
     """
 
     def __init__(
@@ -202,12 +204,13 @@ class Session(SessionCoroutines, Standing):
             cause: as in `refold.compact`.
             keep_recent: tokens of newest messages to keep, instead of what the policy says (O17).
             summarize: writes summaries; see `refold.compact`.
-            outside, redact: as in `refold.compact`.
+            outside: as in `refold.compact`.
+            redact: as in `refold.compact`.
 
         Raises:
             WriteConflict: somebody else is compacting it, or changed its plans meanwhile.
             UsageError: a coroutine function as summarizer, inside an event loop that this would block: use `acompact`.
-            Also what `refold.compact` raises.
+            RefoldError: what `refold.compact` raises.
         """
         api.refuse_blocking(summarize, outside, "await session.acompact(…)")
         self.refresh()

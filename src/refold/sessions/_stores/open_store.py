@@ -36,6 +36,8 @@ def open_store(where: str | Path | None = None, *, timeout: float = WAIT) -> Sto
         StoreCorrupt: a file that is not a store, or is damaged; it is left as it is.
         StoreTooNew: a later release wrote it.
         StoreLocked, StoreError: it cannot be opened now.
+
+    Added in 0.1.0.
     """
     if where == "memory":
         return MemoryStore()
