@@ -40,7 +40,7 @@ LINES = [line for text in FILES.values() for line in text.splitlines() if len(li
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Record what was asked for; return 1 when an agent failed or a file still told of the machine."""
+    """Record the chosen agents; return 1 when one failed or a file would reveal something of the machine."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="AGENT", help="one of --list; all that FOLDER has by default")
     parser.add_argument("--agents", type=Path, metavar="FOLDER", help="where the agents are installed")

@@ -94,19 +94,19 @@ def test_no_provider_would_refuse_what_was_read(path):
 
 @each_agent
 def test_every_report_has_the_figures_that_the_provider_gave(agent):
-    given = [(request["tokens"], request["cached"]) for request in MANIFEST[agent]["requests"]]
+    provided = [(request["tokens"], request["cached"]) for request in MANIFEST[agent]["requests"]]
     for item in sessions(agent):
-        rest = iter(given)
+        rest = iter(provided)
         assert all((report.prompt, report.cache_read) in rest for report in item.usage)
 
 
 @each_agent
 def test_every_call_of_the_model_is_found_once_with_its_arguments_in_order(agent):
-    given = [call for request in MANIFEST[agent]["requests"] for call in request["calls"]]
+    scripted = [call for request in MANIFEST[agent]["requests"] for call in request["calls"]]
     found = [part for item in sessions(agent) for part in parts(item.messages, item.format)]
     calls = {part.call_id: part for part in found if isinstance(part, ToolCall)}
-    assert [call.name for call in calls.values()] == [name for name, _ in given]
-    for call, (_, arguments) in zip(calls.values(), given, strict=True):
+    assert [call.name for call in calls.values()] == [name for name, _ in scripted]
+    for call, (_, arguments) in zip(calls.values(), scripted, strict=True):
         assert arguments.items() <= json.loads(call.arguments).items()  # an agent may write defaults beside them
 
 

@@ -189,7 +189,7 @@ def _http_recording(run: Run) -> Iterator[tuple[str, Path]]:
 def _request_log(run: Run) -> Iterator[tuple[str, Path]]:
     file, port = run.home / "traffic.har", free_port()
     proxy = ["--mode", f"reverse:{run.provider.url}", "--listen-host", "127.0.0.1", "--listen-port", str(port)]
-    with run.beside("mitmdump", *proxy, "--set", f"hardump={file}", port=port):
+    with run.in_background("mitmdump", *proxy, "--set", f"hardump={file}", port=port):
         run.environment["ANTHROPIC_BASE_URL"] = f"http://127.0.0.1:{port}"
         run.call(sys.executable, str(SCRIPTS / "anthropic_calls.py"), TASK)
     file.write_text(file.read_text(encoding="utf-8").replace(f":{port}", ":8000"), encoding="utf-8")

@@ -106,7 +106,7 @@ class Run:
         return done.stdout
 
     @contextmanager
-    def beside(self, name: str, *arguments: str, port: int) -> Iterator[None]:
+    def in_background(self, name: str, *arguments: str, port: int) -> Iterator[None]:
         """Run a program next to what is called inside, from when it listens on `port` to the end."""
         self.commands.append(shlex.join([name, *arguments]))
         command = [self.program(name), *arguments]
@@ -154,7 +154,7 @@ def free_port() -> int:
 
 
 def _without_tools(received: ReceivedRequest) -> str:
-    """Return the answer to a request beside the conversation: agents ask for a title, or for a summary."""
+    """Return the answer to a request outside the conversation: agents ask for a title, or for a summary."""
     words = json.dumps(received.body).casefold()
     return SUMMARY if "summar" in words and "title" not in words else TITLE
 
@@ -184,10 +184,10 @@ def running(
                 (run.project / name).write_text(text, encoding="utf-8")
             base = {"HOME": str(run.home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "dumb"}
             base |= {"USER": "user", "LOGNAME": "user", "SHELL": "/bin/sh", "NO_PROXY": "127.0.0.1"}
-            given = {
+            settings = {
                 name: value.replace("{url}", provider.url).replace("{home}", str(run.home))
                 for name, value in environment.items()
             }
-            run.environment = base | given
+            run.environment = base | settings
             steps = iter(script(run))
             yield run
