@@ -195,6 +195,26 @@ def test_two_streamed_calls_do_not_run_into_each_other(server, openai):
     assert [(call.call_id, call.arguments) for call in reply.calls] == [("c0", "[0]"), ("c1", "[1]")]
 
 
+def test_choices_that_were_asked_for_do_not_run_into_the_first(server, openai):
+    second = {"index": 1, "delta": {"content": "Ho"}, "finish_reason": None}
+    server.streams(
+        piece({"content": "He"}), {**piece({}), "choices": [second]}, piece({"content": "llo"}),
+        {**piece({}), "choices": [{**second, "finish_reason": "stop"}]}, piece({}, "length"),
+    )  # fmt: skip
+    told = []
+    reply = openai.complete(ASK, on_text=told.append)
+    assert (reply.message, reply.stop, told) == ({"role": "assistant", "content": "Hello"}, "length", ["He", "llo"])
+
+
+@pytest.mark.parametrize("index", [0, None])
+def test_calls_that_a_server_does_not_number_are_calls_of_their_own(server, openai, index):
+    calls = [{**CALL, "id": id, **({} if index is None else {"index": index})} for id in ("c1", "c2")]
+    server.streams(*(piece({"tool_calls": [call]}) for call in calls), piece({}, "tool_calls"))
+    reply = openai.complete(ASK, on_text=str)
+    assert reply.message["tool_calls"] == [{**CALL, "id": "c1"}, {**CALL, "id": "c2"}]
+    assert [call.arguments for call in reply.calls] == ['{"path": "a.py"}'] * 2
+
+
 def test_a_stream_that_ends_early_is_no_answer(server, openai):
     server.streams(piece({"content": "half"}))
     with pytest.raises(BadReply, match="ended before the answer was complete"):
@@ -289,6 +309,47 @@ def test_a_streamed_claude_answer_is_the_same_message(server, anthropic):
     assert (streamed.text, streamed.stop, streamed.calls) == (whole.text, whole.stop, whole.calls)
     assert reported(streamed.usage) == reported(whole.usage)
     assert told == ["I ", "look"]
+
+
+def block(index, start, *deltas):
+    yield {"type": "content_block_start", "index": index, "content_block": start}
+    yield from ({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas)
+    yield {"type": "content_block_stop", "index": index}
+
+
+def message(*blocks, stop):
+    start = {"type": "message_start", "message": claude(stop=None)}
+    end = {"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 4}}
+    return [start, *(event for events in blocks for event in events), end, {"type": "message_stop"}]
+
+
+def test_blocks_of_claude_that_the_sdk_does_not_add_up_are_whole(server, anthropic):
+    asked = {"type": "mcp_tool_use", "id": "m1", "name": "query", "server_name": "db", "input": {}}
+    odd = {"type": "odd", "odd": ""}
+    events = message(
+        block(0, asked, *({"type": "input_json_delta", "partial_json": text} for text in ('{"sql":', ' "x"}'))),
+        block(1, odd, {"type": "odd_delta", "odd": "a"}, {"type": "odd_delta", "odd": "b"}),
+        stop="end_turn",
+    )
+    server.streams(*events, named=True)
+    reply = anthropic.complete(ASK, on_text=str)
+    assert reply.message["content"] == [{**asked, "input": {"sql": "x"}}, {"type": "odd", "odd": "ab"}]
+    assert reply.calls == ()
+
+
+def test_arguments_of_claude_that_were_cut_are_kept_as_they_came(server, anthropic):
+    cut = {"type": "input_json_delta", "partial_json": '{"path": "a.p'}
+    server.streams(*message(block(0, {**USE, "input": {}}, cut), stop="max_tokens"), named=True)
+    reply = anthropic.complete(ASK, on_text=str)
+    assert reply.cut
+    assert reply.message["content"] == [{**USE, "input": {"": '{"path": "a.p'}}]
+
+
+def test_a_message_of_claude_that_breaks_off_is_no_answer(server, anthropic):
+    server.streams(*message(block(0, {"type": "text", "text": "half"}), stop="end_turn")[:-2], named=True)
+    with pytest.raises(BadReply, match="ended before the answer was complete") as caught:
+        anthropic.complete(ASK, on_text=str)
+    assert caught.value.body["content"] == [{"type": "text", "text": "half"}]
 
 
 def test_claude_counts_by_its_endpoint_and_by_a_small_call_where_there_is_none(server, anthropic):  # V08

@@ -14,12 +14,12 @@ from refold.formats._base import arguments_text
 
 if TYPE_CHECKING:
     from refold.clients._factory import Wire
+    from refold.formats._streaming.sse import Json
 
 __all__ = ["ChatSpeech"]
 
 ADDRESS = "https://api.openai.com/v1"  # where the SDK goes when it is told no other
 OWN = ("openai.com", "azure.com")  # hosts whose newer models refuse `max_tokens`; elsewhere it is what all know
-ONCE = frozenset({"role", "type", "id", "name", "index", "format"})  # of a delta: said once, or again and the same
 
 
 class ChatSpeech:
@@ -60,97 +60,35 @@ class ChatSpeech:
         """Return None: there is no counting endpoint."""
 
     def read(self, answer: Any) -> Reply:
-        """Return an answer in our shape."""
+        """Return the SDK's answer in our shape."""
         if not hasattr(answer, "choices"):
             raise BadReply("the answer is no chat completion: check the base URL (it often ends in /v1)", answer)
-        if not answer.choices:
-            raise _refused(plain(answer))
-        choice = answer.choices[0]
-        return _reply(plain(choice.message), plain(answer.usage), choice.finish_reason)
+        return self.reply(plain(answer))
 
-    def pieces(self) -> Chunks:
-        """Return what gathers one streamed answer."""
-        return Chunks()
-
-
-class Chunks:
-    """A streamed chat completion as it comes."""
-
-    def __init__(self) -> None:
-        self._whole: dict[str, Any] = {}
-        self._usage: dict[str, Any] = {}
-        self._stop: str | None = None
-
-    def take(self, event: Any) -> str:
-        """Take one chunk and return the words it adds."""
+    def event(self, event: Any) -> Json:
+        """Return one of the SDK's chunks as the provider sent it."""
         if not hasattr(event, "choices"):
             raise BadReply("a piece of the answer is no piece of a chat completion: check the base URL", event)
-        self._usage = plain(event.usage) or self._usage
-        if not event.choices:
-            return ""
-        choice = event.choices[0]
-        self._stop = choice.finish_reason or self._stop
-        delta = plain(choice.delta)
-        _merge(self._whole, delta)
-        text: str = delta.get("content") or ""
-        return text
+        return plain(event)
 
-    def reply(self, stream: Any) -> Reply:
-        """Return the whole answer."""
-        if self._stop is None:
-            raise BadReply("the stream ended before the answer was complete: try again", self._whole)
-        return _reply(self._whole, self._usage, self._stop)
-
-
-def _merge(whole: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    """Add a delta: texts go on, lists by the `index` of their entries, objects by their fields."""
-    for key, value in delta.items():
-        match whole.get(key), value:
-            case None, list():
-                whole[key] = []
-                _merge_list(whole[key], value)
-            case None, dict():
-                whole[key] = {}
-                _merge(whole[key], value)
-            case None, _:
-                whole[key] = value
-            case str() as before, str() if key not in ONCE:
-                whole[key] = before + value
-            case dict() as inner, dict():
-                _merge(inner, value)
-            case list() as entries, list():
-                _merge_list(entries, value)
-            case "", _:
-                whole[key] = value
-            case _:
-                pass
-
-
-def _merge_list(entries: list[Any], more: Sequence[Any]) -> None:
-    for entry in more:
-        if not isinstance(entry, dict):
-            entries.append(entry)
-            continue
-        index = entry.get("index")
-        there = next((old for old in entries if index is not None and old.get("index") == index), None)
-        if there is None:
-            entries.append(there := {})
-        _merge(there, entry)
-
-
-def _reply(message: dict[str, Any], usage: dict[str, Any], stop: str | None) -> Reply:
-    calls = message.pop("tool_calls", None) or []
-    if not message.get("annotations", True):
-        del message["annotations"]
-    for call in calls:
-        call.pop("index", None)
-        call.setdefault("type", "function")
-    text = message.pop("content", None)
-    message.pop("role", None)  # some servers leave it out, or stream it empty
-    whole = {"role": "assistant", "content": text if text is not None or calls else "", **message}
-    if calls:
-        whole["tool_calls"] = calls
-    return Reply(whole, text if isinstance(text, str) else "", tuple(map(_call, calls)), usage, stop or "")
+    def reply(self, body: Json) -> Reply:
+        """Return the first choice of a completion in our shape."""
+        if not body.get("choices"):
+            raise _refused(body)
+        choice = body["choices"][0]
+        message = dict(choice.get("message") or {})
+        calls = [{"type": "function", **call} for call in message.pop("tool_calls", None) or ()]
+        if not message.get("annotations", True):
+            del message["annotations"]
+        text = message.pop("content", None)
+        message.pop("role", None)  # some servers leave it out, or stream it empty
+        native = {"role": "assistant", "content": text if text is not None or calls else "", **message}
+        if calls:
+            native["tool_calls"] = calls
+        words = text if isinstance(text, str) else ""
+        return Reply(
+            native, words, tuple(map(_call, calls)), body.get("usage") or {}, choice.get("finish_reason") or ""
+        )
 
 
 def _call(call: Mapping[str, Any]) -> ToolCall:

@@ -14,27 +14,21 @@ import msgspec
 from refold._text.surrogates import repair_surrogates_in_json
 from refold.clients._factory import BadReply
 from refold.errors import UsageError
+from refold.formats._streaming.accumulate import accumulator
 from refold.models._usage_report import reported
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from refold.clients._factory import OnText, Reply, Wire
+    from refold.formats._streaming.accumulate import Accumulator
+    from refold.formats._streaming.sse import Json
 
-__all__ = ["AsyncSDKClient", "ReplyPieces", "SDKClient", "Speech", "plain"]
+__all__ = ["AsyncSDKClient", "SDKClient", "Speech", "plain"]
 
+CUT = "the stream ended before the answer was complete: try again"
 KEPT_ALIVE, CONNECTIONS = 5, 10  # V12
 COUNTED_BY = 16  # tokens that the answer of a call made for its count may have, V08
-
-
-class ReplyPieces(Protocol):
-    """A streamed answer as it comes."""
-
-    def take(self, event: Any) -> str:
-        """Take one event and return the words it adds."""
-
-    def reply(self, stream: Any) -> Reply:
-        """Return the whole answer, when the stream has ended."""
 
 
 class Speech(Protocol):
@@ -75,10 +69,13 @@ class Speech(Protocol):
         """Ask the counting endpoint; None where the provider has none."""
 
     def read(self, answer: Any) -> Reply:
-        """Return an answer in our shape."""
+        """Return the SDK's answer in our shape."""
 
-    def pieces(self) -> ReplyPieces:
-        """Return what gathers one streamed answer."""
+    def event(self, event: Any) -> Json:
+        """Return one of the SDK's events as the provider sent it."""
+
+    def reply(self, body: Json) -> Reply:
+        """Return the body of an answer in our shape, as it was sent or as the events of a stream add up to it."""
 
 
 class _KnownClient:
@@ -100,6 +97,11 @@ class _KnownClient:
     def format(self) -> Wire:
         """The format of the messages."""
         return self._speech.wire
+
+    def _whole(self, total: Accumulator) -> Reply:
+        if total.stop is None:
+            raise BadReply(CUT, total.body())
+        return self._speech.reply(total.body())
 
     def _opened(self, package: ModuleType, base_url: str | None, key: str, timeout: float) -> Any:
         kind = "Async" if isinstance(self, AsyncSDKClient) else ""
@@ -132,13 +134,13 @@ class SDKClient(_KnownClient):
         body = self._speech.body(*_sendable(messages, system, tools), max_tokens)
         if on_text is None:
             return self._speech.read(self._speech.create(self.sdk, body))
-        pieces = self._speech.pieces()
+        total = accumulator(self._speech.wire)
         with self._speech.stream(self.sdk, body) as stream:
             for event in stream:
-                if text := pieces.take(event):
+                if text := total.add(self._speech.event(event)):
                     with _of_the_caller():
                         on_text(text)
-            return pieces.reply(stream)
+        return self._whole(total)
 
     def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
         """Return the input tokens by the counting endpoint; where there is none, by a call of 16 tokens (V08)."""
@@ -171,16 +173,15 @@ class AsyncSDKClient(_KnownClient):
         body = self._speech.body(*_sendable(messages, system, tools), max_tokens)
         if on_text is None:
             return self._speech.read(await self._speech.create(self.sdk, body))
-        pieces = self._speech.pieces()
-        opened = self._speech.stream(self.sdk, body)
-        async with await opened if inspect.isawaitable(opened) else opened as stream:
+        total = accumulator(self._speech.wire)
+        async with await self._speech.stream(self.sdk, body) as stream:
             async for event in stream:
-                if text := pieces.take(event):
+                if text := total.add(self._speech.event(event)):
                     with _of_the_caller():
                         told = on_text(text)
                         if inspect.isawaitable(told):
                             await told
-            return pieces.reply(stream)
+        return self._whole(total)
 
     async def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
         """Return the input tokens by the counting endpoint; where there is none, by a call of 16 tokens (V08)."""
