@@ -99,15 +99,15 @@ class Settings(Struct, frozen=True, kw_only=True):
             UsageError: a setting there is none of, or a value that cannot be, with its place and the remedy.
         """
         space = os.environ if environ is None else environ
-        given: dict[str, tuple[Any, str]] = {}
+        merged: dict[str, tuple[Any, str]] = {}
         for values in (
             _of_file(_path(file, space), named=bool(file or space.get(NAMED_BY))),
             _of_environment(space),
             _of_arguments(arguments or {}),
         ):
-            given |= values
-        checked = {name: _checked(name, value, place) for name, (value, place) in given.items()}
-        sources = {name: given[name][1] if name in given else DEFAULT for name in names()}
+            merged |= values
+        checked = {name: _checked(name, value, place) for name, (value, place) in merged.items()}
+        sources = {name: merged[name][1] if name in merged else DEFAULT for name in names()}
         return cls(**checked, sources=sources)
 
     def is_set(self, name: str) -> bool:
@@ -132,12 +132,12 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def arguments(self) -> dict[str, Any]:
         """Return what `refold.compact` and `refold.plan` are to be given: policy, model and window."""
-        given: dict[str, Any] = {"policy": self.chosen()}
+        values: dict[str, Any] = {"policy": self.chosen()}
         if self.model is not None:
-            given["model"] = self.deployments.get(self.model, self.model)
+            values["model"] = self.deployments.get(self.model, self.model)
         if self.window is not None or self._sized:
-            given["window"] = self.window_of().window
-        return given
+            values["window"] = self.window_of().window
+        return values
 
     def window_of(self, model: str | None = None) -> catalog.Window:
         """Return the window of a model: the one that is set, the row of `windows`, or what the tables know."""
@@ -245,20 +245,20 @@ def _of_file(path: Path | None, *, named: bool) -> dict[str, tuple[Any, str]]:
     if path is None:
         return {}
     try:
-        found = tomllib.loads(path.read_text("utf-8"))
+        parsed = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is no TOML: {error}") from None
     if not named:
-        _refuse_reach(found)
-    return {_known(key, str(path)): (value, f"{path}: {key}") for key, value in found.items()}
+        _refuse_reach(parsed)
+    return {_known(key, str(path)): (value, f"{path}: {key}") for key, value in parsed.items()}
 
 
-def _refuse_reach(found: Mapping[str, Any]) -> None:
+def _refuse_reach(parsed: Mapping[str, Any]) -> None:
     """Refuse what a file that merely lies in the working folder must not decide: code that runs, where keys are sent.
 
     Such a file may have come with somebody else's project; a file that is named by its path is the user's own word.
     """
-    for key, value in found.items():
+    for key, value in parsed.items():
         name = _known(key, FILE)
         if name in REACH or (name == "policy" and str(value).endswith(".py")):
             raise UsageError(
@@ -291,18 +291,18 @@ def _checked(name: str, value: Any, place: str) -> Any:
     """Return a value in the type of its setting and within its bounds."""
     kind = get_type_hints(Settings)[name]
     try:
-        found = _converted(kind, value)
+        parsed = _converted(kind, value)
     except (ValueError, TypeError, msgspec.MsgspecError):
         raise _wrong(name, value, place) from None
     bad = (
-        (name in {"threshold", "file_read_budget_percent"} and not 0 < found <= 1)
-        or (name in {"max_tool_output_bytes", "max_tool_output_lines"} and found < 1)
-        or (name == "window" and not 0 < found <= catalog.LARGEST)
-        or (name == "windows" and not all(0 < size <= catalog.LARGEST for size in found.values()))
+        (name in {"threshold", "file_read_budget_percent"} and not 0 < parsed <= 1)
+        or (name in {"max_tool_output_bytes", "max_tool_output_lines"} and parsed < 1)
+        or (name == "window" and not 0 < parsed <= catalog.LARGEST)
+        or (name == "windows" and not all(0 < size <= catalog.LARGEST for size in parsed.values()))
     )
     if bad:
         raise _wrong(name, value, place)
-    return found
+    return parsed
 
 
 def _converted(kind: Any, value: Any) -> Any:
@@ -328,10 +328,10 @@ def _truth(value: Any) -> bool:
 
 
 def _tokens(text: str) -> int:
-    found = parse_tokens(text)
-    if found is None:
+    parsed = parse_tokens(text)
+    if parsed is None:
         raise ValueError(text)
-    return found
+    return parsed
 
 
 REMEDIES: dict[str, str] = {

@@ -5,7 +5,7 @@ import pytest
 from refold import policies
 from refold.core.budget import Never
 from refold.core.policy import Policy, Step
-from refold.replay._equal_size import SMALLEST, held, label, limits, places_of
+from refold.replay._equal_size import SMALLEST, label, limits, places_of, results_at_sizes
 from refold.replay._repeated_compaction import Cycles, cycles, planted, planting
 from refold.replay._timeline import timeline
 from refold.stages.slide import Slide
@@ -58,7 +58,7 @@ def test_a_conversation_is_cut_before_answers_and_sizes_that_ask_nothing_are_lef
 @pytest.mark.parametrize("name", policies.names())
 def test_what_a_policy_holds_fits_the_size_and_breaks_no_rule(name):
     talk = line()
-    found = held(talk, policies.find(name), places_of(talk, (0.25,)))
+    found = results_at_sizes(talk, policies.find(name), places_of(talk, (0.25,)))
     assert len(found) == 3
     for each in found:
         assert each.quality is not None
@@ -72,7 +72,7 @@ def test_no_policy_is_above_the_certified_bound():
     talk = line()
     places = places_of(talk, SIZES)
     most = {(each.cut, each.size): each.bounds for each in limits(places)}
-    for each in held(talk, policies.find("refold"), places):
+    for each in results_at_sizes(talk, policies.find("refold"), places):
         bounds = most[each.cut, each.size]
         assert each.quality.recall <= bounds.certified + 0.02
         assert bounds.random <= bounds.certified >= bounds.oracle >= bounds.recency
@@ -83,7 +83,7 @@ def test_system_messages_come_on_top_of_every_size():
     places = places_of(talk, (0.10,))
     assert places[0].fixed > 500
     assert places[0].sizes[0][1] < SMALLEST * 4
-    assert all(each.quality for each in held(talk, policies.find("refold"), places))
+    assert all(each.quality for each in results_at_sizes(talk, policies.find("refold"), places))
 
 
 def test_a_size_that_a_policy_cannot_reach_is_told_and_not_judged():
@@ -93,7 +93,7 @@ def test_a_size_that_a_policy_cannot_reach_is_told_and_not_judged():
             *[message for number in range(1, 12) for message in turn(number)],
         ])
     )  # fmt: skip
-    found = held(talk, policies.find("refold"), places_of(talk, (0.1,)))
+    found = results_at_sizes(talk, policies.find("refold"), places_of(talk, (0.1,)))
     assert found
     assert {each.quality for each in found} == {None}
 

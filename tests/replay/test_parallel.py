@@ -157,10 +157,10 @@ def test_the_change_of_the_bill_is_of_the_sums_and_has_an_error():
 def test_policies_are_told_apart_only_where_the_conversations_agree():
     apart = [[made("none", 9.0), made("a", 5.0 + number / 10), made("b", 8.0)] for number in range(8)]
     (told,) = verdicts(apart)
-    assert (told.figure, told.best, told.other, told.said) == ("bill", "a", "b", "supported")
+    assert (told.figure, told.best, told.other, told.verdict) == ("bill", "a", "b", "supported")
     mixed = [[made("none", 9.0), made("a", 5.0 if number % 2 else 8.1), made("b", 6.6)] for number in range(8)]
-    assert [each.said for each in verdicts(mixed)] == ["not supported"]
-    assert [each.said for each in verdicts(apart[:1])] == ["not supported"]
+    assert [each.verdict for each in verdicts(mixed)] == ["not supported"]
+    assert [each.verdict for each in verdicts(apart[:1])] == ["not supported"]
 
 
 def test_a_report_and_its_plots_are_written(run, tmp_path):
@@ -196,6 +196,6 @@ def test_conversations_are_taken_only_a_few_at_a_time(tmp_path, workers):
 def test_without_judging_only_costs_are_found(tmp_path):
     found = done(job(file(tmp_path, turns=40), turns=40), ReplaySettings(window=8_000, judge=False))
     judged = done(job(file(tmp_path, turns=40), turns=40), ReplaySettings(window=8_000))
-    assert {(each.quality, each.held, each.limits, each.cycles) for each in found} == {((), (), (), None)}
+    assert {(each.quality, each.at_sizes, each.limits, each.cycles) for each in found} == {((), (), (), None)}
     assert [each.bill for each in found] == [each.bill for each in judged]
     assert all(each.cycles for each in judged[1:])

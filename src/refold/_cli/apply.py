@@ -32,9 +32,9 @@ def command(plan: str, file: str, out: str, how: options.ReadOptions, as_json: b
     if plan == file == files.STDIN:
         raise UsageError("plan and conversation cannot both come from standard input: name a file for one of them")
     output.writable(out)
-    made = loaded(plan)
+    applied_plan = loaded(plan)
     talk = files.only(file, how)
-    result = api.apply(made, talk.recorded.messages, format=talk.recorded.format, system=talk.recorded.system)
+    result = api.apply(applied_plan, talk.recorded.messages, format=talk.recorded.format, system=talk.recorded.system)
     written(talk, result, out, as_json=as_json)
 
 
@@ -68,7 +68,9 @@ def viewed(plan: Plan, talk: InputConversation) -> Request:
     from refold.core.budget import Budget
     from refold.core.plan import checked
 
-    found = talk.recorded
-    request = request_for(found.messages, Options(format=found.format, budget=Budget(10**12), model=found.model))
+    conversation = talk.recorded
+    request = request_for(
+        conversation.messages, Options(format=conversation.format, budget=Budget(10**12), model=conversation.model)
+    )
     checked(plan, request.transcript)
     return request

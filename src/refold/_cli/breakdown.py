@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from refold._compaction.result import Check
 
-__all__ = ["ContextPart", "shares", "shown"]
+__all__ = ["ContextPart", "print_breakdown", "shares"]
 
 WIDTH = 76  # of the bar, at most
 KINDS = (  # role, name, colour, sign where there is no colour
@@ -39,15 +39,15 @@ def shares(check: Check) -> list[ContextPart]:
     roles = dict(parts.roles)
     for role in ("system", "developer"):  # a system prompt among the messages
         roles["system"] = roles.get("system", 0) + (roles.pop(role, 0) if role != "system" else 0)
-    found = {
+    by_role = {
         **roles,
         "system": roles.get("system", 0) + parts.system + parts.prompt + parts.files,
         "tools": parts.tools,
     }
-    return [ContextPart(name, found.get(role, 0), colour, sign) for role, name, colour, sign in KINDS]
+    return [ContextPart(name, by_role.get(role, 0), colour, sign) for role, name, colour, sign in KINDS]
 
 
-def shown(check: Check, threshold: int | None, window: int) -> None:
+def print_breakdown(check: Check, threshold: int | None, window: int) -> None:
     """Print the bar and its legend; `threshold` is where compaction is due, None where it never is."""
     console = show.terminal()
     parts = shares(check)
@@ -73,15 +73,15 @@ def _cells(parts: list[ContextPart], width: int) -> list[ContextPart]:
 def _bar(cells: list[ContextPart], mark: int | None, *, coloured: bool) -> Text:
     from rich.text import Text
 
-    made = Text()
+    bar = Text()
     for place, part in enumerate(cells):
         if mark is not None and place == min(mark, len(cells) - 1):
-            made.append("│" if coloured else "|", "bold red")
+            bar.append("│" if coloured else "|", "bold red")
         elif coloured:
-            made.append("·" if part.name == FREE[0] else "█", part.colour)
+            bar.append("·" if part.name == FREE[0] else "█", part.colour)
         else:
-            made.append(part.sign)
-    return made
+            bar.append(part.sign)
+    return bar
 
 
 def _legend(part: ContextPart, limit: int, *, coloured: bool) -> None:

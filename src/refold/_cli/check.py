@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from refold.core.messages import ToolCall
 
 BROKEN = 1
-SHOWN = 20
+MAX_LISTED = 20
 
 
 class CheckReport(NamedTuple):
@@ -38,7 +38,9 @@ class CheckReport(NamedTuple):
 @options.reading
 @options.sized
 @options.as_json
-def command(files: tuple[str, ...], how: options.ReadOptions, asked: options.PolicyOptions, as_json: bool) -> int:
+def command(
+    files: tuple[str, ...], how: options.ReadOptions, policy_options: options.PolicyOptions, as_json: bool
+) -> int:
     """Check the provider's rules, and the budget where --window, --model or --budget is given.
 
     Exit code 1 when a rule is broken or the budget is exceeded.
@@ -46,32 +48,40 @@ def command(files: tuple[str, ...], how: options.ReadOptions, asked: options.Pol
     from refold._cli import files as reading
     from refold._cli import show
 
-    found = [_verdict(talk, asked) for talk in reading.conversations(files, how, "Checking")]
+    reports = [_verdict(talk, policy_options) for talk in reading.conversations(files, how, "Checking")]
     if as_json:
-        show.emit(found[0]._asdict() if len(found) == 1 else [each._asdict() for each in found])
+        show.emit(reports[0]._asdict() if len(reports) == 1 else [each._asdict() for each in reports])
     else:
-        for verdict in found:
+        for verdict in reports:
             _print(verdict)
-    return 0 if all(not verdict.broken and verdict.fits for verdict in found) else BROKEN
+    return 0 if all(not verdict.broken and verdict.fits for verdict in reports) else BROKEN
 
 
-def _verdict(talk: InputConversation, asked: options.PolicyOptions) -> CheckReport:
+def _verdict(talk: InputConversation, policy_options: options.PolicyOptions) -> CheckReport:
     from refold import api, formats
 
-    found = talk.recorded
-    shape = formats.find(found.format)
-    said = formats.read(shape, found.messages).messages
-    broken = [(each.rule, each.message, each.at) for each in formats.broken(shape, said)]
-    pending = [_named(call) for rule in shape.rules for call in getattr(rule, "open_calls", lambda _: ())(said)]
-    if not asked.sized:
-        return CheckReport(talk.label, found.format, broken, pending)
-    given = asked.of(found)
+    conversation = talk.recorded
+    shape = formats.find(conversation.format)
+    messages = formats.read(shape, conversation.messages).messages
+    broken = [(each.rule, each.message, each.at) for each in formats.broken(shape, messages)]
+    pending = [_named(call) for rule in shape.rules for call in getattr(rule, "open_calls", lambda _: ())(messages)]
+    if not policy_options.sized:
+        return CheckReport(talk.label, conversation.format, broken, pending)
+    resolved = policy_options.of(conversation)
     size = api.check(
-        found.messages, format=found.format, policy=given.policy, budget=given.budget, model=given.model,
-        window=given.window, system=found.system, tools=found.tools, usage=given.usage, max_output=given.max_output,
-        counter=given.counter,
-    )  # fmt: skip
-    return CheckReport(talk.label, found.format, broken, pending, size.tokens, size.limit, size.due)
+        conversation.messages,
+        format=conversation.format,
+        policy=resolved.policy,
+        budget=resolved.budget,
+        model=resolved.model,
+        window=resolved.window,
+        system=conversation.system,
+        tools=conversation.tools,
+        usage=resolved.usage,
+        max_output=resolved.max_output,
+        counter=resolved.counter,
+    )
+    return CheckReport(talk.label, conversation.format, broken, pending, size.tokens, size.limit, size.due)
 
 
 def _print(verdict: CheckReport) -> None:
@@ -82,8 +92,8 @@ def _print(verdict: CheckReport) -> None:
         show.line(f"{file}: valid for {verdict.format}", style="green")
     else:
         show.line(f"{file}: not valid for {verdict.format}, {show.many(len(verdict.broken), 'breach')}", style="red")
-        more = len(verdict.broken) - SHOWN
-        rows = [(", ".join(map(str, at)), rule, show.clean(what)) for rule, what, at in verdict.broken[:SHOWN]]
+        more = len(verdict.broken) - MAX_LISTED
+        rows = [(", ".join(map(str, at)), rule, show.clean(what)) for rule, what, at in verdict.broken[:MAX_LISTED]]
         rows += [("", "", f"{more:,} more, which --json lists")] if more > 0 else []
         show.table((">message", "rule", "*breach"), rows)
     if verdict.pending:

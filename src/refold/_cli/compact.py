@@ -25,9 +25,14 @@ if TYPE_CHECKING:
 @options.summarized
 @options.as_json
 def command(
-    files: tuple[str, ...], out: str, plan_out: str | None, how: options.ReadOptions, asked: options.PolicyOptions,
-    outside: Handlers, as_json: bool,
-) -> int:  # fmt: skip
+    files: tuple[str, ...],
+    out: str,
+    plan_out: str | None,
+    how: options.ReadOptions,
+    policy_options: options.PolicyOptions,
+    outside: Handlers,
+    as_json: bool,
+) -> int:
     """Compact conversations and write them in the provider's own shape.
 
     With system prompt or tools apart, a request body is written, else the list of messages. With several files OUT
@@ -44,7 +49,9 @@ def command(
         raise UsageError("messages and plan cannot both go to standard output: name a file for one of them")
     if plan_out is not None:
         output.writable(plan_out)
-    return each(files, out, how, "Compacting", lambda talk: _compacted(talk, asked, outside, plan_out), as_json=as_json)
+    return each(
+        files, out, how, "Compacting", lambda talk: _compacted(talk, policy_options, outside, plan_out), as_json=as_json
+    )
 
 
 def each(
@@ -91,7 +98,7 @@ def written(talk: InputConversation, result: Result, out: str, *, as_json: bool)
 
 
 def _compacted(
-    talk: InputConversation, asked: options.PolicyOptions, outside: Handlers, plan_out: str | None
+    talk: InputConversation, policy_options: options.PolicyOptions, outside: Handlers, plan_out: str | None
 ) -> Result:
     from refold import api
     from refold._cli import output, show
@@ -99,7 +106,7 @@ def _compacted(
     from refold._compaction.result import proven
     from refold.core._plan_json import dump_plan
 
-    request = request_for(talk.recorded.messages, asked.of(talk.recorded))
+    request = request_for(talk.recorded.messages, policy_options.of(talk.recorded))
     result = proven(request, api.drive(request, outside), talk.recorded.messages)
     for step in result.plan.steps if outside.summarize is not None else ():
         if step.refused:

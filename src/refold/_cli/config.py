@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 @click.command("config")
 @click.option("--file", metavar="PATH", help="Read this file, and not refold.toml of the working folder.")
-@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A setting as an argument; may be repeated.")
+@click.option(
+    "--set", "assignments", multiple=True, metavar="NAME=VALUE", help="A setting as an argument; may be repeated."
+)
 @options.as_json
-def command(file: str | None, given: tuple[str, ...], as_json: bool) -> None:
+def command(file: str | None, assignments: tuple[str, ...], as_json: bool) -> None:
     """Show the settings in force and where each value comes from.
 
     An argument wins over the environment (`REFOLD_THRESHOLD=0.7`), the environment over `refold.toml`.
@@ -24,29 +26,29 @@ def command(file: str | None, given: tuple[str, ...], as_json: bool) -> None:
     from refold._cli import show
     from refold.config import Settings, names
 
-    settings = Settings.load(_arguments(given), file=file)
+    settings = Settings.load(_arguments(assignments), file=file)
     settings.chosen()  # settings that contradict each other, or a policy that is none, are said here
     values = {name: getattr(settings, name) for name in names()}
     if as_json:
         rows = {name: {"value": value, "source": settings.sources[name]} for name, value in values.items()}
         show.emit({"settings": rows, "unknown": _unknown()})
         return
-    cells = [(name, _shown(value), show.clean(settings.sources[name])) for name, value in values.items()]
+    cells = [(name, _as_text(value), show.clean(settings.sources[name])) for name, value in values.items()]
     show.table(("setting", "*value", "*from"), cells, styles=_styles(settings))
     for name in _unknown():
         show.note(f"refold: {name} is set and is no setting")
 
 
-def _arguments(given: tuple[str, ...]) -> dict[str, str]:
+def _arguments(assignments: tuple[str, ...]) -> dict[str, str]:
     from refold.errors import UsageError
 
-    found: dict[str, str] = {}
-    for each in given:
+    values: dict[str, str] = {}
+    for each in assignments:
         name, sign, value = each.partition("=")
         if not sign:
             raise UsageError(f"--set {each} has no value: write it as in --set threshold=0.7")
-        found[name.strip()] = value.strip()
-    return found
+        values[name.strip()] = value.strip()
+    return values
 
 
 def _unknown() -> list[str]:
@@ -59,7 +61,7 @@ def _unknown() -> list[str]:
     return sorted(name for name in os.environ if name.startswith("REFOLD_") and name not in known)
 
 
-def _shown(value: Any) -> str:
+def _as_text(value: Any) -> str:
     from refold._cli import show
 
     match value:

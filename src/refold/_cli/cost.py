@@ -22,7 +22,7 @@ R = TypeVar("R")
 
 
 def priced(function: Callable[..., R]) -> Callable[..., R]:
-    """Add the options on prices; the command gets them one by one, for `given`."""
+    """Add the options on prices; the command gets them one by one, for `user_prices`."""
     for name, what in (
         ("cache-write", "tokens put into the cache"),
         ("cache-read", "tokens read from the cache"),
@@ -36,7 +36,7 @@ def priced(function: Callable[..., R]) -> Callable[..., R]:
     return function
 
 
-def given(prices: dict[str, Any]) -> UserPrices:
+def user_prices(prices: dict[str, Any]) -> UserPrices:
     """Return the prices the user named."""
     from refold.replay.pricing import UserPrices
 
@@ -71,28 +71,28 @@ def command(
     from refold.replay._parallel import ReplaySettings
 
     policies = replay.named(names)
-    settings = ReplaySettings(model, window, prices=given(prices), judge=False)
-    found: list[tuple[InputConversation, Tariff, Explained]] = []
+    settings = ReplaySettings(model, window, prices=user_prices(prices), judge=False)
+    explained: list[tuple[InputConversation, Tariff, Explained]] = []
     alone = len(reading.expanded(files)) == 1
     for talk in reading.conversations(files, how, "Pricing"):
         try:
-            found.append((talk, *_explained(talk, model, settings.prices)))
+            explained.append((talk, *_explained(talk, model, settings.prices)))
         except UsageError as error:
             if alone and how.select != "all":
                 raise reading.placed(error, talk.label) from None
             show.note(f"refold: {reading.placed(error, talk.label)}")
-    if not found:
+    if not explained:
         raise UsageError("none of the conversations holds usage reports with known prices: name another file")
-    one = alone and len(found) == 1
-    runs = _replayed(found[0][0], policies, settings) if one and len(policies) > 1 else []
+    one = alone and len(explained) == 1
+    runs = _replayed(explained[0][0], policies, settings) if one and len(policies) > 1 else []
     if as_json:
-        made = [_emitted(*row) for row in found]
-        show.emit({**made[0], "policies": [_told(run, runs) for run in runs]} if one else made)
+        rows_as_json = [_emitted(*row) for row in explained]
+        show.emit({**rows_as_json[0], "policies": [_policy_row(run, runs) for run in runs]} if one else rows_as_json)
     elif one:
-        _one(*found[0], each=each)
-        _policies(runs, found[0][2])
+        _one(*explained[0], each=each)
+        _policies(runs, explained[0][2])
     else:
-        _many(found)
+        _many(explained)
     return 0
 
 
@@ -124,7 +124,7 @@ def _replayed(talk: InputConversation, names: tuple[str, ...], settings: ReplayS
     return runs
 
 
-def _told(run: Run, runs: Sequence[Run]) -> dict[str, Any]:
+def _policy_row(run: Run, runs: Sequence[Run]) -> dict[str, Any]:
     return {
         "policy": run.policy, "bill": run.bill, "change": _change(run, runs), "compactions": len(run.compactions),
         "summaries": run.summaries, "summary": run.summary, "refetches": run.refetches, "refetch": run.refetch,
@@ -136,14 +136,14 @@ def _change(run: Run, runs: Sequence[Run]) -> float:
     return run.bill / runs[0].bill - 1 if runs[0].bill else 0.0
 
 
-def _emitted(talk: InputConversation, tariff: Tariff, found: Explained) -> dict[str, Any]:
+def _emitted(talk: InputConversation, tariff: Tariff, explained: Explained) -> dict[str, Any]:
     import msgspec
 
-    fields = msgspec.structs.asdict(found)
+    fields = msgspec.structs.asdict(explained)
     return {"file": talk.label, "model": talk.recorded.model, "tariff": tariff, **fields}
 
 
-def _one(talk: InputConversation, tariff: Tariff, found: Explained, *, each: bool) -> None:
+def _one(talk: InputConversation, tariff: Tariff, explained: Explained, *, each: bool) -> None:
     from refold._cli import show
 
     rules = tariff.rules
@@ -155,14 +155,14 @@ def _one(talk: InputConversation, tariff: Tariff, found: Explained, *, each: boo
             ("prices", f"US$ {tariff.input:g} input, {tariff.output:g} output, {tariff.cache_read:g} cache read, "
                        f"{tariff.cache_write:g} cache write per million tokens ({tariff.source}{dated})"),
             ("cache", f"{rules.name}: from {rules.least:,} tokens, kept for {_life(tariff)}"),
-            ("calls", f"{found.bill.calls:,}"),
+            ("calls", f"{explained.bill.calls:,}"),
         ]
     )  # fmt: skip
-    _bill(found.bill)
-    _breaks(found)
-    _check(found)
+    _bill(explained.bill)
+    _breaks(explained)
+    _check(explained)
     if each:
-        _calls(found)
+        _calls(explained)
 
 
 def _bill(bill: Bill) -> None:
@@ -185,35 +185,35 @@ def _bill(bill: Bill) -> None:
     show.table(("what", ">tokens", ">US$", ">share", "#"), rows, title="Bill", styles=["", "", "", "", "bold"])
 
 
-def _breaks(found: Explained) -> None:
+def _breaks(explained: Explained) -> None:
     from refold._cli import show
 
-    if not found.breaks:
-        cached = found.bill.tokens.read or found.bill.tokens.written
+    if not explained.breaks:
+        cached = explained.bill.tokens.read or explained.bill.tokens.written
         show.line(
             "\nThe cache never broke." if cached else "\nThe file tells of no cache: every call paid for all input."
         )
         return
     causes: dict[str, list[Any]] = {}
-    for each in found.breaks:
+    for each in explained.breaks:
         causes.setdefault(each.cause, []).append(each)
     rows = [
         (str(len(some)), show.number(sum(each.tokens for each in some)), _usd(sum(each.dollars for each in some)),
-         _percent(sum(each.dollars for each in some), found.bill.spent.dollars), cause)
+         _percent(sum(each.dollars for each in some), explained.bill.spent.dollars), cause)
         for cause, some in sorted(causes.items(), key=lambda item: -sum(each.dollars for each in item[1]))
     ]  # fmt: skip
-    heads = (">breaks", ">tokens sent again", ">US$ more", ">share", "*cause")
-    show.table(heads, rows, title="Breaks of the cache")
+    headers = (">breaks", ">tokens sent again", ">US$ more", ">share", "*cause")
+    show.table(headers, rows, title="Breaks of the cache")
 
 
-def _policies(runs: Sequence[Run], found: Explained) -> None:
+def _policies(runs: Sequence[Run], explained: Explained) -> None:
     """Show what each policy would have cost, by the rules alone, beside doing nothing and the recording."""
     from refold._cli import show
 
     if not runs:
         return
     least = min(run.bill for run in runs)
-    paid = found.bill.spent.dollars
+    paid = explained.bill.spent.dollars
     change = f"{paid / runs[0].bill - 1:+.1%}" if runs[0].bill else ""
     rows = [("as recorded", _usd(paid), change, "", "", "", "")]
     rows += [
@@ -221,45 +221,45 @@ def _policies(runs: Sequence[Run], found: Explained) -> None:
          _times(run.summary, run.summaries), _times(run.refetch, run.refetches), show.number(run.over))
         for run in runs
     ]  # fmt: skip
-    heads = ("*policy", ">US$", ">change", ">compactions", ">summaries", ">read again", ">too long")
+    headers = ("*policy", ">US$", ">change", ">compactions", ">summaries", ">read again", ">too long")
     styles = ["", *("bold green" if run.bill == least else "" for run in runs)]
-    show.table(heads, rows, title="What each policy would have cost, in US$", styles=styles)
-    if not (found.bill.tokens.read or found.bill.tokens.written):
+    show.table(headers, rows, title="What each policy would have cost, in US$", styles=styles)
+    if not (explained.bill.tokens.read or explained.bill.tokens.written):
         show.line("The recording used no cache; the policies are priced as if the provider's had been used.")
 
 
-def _check(found: Explained) -> None:
+def _check(explained: Explained) -> None:
     from refold._cli import show
 
-    paid = found.bill.spent.dollars
+    paid = explained.bill.spent.dollars
     rows = [
         ("the file's own figures", _usd(paid), ""),
-        ("simulated, with the file's breaks", _usd(found.simulated.spent.dollars), f"{found.difference:+.2%}"),
-        ("simulated, by the rules alone", _usd(found.unbroken.spent.dollars),
-         f"{found.unbroken.spent.dollars / paid - 1:+.2%}" if paid else ""),
+        ("simulated, with the file's breaks", _usd(explained.simulated.spent.dollars), f"{explained.difference:+.2%}"),
+        ("simulated, by the rules alone", _usd(explained.unbroken.spent.dollars),
+         f"{explained.unbroken.spent.dollars / paid - 1:+.2%}" if paid else ""),
     ]  # fmt: skip
     show.table(("*bill", ">US$", ">difference"), rows, title="The same calls by the model of the cache")
-    for reason in found.reasons:
+    for reason in explained.reasons:
         show.line(f"  {reason}")
 
 
-def _calls(found: Explained) -> None:
+def _calls(explained: Explained) -> None:
     from refold._cli import show
 
     rows = [
         (str(place + 1), str(call.covers), show.number(call.tokens.prompt), show.number(call.tokens.read),
          show.number(call.tokens.written), show.number(call.tokens.output), _usd(call.spent.dollars),
          f"{call.since:,.0f}" if call.since is not None else "", call.broke)
-        for place, call in enumerate(found.calls)
+        for place, call in enumerate(explained.calls)
     ]  # fmt: skip
-    heads = (
+    headers = (
         *(">call", ">messages", ">prompt", ">read", ">written", ">output", ">US$", ">seconds since"),
         "*broke",
     )
-    show.table(heads, rows, title="Calls")
+    show.table(headers, rows, title="Calls")
 
 
-def _many(found: Sequence[tuple[InputConversation, Tariff, Explained]]) -> None:
+def _many(explained: Sequence[tuple[InputConversation, Tariff, Explained]]) -> None:
     from refold._cli import show
 
     rows = [
@@ -267,14 +267,14 @@ def _many(found: Sequence[tuple[InputConversation, Tariff, Explained]]) -> None:
          show.number(each.bill.tokens.prompt), _percent(each.bill.tokens.read, each.bill.tokens.prompt),
          str(len(each.breaks)), _usd(sum(gap.dollars for gap in each.breaks)), _usd(each.bill.spent.dollars),
          f"{each.difference:+.1%}")
-        for talk, _, each in found
+        for talk, _, each in explained
     ]  # fmt: skip
-    total = sum(each.bill.spent.dollars for _, _, each in found)
-    lost = sum(gap.dollars for _, _, each in found for gap in each.breaks)
-    calls = sum(each.bill.calls for _, _, each in found)
-    rows.append((f"total of {len(found):,}", "", show.number(calls), "", "", "", _usd(lost), _usd(total), ""))
-    heads = ("*file", "model", ">calls", ">input", ">cached", ">breaks", ">US$ by breaks", ">US$", ">simulated")
-    show.table(heads, rows, styles=[*[""] * len(found), "bold"])
+    total = sum(each.bill.spent.dollars for _, _, each in explained)
+    lost = sum(gap.dollars for _, _, each in explained for gap in each.breaks)
+    calls = sum(each.bill.calls for _, _, each in explained)
+    rows.append((f"total of {len(explained):,}", "", show.number(calls), "", "", "", _usd(lost), _usd(total), ""))
+    headers = ("*file", "model", ">calls", ">input", ">cached", ">breaks", ">US$ by breaks", ">US$", ">simulated")
+    show.table(headers, rows, styles=[*[""] * len(explained), "bold"])
 
 
 def _usd(dollars: float) -> str:

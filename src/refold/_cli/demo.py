@@ -87,7 +87,7 @@ def _tried(example: Example, window: int, name: str) -> Trial:
     out = formats.assemble(request.format, after.messages)
     return Trial(
         example.name, size, window, name, count_all(request.exact, before.messages),
-        count_all(request.exact, after.messages), fates.count(plan_table.Fate.KEPT),
+        count_all(request.exact, after.messages), fates.count(plan_table.Fate.UNCHANGED),
         fates.count(plan_table.Fate.CLEARED) + fates.count(plan_table.Fate.SHORTENED),
         fates.count(plan_table.Fate.HIDDEN),
         not formats.broken(request.format, formats.read(request.format, out).messages),
@@ -104,7 +104,18 @@ def _print(trials: list[Trial]) -> None:
     if all(trial.after == trial.before and not trial.refused for trial in trials):
         show.line(f"\n{title}: below every trigger, so nothing is touched")
         return
-    heads = ("policy", ">after", ">kept", ">cleared", ">hidden", ">valid", ">fits", ">of goal", ">time", "tokens left")
+    headers = (
+        "policy",
+        ">after",
+        ">kept",
+        ">cleared",
+        ">hidden",
+        ">valid",
+        ">fits",
+        ">of goal",
+        ">time",
+        "tokens left",
+    )
     rows: list[tuple[str, ...]] = []
     for trial in trials:
         if trial.refused:
@@ -115,7 +126,7 @@ def _print(trials: list[Trial]) -> None:
              show.number(trial.hidden), _yes(trial.valid), _yes(trial.fits), f"{trial.of_goal:.0%}",
              f"{trial.seconds * 1000:,.0f} ms", show.bar(trial.after, trial.before))
         )  # fmt: skip
-    show.table(heads, rows, title=title)
+    show.table(headers, rows, title=title)
 
 
 def _yes(value: bool) -> str:

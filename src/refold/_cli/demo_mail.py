@@ -66,7 +66,7 @@ def tried(policy: str, window: int, reserve: int) -> MailTrial:
 
 def table(trials: Sequence[MailTrial]) -> None:
     """Print the trials of one window."""
-    heads = (
+    headers = (
         "policy",
         ">read",
         ">calls",
@@ -89,7 +89,7 @@ def table(trials: Sequence[MailTrial]) -> None:
              show.number(trial.compactions), left, show.number(trial.highest), show.number(trial.final),
              f"{trial.seconds * 1000:,.0f} ms", show.bar(trial.final, trial.window))
         )  # fmt: skip
-    show.table(heads, rows, title=f"An agent reads 41 e-mails in a window of {trials[0].window:,}")
+    show.table(headers, rows, title=f"An agent reads 41 e-mails in a window of {trials[0].window:,}")
 
 
 def _agent(box: Mailbox, policy: str, window: int, reserve: int, cards: list[object]) -> tuple[Agent, ScriptedClient]:

@@ -29,7 +29,7 @@ def command(
     file: str,
     plan: str | None,
     how: options.ReadOptions,
-    asked: options.PolicyOptions,
+    policy_options: options.PolicyOptions,
     lines: int,
     full: bool,
     as_json: bool,
@@ -41,26 +41,26 @@ def command(
 
     talk = files.only(file, how)
     if plan is None:
-        request, made = plan_table.planned(talk.recorded.messages, asked.of(talk.recorded))
+        request, current_plan = plan_table.planned(talk.recorded.messages, policy_options.of(talk.recorded))
     else:
-        made = loaded(plan)
-        request = viewed(made, talk)
-    rows = plan_table.rows(request, made)
+        current_plan = loaded(plan)
+        request = viewed(current_plan, talk)
+    rows = plan_table.rows(request, current_plan)
     if as_json:
         show.emit([_plain(row) for row in rows if row.fate != "kept"])
         return
-    summarized(made, talk.label)
-    if not made.empty:
+    summarized(current_plan, talk.label)
+    if not current_plan.empty:
         _side_by_side(rows, 0 if full else lines)
 
 
 def _plain(row: PlanRow) -> dict[str, object]:
-    from refold._cli.message_labels import said
+    from refold._cli.message_labels import full_text
 
     return {
         "position": row.position, "role": row.role, "fate": row.fate, "why": row.why,
         "tokens_before": row.before, "tokens_after": row.after,
-        "before": said(row.old) if row.old else None, "after": said(row.new) if row.new else None,
+        "before": full_text(row.old) if row.old else None, "after": full_text(row.new) if row.new else None,
     }  # fmt: skip
 
 
@@ -68,14 +68,14 @@ def _side_by_side(rows: Sequence[PlanRow], lines: int) -> None:
     from refold._cli import show
     from refold._cli.plan import STYLES, runs
 
-    shown: list[tuple[str, str, str]] = []
+    changes: list[tuple[str, str, str]] = []
     styles: list[str] = []
     for run in runs(rows, 1):
         first, last = run[0], run[-1]
         if first.fate == "kept" or len(run) > 1:
             tokens = sum(row.before for row in run)
             span = f"{first.position}" if first is last else f"{first.position}-{last.position}"
-            shown.append(
+            changes.append(
                 (
                     span,
                     f"{len(run):,} {first.fate}, {show.many(tokens, 'token')}",
@@ -84,17 +84,17 @@ def _side_by_side(rows: Sequence[PlanRow], lines: int) -> None:
             )
         else:
             place = "new" if first.position is None else str(first.position)
-            shown.append((place, *_texts(first, lines)))
+            changes.append((place, *_texts(first, lines)))
         styles.append(STYLES.get(first.fate, "dim"))
-    show.beside(("position", "before", "after"), shown, styles)
+    show.side_by_side(("position", "before", "after"), changes, styles)
 
 
 def _texts(row: PlanRow, most: int) -> tuple[str, str]:
     """Return both sides of a row, from shortly before the first line that differs, at most so many lines (0: all)."""
-    from refold._cli.message_labels import said
+    from refold._cli.message_labels import full_text
 
-    old = said(row.old).splitlines() if row.old else []
-    new = said(row.new).splitlines() if row.new else []
+    old = full_text(row.old).splitlines() if row.old else []
+    new = full_text(row.new).splitlines() if row.new else []
     alike = next((place for place, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), 0)
     start = max(alike - CONTEXT, 0) if most else 0
     absent = "" if row.old is None else f"{row.fate}: {row.why}"

@@ -50,11 +50,11 @@ def expanded(names: Sequence[str]) -> list[Named]:
     Raises:
         UnreadableTranscript: a folder or pattern without a file.
     """
-    found: dict[str, Named] = {}
+    conversations: dict[str, Named] = {}
     for name in names:
         for each in _expanded(name):
-            found.setdefault(each.path, each)
-    return list(found.values())
+            conversations.setdefault(each.path, each)
+    return list(conversations.values())
 
 
 def conversations(names: Sequence[str], how: ReadOptions, doing: str = "Reading") -> Iterator[InputConversation]:
@@ -67,14 +67,14 @@ def conversations(names: Sequence[str], how: ReadOptions, doing: str = "Reading"
     some = False
     for each in show.progress(named, doing):
         try:
-            found = read(each.path, how, alone=len(named) == 1)
+            conversations = read(each.path, how, alone=len(named) == 1)
         except UnreadableTranscript as error:
             if not each.within:
                 raise
             show.note(f"passed over: {error}")
             continue
         some = True
-        yield from found
+        yield from conversations
     if not some:
         raise UnreadableTranscript(
             f"{', '.join(names)}: no transcript in {show.many(len(named), 'file')}: name another place"
@@ -102,22 +102,22 @@ def read(path: str, how: ReadOptions, *, alone: bool = True) -> list[InputConver
         UnreadableTranscript: no transcript, or none of that kind or selection.
         UnknownFormat: a format named that is not there, or is not that of the messages.
     """
-    shown = "standard input" if path == STDIN else path
+    label = "standard input" if path == STDIN else path
     source = sys.stdin.buffer.read() if path == STDIN else path
     try:
-        with show.working(f"Reading {shown}", alone=alone):
-            found = transcripts.read(source, lenient=how.lenient, kind=how.kind)
+        with show.working(f"Reading {label}", alone=alone):
+            conversations = transcripts.read(source, lenient=how.lenient, kind=how.kind)
     except UnreadableTranscript as error:
-        said = str(error).replace("<bytes>", shown).replace("read leniently", "read with --lenient")
-        raise UnreadableTranscript(said) from None
-    for note in found[0].notes if how.lenient else ():
-        show.note(f"{shown}: {note}")
-    if alone and how.select is None and len(found) > 1:
-        show.note(f"{shown}: holds {len(found)} conversations, this is the first: --select 2, or --select all")
-    chosen = _selected(found, how.select, shown)
+        message = str(error).replace("<bytes>", label).replace("read leniently", "read with --lenient")
+        raise UnreadableTranscript(message) from None
+    for note in conversations[0].notes if how.lenient else ():
+        show.note(f"{label}: {note}")
+    if alone and how.select is None and len(conversations) > 1:
+        show.note(f"{label}: holds {len(conversations)} conversations, this is the first: --select 2, or --select all")
+    chosen = _selected(conversations, how.select, label)
     return [
         InputConversation(
-            _shaped(item, how.format, shown), path, source, f"{shown}#{item.name}" if len(chosen) > 1 else shown
+            _shaped(item, how.format, label), path, source, f"{label}#{item.name}" if len(chosen) > 1 else label
         )
         for item in chosen
     ]
@@ -150,25 +150,27 @@ def _root(pattern: str) -> str:
     return os.path.dirname(fixed) or "."
 
 
-def _selected(found: list[RecordedConversation], select: str | None, shown: str) -> list[RecordedConversation]:
+def _selected(conversations: list[RecordedConversation], select: str | None, label: str) -> list[RecordedConversation]:
     if select is None:
-        return found[:1]
+        return conversations[:1]
     if select == "all":
-        return found
-    if select.isdecimal() and 0 < int(select) <= len(found):
-        return [found[int(select) - 1]]
-    matching = [item for item in found if item.name == select]
+        return conversations
+    if select.isdecimal() and 0 < int(select) <= len(conversations):
+        return [conversations[int(select) - 1]]
+    matching = [item for item in conversations if item.name == select]
     if matching:
         return matching[:1]
-    names = ", ".join(f"{number} {item.name}" for number, item in enumerate(found[:12], 1))
-    raise UnreadableTranscript(f"{shown}: no conversation {select!r} in {len(found)} ({names}): select one of these")
+    names = ", ".join(f"{number} {item.name}" for number, item in enumerate(conversations[:12], 1))
+    raise UnreadableTranscript(
+        f"{label}: no conversation {select!r} in {len(conversations)} ({names}): select one of these"
+    )
 
 
-def _shaped(found: RecordedConversation, named: str | None, shown: str) -> RecordedConversation:
+def _shaped(conversations: RecordedConversation, named: str | None, label: str) -> RecordedConversation:
     """Return a conversation with the format the user named, if that can be."""
     if named is None:
-        return found
-    wanted, told = formats.find(named), formats.find(found.format)
-    if wanted.name != told.name and any(map(told.recognizes, found.messages)):
-        raise UsageError(f"{shown}: these messages are {told.name}, not {named}: leave out --format")
-    return replace(found, format=wanted.name)
+        return conversations
+    wanted, detected = formats.find(named), formats.find(conversations.format)
+    if wanted.name != detected.name and any(map(detected.recognizes, conversations.messages)):
+        raise UsageError(f"{label}: these messages are {detected.name}, not {named}: leave out --format")
+    return replace(conversations, format=wanted.name)

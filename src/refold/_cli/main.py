@@ -33,8 +33,8 @@ class Refold(click.RichGroup):
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in COMMANDS:
             return None
-        found: click.Command = import_module(f"refold._cli.{MODULES.get(name, name)}").command
-        return found
+        module_command: click.Command = import_module(f"refold._cli.{MODULES.get(name, name)}").command
+        return module_command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the command that the first word names; a word that names none is told with one that is near."""
@@ -54,19 +54,21 @@ def _ran(run: Any) -> int:
     try:
         code = run()
     except click.Abort:
-        return _said("interrupted: no file was left half-written", INTERRUPTED)
+        return _print_error("interrupted: no file was left half-written", INTERRUPTED)
     except click.NoSuchOption as error:
-        return _said(_one_line(f"there is no option {error.option_name} here{_elsewhere(error)}{_help(error)}"), USAGE)
+        return _print_error(
+            _one_line(f"there is no option {error.option_name} here{_elsewhere(error)}{_help(error)}"), USAGE
+        )
     except click.UsageError as error:
-        return _said(f"{_one_line(error.format_message())}{_help(error)}", USAGE)
+        return _print_error(f"{_one_line(error.format_message())}{_help(error)}", USAGE)
     except click.ClickException as error:
-        return _said(_one_line(error.format_message()), USAGE)
+        return _print_error(_one_line(error.format_message()), USAGE)
     except SystemExit:  # click's own end where whoever reads our output has seen enough (`| head`)
         return OK
     except OSError as error:
         return _of_system(error)
     except RecursionError:
-        return _said("the content is nested too deeply to be read: flatten it, or leave that message out", USAGE)
+        return _print_error("the content is nested too deeply to be read: flatten it, or leave that message out", USAGE)
     except Exception as error:
         return _of_refold(error)
     return code if isinstance(code, int) else OK
@@ -78,12 +80,12 @@ def _of_refold(error: Exception) -> int:
 
     if not isinstance(error, RefoldError):
         raise error
-    return _said(_one_line(str(error)), USAGE if isinstance(error, UsageError | SessionNotFound) else BROKEN)
+    return _print_error(_one_line(str(error)), USAGE if isinstance(error, UsageError | SessionNotFound) else BROKEN)
 
 
 def _of_system(error: OSError) -> int:
     place = f"{error.filename}: " if error.filename else ""
-    return _said(f"{place}{error.strerror or error}: check the path, the space and the permissions", USAGE)
+    return _print_error(f"{place}{error.strerror or error}: check the path, the space and the permissions", USAGE)
 
 
 def _elsewhere(error: click.NoSuchOption) -> str:
@@ -96,8 +98,8 @@ def _elsewhere(error: click.NoSuchOption) -> str:
 
 
 def _has(command: str, option: str) -> bool:
-    found = cli.get_command(click.Context(cli), command)
-    return found is not None and any(option in each.opts for each in found.params)
+    module_command = cli.get_command(click.Context(cli), command)
+    return module_command is not None and any(option in each.opts for each in module_command.params)
 
 
 def _help(error: click.UsageError) -> str:
@@ -108,7 +110,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split()).rstrip(".")
 
 
-def _said(what: str, code: int) -> int:
+def _print_error(what: str, code: int) -> int:
     click.echo(f"refold: {what}", err=True)
     return code
 

@@ -22,7 +22,7 @@ from refold.core.messages import (
 if TYPE_CHECKING:
     from refold.core.view import View
 
-__all__ = ["kind", "said", "target", "what"]
+__all__ = ["full_text", "kind", "target", "what"]
 
 EMPTY = "(no content)"
 SHORT = 72
@@ -42,9 +42,9 @@ def what(message: Message, view: View, most: int = SHORT) -> str:
                 about = _call(call) if call else part.name or "result without call"
                 tools.append(f"{about} (error)" if part.is_error else about)
             case Reasoning():
-                thoughts.append(said_of(part)[: most * 4])
+                thoughts.append(text_of_part(part)[: most * 4])
             case _:
-                words.append(said_of(part)[: most * 4])
+                words.append(text_of_part(part)[: most * 4])
     head = f"{message.note.kind}: " if message.note else ""
     return clean(head + (", ".join(tools) or " ".join(words) or " ".join(thoughts)), most) or EMPTY
 
@@ -66,22 +66,22 @@ def kind(part: Part) -> str:
     return str(part.__struct_config__.tag)
 
 
-def said(message: Message) -> str:
+def full_text(message: Message) -> str:
     """Return everything a message says, for reading."""
-    return "\n".join(map(said_of, message.parts))
+    return "\n".join(map(text_of_part, message.parts))
 
 
-def said_of(part: Part) -> str:
+def text_of_part(part: Part) -> str:
     """Return what one part says; a label in brackets for what cannot be read."""
     match part:
         case Text(text=text):
             return text
         case ToolCall(name=name, arguments=arguments):
-            given = arguments_of(part)
-            lines = [f"{key}: {_value(value)}" for key, value in given.items()]
+            values = arguments_of(part)
+            lines = [f"{key}: {_value(value)}" for key, value in values.items()]
             return "\n".join([name, *lines]) if lines else f"{name} {arguments}"
         case ToolResult(content=content):
-            return "\n".join(map(said_of, content))
+            return "\n".join(map(text_of_part, content))
         case Reasoning(text=text, size=size):
             return f"[reasoning] {text}" if text else f"[reasoning, {size:,} characters sealed]"
         case Image(media_type=media, width=width, height=height):

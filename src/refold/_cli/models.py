@@ -35,19 +35,19 @@ def command(model: str | None, provider: str | None, limit: int, as_json: bool) 
         _all(as_json)
         return
     window, prices = catalog.window(model, provider), catalog.prices(model, provider)
-    found = catalog.find(model, ALL)
+    matches = catalog.find(model, ALL)
     guess = window.source == "default"
-    if guess and not found:
+    if guess and not matches:
         near = did_you_mean(model, catalog.known())
         raise UnknownModel(
             f"no table knows model {model}{near}: look for a part of its name, as in `refold models claude`"
         )
     if as_json:
-        show.emit({"model": model, "window": window, "prices": prices, "matching": found[:limit]})
+        show.emit({"model": model, "window": window, "prices": prices, "matching": matches[:limit]})
         return
     if not guess:
         _one(model, window, prices)
-    others = [each for each in found if each.model != model]
+    others = [each for each in matches if each.model != model]
     if others:
         _matching(others, limit)
 
@@ -63,12 +63,12 @@ def _one(model: str, window: Window, prices: Prices | None) -> None:
             ("input cap", cap.get(window.input_cap, f"{window.input_cap:,} tokens")),
             ("output cap", cap.get(window.output_cap, f"{window.output_cap:,} tokens")),
             ("source", f"{window.source} (assumed)" if window.assumed else window.source),
-            ("prices", _said(prices)),
+            ("prices", _prices_as_text(prices)),
         ]
     )
 
 
-def _said(prices: Prices | None) -> str:
+def _prices_as_text(prices: Prices | None) -> str:
     if prices is None:
         return "none in the table"
     cache = [
@@ -76,21 +76,23 @@ def _said(prices: Prices | None) -> str:
         for amount, name in ((prices.cache_read, "cache read"), (prices.cache_write, "cache write"))
         if amount is not None
     ]
-    said = ", ".join([f"{prices.input:g} input", f"{prices.output:g} output", *cache])
-    return f"US$ {said} per million tokens ({prices.dated}, {prices.source})"
+    parts = ", ".join([f"{prices.input:g} input", f"{prices.output:g} output", *cache])
+    return f"US$ {parts} per million tokens ({prices.dated}, {prices.source})"
 
 
-def _matching(found: Sequence[CatalogMatch], limit: int) -> None:
+def _matching(matches: Sequence[CatalogMatch], limit: int) -> None:
     from refold._cli import show
 
-    heads = ("*model", ">window", ">input cap", ">output cap", ">US$/M in", ">out")
+    headers = ("*model", ">window", ">input cap", ">output cap", ">US$/M in", ">out")
     rows = [
         (each.model, show.number(each.window.window), _cap(each.window.input_cap), _cap(each.window.output_cap),
          f"{each.prices.input:g}" if each.prices else "", f"{each.prices.output:g}" if each.prices else "")
-        for each in found[:limit]
+        for each in matches[:limit]
     ]  # fmt: skip
-    more = f", the {limit} shortest names" if len(found) > limit else ""
-    show.table(heads, rows, title=f"{show.many(len(found), 'model')} match{'es' if len(found) == 1 else ''}{more}")
+    more = f", the {limit} shortest names" if len(matches) > limit else ""
+    show.table(
+        headers, rows, title=f"{show.many(len(matches), 'model')} match{'es' if len(matches) == 1 else ''}{more}"
+    )
 
 
 def _cap(tokens: int) -> str:
@@ -101,16 +103,16 @@ def _all(as_json: bool) -> None:
     from refold._cli import show
     from refold.models import _catalog as catalog
 
-    found = catalog.find("", ALL)
-    dated = next((each.prices.dated for each in found if each.prices), "")
-    priced = sum(each.prices is not None for each in found)
+    matches = catalog.find("", ALL)
+    dated = next((each.prices.dated for each in matches if each.prices), "")
+    priced = sum(each.prices is not None for each in matches)
     providers = sorted(catalog.table().hosts)
     if as_json:
-        show.emit({"models": len(found), "priced": priced, "dated": dated, "providers": providers})
+        show.emit({"models": len(matches), "priced": priced, "dated": dated, "providers": providers})
         return
     show.lines(
         [
-            ("models", f"{len(found):,}, {priced:,} with prices"),
+            ("models", f"{len(matches):,}, {priced:,} with prices"),
             ("dated", dated),
             ("providers", ", ".join(providers)),
             ("look up", "refold models ID, or a part of one"),

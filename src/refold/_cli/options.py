@@ -58,7 +58,7 @@ class PolicyOptions(NamedTuple):
         """Tell whether the user said how much may be in a request."""
         return not (self.window is None and self.model is None and self.budget is None)
 
-    def of(self, found: RecordedConversation) -> Options:
+    def of(self, conversation: RecordedConversation) -> Options:
         """Return the arguments for one conversation; window and model of the file hold where none were given.
 
         Policy, switches and the user's own windows are those of the settings in force.
@@ -73,18 +73,27 @@ class PolicyOptions(NamedTuple):
         settings = Settings.load({"policy": self.policy})
         window, model = self.window, self.model
         if not self.sized:
-            window, model = found.window, found.model
+            window, model = conversation.window, conversation.model
         if window is None and self.budget is None:
             window, model = _configured(settings, model)
         if window is None and self.budget is None:
             _known(model, in_file=self.model is None)
         _fitting(self, window)
         return Options(
-            format=found.format, policy=settings.apply_to(policy_of(settings.policy)), budget=self.budget,
-            model=model or found.model, window=window, goal=self.goal, system=found.system, tools=found.tools,
-            usage=_last_report(found) if self.reported else None, force=self.force,
-            instructions=self.instructions, max_output=self.max_output, counter=self.counter,
-        )  # fmt: skip
+            format=conversation.format,
+            policy=settings.apply_to(policy_of(settings.policy)),
+            budget=self.budget,
+            model=model or conversation.model,
+            window=window,
+            goal=self.goal,
+            system=conversation.system,
+            tools=conversation.tools,
+            usage=_last_report(conversation) if self.reported else None,
+            force=self.force,
+            instructions=self.instructions,
+            max_output=self.max_output,
+            counter=self.counter,
+        )
 
 
 class ReadOptions(NamedTuple):
@@ -181,12 +190,12 @@ def summarized(function: Callable[..., R]) -> Callable[..., R]:
 
 
 def sized(function: Callable[..., R]) -> Callable[..., R]:
-    """Add the options on policy and size of a request, not on a run; the command gets them as one `asked`."""
+    """Add the options on policy and size of a request, not on a run; the command gets them as one `policy_options`."""
     return _gathered(function, (*_POLICY, *_SIZE))
 
 
 def budgeted(function: Callable[..., R]) -> Callable[..., R]:
-    """Add the options on policy and budget; the command gets them as one `asked`."""
+    """Add the options on policy and budget; the command gets them as one `policy_options`."""
     return _gathered(function, (*_POLICY, *_SIZE, *_RUN))
 
 
@@ -212,9 +221,9 @@ _RUN = (
 
 def _gathered(function: Callable[..., R], options: tuple[Any, ...]) -> Callable[..., R]:
     @functools.wraps(function)
-    def gather(*args: Any, **given: Any) -> R:
-        mine = {name: given.pop(name) for name in PolicyOptions._fields if name in given}
-        return function(*args, asked=PolicyOptions(**mine), **given)
+    def gather(*args: Any, **arguments: Any) -> R:
+        mine = {name: arguments.pop(name) for name in PolicyOptions._fields if name in arguments}
+        return function(*args, policy_options=PolicyOptions(**mine), **arguments)
 
     for option in reversed(options):
         gather = option(gather)
@@ -240,13 +249,13 @@ def policy_of(name: str) -> Policy:
         raise UnknownPolicy(f"{name} cannot be run ({type(error).__name__}: {error}): mend that file") from None
 
 
-def _fitting(asked: PolicyOptions, window: int | None) -> None:
+def _fitting(policy_options: PolicyOptions, window: int | None) -> None:
     """Refuse numbers that the window leaves no room for, by the names of their options."""
     from refold.errors import BadBudget
 
     if window is None:
         return
-    for option, tokens in (("--budget", asked.budget), ("--max-output", asked.max_output)):
+    for option, tokens in (("--budget", policy_options.budget), ("--max-output", policy_options.max_output)):
         if tokens is not None and (tokens > window or (tokens == window and option == "--max-output")):
             raise BadBudget(
                 f"{option} {tokens:,} does not fit a window of {window:,} tokens: give less, or more to --window"
@@ -271,16 +280,16 @@ def _outside(model: str | None, base_url: str | None, redact: bool | None) -> Ha
     from refold.clients._factory import client
     from refold.summaries.summarizers import guarded, model_summarizer, retrying
 
-    asked = client(settings.summarizer_model, settings.summarize_base_url or settings.base_url)
+    policy_options = client(settings.summarizer_model, settings.summarize_base_url or settings.base_url)
     if (context := click.get_current_context()) is not None:
-        context.call_on_close(asked.close)
-    size = settings.window_of(asked.model)
+        context.call_on_close(policy_options.close)
+    size = settings.window_of(policy_options.model)
     window = size.window if size.source == "override" else None
-    summarize = guarded(retrying(model_summarizer(asked, window=window, observers=[_told])))
+    summarize = guarded(retrying(model_summarizer(policy_options, window=window, observers=[_print_cost])))
     return Handlers(summarize=summarize, redact=settings.redact_secrets)
 
 
-def _told(cost: SummaryCost) -> None:
+def _print_cost(cost: SummaryCost) -> None:
     """Say on standard error what a summary cost."""
     from refold._cli import show
 
@@ -307,11 +316,11 @@ def _known(model: str | None, *, in_file: bool) -> None:
         show.note(f"model {model} is in no table: its window is taken to be {known.window:,} tokens, as a near name's")
 
 
-def _last_report(found: RecordedConversation) -> Any:
+def _last_report(conversation: RecordedConversation) -> Any:
     """Return the provider's last report; after a compaction of the session's own it no longer covers the messages."""
     from refold.core.budget import Usage
 
-    if not found.usage or found.boundaries:
+    if not conversation.usage or conversation.boundaries:
         return None
-    last = found.usage[-1]
+    last = conversation.usage[-1]
     return Usage(last.prompt, last.completion, last.cache_read, last.covers)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["dumped", "native", "places", "writable", "write"]
 
 
-def writable(out: str, *, made: bool = False) -> None:
-    """Refuse a place that cannot be written, before any work is done; `made` says that its folder will be made.
+def writable(out: str, *, create_folders: bool = False) -> None:
+    """Refuse a place that cannot be written, before any work is done; with `create_folders` its folder need not exist.
 
     Raises:
         UsageError: the folder is not there, or it or the file is not writable, or the place is a folder.
@@ -35,7 +35,7 @@ def writable(out: str, *, made: bool = False) -> None:
     if out == STDIN:
         return
     folder = os.path.dirname(os.path.abspath(out))
-    while made and not os.path.exists(folder):
+    while create_folders and not os.path.exists(folder):
         folder = os.path.dirname(folder)
     if os.path.isdir(out):
         raise UsageError(f"{out}: this is a folder: name a file in it")
@@ -65,7 +65,7 @@ def places(named: Sequence[Named], out: str) -> dict[str, str]:
         raise UsageError(f"two of the files would have the same name in {out}: write them one at a time")
     found = {each.path: os.path.join(out, tail) for each, tail in zip(named, tails, strict=True)}
     for place in found.values():
-        writable(place, made=True)
+        writable(place, create_folders=True)
     return found
 
 
@@ -83,11 +83,11 @@ def native(talk: InputConversation, messages: list[Any]) -> Any:
             return formats.close_body(shape, opened, messages)
     if not found.system and not found.tools:
         return messages
-    made: Any = {}
+    rest: Any = {}
     if found.system and shape.body.system:
-        made = put(made, shape.body.system[0], found.system)
-    made = put(made, shape.body.messages, messages)
-    return put(made, shape.body.tools[0], found.tools) if found.tools and shape.body.tools else made
+        rest = put(rest, shape.body.system[0], found.system)
+    rest = put(rest, shape.body.messages, messages)
+    return put(rest, shape.body.tools[0], found.tools) if found.tools and shape.body.tools else rest
 
 
 def dumped(value: Any, *, lines: bool = False) -> bytes:

@@ -29,7 +29,12 @@ LONG = 3  # a run of messages with one fate and more than this many is one line
 @click.option("--all", "every", is_flag=True, help="Every message on a line of its own.")
 @options.as_json
 def command(
-    file: str, how: options.ReadOptions, asked: options.PolicyOptions, outside: Handlers, every: bool, as_json: bool
+    file: str,
+    how: options.ReadOptions,
+    policy_options: options.PolicyOptions,
+    outside: Handlers,
+    every: bool,
+    as_json: bool,
 ) -> int:
     """Show what a compaction would do to each message, and why, without doing it.
 
@@ -40,46 +45,47 @@ def command(
 
     talk = files.only(file, how)
     with show.working("Planning"):
-        request, made = plan_table.planned(talk.recorded.messages, asked.of(talk.recorded), outside)
+        request, current_plan = plan_table.planned(talk.recorded.messages, policy_options.of(talk.recorded), outside)
     if as_json:
-        click.echo(dump_plan(made))
+        click.echo(dump_plan(current_plan))
     else:
-        summarized(made, talk.label)
-        if not made.empty:
-            messages(plan_table.rows(request, made), request.view, every=every)
+        summarized(current_plan, talk.label)
+        if not current_plan.empty:
+            messages(plan_table.rows(request, current_plan), request.view, every=every)
         else:
             plan_table.unsound(talk)
-    if made.sizes.after <= made.sizes.limit:
+    if current_plan.sizes.after <= current_plan.sizes.limit:
         return 0
     show.note(
-        f"refold: {made.sizes.after:,} tokens would be left of at most {made.sizes.limit:,}: name a larger window"
+        f"refold: {current_plan.sizes.after:,} tokens would be left of at most {current_plan.sizes.limit:,}: "
+        "name a larger window"
     )
     return CANNOT_FIT
 
 
-def summarized(made: Plan, label: str) -> None:
+def summarized(current_plan: Plan, label: str) -> None:
     """Print what a plan comes to: sizes, and what each step did."""
     from refold._cli import show
 
-    sizes = made.sizes
+    sizes = current_plan.sizes
     total = f"{sizes.before:,} -> {sizes.after:,} tokens"
     room = f"input budget {sizes.limit:,}, goal {sizes.goal:,}"
     show.lines(
         [
             ("file", show.clean(label)),
-            ("policy", f"{made.policy} ({made.cause})"),
-            ("tokens", total if not made.empty else f"{sizes.before:,}: nothing to do"),
+            ("policy", f"{current_plan.policy} ({current_plan.cause})"),
+            ("tokens", total if not current_plan.empty else f"{sizes.before:,}: nothing to do"),
             ("room", f"{room}, of which {sizes.fixed:,} fixed" if sizes.fixed else room),
         ]
     )
-    heads = ("step", ">changes", ">tokens before", ">after", "*remark")
+    headers = ("step", ">changes", ">tokens before", ">after", "*remark")
     rows = [
         (step.label, show.number(step.stop - step.start), show.number(step.before), show.number(step.after),
          show.clean(step.refused))
-        for step in made.steps
+        for step in current_plan.steps
     ]  # fmt: skip
     if rows:
-        show.table(heads, rows, title=" ")
+        show.table(headers, rows, title=" ")
 
 
 def messages(rows: Sequence[PlanRow], view: View, *, every: bool) -> None:
@@ -87,7 +93,7 @@ def messages(rows: Sequence[PlanRow], view: View, *, every: bool) -> None:
     from refold._cli import show
     from refold._cli.message_labels import what
 
-    heads = (">position", "role", ">tokens", ">after", "fate", "why", "~what")
+    headers = (">position", "role", ">tokens", ">after", "fate", "why", "~what")
     lines: list[tuple[str, ...]] = []
     styles: list[str] = []
     for run in runs(rows, 0 if every else LONG):
@@ -99,20 +105,20 @@ def messages(rows: Sequence[PlanRow], view: View, *, every: bool) -> None:
         about = what(message, view) if len(run) == 1 and message else show.many(len(run), "message")
         lines.append((span, role, show.number(before), show.number(after), first.fate, first.why, about))
         styles.append(STYLES.get(first.fate, "dim"))
-    show.table(heads, lines, title=" ", styles=styles)
+    show.table(headers, lines, title=" ", styles=styles)
 
 
 def runs(rows: Sequence[PlanRow], long: int) -> list[list[PlanRow]]:
     """Return rows in runs: neighbours kept or hidden for one reason together, where they are more than `long`."""
-    found: list[list[PlanRow]] = []
+    grouped: list[list[PlanRow]] = []
     for row in rows:
-        last = found[-1][-1] if found else None
+        last = grouped[-1][-1] if grouped else None
         alike = last is not None and row.fate in ("kept", "hidden") and (last.fate, last.why) == (row.fate, row.why)
         if long and alike:
-            found[-1].append(row)
+            grouped[-1].append(row)
         else:
-            found.append([row])
-    return [part for run in found for part in ([run] if len(run) > long else [[row] for row in run])]
+            grouped.append([row])
+    return [part for run in grouped for part in ([run] if len(run) > long else [[row] for row in run])]
 
 
 def _place(row: PlanRow) -> str:

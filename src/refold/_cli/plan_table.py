@@ -29,7 +29,7 @@ PLACEHOLDER = 400  # characters: what replaces a cleared text is a sentence or t
 class Fate(StrEnum):
     """What a plan does to a message."""
 
-    KEPT = "kept"
+    UNCHANGED = "kept"
     CLEARED = "cleared"
     SHORTENED = "shortened"
     HIDDEN = "hidden"
@@ -63,10 +63,10 @@ def unsound(talk: InputConversation) -> None:
 def planned(messages: Sequence[Any], options: Options, outside: Handlers | None = None) -> tuple[Request, Plan]:
     """Plan, and return the request with the counter that the plan's sizes are by."""
     request = request_for(messages, options)
-    made = api.drive(request, outside or Handlers())
-    if made.sizes.before != request.view.tokens:
+    current_plan = api.drive(request, outside or Handlers())
+    if current_plan.sizes.before != request.view.tokens:
         request = request.recounted()
-    return request, made
+    return request, current_plan
 
 
 def rows(request: Request, plan: Plan) -> list[PlanRow]:
@@ -74,27 +74,27 @@ def rows(request: Request, plan: Plan) -> list[PlanRow]:
     view = request.view
     why = _reasons(plan)
     hidden = {id for edit in plan.edits if isinstance(edit, Hide) for id in edit.messages}
-    shown = [edit for edit in plan.edits if not isinstance(edit, Hide)]
+    visible_edits = [edit for edit in plan.edits if not isinstance(edit, Hide)]
     tip = view.start[-1].id if view.start else None
     olds = {message.id: message for message in view.start}
-    found: list[PlanRow] = []
-    for new in fold(view.start, [shown], [tip]):
+    table_rows: list[PlanRow] = []
+    for new in fold(view.start, [visible_edits], [tip]):
         old = olds.get(new.id)
-        gone = new.id in hidden
-        if old is None and gone:
+        removed = new.id in hidden
+        if old is None and removed:
             continue
         before = view.size(old) if old else 0
-        after = 0 if gone else view.size(new)
-        fate = _fate(old, new, gone=gone)
+        after = 0 if removed else view.size(new)
+        fate = _fate(old, new, removed=removed)
         place = view.index[new.id] if old else None
         reason = ", ".join(why.get(new.id, ()))
-        found.append(PlanRow(place, new.role, before, after, fate, reason, old, None if gone else new))
-    return found
+        table_rows.append(PlanRow(place, new.role, before, after, fate, reason, old, None if removed else new))
+    return table_rows
 
 
 def _reasons(plan: Plan) -> dict[MessageId, dict[str, None]]:
     """Return the labels of the steps that touched each message, in order."""
-    found: dict[MessageId, dict[str, None]] = {}
+    table_rows: dict[MessageId, dict[str, None]] = {}
     for step in plan.steps:
         for edit in plan.edits[step.start : step.stop]:
             match edit:
@@ -106,18 +106,18 @@ def _reasons(plan: Plan) -> dict[MessageId, dict[str, None]]:
                     touched = ids
             for id in touched:
                 if isinstance(edit, Hide):  # what an earlier step did to it no longer shows
-                    found[id] = {}
-                found.setdefault(id, {})[step.label] = None
-    return found
+                    table_rows[id] = {}
+                table_rows.setdefault(id, {})[step.label] = None
+    return table_rows
 
 
-def _fate(old: Message | None, new: Message, *, gone: bool) -> Fate:
-    if gone:
+def _fate(old: Message | None, new: Message, *, removed: bool) -> Fate:
+    if removed:
         return Fate.HIDDEN
     if old is None:
         return Fate.INSERTED
     if new is old:
-        return Fate.KEPT
+        return Fate.UNCHANGED
     before, after = "".join(texts(old)), "".join(texts(new))
     if len(new.parts) > len(old.parts) or len(after) > len(before):
         return Fate.CHANGED

@@ -22,11 +22,11 @@ def command(name: str | None, as_json: bool) -> None:
     from refold._cli import show
 
     if name is None:
-        found = [policies.find(each) for each in policies.names()]
+        listed = [policies.find(each) for each in policies.names()]
         if as_json:
-            show.emit([_plain(policy) for policy in found])
+            show.emit([_plain(policy) for policy in listed])
         else:
-            _list(found)
+            _list(listed)
         return
     policy = options.policy_of(name)
     if as_json:
@@ -35,16 +35,16 @@ def command(name: str | None, as_json: bool) -> None:
         _one(policy)
 
 
-def _list(found: list[Policy]) -> None:
+def _list(listed: list[Policy]) -> None:
     from refold._cli import show
 
-    heads = ("policy", "trigger", "goal", "*steps", "*summary")
+    headers = ("policy", "trigger", "goal", "*steps", "*summary")
     rows = [
         (policy.name, limit(policy.trigger), limit(policy.goal), ", ".join(step.name for step in policy.steps),
          policy.summary)
-        for policy in found
+        for policy in listed
     ]  # fmt: skip
-    show.table(heads, rows)
+    show.table(headers, rows)
 
 
 def _one(policy: Policy) -> None:
@@ -63,11 +63,11 @@ def _one(policy: Policy) -> None:
             ("fingerprint", policy.fingerprint),
         ]
     )
-    heads = ("step", "stage", "when", "*options")
+    headers = ("step", "stage", "when", "*options")
     rows = [
         (step.name, type(step.stage).__name__, str(step.when), ", ".join(_options(step.stage))) for step in policy.steps
     ]
-    show.table(heads, rows, title=" ")
+    show.table(headers, rows, title=" ")
 
 
 def limit(value: Limit) -> str:

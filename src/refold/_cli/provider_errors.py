@@ -27,19 +27,19 @@ def failure(error: Exception, client: Client) -> RefoldError:
     if isinstance(error, RefoldError):
         return error
     place = client.base_url or OWN[client.format]
-    found = classify_error(error)
-    said = _words(_own_words(error) or found.message or str(error))
+    classified = classify_error(error)
+    words = _words(_own_words(error) or classified.message or str(error))
     if unreachable(error):
         return OutsideError(f"no server answers at {place}: start it, or name another with --base-url")
-    if found.kind == "auth" or found.status in (401, 403):
-        return UsageError(f"{place} refused the key ({said}): set {KEYS[client.format]}")
-    if found.status == NOT_FOUND and client.model.lower() in said.lower():
-        return UsageError(f"{place} knows no model {client.model} ({said}): name another with --model")
-    if found.status == NOT_FOUND:
-        return UsageError(f"there is no such service at {place} ({said}): check --base-url, it often ends in /v1")
+    if classified.kind == "auth" or classified.status in (401, 403):
+        return UsageError(f"{place} refused the key ({words}): set {KEYS[client.format]}")
+    if classified.status == NOT_FOUND and client.model.lower() in words.lower():
+        return UsageError(f"{place} knows no model {client.model} ({words}): name another with --model")
+    if classified.status == NOT_FOUND:
+        return UsageError(f"there is no such service at {place} ({words}): check --base-url, it often ends in /v1")
     if _timed_out(error):
         return OutsideError(f"{place} did not answer in time: try again")
-    return OutsideError(f"{place} did not answer as it should ({said}): try again")
+    return OutsideError(f"{place} did not answer as it should ({words}): try again")
 
 
 def unreachable(error: BaseException | None) -> bool:
@@ -55,8 +55,8 @@ def _own_words(error: Exception) -> str:
     """Return what the provider's own body says, which an SDK carries with or without its outer object."""
     body = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, dict) else None
-    said = inner.get("message") if isinstance(inner, dict) else inner
-    return said if isinstance(said, str) else ""
+    words = inner.get("message") if isinstance(inner, dict) else inner
+    return words if isinstance(words, str) else ""
 
 
 def _timed_out(error: Exception) -> bool:

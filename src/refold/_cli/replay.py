@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from refold._cli import options
-from refold._cli.cost import given, priced
+from refold._cli.cost import priced, user_prices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -62,17 +62,17 @@ def command(
     if out is not None:
         output.writable(out)
     if plots is not None:
-        output.writable(f"{plots}/plot.svg", made=True)
+        output.writable(f"{plots}/plot.svg", create_folders=True)
     if png and plots is None:
         raise UsageError("--png is about the plots: name a folder for them with --plots")
     if png:
         _png.ready()
-    settings = ReplaySettings(model, window, goal, given(prices), "" if fresh else keep or _kept(), sizes)
-    found = _replayed(files, how, named(names), settings, jobs)
-    if not found:
+    settings = ReplaySettings(model, window, goal, user_prices(prices), "" if fresh else keep or _cache_folder(), sizes)
+    replayed_runs = _replayed(files, how, named(names), settings, jobs)
+    if not replayed_runs:
         raise UsageError("none of the conversations could be replayed: name longer ones, or a model and a window")
-    _written(found, out, plots, png=png)
-    _shown(found, as_json=as_json)
+    _written(replayed_runs, out, plots, png=png)
+    _print_results(replayed_runs, as_json=as_json)
     return 0
 
 
@@ -101,34 +101,34 @@ def _replayed(
             labels.append((place, job.file))
             yield job
 
-    made: dict[int, list[Run]] = {}
+    by_place: dict[int, list[Run]] = {}
     refused: dict[int, UsageError] = {}
     for number, runs in enumerate(replay_all(coming(), settings, workers)):
         place = labels[number][0]
         if isinstance(runs, UsageError):
             refused[place] = runs
         else:
-            made.setdefault(place, []).extend(runs)
+            by_place.setdefault(place, []).extend(runs)
     names_of = dict(labels)
-    if not made and len(refused) == 1:
+    if not by_place and len(refused) == 1:
         place, error = refused.popitem()
         raise reading.placed(error, names_of[place])
     for place, error in refused.items():
         show.note(f"refold: {reading.placed(error, names_of[place])}")
-    return [made[place] for place in sorted(made)]
+    return [by_place[place] for place in sorted(by_place)]
 
 
-def _written(found: list[list[Run]], out: str | None, plots: str | None, *, png: bool) -> None:
+def _written(replayed_runs: list[list[Run]], out: str | None, plots: str | None, *, png: bool) -> None:
     from refold._cli import output
     from refold.replay import _charts as charts
     from refold.replay import _report as report
     from refold.replay._png import png_of
 
     if out is not None:
-        output.write(out, report.report(found).encode("utf-8", "replace"))
-    for name, svg in report.plots(found).items() if plots is not None else ():
+        output.write(out, report.report(replayed_runs).encode("utf-8", "replace"))
+    for name, svg in report.plots(replayed_runs).items() if plots is not None else ():
         output.write(f"{plots}/{name}.svg", svg.encode("utf-8", "replace"))
-    for name, svg in report.plots(found, charts.LIGHT).items() if png else ():
+    for name, svg in report.plots(replayed_runs, charts.LIGHT).items() if png else ():
         output.write(f"{plots}/{name}.png", png_of(svg))
 
 
@@ -148,26 +148,36 @@ def named(names: tuple[str, ...]) -> tuple[str, ...]:
     return (NONE, *(name for name in dict.fromkeys(wanted) if name != NONE))
 
 
-def _kept() -> str:
+def _cache_folder() -> str:
     from platformdirs import user_cache_path
 
     return str(user_cache_path("refold", appauthor=False) / "replay")
 
 
-def _shown(found: list[list[Run]], *, as_json: bool) -> None:
+def _print_results(replayed_runs: list[list[Run]], *, as_json: bool) -> None:
     from refold._cli import show
     from refold.replay._summary import limits_of, summed, verdicts
     from refold.replay._tables import tables, verdict_table
 
     if as_json:
-        told = verdicts(found)
-        said = [{"figure": each.figure, "best": each.best, "other": each.other, "verdict": each.said} for each in told]
-        show.emit({"policies": summed(found), "limits": limits_of(found), "verdicts": said, "conversations": found})
+        comparisons = verdicts(replayed_runs)
+        comparison_rows = [
+            {"figure": each.figure, "best": each.best, "other": each.other, "verdict": each.verdict}
+            for each in comparisons
+        ]
+        show.emit(
+            {
+                "policies": summed(replayed_runs),
+                "limits": limits_of(replayed_runs),
+                "verdicts": comparison_rows,
+                "conversations": replayed_runs,
+            }
+        )
         return
-    for table in (*tables(found), verdict_table(found)):
+    for table in (*tables(replayed_runs), verdict_table(replayed_runs)):
         if table is not None:
             _print(table)
-    if not any(run.compactions for runs in found for run in runs):
+    if not any(run.compactions for runs in replayed_runs for run in runs):
         show.line("\nNothing was compacted on the way: no policy was due.")
 
 
@@ -177,23 +187,23 @@ def _print(table: ReportTable) -> None:
 
     console = show.terminal()
     first = max(len(line.name) for line in table.lines)
-    cells = [[f"{'★ ' if cell.best else ''}{cell.said}" for cell in line.cells] for line in table.lines]
-    widths = [max(map(len, column)) for column in zip(table.heads, *cells, strict=True)]
+    cells = [[f"{'★ ' if cell.best else ''}{cell.text}" for cell in line.cells] for line in table.lines]
+    widths = [max(map(len, column)) for column in zip(table.headers, *cells, strict=True)]
     whole = sum(widths) + GAP * len(widths)
     narrow = console.is_terminal and not table.words  # words wrap
     room = console.width - first - GAP - 1 if narrow else whole
     for number, (start, stop) in enumerate(_blocks(widths, room)):
-        heads = ["", *(f"{'*' if table.words else '>'}{head}" for head in table.heads[start:stop])]
+        headers = ["", *(f"{'*' if table.words else '>'}{head}" for head in table.headers[start:stop])]
         rows = [(line.name, *some[start:stop]) for line, some in zip(table.lines, cells, strict=True)]
-        show.table(heads, rows, title="" if number else table.title)
+        show.table(headers, rows, title="" if number else table.title)
 
 
 def _blocks(widths: Sequence[int], room: int) -> list[tuple[int, int]]:
     """Return columns as ranges that fit a room, one column at least."""
-    found, start, taken = [], 0, 0
+    replayed_runs, start, taken = [], 0, 0
     for place, width in enumerate(widths):
         taken += width + GAP
         if taken > room and place > start:
-            found.append((start, place))
+            replayed_runs.append((start, place))
             start, taken = place, width + GAP
-    return [*found, (start, len(widths))]
+    return [*replayed_runs, (start, len(widths))]

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import rich_click as click
 
-from refold._cli.serve import NAMES, acting, made, serving, started
+from refold._cli.serve import NAMES, acting, gateway_settings, serving, started
 
 if TYPE_CHECKING:
     from refold._gateway.observability.metrics import Metrics
@@ -31,7 +31,7 @@ def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
     """
     if words[0].startswith("-"):
         raise click.UsageError(f"there is no option {words[0]}: options of refold stand before --, COMMAND after it")
-    settings = made(acts, port=0)
+    settings = gateway_settings(acts, port=0)
     gateway = serving(settings)
     place = gateway.url + (f"/token/{quote(settings.token, safe='')}" if settings.token else "")
     environment = {**os.environ, **{name: place + tail for name, (_, tail) in NAMES.items()}, **_unproxied()}
@@ -39,8 +39,8 @@ def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
         try:
             code = _ran(list(words), environment)
         except OSError as error:
-            said = f"{words[0]} cannot be run ({error.strerror}): name a program that is there, with its path"
-            raise click.UsageError(said) from None
+            message = f"{words[0]} cannot be run ({error.strerror}): name a program that is there, with its path"
+            raise click.UsageError(message) from None
     click.echo(f"refold: {_report(gateway.gateway.metrics)}", err=True)
     return code
 

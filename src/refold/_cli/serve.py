@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from refold._gateway.settings import GatewaySettings
     from refold.config import Settings as Configured
 
-__all__ = ["NAMES", "acting", "command", "made", "serving", "started"]
+__all__ = ["NAMES", "acting", "command", "gateway_settings", "serving", "started"]
 
 # variables by which clients are told where their provider is: provider, what follows the address
 NAMES = {
@@ -62,9 +62,9 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
     )  # fmt: skip
 
     @functools.wraps(command)
-    def wrapped(**given: Any) -> Any:
-        acts = {name: given.pop(name) for name in _ACTING}
-        return command(acts=acts, **given)
+    def wrapped(**keywords: Any) -> Any:
+        acts = {name: keywords.pop(name) for name in _ACTING}
+        return command(acts=acts, **keywords)
 
     for option in reversed(options):
         wrapped = option(wrapped)
@@ -90,14 +90,14 @@ def command(host: str, port: int, acts: dict[str, Any]) -> int:
     ANTHROPIC_BASE_URL=http://127.0.0.1:8787, GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8787. REFOLD_GATEWAY_TOKEN is the
     token that clients must send, REFOLD_STORE_KEY the secret that encrypts what is stored.
     """
-    gateway = serving(made(acts, host=host, port=port))
+    gateway = serving(gateway_settings(acts, host=host, port=port))
     click.echo(f"refold: serving on {gateway.url} (Ctrl-C stops)", err=True)
-    with _told():
+    with _clear_errors():
         gateway.run()
     return 0
 
 
-def made(acts: dict[str, Any], **more: Any) -> GatewaySettings:
+def gateway_settings(acts: dict[str, Any], **more: Any) -> GatewaySettings:
     """Return the settings that options, environment and `refold.toml` make."""
     try:
         from refold._gateway.conversations.triggers import trigger
@@ -137,9 +137,9 @@ def _configured(acts: dict[str, Any]) -> Configured:
     """Take the options that are settings of every command out, and return these with what is configured."""
     from refold.config import Settings as Configured
 
-    given = {"policy": acts.pop("policy"), "window": acts.pop("window"), "summarize_with": acts.pop("summarizer")}
+    keywords = {"policy": acts.pop("policy"), "window": acts.pop("window"), "summarize_with": acts.pop("summarizer")}
     redact = False if acts.pop("keep_secrets") else None
-    return Configured.load({**given, "summarize_base_url": acts.pop("summarizer_url"), "redact_secrets": redact})
+    return Configured.load({**keywords, "summarize_base_url": acts.pop("summarizer_url"), "redact_secrets": redact})
 
 
 def serving(settings: GatewaySettings) -> Serving:
@@ -150,7 +150,7 @@ def serving(settings: GatewaySettings) -> Serving:
         raise _missing(error) from error
     from refold.sessions import open_store
 
-    with _told():  # before it is said that anything is served
+    with _clear_errors():  # before it is said that anything is served
         open_store(settings.store or "memory").close()
     return Serving(settings)
 
@@ -158,7 +158,7 @@ def serving(settings: GatewaySettings) -> Serving:
 @contextmanager
 def started(gateway: Serving) -> Iterator[None]:
     """Run a block beside a gateway."""
-    with _told():
+    with _clear_errors():
         gateway.start()
     try:
         yield
@@ -167,7 +167,7 @@ def started(gateway: Serving) -> Iterator[None]:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _clear_errors() -> Iterator[None]:
     """Say of a gateway that cannot be started where to look."""
     from refold.errors import StoreError, UsageError
 

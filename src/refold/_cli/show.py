@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bar",
-    "beside",
     "clean",
     "emit",
     "line",
@@ -29,6 +28,7 @@ __all__ = [
     "number",
     "progress",
     "share",
+    "side_by_side",
     "table",
     "working",
 ]
@@ -50,7 +50,9 @@ def terminal(*, err: bool = False) -> Console:
     return Console(stderr=err, highlight=False, markup=False, emoji=False)
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", styles: Sequence[str] = ()) -> None:
+def table(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", styles: Sequence[str] = ()
+) -> None:
     """Print rows under heads; `styles` colours whole rows.
 
     A head that begins with `>` stands over numbers, with `#` over a bar, with `*` over text that takes the room left
@@ -63,31 +65,34 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "
     wrap = False
     if terminal().is_terminal:
         console, look = terminal(), {"box": box.SIMPLE_HEAD, "header_style": "bold", "padding": (0, 1, 0, 0)}
-        wrap = _needed(heads, rows) > console.width
-        room = console.width - _needed(heads, rows, wrap=True)
+        wrap = _needed(headers, rows) > console.width
+        room = console.width - _needed(headers, rows, wrap=True)
         if wrap and len(rows) <= BLOCKS and room < 0:
-            _broken(heads, rows, title, styles)
+            _broken(headers, rows, title, styles)
             return
         if wrap and room < CUT:  # no room for text that is cut: the rest is read better without
-            kept = [place for place, head in enumerate(heads) if head[:1] != "~"]
-            heads, rows = [heads[place] for place in kept], [[row[place] for place in kept] for row in rows]
+            columns_kept = [place for place, head in enumerate(headers) if head[:1] != "~"]
+            headers, rows = (
+                [headers[place] for place in columns_kept],
+                [[row[place] for place in columns_kept] for row in rows],
+            )
     else:
         console, look, styles = _plain(WIDE), {"box": None, "padding": (0, 2, 0, 0)}, ()
     if title.strip():
         line(f"\n{title}", style="bold")
     elif title and not terminal().is_terminal:
         line("")
-    _print(console, _table(heads, rows, styles, wrap=wrap, **look))
+    _print(console, _table(headers, rows, styles, wrap=wrap, **look))
 
 
-def beside(heads: tuple[str, str, str], rows: Sequence[tuple[str, str, str]], styles: Sequence[str]) -> None:
+def side_by_side(headers: tuple[str, str, str], rows: Sequence[tuple[str, str, str]], styles: Sequence[str]) -> None:
     """Print a narrow column and two broad ones of equal width, side by side; texts wrap."""
     from rich import box
 
     console = terminal()
     if not console.is_terminal:
         console = _plain(PAGE)
-    marked = (f">{heads[0]}", f"*{heads[1]}", f"*{heads[2]}")
+    marked = (f">{headers[0]}", f"*{headers[1]}", f"*{headers[2]}")
     _print(console, _table(marked, rows, styles, box=box.SIMPLE_HEAD, show_lines=True, expand=True))
 
 
@@ -135,8 +140,8 @@ def progress(items: Sequence[T], doing: str) -> Iterator[T]:
         TimeRemainingColumn,
     )
 
-    shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*shown, console=console, transient=True) as bars:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bars:
         task = bars.add_task(doing, total=len(items))
         for item in items:
             yield item
@@ -200,31 +205,31 @@ def _plain(width: int) -> Console:
     return Console(width=width, color_system=None, force_terminal=False, highlight=False, markup=False, emoji=False)
 
 
-def _print(console: Console, made: Table) -> None:
+def _print(console: Console, rendered: Table) -> None:
     """Print a table without the blanks that fill its last column."""
     with console.capture() as captured:
-        console.print(made)
+        console.print(rendered)
     for text in captured.get().splitlines():
         click.echo(text.rstrip(), color=console.is_terminal)
 
 
-def _needed(heads: Sequence[str], rows: Sequence[Sequence[str]], *, wrap: bool = False) -> int:
+def _needed(headers: Sequence[str], rows: Sequence[Sequence[str]], *, wrap: bool = False) -> int:
     """Return the width from which on a table can be read; with `wrap` texts are broken between words."""
     from rich.cells import cell_len
 
-    found = 0
-    for place, head in enumerate(heads):
+    width_needed = 0
+    for place, head in enumerate(headers):
         broad = max(map(cell_len, (head.lstrip(MARKS), *(row[place] for row in rows))))
         match head[:1]:
             case "*":
-                found += min(READABLE, broad)
+                width_needed += min(READABLE, broad)
             case "~" | "#":
                 pass
             case ">":
-                found += broad
+                width_needed += broad
             case _:
-                found += _word(place, head, rows) if wrap else broad
-    return found + 2 * len(heads)
+                width_needed += _word(place, head, rows) if wrap else broad
+    return width_needed + 2 * len(headers)
 
 
 def _word(place: int, head: str, rows: Sequence[Sequence[str]]) -> int:
@@ -235,46 +240,46 @@ def _word(place: int, head: str, rows: Sequence[Sequence[str]]) -> int:
     return max((cell_len(word) for text in texts for word in text.split()), default=0)
 
 
-def _broken(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str, styles: Sequence[str]) -> None:
+def _broken(headers: Sequence[str], rows: Sequence[Sequence[str]], title: str, styles: Sequence[str]) -> None:
     """Print a table that is too broad: figures as several tables with the first column in each, texts as blocks."""
-    if any(head[:1] == "*" for head in heads[1:]):
-        _stacked(heads, rows, title)
+    if any(head[:1] == "*" for head in headers[1:]):
+        _stacked(headers, rows, title)
         return
     width = terminal().width
     groups: list[list[int]] = [[0]]
-    for place in range(1, len(heads)):
+    for place in range(1, len(headers)):
         wider = [*groups[-1], place]
         part = [[row[each] for each in wider] for row in rows]
-        if len(wider) > 2 and _needed([heads[each] for each in wider], part) > width:
+        if len(wider) > 2 and _needed([headers[each] for each in wider], part) > width:
             groups.append([0, place])
         else:
             groups[-1] = wider
     if len(groups) == 1:
-        _stacked(heads, rows, title)
+        _stacked(headers, rows, title)
         return
     for number, group in enumerate(groups):
         part = [[row[each] for each in group] for row in rows]
-        table([heads[each] for each in group], part, title="" if number else title, styles=styles)
+        table([headers[each] for each in group], part, title="" if number else title, styles=styles)
 
 
-def _stacked(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
+def _stacked(headers: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
     """Print each row as a block: a line for each cell that holds something, after the name of its column."""
     if title.strip():
         line(f"\n{title}", style="bold")
     for row in rows:
         line("")
-        lines([(head.lstrip(MARKS), cell) for head, cell in zip(heads, row, strict=True) if cell and head[:1] != "#"])
+        lines([(head.lstrip(MARKS), cell) for head, cell in zip(headers, row, strict=True) if cell and head[:1] != "#"])
 
 
 def _table(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str], *, wrap: bool = False, **look: Any
+    headers: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str], *, wrap: bool = False, **look: Any
 ) -> Table:
     from rich.table import Table
 
-    made = Table(pad_edge=False, **look)
-    for place, head in enumerate(heads):
+    rendered = Table(pad_edge=False, **look)
+    for place, head in enumerate(headers):
         mark = head[:1]
-        made.add_column(
+        rendered.add_column(
             head.lstrip(MARKS), justify="right" if mark == ">" else "left",
             no_wrap=mark == ">" or not (wrap or mark in ("*", "~", "#")),
             min_width=_word(place, head, rows) if wrap and mark not in ("*", "~", "#") else None,
@@ -282,9 +287,9 @@ def _table(
             style="cyan" if mark == "#" else "",
         )  # fmt: skip
     for place, row in enumerate(rows):
-        cells = [_cell(cell, head[:1]) for head, cell in zip(heads, row, strict=True)]
-        made.add_row(*cells, style=styles[place] if place < len(styles) else "")
-    return made
+        cells = [_cell(cell, head[:1]) for head, cell in zip(headers, row, strict=True)]
+        rendered.add_row(*cells, style=styles[place] if place < len(styles) else "")
+    return rendered
 
 
 def _cell(text: str, mark: str) -> Text:

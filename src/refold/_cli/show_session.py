@@ -43,7 +43,7 @@ def command(session: str, store: str | None, seen: bool, message: str | None, as
 
 def _listed(session: Session, *, seen: bool) -> None:
     from refold._cli import show
-    from refold._cli.message_labels import said
+    from refold._cli.message_labels import full_text
 
     head, billed = session.head, session.billed
     assert head is not None
@@ -58,11 +58,11 @@ def _listed(session: Session, *, seen: bool) -> None:
         ]
     )
     if seen:
-        cells = [("", message.role, "", show.clean(said(message), 400)) for message in viewed(session)]
+        cells = [("", message.role, "", show.clean(full_text(message), 400)) for message in viewed(session)]
     else:
         fates = session_commands.fates(session)
         cells = [
-            (message.id, message.role, fates.get(message.id, ""), show.clean(said(message), 400))
+            (message.id, message.role, fates.get(message.id, ""), show.clean(full_text(message), 400))
             for message in session_commands.messages_of(session)
         ]
     show.table(("message", "role", "in the view", "~what"), cells, title=" ")
@@ -78,7 +78,7 @@ def viewed(session: Session) -> Sequence[Message]:
 def _recalled(session: Session, what: str, *, as_json: bool) -> None:
     from refold import formats
     from refold._cli import show
-    from refold._cli.message_labels import said
+    from refold._cli.message_labels import full_text
     from refold.errors import UsageError
 
     found = session.recall(session_commands.whole_id(session, what))
@@ -91,5 +91,5 @@ def _recalled(session: Session, what: str, *, as_json: bool) -> None:
     for each in found:
         message = shape.read(each.message, each.id)
         show.line(f"{each.id} {message.role}", style="bold")
-        for line in said(message).split("\n"):
+        for line in full_text(message).split("\n"):
             show.line(show.clean(line) if line.strip() else "")

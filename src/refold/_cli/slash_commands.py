@@ -58,7 +58,7 @@ def _context(chat: Chat, rest: str) -> None:
     from refold._cli import breakdown
 
     check, session = chat.check(), chat.session
-    breakdown.shown(check, chat.threshold, session.context_window)
+    breakdown.print_breakdown(check, chat.threshold, session.context_window)
     billed = session.billed
     show.line(
         f"{show.many(len(session.ids), 'message')} said, {show.many(len(session.plans), 'compaction')} in force; "
@@ -93,14 +93,14 @@ def _undo(chat: Chat, rest: str) -> None:
 
 
 def _recall(chat: Chat, rest: str) -> None:
-    from refold._cli.message_labels import said
+    from refold._cli.message_labels import full_text
 
     if not rest:
         raise UsageError("/recall wants an id of a message or compaction, or words that it held")
     found = chat.session.recall(session_commands.whole_id(chat.session, rest), RECALLED)
     if not found:
         raise UsageError(f"nothing that was said in this session holds {rest!r}")
-    texts = {message.id: f"{message.role}: {said(message)}" for message in chat.read()}
+    texts = {message.id: f"{message.role}: {full_text(message)}" for message in chat.read()}
     shown = [(each.id, show.clean(each.excerpt or texts.get(each.id, ""), 400)) for each in found[:RECALLED]]
     show.table(("message", "~what"), shown)
     if len(found) > RECALLED:

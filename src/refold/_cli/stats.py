@@ -29,16 +29,16 @@ def command(
     from refold._cli import show
     from refold._cli.token_table import tallied
 
-    found = [
+    token_tables = [
         tallied(talk, model=model, counter=counter, top=top)
         for talk in reading.conversations(files, how, "Counting")
     ]  # fmt: skip
     if as_json:
-        show.emit(found[0] if len(found) == 1 else found)
-    elif len(found) == 1:
-        _one(found[0], top)
+        show.emit(token_tables[0] if len(token_tables) == 1 else token_tables)
+    elif len(token_tables) == 1:
+        _one(token_tables[0], top)
     else:
-        _many(found)
+        _many(token_tables)
 
 
 def _one(tally: TokenTable, top: int) -> None:
@@ -66,13 +66,13 @@ def _one(tally: TokenTable, top: int) -> None:
         ("By turn", tally.turns, "messages"),
     ):
         _bars(title, shares, counted, tally.total, top)
-    heads = (">position", "role", ">tokens", ">share", "#", "~what")
+    headers = (">position", "role", ">tokens", ">share", "#", "~what")
     rows = [
         (str(item.position), item.role, show.number(item.tokens), show.share(item.tokens, tally.total),
          show.bar(item.tokens, tally.largest[0].tokens), item.what)
         for item in tally.largest
     ]  # fmt: skip
-    show.table(heads, rows, title="Largest messages")
+    show.table(headers, rows, title="Largest messages")
     if tally.notes:
         show.table(("*Left aside",), [(show.clean(note),) for note in tally.notes], title=" ")
 
@@ -83,17 +83,17 @@ def _bars(title: str, shares: Sequence[TokenShare], counted: str, total: int, to
     if not shares:
         return
     largest = sorted(range(len(shares)), key=lambda place: (-shares[place].tokens, place))[:top]
-    shown = [shares[place] for place in sorted(largest)]
-    most = max(each.tokens for each in shown)
+    listed = [shares[place] for place in sorted(largest)]
+    most = max(each.tokens for each in listed)
     rows = [
         (show.number(each.tokens), show.share(each.tokens, total), show.bar(each.tokens, most),
          show.number(each.count), show.clean(each.name))
-        for each in shown
+        for each in listed
     ]  # fmt: skip
-    others = len(shares) - len(shown)
+    others = len(shares) - len(listed)
     if others:
-        tokens = sum(each.tokens for each in shares) - sum(each.tokens for each in shown)
-        count = sum(each.count for each in shares) - sum(each.count for each in shown)
+        tokens = sum(each.tokens for each in shares) - sum(each.tokens for each in listed)
+        count = sum(each.count for each in shares) - sum(each.count for each in listed)
         rows.append(
             (
                 show.number(tokens),
@@ -104,8 +104,8 @@ def _bars(title: str, shares: Sequence[TokenShare], counted: str, total: int, to
             )
         )
     mark = "~" if counted == "messages" else "*"  # turns are told by their first words, files need their whole path
-    heads = (">tokens", ">share", "#", f">{counted}", f"{mark}{title}")
-    show.table(heads, rows, title=" ")
+    headers = (">tokens", ">share", "#", f">{counted}", f"{mark}{title}")
+    show.table(headers, rows, title=" ")
 
 
 def _reported(tally: TokenTable) -> list[tuple[str, str]]:
@@ -125,23 +125,30 @@ def _reported(tally: TokenTable) -> list[tuple[str, str]]:
     ]
 
 
-def _many(found: Sequence[TokenTable]) -> None:
+def _many(token_tables: Sequence[TokenTable]) -> None:
     from refold._cli import show
 
-    heads = ("*file", "kind", ">messages", ">turns", ">calls", ">tokens", ">results", ">reported")
+    headers = ("*file", "kind", ">messages", ">turns", ">calls", ">tokens", ">results", ">reported")
     rows = [
         (show.clean(each.file), each.kind, show.number(each.messages), show.number(len(each.turns)),
          show.number(each.calls), show.number(each.total), show.share(_results(each), each.total),
          show.number(each.reported[-1].prompt) if each.reported else "")
-        for each in found
+        for each in token_tables
     ]  # fmt: skip
-    total = sum(each.total for each in found)
+    total = sum(each.total for each in token_tables)
     rows.append(
-        (f"total of {len(found):,}", "", show.number(sum(each.messages for each in found)),
-         show.number(sum(len(each.turns) for each in found)), show.number(sum(each.calls for each in found)),
-         show.number(total), show.share(sum(map(_results, found)), total), "")
-    )  # fmt: skip
-    show.table(heads, rows, styles=[*[""] * len(found), "bold"])
+        (
+            f"total of {len(token_tables):,}",
+            "",
+            show.number(sum(each.messages for each in token_tables)),
+            show.number(sum(len(each.turns) for each in token_tables)),
+            show.number(sum(each.calls for each in token_tables)),
+            show.number(total),
+            show.share(sum(map(_results, token_tables)), total),
+            "",
+        )
+    )
+    show.table(headers, rows, styles=[*[""] * len(token_tables), "bold"])
 
 
 def _results(tally: TokenTable) -> int:

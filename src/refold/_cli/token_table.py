@@ -83,20 +83,20 @@ class Sums:
 
     def shares(self) -> list[TokenShare]:
         """Return all names, largest first."""
-        found = [TokenShare(name, tokens, self._counts[name]) for name, tokens in self._tokens.items()]
-        return sorted(found, key=lambda share: (-share.tokens, share.name))
+        result = [TokenShare(name, tokens, self._counts[name]) for name, tokens in self._tokens.items()]
+        return sorted(result, key=lambda share: (-share.tokens, share.name))
 
 
 def tallied(
     talk: InputConversation, *, model: str | None = None, counter: str | None = None, top: int = 10
 ) -> TokenTable:
     """Count a conversation, by the exact counter of its model unless another is named."""
-    found = talk.recorded
+    result = talk.recorded
     view = request_for(
-        found.messages,
+        result.messages,
         Options(
-            format=found.format, budget=ROOMY, model=model or found.model, counter=counter or "exact",
-            system=found.system, tools=found.tools,
+            format=result.format, budget=ROOMY, model=model or result.model, counter=counter or "exact",
+            system=result.system, tools=result.tools,
         ),
     ).view  # fmt: skip
     roles, kinds, tools, files = Sums(), Sums(), Sums(), Sums()
@@ -107,11 +107,11 @@ def tallied(
             kinds.add(message_labels.kind(part), tokens)
             _add_tool(view, message, part, tokens, tools, files)
     return TokenTable(
-        file=talk.label, kind=found.kind, format=found.format, model=found.model, total=view.estimated,
+        file=talk.label, kind=result.kind, format=result.format, model=result.model, total=view.estimated,
         system=view.fixed.system, schemas=view.fixed.tools, messages=len(view.messages),
         calls=sum(len(message.calls) for message in view.messages),
         roles=roles.shares(), kinds=kinds.shares(), tools=tools.shares(), files=files.shares(), turns=_turns(view),
-        largest=_largest(view, top), reported=list(found.usage), notes=found.notes,
+        largest=_largest(view, top), reported=list(result.usage), notes=result.notes,
     )  # fmt: skip
 
 
@@ -126,11 +126,11 @@ def _add_tool(view: View, message: Message, part: Part, tokens: int, tools: Sums
         case ToolCall():
             call, count = part, 1
         case ToolResult():
-            found = view.call_of(message, part)
-            if found is None:
+            result = view.call_of(message, part)
+            if result is None:
                 tools.add(part.name or "(result without call)", tokens, 0)
                 return
-            call, count = found, 0
+            call, count = result, 0
         case _:
             return
     tools.add(call.name, tokens, count)
@@ -143,13 +143,13 @@ def _add_tool(view: View, message: Message, part: Part, tokens: int, tools: Sums
 def _turns(view: View) -> list[TokenShare]:
     """Return the turns in order; what precedes the first is a share of its own."""
     spoken = any(message.role == "user" for message in view.messages)
-    found: list[TokenShare] = []
+    result: list[TokenShare] = []
     for number, turn in enumerate(turns(view.messages) if spoken else (), 1):
         about = message_labels.what(view.messages[turn.start], view)
-        found.append(TokenShare(f"{number}. {about}", sum(view.sizes[turn.start : turn.stop]), len(turn)))
-    before = len(view.messages) - sum(turn.count for turn in found)
+        result.append(TokenShare(f"{number}. {about}", sum(view.sizes[turn.start : turn.stop]), len(turn)))
+    before = len(view.messages) - sum(turn.count for turn in result)
     head = [TokenShare("before the first turn", sum(view.sizes[:before]), before)] if before else []
-    return [*head, *found]
+    return [*head, *result]
 
 
 def _largest(view: View, top: int) -> list[Item]:

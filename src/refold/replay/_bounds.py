@@ -53,14 +53,14 @@ def bounds(needed: Mapping[str, float], history: Sequence[Message], budget: int,
     if not total or not pieces:
         return Bounds(1.0, 1.0, 1.0, 1.0)
     wanted = needed.keys()
-    held = [_Piece(cost, found) for cost, atoms in pieces if (found := atoms & wanted)]
-    chosen = choose([Unit(None, cost, atoms) for cost, atoms in held], needed, set(), budget)
-    alone = max((_worth(atoms, needed) for cost, atoms in held if cost <= budget), default=0.0)
+    useful = [_Piece(cost, needed_atoms) for cost, atoms in pieces if (needed_atoms := atoms & wanted)]
+    chosen = choose([Unit(None, cost, atoms) for cost, atoms in useful], needed, set(), budget)
+    alone = max((_worth(atoms, needed) for cost, atoms in useful if cost <= budget), default=0.0)
     places = range(len(pieces))
     mixed = [pieces[place] for place in sorted(places, key=lambda place: (place + 1) * PRIME % (len(pieces) * 7 + 1))]
     figures = (
         max(_worth(frozenset().union(*(unit.atoms for unit in chosen)), needed), alone),
-        _certified(held, chosen, needed, budget),
+        _certified(useful, chosen, needed, budget),
         _filled(reversed(pieces), needed, budget),
         _filled(mixed, needed, budget),
     )
@@ -90,19 +90,19 @@ def _certified(pieces: Sequence[_Piece], chosen: Sequence[Unit], needed: Mapping
 def _gains(pieces: Sequence[_Piece], needed: Mapping[str, float], covered: frozenset[str], budget: float) -> float:
     """Return the most that pieces could add, each at its gain over what is covered, the last one in part."""
     gains = [(_worth(atoms - covered, needed), cost) for cost, atoms in pieces]
-    found = 0.0
+    bound = 0.0
     for gain, cost in sorted(gains, key=lambda pair: -pair[0] / pair[1]):
         if gain <= 0 or budget <= 0:
             break
-        found += gain * min(1.0, budget / cost)
+        bound += gain * min(1.0, budget / cost)
         budget -= cost
-    return found
+    return bound
 
 
 def _filled(pieces: Iterable[_Piece], needed: Mapping[str, float], budget: float) -> float:
-    held: set[str] = set()
+    covered: set[str] = set()
     for cost, atoms in pieces:
         if cost <= budget:
             budget -= cost
-            held |= atoms & needed.keys()
-    return sum(needed[atom] for atom in held)
+            covered |= atoms & needed.keys()
+    return sum(needed[atom] for atom in covered)

@@ -94,30 +94,30 @@ def lines(
     ticks = _ticks(0.0, top)
     top = max(top, ticks[-1])
     x, y = _scale(0, max(count - 1, 1), LEFT, WIDTH - RIGHT), _scale(0.0, top, HEIGHT - BOTTOM, TOP)
-    made = [_level(y(tick), unit(tick)) for tick in ticks]
-    made += [
+    parts = [_level(y(tick), unit(tick)) for tick in ticks]
+    parts += [
         f'<text x="{x(call):.0f}" y="{HEIGHT - 22}" text-anchor="middle">{call:,.0f}</text>'
         for call in _ticks(0, count - 1)
         if call <= count - 1
     ]
-    made.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 4}" text-anchor="middle">call</text>')
+    parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 4}" text-anchor="middle">call</text>')
     if limit and limit[0] <= top:
         at = y(limit[0])
-        made.append(f'<line class="limit" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
-        made.append(f'<text x="{LEFT + 4}" y="{at - 4:.1f}">{escape(limit[1])}</text>')
+        parts.append(f'<line class="limit" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
+        parts.append(f'<text x="{LEFT + 4}" y="{at - 4:.1f}">{escape(limit[1])}</text>')
     for line in series:
-        drawn = " ".join(f"{x(call):.1f},{y(line.values[call]):.1f}" for call in _kept(line))
-        made.append(
+        drawn = " ".join(f"{x(call):.1f},{y(line.values[call]):.1f}" for call in _drawn_points(line))
+        parts.append(
             f'<polyline class="line s{line.color}" points="{drawn}"><title>{escape(line.name)}</title></polyline>'
         )
     for line in series:
         radius = FEW_DOT if len(line.marks) <= FEW else MANY_DOT
-        for call, said in line.marks:
+        for call, text in line.marks:
             place = f'cx="{x(call):.1f}" cy="{y(line.values[call]):.1f}" r="{radius}"'
-            told = escape(f"{line.name}, call {call + 1}: {said}")
-            made.append(f'<circle class="dot f{line.color}" {place}><title>{told}</title></circle>')
-    made += _names([(line.name, line.color, y(line.values[-1])) for line in series if line.values])
-    return _svg(title, made)
+            title = escape(f"{line.name}, call {call + 1}: {text}")
+            parts.append(f'<circle class="dot f{line.color}" {place}><title>{title}</title></circle>')
+    parts += _names([(line.name, line.color, y(line.values[-1])) for line in series if line.values])
+    return _svg(title, parts)
 
 
 def points(dots: Sequence[Dot], *, title: str, across: str, upward: str) -> str:
@@ -125,29 +125,29 @@ def points(dots: Sequence[Dot], *, title: str, across: str, upward: str) -> str:
     low_x, high_x = _span([(dot.x - dot.x_error, dot.x + dot.x_error) for dot in dots], -1.0, 9.0)
     low_y, high_y = _span([(dot.y - dot.y_error, dot.y + dot.y_error) for dot in dots], 0.0, 1.0)
     x, y = _scale(low_x, high_x, LEFT, WIDTH - RIGHT), _scale(low_y, high_y, HEIGHT - BOTTOM, TOP + LABEL)
-    made = [_level(y(tick), percent(tick)) for tick in _ticks(low_y, high_y) if low_y <= tick <= high_y]
-    made += [
+    parts = [_level(y(tick), percent(tick)) for tick in _ticks(low_y, high_y) if low_y <= tick <= high_y]
+    parts += [
         f'<text x="{x(tick):.0f}" y="{HEIGHT - 22}" text-anchor="middle">{percent(tick)}</text>'
         for tick in _ticks(low_x, high_x)
         if low_x <= tick <= high_x
     ]
-    made.append(
+    parts.append(
         f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 4}" text-anchor="middle">{escape(across)}</text>'
     )
-    made.append(f'<text x="{LEFT - 40}" y="{TOP}">{escape(upward)}</text>')
+    parts.append(f'<text x="{LEFT - 40}" y="{TOP}">{escape(upward)}</text>')
     for dot in dots:
         left, right = x(max(dot.x - dot.x_error, low_x)), x(min(dot.x + dot.x_error, high_x))
         lower, upper = y(max(dot.y - dot.y_error, low_y)), y(min(dot.y + dot.y_error, high_y))
         for one, two in (((left, y(dot.y)), (right, y(dot.y))), ((x(dot.x), lower), (x(dot.x), upper))):
-            made.append(
+            parts.append(
                 f'<line class="s{dot.color}" x1="{one[0]:.1f}" y1="{one[1]:.1f}" x2="{two[0]:.1f}" y2="{two[1]:.1f}"/>'
             )
     for dot in dots:
-        said = escape(f"{dot.name}: {percent(dot.y)} at {percent(dot.x)}")
+        text = escape(f"{dot.name}: {percent(dot.y)} at {percent(dot.x)}")
         place = f'cx="{x(dot.x):.1f}" cy="{y(dot.y):.1f}"'
-        made.append(f'<circle class="dot f{dot.color}" {place} r="6"><title>{said}</title></circle>')
-    made += _names([(dot.name, dot.color, y(dot.y)) for dot in dots])
-    return _svg(title, made)
+        parts.append(f'<circle class="dot f{dot.color}" {place} r="6"><title>{text}</title></circle>')
+    parts += _names([(dot.name, dot.color, y(dot.y)) for dot in dots])
+    return _svg(title, parts)
 
 
 def standalone(svg: str, palette: dict[str, str] | None = None) -> str:
@@ -159,7 +159,7 @@ def standalone(svg: str, palette: dict[str, str] | None = None) -> str:
     ground = '<rect width="100%" height="100%" fill="var(--surface)"/>'
     if palette is None:
         return f"{head}><style>{STYLE}</style>{ground}{body}\n"
-    style, ground = (VARIABLE.sub(lambda found: palette[found[1]], text) for text in (_RULES, ground))
+    style, ground = (VARIABLE.sub(lambda match: palette[match[1]], text) for text in (_RULES, ground))
     return f"{head}><style>{style}</style>{ground}{body}\n"
 
 
@@ -185,10 +185,10 @@ def _svg(title: str, parts: Sequence[str]) -> str:
     )
 
 
-def _level(at: float, said: str) -> str:
+def _level(at: float, text: str) -> str:
     return (
         f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>'
-        f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{escape(said)}</text>'
+        f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{escape(text)}</text>'
     )
 
 
@@ -199,20 +199,20 @@ def _names(wanted: Sequence[tuple[str, int, float]]) -> list[str]:
         free = placed[-1][3] + LABEL if placed else float(TOP)
         placed.append((name, color, at, max(at, free)))
     over = max(placed[-1][3] - (HEIGHT - 8), 0) if placed else 0
-    made: list[str] = []
+    parts: list[str] = []
     below = float("inf")
-    for name, color, at, shown in reversed(placed):
-        height = min(shown, below - LABEL) if over else shown
+    for name, color, at, lowest in reversed(placed):
+        height = min(lowest, below - LABEL) if over else lowest
         height = min(height, HEIGHT - 8)
         below = height
         edge = WIDTH - RIGHT
         bent = f"{edge + 4},{at:.1f} {edge + 16},{height:.1f} {edge + 26},{height:.1f}"
-        made.append(f'<polyline class="line s{color}" points="{bent}"/>')
-        made.append(f'<text class="name" x="{edge + 30}" y="{height + 4:.1f}">{escape(name[:16])}</text>')
-    return made
+        parts.append(f'<polyline class="line s{color}" points="{bent}"/>')
+        parts.append(f'<text class="name" x="{edge + 30}" y="{height + 4:.1f}">{escape(name[:16])}</text>')
+    return parts
 
 
-def _kept(line: ChartLine) -> list[int]:
+def _drawn_points(line: ChartLine) -> list[int]:
     """Return which calls of a line are drawn: all of a short one, else evenly many, with every turn at a mark."""
     count = len(line.values)
     if count <= MOST:
@@ -241,8 +241,8 @@ def _ticks(low: float, high: float) -> list[float]:
     size = 10 ** floor(log10(raw))
     step = next(size * factor for factor in (1, 2, 2.5, 5, 10) if size * factor >= raw * 0.999)
     first = floor(low / step)
-    found = [round(first * step, 10)]
-    while found[-1] < high:
+    ticks = [round(first * step, 10)]
+    while ticks[-1] < high:
         first += 1
-        found.append(round(first * step, 10))
-    return found
+        ticks.append(round(first * step, 10))
+    return ticks

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from refold.core.policy import Policy
     from refold.replay._timeline import Timeline
 
-__all__ = ["SIZES", "Held", "Limits", "Place", "held", "label", "limits", "places_of"]
+__all__ = ["SIZES", "Limits", "Place", "SizedResult", "label", "limits", "places_of", "results_at_sizes"]
 
 SIZES: tuple[int | float, ...] = (0.10, 0.25, 0.50)  # of the history
 SHARES = (0.4, 0.6, 0.8)  # of a recording's tokens, where it is cut
@@ -39,7 +39,7 @@ class Place(Struct, frozen=True):
     sizes: tuple[tuple[str, int], ...]
 
 
-class Held(Struct, frozen=True, array_like=True):
+class SizedResult(Struct, frozen=True, array_like=True):
     """What a policy held at a cut and size: the share of the budget it used, and the figures; None where none fit."""
 
     cut: int
@@ -70,16 +70,16 @@ def places_of(line: Timeline, sizes: Sequence[int | float]) -> tuple[Place, ...]
     """
     messages = line.transcript.messages
     total = sum(line.counted[message.id] for message in messages)
-    found: list[Place] = []
+    collected: list[Place] = []
     waiting, before, fixed = list(SHARES), 0, 0
     for length, message in enumerate(messages):
         if waiting and length and before >= waiting[0] * total and message.role == "assistant":
             waiting.pop(0)
             if place := _place(CutPoint.at(messages, length, length), before, fixed, sizes):
-                found.append(place)
+                collected.append(place)
         before += line.counted[message.id]
         fixed += line.counted[message.id] if message.role == "system" else 0
-    return tuple(found)
+    return tuple(collected)
 
 
 def _place(cut: CutPoint, before: int, fixed: int, sizes: Sequence[int | float]) -> Place | None:
@@ -91,31 +91,31 @@ def _place(cut: CutPoint, before: int, fixed: int, sizes: Sequence[int | float])
     return Place(cut, fixed, chars / before, some) if some and cut.needed else None
 
 
-def held(line: Timeline, policy: Policy, places: Sequence[Place]) -> tuple[Held, ...]:
+def results_at_sizes(line: Timeline, policy: Policy, places: Sequence[Place]) -> tuple[SizedResult, ...]:
     """Return what a policy holds at each place and size."""
     stand_ins = FakeHandlers(line.transcript.messages, line.counter)
-    found: list[Held] = []
+    collected: list[SizedResult] = []
     for place in places:
         history = place.cut.history
         for name, tokens in place.sizes:
             outside = stand_ins.outside(len(history))
             fit = fitted(policy, line, history, len(history), place.fixed + tokens, outside)
             if fit is None:
-                found.append(Held(place.cut.call, name))
+                collected.append(SizedResult(place.cut.call, name))
                 continue
             broken = breaches(line.format, fit.messages, history)
             quality = judged(place.cut, fit.messages, fit.tokens, broken)
-            found.append(Held(place.cut.call, name, round((fit.tokens - place.fixed) / tokens, 4), quality))
-    return tuple(found)
+            collected.append(SizedResult(place.cut.call, name, round((fit.tokens - place.fixed) / tokens, 4), quality))
+    return tuple(collected)
 
 
 def limits(places: Sequence[Place]) -> tuple[Limits, ...]:
     """Return the oracle, its bound and the floors at each place and size."""
-    made: list[Limits] = []
+    collected_limits: list[Limits] = []
     for place in places:
         history = [message for message in place.cut.history if message.role != "system"]
-        made += [
+        collected_limits += [
             Limits(place.cut.call, name, bounds(place.cut.needed, history, tokens, place.chars))
             for name, tokens in place.sizes
         ]
-    return tuple(made)
+    return tuple(collected_limits)

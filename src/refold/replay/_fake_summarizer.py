@@ -26,18 +26,18 @@ __all__ = ["FakeHandlers", "outlined"]
 
 LONGEST = 2_000  # tokens of a summary, unless its request allows less
 CHARS = 4  # characters a token of a summary
-ASKED, SAID = 300, 160  # characters of a line of a user's words and of the assistant's
+USER_LINE, ASSISTANT_LINE = 300, 160  # characters of a line of a user's words and of the assistant's
 
 
 class FakeHandlers:
-    """Answers what policies ask for over one conversation; `asked` are the requests a model would have had.
+    """Answers what policies ask for over one conversation; `by_user` are the requests a model would have had.
 
     A request above `window` tokens is refused as a model would refuse it, and comes again in parts. `ratio` turns our
     counts into the provider's tokens.
     """
 
     def __init__(self, messages: Sequence[Message], counter: Counter, *, window: int = 0, ratio: float = 1.0) -> None:
-        self.asked: list[CallTokens] = []
+        self.calls: list[CallTokens] = []
         self._messages, self._counter, self._window, self._ratio = messages, counter, window, ratio
 
     def outside(self, known: int) -> Handlers:
@@ -48,9 +48,9 @@ class FakeHandlers:
         prompt = self._count("\n".join((need.instructions, need.previous or "", need.text)))
         if self._window and prompt > self._window:
             return Refused(f"{prompt:,} tokens are above the window", "overflow")
-        said = outlined(need)
-        self.asked.append(CallTokens(prompt, output=self._count(said)))
-        return said
+        summary = outlined(need)
+        self.calls.append(CallTokens(prompt, output=self._count(summary)))
+        return summary
 
     def _file(self, need: FileNeed, known: int) -> str:
         """Return what the newest call that read the whole file was shown; nothing where none did."""
@@ -89,8 +89,8 @@ def _lines(messages: Sequence[Message]) -> Iterator[tuple[bool, str]]:
         for part in message.parts:
             match part:
                 case Text(text=text) if text.strip():
-                    asked = message.role == "user"
-                    yield asked, f"- {message.role}: {one_line(text, ASKED if asked else SAID)}"
+                    by_user = message.role == "user"
+                    yield by_user, f"- {message.role}: {one_line(text, USER_LINE if by_user else ASSISTANT_LINE)}"
                 case ToolCall():
                     yield False, f"- {call_line(part)}"
                 case _:

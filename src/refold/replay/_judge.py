@@ -72,20 +72,20 @@ def needed_atoms(history: Sequence[Message], future: Sequence[Message]) -> dict[
     tool or a user has shown it again. Weights are by kind: path 1.5, dotted 1.2, name 1.0, number 0.6.
     """
     known = frozenset().union(*(atoms_in(message) for message in history))
-    shown: set[str] = set()
+    visible: set[str] = set()
     for message in history:
         if message.role in ("system", "user"):
-            shown |= _words(message)
+            visible |= _words(message)
     needed: dict[str, float] = {}
     for message in future:
-        found = atoms_in(message)
+        anchors = atoms_in(message)
         if message.role == "assistant":
-            needed.update((atom, WEIGHTS[kind_of(atom)]) for atom in sorted((found & known) - shown))
-        shown |= found
+            needed.update((atom, WEIGHTS[kind_of(atom)]) for atom in sorted((anchors & known) - visible))
+        visible |= anchors
     return needed
 
 
-def recall(needed: Mapping[str, float], history: Sequence[Message], kept: Sequence[Message]) -> Recall:
+def recall(needed: Mapping[str, float], history: Sequence[Message], left: Sequence[Message]) -> Recall:
     """Return which share of the needed weight is present, which a pointer leads to, and which is lost.
 
     A pointer is the path or the call, named in what was kept, of a tool call that wrote or showed the atom.
@@ -93,43 +93,47 @@ def recall(needed: Mapping[str, float], history: Sequence[Message], kept: Sequen
     total = sum(needed.values())
     if not total:
         return Recall(1.0)
-    held = frozenset().union(*(atoms_in(message) for message in kept))
-    absent = needed.keys() - held
-    said = "\n".join(text for message in kept for text in texts(message))
-    reachable = set(absent & frozenset().union(*_reachable(history, said))) if absent else set()
-    present, pointed = (sum(needed[atom] for atom in atoms) / total for atoms in (needed.keys() & held, reachable))
+    present_atoms = frozenset().union(*(atoms_in(message) for message in left))
+    absent = needed.keys() - present_atoms
+    left_text = "\n".join(text for message in left for text in texts(message))
+    reachable = set(absent & frozenset().union(*_reachable(history, left_text))) if absent else set()
+    present, pointed = (
+        sum(needed[atom] for atom in atoms) / total for atoms in (needed.keys() & present_atoms, reachable)
+    )
     return Recall(present, pointed, max(1 - present - pointed, 0.0))
 
 
 def edit_anchors(history: Sequence[Message], future: Sequence[Message]) -> tuple[str, ...]:
     """Return the lines that later edits quote as old text, that the history has and nothing after it showed again."""
     known = _lines_of(history)
-    shown: set[str] = set()
-    found: dict[str, None] = {}
+    visible: set[str] = set()
+    anchors: dict[str, None] = {}
     for message in future:
         for part in message.parts:
             if isinstance(part, ToolCall):
                 lines = [line for old in _old_texts(part) for line in old.split("\n")]
-                found.update(dict.fromkeys(line for line in map(_plain, lines) if line in known and line not in shown))
-        shown |= _lines_of([message])
-    return tuple(line for line in found if len(line) >= ANCHOR)
+                anchors.update(
+                    dict.fromkeys(line for line in map(_plain, lines) if line in known and line not in visible)
+                )
+        visible |= _lines_of([message])
+    return tuple(line for line in anchors if len(line) >= ANCHOR)
 
 
-def lines_kept(lines: Sequence[str], kept: Sequence[Message]) -> float:
+def lines_kept(lines: Sequence[str], left: Sequence[Message]) -> float:
     """Return which share of lines is still there word for word, blanks at their ends and line numbers aside."""
-    there = _lines_of(kept)
+    there = _lines_of(left)
     return sum(line in there for line in lines) / len(lines) if lines else 1.0
 
 
-def artifact_trail(history: Sequence[Message], kept: Sequence[Message]) -> tuple[float, float]:
+def artifact_trail(history: Sequence[Message], left: Sequence[Message]) -> tuple[float, float]:
     """Return precision and recall of the files that what was kept names as changed, against the calls of history."""
     _, true = files_of(history)
-    _, told = files_of(kept)
-    right = len(set(true) & set(told))
-    return (right / len(set(told)) if told else 1.0), (right / len(set(true)) if true else 1.0)
+    _, reported = files_of(left)
+    right = len(set(true) & set(reported))
+    return (right / len(set(reported)) if reported else 1.0), (right / len(set(true)) if true else 1.0)
 
 
-def constraints_kept(history: Sequence[Message], kept: Sequence[Message], planted: Iterable[str] = ()) -> float:
+def constraints_kept(history: Sequence[Message], left: Sequence[Message], planted: Iterable[str] = ()) -> float:
     """Return which share of the sentences that set a limit is kept word for word in words of users or notes."""
     wanted = dict.fromkeys(planted) or dict.fromkeys(
         sentence
@@ -140,28 +144,28 @@ def constraints_kept(history: Sequence[Message], kept: Sequence[Message], plante
         for sentence in pins_of(part.text)
     )
     # a digest that was joined with a user's message and read back is a part of that message
-    spoken = (message for message in kept if message.role in ("user", "system"))
+    spoken = (message for message in left if message.role in ("user", "system"))
     parts = (part.text for message in spoken for part in message.parts if isinstance(part, Text))
-    said = " ".join("\n".join(parts).split())
-    return sum(" ".join(sentence.split()) in said for sentence in wanted) / len(wanted) if wanted else 1.0
+    left_text = " ".join("\n".join(parts).split())
+    return sum(" ".join(sentence.split()) in left_text for sentence in wanted) / len(wanted) if wanted else 1.0
 
 
-def copy_precision(history: Sequence[Message], kept: Sequence[Message]) -> float:
+def copy_precision(history: Sequence[Message], left: Sequence[Message]) -> float:
     """Return which share of the atoms in what was kept, numbers aside, stands in the history: what was not invented.
 
     What a placeholder says of an image, and words that placeholders are made of, are no inventions.
     """
-    made = {atom for message in kept for atom in atoms_in(message) if kind_of(atom) != "number"} - OWN
-    strange = made.difference(*map(atoms_in, history))
+    written = {atom for message in left for atom in atoms_in(message) if kind_of(atom) != "number"} - OWN
+    strange = written.difference(*map(atoms_in, history))
     if not strange:
         return 1.0
     source = frozenset().union(*(atoms_in(message) for message in history))
     strange -= {part for atom in source for part in (*atom.split("/"), *atom.split("."))}
-    strange -= {said for message in history for part in message.parts for said in _pictured(part)}
-    whole = "\n".join(said for message in history for said in _said(message))
+    strange -= {left_text for message in history for part in message.parts for left_text in _pictured(part)}
+    whole = "\n".join(left_text for message in history for left_text in _texts_and_arguments(message))
     names = {part.name for message in history for part in message.parts if isinstance(part, ToolCall)}
     invented = [atom for atom in strange if atom not in whole and atom not in names]
-    return 1 - len(invented) / len(made)
+    return 1 - len(invented) / len(written)
 
 
 def ages_of(history: Sequence[Message]) -> dict[str, int]:
@@ -171,26 +175,29 @@ def ages_of(history: Sequence[Message]) -> dict[str, int]:
     }
 
 
-def age_gap(needed: Mapping[str, float], ages: Mapping[str, int], kept: Sequence[Message]) -> float:
+def age_gap(needed: Mapping[str, float], ages: Mapping[str, int], left: Sequence[Message]) -> float:
     """Return how far the ages of what was kept are from the ages of what was needed, from 0 (alike) to 1.
 
     It is the total variation distance of the two distributions over tenths of the history, of `ages_of`.
     """
-    wanted, held = [0.0] * DECILES, [0.0] * DECILES
+    wanted, present_atoms = [0.0] * DECILES, [0.0] * DECILES
     for atom, weight in needed.items():
         wanted[ages[atom]] += weight
-    for atom in frozenset().union(*(atoms_in(message) for message in kept)) & ages.keys():
-        held[ages[atom]] += 1
-    if not sum(wanted) or not sum(held):
+    for atom in frozenset().union(*(atoms_in(message) for message in left)) & ages.keys():
+        present_atoms[ages[atom]] += 1
+    if not sum(wanted) or not sum(present_atoms):
         return 0.0 if not sum(wanted) else 1.0
-    return sum(abs(one / sum(wanted) - two / sum(held)) for one, two in zip(wanted, held, strict=True)) / 2
+    return (
+        sum(abs(one / sum(wanted) - two / sum(present_atoms)) for one, two in zip(wanted, present_atoms, strict=True))
+        / 2
+    )
 
 
-def repeated(kept: Iterable[Message]) -> float:
+def repeated(left: Iterable[Message]) -> float:
     """Return which share of the runs of five lines in what was kept stood there before."""
     seen: set[int] = set()
     count = 0
-    for message in kept:
+    for message in left:
         for text in texts(message):
             lines = [line for line in text.split("\n") if line.strip()]
             for start in range(len(lines) - SHINGLE + 1):
@@ -208,7 +215,7 @@ def strings_in(call: ToolCall) -> Iterator[str]:
 def atoms_in(message: Message) -> frozenset[str]:
     """Return the atoms of a message's words, calls and output; the message remembers them."""
     calls = (_called(part) for part in message.parts if isinstance(part, ToolCall))
-    return _words(message).union(*calls, *map(_shown, message.results))
+    return _words(message).union(*calls, *map(_result_atoms, message.results))
 
 
 @memoized
@@ -228,21 +235,21 @@ def _pictured(part: Part) -> Iterator[str]:
             pass
 
 
-def _reachable(history: Sequence[Message], said: str) -> Iterator[frozenset[str]]:
+def _reachable(history: Sequence[Message], left_text: str) -> Iterator[frozenset[str]]:
     """Yield the atoms of every call, with its output, that what was kept still points to."""
     open_: dict[str, ToolCall] = {}
     for message in history:
         for part in message.parts:
             if isinstance(part, ToolCall):
                 open_[part.call_id or part.name] = part
-                if any(path in said for path in writes(part)):
+                if any(path in left_text for path in writes(part)):
                     yield _called(part)
         for result in message.results:
             call = open_.get(result.call_id or result.name)
             if call is not None:
                 ref = reads(call)
-                if (ref is not None and ref.path in said) or call_line(call, result) in said:
-                    yield _shown(result)
+                if (ref is not None and ref.path in left_text) or call_line(call, result) in left_text:
+                    yield _result_atoms(result)
 
 
 @memoized
@@ -251,11 +258,11 @@ def _called(call: ToolCall) -> frozenset[str]:
 
 
 @memoized
-def _shown(result: ToolResult) -> frozenset[str]:
+def _result_atoms(result: ToolResult) -> frozenset[str]:
     return atoms_of(result.text)
 
 
-def _said(message: Message) -> Iterator[str]:
+def _texts_and_arguments(message: Message) -> Iterator[str]:
     """Yield the words, arguments and output of a message, escapes undone: half of one belongs to no identifier."""
     for part in message.parts:
         match part:
@@ -277,9 +284,9 @@ def _lines_of(messages: Iterable[Message]) -> set[str]:
 @memoized
 def _lines(message: Message) -> frozenset[str]:
     called = [text for part in message.parts if isinstance(part, ToolCall) for text in strings_in(part)]
-    said = [part.text for part in message.parts if isinstance(part, Text)]
-    shown = [result.text for result in message.results]
-    return frozenset(_plain(line) for text in (*called, *said, *shown) for line in text.split("\n"))
+    left_text = [part.text for part in message.parts if isinstance(part, Text)]
+    visible = [result.text for result in message.results]
+    return frozenset(_plain(line) for text in (*called, *left_text, *visible) for line in text.split("\n"))
 
 
 def _plain(line: str) -> str:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from refold import policies
 from refold._compaction.request import Options
 from refold.errors import UsageError
-from refold.replay._equal_size import SIZES, held, limits, places_of
+from refold.replay._equal_size import SIZES, limits, places_of, results_at_sizes
 from refold.replay._quality import cuts_of
 from refold.replay._repeated_compaction import cycles, planted
 from refold.replay._run import NONE, Run, replayed
@@ -39,7 +39,7 @@ __all__ = ["Job", "ReplaySettings", "cores", "done", "replay_all", "split", "ver
 
 CALLS = 2  # of one call nothing could be compacted before the next
 AHEAD = 2  # conversations for each process that are read before one is free, so that memory is bounded
-HELD = 8  # conversations for each process that are taken while the oldest of them is under way
+WAITING_PER_PROCESS = 8  # conversations for each process that are taken while the oldest of them is under way
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -86,7 +86,7 @@ def replay_all(
     try:
         while True:
             busy = [future for future in waiting if not future.done()]
-            room = min(count * AHEAD - len(busy), count * HELD - len(waiting))
+            room = min(count * AHEAD - len(busy), count * WAITING_PER_PROCESS - len(waiting))
             for job in islice(coming, max(room, 0)):
                 waiting.append(pool.submit(_tried, job, settings))
             if not waiting:
@@ -119,20 +119,20 @@ def done(job: Job, settings: ReplaySettings) -> list[Run]:
         BadBudget: no window is known, or one that cannot be.
         UsageError: too short: fewer than two calls.
     """
-    found = job.recorded
-    cached = any(report.cache_read for report in found.usage)
-    tariff = tariff_for(settings.model or found.model, settings.prices, cached=cached)
+    recorded = job.recorded
+    cached = any(report.cache_read for report in recorded.usage)
+    tariff = tariff_for(settings.model or recorded.model, settings.prices, cached=cached)
     places = _places(job, tariff, settings)
-    runs = {name: run for name, place in places.items() if (run := _kept(place)) is not None}
+    runs = {name: run for name, place in places.items() if (run := _stored_run(place)) is not None}
     if len(runs) < len(places):
-        line = timeline(found, stamps(found, job.source) if found.usage else (), model=settings.model)
+        line = timeline(recorded, stamps(recorded, job.source) if recorded.usage else (), model=settings.model)
         if len(line.beats) < CALLS:
             raise UsageError(f"{job.file}: {len(line.beats)} calls of a model are too few to replay: name a longer one")
         tests = _Tests(line, settings)
         for name in job.policies:
             if name not in runs:
                 policy = None if name == NONE else policies.find(name)
-                run = replayed(line, policy, tariff, _options(found, settings), file=job.file, cuts=tests.cuts)
+                run = replayed(line, policy, tariff, _options(recorded, settings), file=job.file, cuts=tests.cuts)
                 runs[name] = tests.passed(run, policy)
                 _keep(places[name], runs[name])
     return [runs[name] for name in job.policies]
@@ -153,8 +153,8 @@ class _Tests:
             return run
         if policy is None:
             return replace(run, limits=limits(self._places))
-        found = cycles(self._planted, policy) if self._planted else None
-        return replace(run, held=held(self._line, policy, self._places), cycles=found)
+        recorded = cycles(self._planted, policy) if self._planted else None
+        return replace(run, at_sizes=results_at_sizes(self._line, policy, self._places), cycles=recorded)
 
 
 def _tried(job: Job, settings: ReplaySettings) -> list[Run] | UsageError:
@@ -179,11 +179,16 @@ def version() -> str:
     return digest.hexdigest()
 
 
-def _options(found: RecordedConversation, settings: ReplaySettings) -> Options:
-    model = settings.model or found.model
-    window = settings.window if settings.window or settings.model else found.window
+def _options(recorded: RecordedConversation, settings: ReplaySettings) -> Options:
+    model = settings.model or recorded.model
+    window = settings.window if settings.window or settings.model else recorded.window
     return Options(
-        format=found.format, model=model, window=window, goal=settings.goal, system=found.system, tools=found.tools
+        format=recorded.format,
+        model=model,
+        window=window,
+        goal=settings.goal,
+        system=recorded.system,
+        tools=recorded.tools,
     )
 
 
@@ -192,10 +197,14 @@ def _places(job: Job, tariff: Tariff, settings: ReplaySettings) -> dict[str, Pat
     if not settings.keep:
         return dict.fromkeys(job.policies)
     content = job.source if isinstance(job.source, bytes) else Path(job.source).read_bytes()
-    found = job.recorded
-    asked = (settings.model, settings.window, settings.goal, settings.sizes, settings.judge)
+    recorded = job.recorded
+    settings_key = (settings.model, settings.window, settings.goal, settings.sizes, settings.judge)
     same = blake2b(content)
-    same.update(_encode((job.file, found.name, found.model, found.window, found.format, asked, tariff, version())))
+    same.update(
+        _encode(
+            (job.file, recorded.name, recorded.model, recorded.window, recorded.format, settings_key, tariff, version())
+        )
+    )
     places: dict[str, Path | None] = {}
     for name in job.policies:
         fingerprint = name if name == NONE else policies.find(name).fingerprint
@@ -204,7 +213,7 @@ def _places(job: Job, tariff: Tariff, settings: ReplaySettings) -> dict[str, Pat
     return places
 
 
-def _kept(place: Path | None) -> Run | None:
+def _stored_run(place: Path | None) -> Run | None:
     if place is None or not place.is_file():
         return None
     try:
@@ -218,9 +227,9 @@ def _keep(place: Path | None, run: Run) -> None:
     if place is None:
         return
     place.parent.mkdir(parents=True, exist_ok=True)
-    beside = place.with_suffix(f".{os.getpid()}.part")
-    beside.write_bytes(msgspec.json.encode(run))
-    beside.replace(place)
+    partial = place.with_suffix(f".{os.getpid()}.part")
+    partial.write_bytes(msgspec.json.encode(run))
+    partial.replace(place)
 
 
 def _quiet() -> None:

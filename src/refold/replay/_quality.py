@@ -70,20 +70,20 @@ def cuts_of(line: Timeline) -> tuple[CutPoint, ...]:
     """Return the places to judge: spread over the calls, those after which something was needed."""
     step = max(len(line.beats) // CUTS, 1)
     calls = range(step, len(line.beats), step)
-    found = [CutPoint.at(line.transcript.messages, line.beats[call].covers, call) for call in calls]
-    return tuple(cut for cut in found if cut.needed)
+    cuts = [CutPoint.at(line.transcript.messages, line.beats[call].covers, call) for call in calls]
+    return tuple(cut for cut in cuts if cut.needed)
 
 
 def judged(cut: CutPoint, view: Sequence[Message], tokens: int, broken: int = 0) -> Quality:
     """Judge a view of the messages before a cut, of a number of tokens, that breaks a number of provider's rules."""
-    kept = judge.recall(cut.needed, cut.history, view)
+    recalled = judge.recall(cut.needed, cut.history, view)
     precision, trail = judge.artifact_trail(cut.history, view)
     figures = (
         *(trail, precision, judge.constraints_kept(cut.history, view), judge.copy_precision(cut.history, view)),
-        *(kept.recoverable, float(not broken), judge.age_gap(cut.needed, cut.ages, view), judge.repeated(view)),
-        1_000 * kept.present * sum(cut.needed.values()) / max(tokens, 1),
+        *(recalled.recoverable, float(not broken), judge.age_gap(cut.needed, cut.ages, view), judge.repeated(view)),
+        1_000 * recalled.present * sum(cut.needed.values()) / max(tokens, 1),
     )
     anchors = round(judge.lines_kept(cut.anchors, view), 4) if cut.anchors else None
     return Quality(
-        cut.call, round(kept.present, 4), round(kept.lost, 4), anchors, *(round(each, 4) for each in figures)
+        cut.call, round(recalled.present, 4), round(recalled.lost, 4), anchors, *(round(each, 4) for each in figures)
     )

@@ -29,21 +29,21 @@ class Refetching:
     def __init__(self, messages: Sequence[Message]) -> None:
         self._messages = messages
         self._seen: dict[str, int] = {}
-        self._gone: set[str] = set()
+        self._removed: set[str] = set()
 
     def compacted(self, view: Iterable[Message]) -> None:
         """Take note of what a view no longer holds."""
-        kept: set[str] = set()
+        visible: set[str] = set()
         for message in view:
-            kept |= atoms_in(message)
-        self._gone = {atom for atom in self._seen if atom not in kept}
+            visible |= atoms_in(message)
+        self._removed = {atom for atom in self._seen if atom not in visible}
 
     def passed(self, place: int) -> int:
         """Pass a message of the recording; return the tokens that have to be read again before it can be written."""
         message = self._messages[place]
         atoms = atoms_in(message)
-        missing = atoms & self._gone if self._gone else frozenset()
-        self._gone -= missing
+        missing = atoms & self._removed if self._removed else frozenset()
+        self._removed -= missing
         for atom in atoms:
             if kind_of(atom) != "number":
                 self._seen[atom] = self._seen[atom] if atom in missing else place
@@ -57,12 +57,12 @@ class Refetching:
 
     def _smallest(self, source: int, wanted: set[str]) -> int:
         """Return the tokens of the smallest segments of a message that hold what is wanted."""
-        found: dict[str, str] = {}
+        shortest: dict[str, str] = {}
         for segment in split("\n".join(texts(self._messages[source]))):
             for atom in wanted & atoms_of(segment):
-                if atom not in found or len(segment) < len(found[atom]):
-                    found[atom] = segment
-        read = set(found.values())
+                if atom not in shortest or len(segment) < len(shortest[atom]):
+                    shortest[atom] = segment
+        read = set(shortest.values())
         for segment in read:
-            self._gone -= atoms_of(segment)
+            self._removed -= atoms_of(segment)
         return sum(map(len, read)) // CHARS + 1

@@ -87,25 +87,25 @@ def planted(line: Timeline) -> Planted | None:
     natives: list[Any] = []
     for message in fold(before, [attack]):
         spoken = [rule for rule, anchor in zip(rules, anchors, strict=True) if anchor == message.id]
-        natives += [line.format.write(each) for each in (*map(_said, spoken), message)]
+        natives += [line.format.write(each) for each in (*map(_user_message, spoken), message)]
     transcript = formats.read(line.format, natives)
     counted = {message.id: line.counter.message(message) for message in transcript.messages}
-    made = replace(line, transcript=transcript, counted=counted, sizes=counted, ratio=1.0)
+    planted = replace(line, transcript=transcript, counted=counted, sizes=counted, ratio=1.0)
     ends = [end + len(rules) for end in ends]  # all rules stand before the first
-    if _room(made, ends[0])[1] < LEAST:
+    if _room(planted, ends[0])[1] < LEAST:
         return None
-    return Planted(made, tuple(ends), CutPoint.at(transcript.messages, ends[-1]), bool(attack))
+    return Planted(planted, tuple(ends), CutPoint.at(transcript.messages, ends[-1]), bool(attack))
 
 
-def cycles(found: Planted, policy: Policy) -> Cycles:
+def cycles(planted_line: Planted, policy: Policy) -> Cycles:
     """Return what a policy leaves after five compactions in a row, each of what the one before left."""
-    line, rules = found.line, planting().rules
+    line, rules = planted_line.line, planting().rules
     messages = line.transcript.messages
     stand_ins = FakeHandlers(messages, line.counter)
     view: tuple[Message, ...] = ()
     known, broken = 0, 0
-    kept: list[float] = []
-    for end in found.ends:
+    constraints_left: list[float] = []
+    for end in planted_line.ends:
         view = (*view, *messages[known:end])
         known = end
         fit = _fit(policy, line, view, end, stand_ins)
@@ -113,18 +113,18 @@ def cycles(found: Planted, policy: Policy) -> Cycles:
             return Cycles()
         view = fit.messages
         broken += breaches(line.format, view, messages[:end])
-        kept.append(round(judge.constraints_kept(messages[:end], view, rules), 4))
-    once = _fit(policy, line, messages[: found.ends[-1]], found.ends[-1], stand_ins)
+        constraints_left.append(round(judge.constraints_kept(messages[:end], view, rules), 4))
+    once = _fit(policy, line, messages[: planted_line.ends[-1]], planted_line.ends[-1], stand_ins)
     if once is None:
         return Cycles()
-    history, needed = found.last.history, found.last.needed
+    history, needed = planted_line.last.history, planted_line.last.needed
     return Cycles(
-        tuple(kept),
+        tuple(constraints_left),
         round(judge.constraints_kept(history, view), 4),
         round(judge.recall(needed, history, once.messages).present, 4),
         round(judge.recall(needed, history, view).present, 4),
         broken,
-        found.attacked,
+        planted_line.attacked,
     )
 
 
@@ -170,5 +170,5 @@ def _attack(messages: Sequence[Message]) -> list[Rewrite]:
     return []
 
 
-def _said(rule: str) -> Message:
+def _user_message(rule: str) -> Message:
     return Message(MessageId("planted"), "user", (Text(rule),))

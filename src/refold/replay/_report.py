@@ -37,7 +37,7 @@ BEST = ' class="best"'
 
 def report(conversations: Sequence[Sequence[Run]]) -> str:
     """Return the report on the runs of each conversation as HTML."""
-    rows, found = summed(conversations), tables(conversations)
+    rows, report_tables = summed(conversations), tables(conversations)
     calls = rows[0].calls if rows else 0
     noun = "conversation" if len(conversations) == 1 else "conversations"
     ordered = sorted(conversations, key=lambda runs: -runs[0].bill)
@@ -46,10 +46,10 @@ def report(conversations: Sequence[Sequence[Run]]) -> str:
         f"<p>{len(conversations):,} {noun}, {calls:,} calls. “{NONE}” is doing nothing. Errors are by bootstrap "
         "over conversations; ★ marks the best figure among the policies.</p>",
         _one(_scatter(rows), "Quality against cost: up and to the left is better. Bars are standard errors."),
-        *map(_titled, found),
-        *([_titled(told)] if (told := verdict_table(conversations)) else []),
+        *map(_titled, report_tables),
+        *([_titled(table)] if (table := verdict_table(conversations)) else []),
         "<h2>Conversations</h2>",
-        *(_conversation(runs, shown=place < OPEN) for place, runs in enumerate(ordered)),
+        *(_conversation(runs, unfolded=place < OPEN) for place, runs in enumerate(ordered)),
     ]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -62,17 +62,17 @@ def report(conversations: Sequence[Sequence[Run]]) -> str:
 
 def plots(conversations: Sequence[Sequence[Run]], palette: dict[str, str] | None = None) -> dict[str, str]:
     """Return each plot as an SVG file of its own, by its name."""
-    made = {"quality-against-cost": _scatter(summed(conversations))}
+    plots = {"quality-against-cost": _scatter(summed(conversations))}
     for number, runs in enumerate(conversations, 1):
-        made[f"{number:03}-context"] = _context(runs)
-        made[f"{number:03}-cost"] = _cost(runs)
-    return {name: charts.standalone(svg, palette) for name, svg in made.items() if svg}
+        plots[f"{number:03}-context"] = _context(runs)
+        plots[f"{number:03}-cost"] = _cost(runs)
+    return {name: charts.standalone(svg, palette) for name, svg in plots.items() if svg}
 
 
-def _conversation(runs: Sequence[Run], *, shown: bool) -> str:
+def _conversation(runs: Sequence[Run], *, unfolded: bool) -> str:
     name = escape(runs[0].file)
     return (
-        f'<details{" open" if shown else ""}><summary>{name}</summary><div class="pair">'
+        f'<details{" open" if unfolded else ""}><summary>{name}</summary><div class="pair">'
         + _figure(
             _context(runs), f"Tokens of each prompt; dots are compactions. {NONE} ends at {runs[0].context[-1]:,}."
         )
@@ -138,11 +138,11 @@ def _one(svg: str, caption: str) -> str:
 
 def _table(table: ReportTable) -> str:
     """Return a table as HTML, without its title."""
-    heads = "".join(f"<th>{escape(head)}</th>" for head in table.heads)
+    headers = "".join(f"<th>{escape(head)}</th>" for head in table.headers)
     lines = []
     for line in table.lines:
-        cells = "".join(f"<td{BEST if cell.best else ''}>{escape(cell.said)}</td>" for cell in line.cells)
+        cells = "".join(f"<td{BEST if cell.best else ''}>{escape(cell.text)}</td>" for cell in line.cells)
         lines.append(f"<tr><td>{escape(line.name)}</td>{cells}</tr>")
-    body = f"<thead><tr><th></th>{heads}</tr></thead><tbody>{''.join(lines)}</tbody>"
+    body = f"<thead><tr><th></th>{headers}</tr></thead><tbody>{''.join(lines)}</tbody>"
     kind = "wide words" if table.words else "wide"
     return f'<p>{escape(table.note)}</p><div class="{kind}"><table>{body}</table></div>'

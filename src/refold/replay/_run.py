@@ -20,7 +20,7 @@ from refold.core.edits import fold
 from refold.core.policy import When
 from refold.core.transcript import Transcript
 from refold.errors import BadBudget
-from refold.replay._equal_size import Held, Limits
+from refold.replay._equal_size import Limits, SizedResult
 from refold.replay._fake_summarizer import FakeHandlers
 from refold.replay._quality import CutPoint, Quality, judged
 from refold.replay._refetch import Refetching
@@ -57,8 +57,8 @@ class Run(Struct, frozen=True):
     `refetches` and `refetch` are how often something had to be read again and what that cost, `summaries` and `summary`
     how often a model was asked for a summary and what that cost; `spent` contains neither. `damage` is what cached text
     written again cost, which it does. `broken` counts provider rules that compactions broke, `over` the calls above the
-    window. `quality` is what was judged at the cuts. `held` is what the policy held at equal sizes, `limits` what any
-    choice could have held there (with the run of doing nothing), `cycles` what five compactions in a row left.
+    window. `quality` is what was judged at the cuts. `at_sizes` is what the policy preserved at equal sizes, `limits` what
+    any choice could have preserved there (with the run of doing nothing), `cycles` what five compactions in a row left.
     """
 
     file: str
@@ -78,7 +78,7 @@ class Run(Struct, frozen=True):
     broken: int = 0
     over: int = 0
     quality: tuple[Quality, ...] = ()
-    held: tuple[Held, ...] = ()
+    at_sizes: tuple[SizedResult, ...] = ()
     limits: tuple[Limits, ...] = ()
     cycles: Cycles | None = None
 
@@ -182,7 +182,7 @@ class _Walk:
             context=tuple(self._context), dollars=tuple(self._dollars), compactions=tuple(self._compactions),
             spent=self._spent, tokens=CallTokens(sum(self._context), self._read, self._written, self._output),
             refetches=len(self._fetched), refetch_tokens=sum(self._fetched), refetch=self._refetch,
-            summaries=len(self._stand_ins.asked), summary=self._summary, damage=self._damage, broken=self._broken,
+            summaries=len(self._stand_ins.calls), summary=self._summary, damage=self._damage, broken=self._broken,
             over=self._over, quality=tuple(self._quality),
         )  # fmt: skip
 
@@ -211,23 +211,23 @@ class _Walk:
         self._refetch += spent.dollars
 
     def _compact(self, number: int, fresh: int, *, expired: bool) -> None:
-        asked = len(self._stand_ins.asked)
-        made = self._planned()
-        for request in self._stand_ins.asked[asked:]:  # sent apart, so nothing of it is in the cache
+        calls_before = len(self._stand_ins.calls)
+        plan = self._planned()
+        for request in self._stand_ins.calls[calls_before:]:  # sent apart, so nothing of it is in the cache
             self._summary += self._tariff.spent(request).dollars
-        if made is None or made.empty:
+        if plan is None or plan.empty:
             return
         before, was = self._prompt, self._sent
         tip = self._view[-1].id if self._view else None
-        self._view = list(fold(self._view, [made.edits], [tip]))
+        self._view = list(fold(self._view, [plan.edits], [tip]))
         self._estimated = sum(map(self._estimate, self._view))
         self._prompt = sum(map(self._line.size, self._view))
         shared = self._shared(was)
         rewritten = 0 if expired or not was else max(self._prompt + self._line.fixed - shared - fresh, 0)
         self._live = min(self._live, shared)
-        kept = CallTokens(rewritten, rewritten)
+        if_cached = CallTokens(rewritten, rewritten)
         again = CallTokens(rewritten, 0, rewritten if self._tariff.writes_apart else 0)
-        self._damage += self._tariff.spent(again, long=self._long).dollars - self._tariff.spent(kept).dollars
+        self._damage += self._tariff.spent(again, long=self._long).dollars - self._tariff.spent(if_cached).dollars
         fixed = self._line.fixed
         self._compactions.append(ReplayedCompaction(number, before + fixed, self._prompt + fixed, rewritten))
         self._invalid = breaches(self._line.format, self._view, self._line.transcript.messages[: self._known])
@@ -252,13 +252,13 @@ class _Walk:
             start=tuple(self._view), usage=self._usage, measured=tokens,
         )  # fmt: skip
         outside = self._stand_ins.outside(self._known)
-        made = driven(planning(policy, view), outside)
+        plan = driven(planning(policy, view), outside)
         exact = self._request.exact
-        if made.empty or made.sizes.after > made.sizes.limit or counter is exact:
-            return made
-        sizes = sum(map(self._line.count, view.after(made.edits).messages))
+        if plan.empty or plan.sizes.after > plan.sizes.limit or counter is exact:
+            return plan
+        sizes = sum(map(self._line.count, view.after(plan.edits).messages))
         if sizes + exact.per_conversation + self._line.fixed <= budget.input:
-            return made
+            return plan
         recounted = replace(view, counter=exact, estimates={}, usage=None)
         return driven(planning(policy, replace(recounted, measured=recounted.estimated)), outside)
 
@@ -284,8 +284,8 @@ class _Walk:
     def _split(self, prompt: int, live: int, output: int) -> CallTokens:
         """Return a call as tokens: its live beginning is read, in whole steps, and the rest written where that is."""
         rules = self._tariff.rules
-        found = min(live, prompt)
-        read = found // rules.step * rules.step if found >= rules.least else 0
+        cached = min(live, prompt)
+        read = cached // rules.step * rules.step if cached >= rules.least else 0
         written = prompt - read if self._tariff.writes_apart and prompt >= rules.least else 0
         return CallTokens(prompt, read, written, output)
 

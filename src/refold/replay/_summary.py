@@ -44,8 +44,8 @@ class PolicySummary(Struct, frozen=True):
     """One policy over all conversations. `change` is the bill against doing nothing, as a share.
 
     The figures of `quality` are means over the cuts of a conversation at which some policy had compacted, then over
-    conversations. `held` are those at equal sizes, by the size, with `used` of the budget, `fits` (the share of cuts
-    where the policy came down to it) and `bound` (recall as a share of the certified bound). `cycles` are those after
+    conversations. `at_sizes` are those at equal sizes, by the size, with `used` of the budget, `fits` (the share of
+    cuts where the policy came down to it) and `bound` (recall as a share of the certified bound). `cycles` are those after
     five compactions in a row. A figure that nothing was asked for is left out.
     """
 
@@ -66,7 +66,7 @@ class PolicySummary(Struct, frozen=True):
     over: int
     change: Figure
     quality: dict[str, Figure]
-    held: dict[str, dict[str, Figure]] = {}
+    at_sizes: dict[str, dict[str, Figure]] = {}
     cycles: dict[str, Figure] = {}
 
 
@@ -79,7 +79,7 @@ class Comparison(Struct, frozen=True):
     supported: bool
 
     @property
-    def said(self) -> str:
+    def verdict(self) -> str:
         """The verdict in a word or two."""
         return "supported" if self.supported else "not supported"
 
@@ -91,19 +91,19 @@ def summed(conversations: Sequence[Sequence[Run]]) -> list[PolicySummary]:
 
 def limits_of(conversations: Sequence[Sequence[Run]]) -> dict[str, dict[str, Figure]]:
     """Return by size what any choice could have held: `certified`, `oracle`, `recency` and `random`."""
-    made: dict[str, dict[str, Figure]] = {}
+    figures: dict[str, dict[str, Figure]] = {}
     for size in sizes_of(conversations):
-        found = [[each.bounds for run in runs for each in run.limits if each.size == size] for runs in conversations]
-        made[size] = _figures(
-            {name: [_mean(getattr(each, name) for each in some) for some in found] for name in LIMITS}
+        groups = [[each.bounds for run in runs for each in run.limits if each.size == size] for runs in conversations]
+        figures[size] = _figures(
+            {name: [_mean(getattr(each, name) for each in some) for some in groups] for name in LIMITS}
         )
-    return made
+    return figures
 
 
 def sizes_of(conversations: Sequence[Sequence[Run]]) -> list[str]:
     """Return the sizes that something was judged at: shares of the history, then tokens, small ones first."""
     runs = [run for each in conversations for run in each]
-    judged = {each.size for run in runs for each in run.held} | {each.size for run in runs for each in run.limits}
+    judged = {each.size for run in runs for each in run.at_sizes} | {each.size for run in runs for each in run.limits}
     return sorted(judged, key=_order)
 
 
@@ -121,7 +121,7 @@ def verdicts(conversations: Sequence[Sequence[Run]]) -> list[Comparison]:
         "recall": {name: _judged(conversations, name)["recall"] for name in names},
     }
     for size in sizes_of(conversations):
-        compared[f"recall at {size}"] = {name: _held(conversations, name, size)["recall"] for name in names}
+        compared[f"recall at {size}"] = {name: _at_size(conversations, name, size)["recall"] for name in names}
     return [verdict for figure, values in compared.items() for verdict in _compared(figure, values)]
 
 
@@ -131,15 +131,15 @@ def _compared(figure: str, values: dict[str, list[float | None]]) -> list[Compar
     if not means:
         return []
     best = max(means, key=lambda name: means[name])
-    found = []
+    groups = []
     for name in means:
         if name == best:
             continue
         pairs = zip(values[best], values[name], strict=True)
         gaps = [mine - other for mine, other in pairs if mine is not None and other is not None]
         apart = len(gaps) > 1 and sorted(_resampled(gaps))[SIDE] > 0
-        found.append(Comparison(figure, best, name, apart))
-    return found
+        groups.append(Comparison(figure, best, name, apart))
+    return groups
 
 
 def _resampled(values: Sequence[float]) -> list[float]:
@@ -152,7 +152,7 @@ def _row(name: str, conversations: Sequence[Sequence[Run]]) -> PolicySummary:
     base = [_of(each, NONE) for each in conversations] if NONE in _names(conversations) else runs
     calls = sum(len(run.context) for run in runs)
     change = _quotient([(run.bill, other.bill) for run, other in zip(runs, base, strict=True)])
-    sizes = {size: _figures(_held(conversations, name, size)) for size in sizes_of(conversations)}
+    sizes = {size: _figures(_at_size(conversations, name, size)) for size in sizes_of(conversations)}
     return PolicySummary(
         policy=name, conversations=len(runs), calls=calls, compactions=sum(len(run.compactions) for run in runs),
         peak=max(run.peak for run in runs), mean=round(sum(run.tokens.prompt for run in runs) / max(calls, 1)),
@@ -162,7 +162,7 @@ def _row(name: str, conversations: Sequence[Sequence[Run]]) -> PolicySummary:
         damage=sum(run.damage for run in runs), broken=sum(run.broken for run in runs),
         over=sum(run.over for run in runs), quality=_figures(_judged(conversations, name)),
         change=replace(change, value=change.value - 1),
-        held={size: figures for size, figures in sizes.items() if figures}, cycles=_cycles(runs),
+        at_sizes={size: figures for size, figures in sizes.items() if figures}, cycles=_cycles(runs),
     )  # fmt: skip
 
 
@@ -180,14 +180,14 @@ def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
     return sum(bill for bill, _ in pairs) / below if below else 1.0
 
 
-def _figures(found: ByMetric) -> dict[str, Figure]:
+def _figures(groups: ByMetric) -> dict[str, Figure]:
     """Return the mean of each metric that some conversation has, with its error."""
-    made: dict[str, Figure] = {}
-    for name, some in found.items():
+    figures: dict[str, Figure] = {}
+    for name, some in groups.items():
         if values := [value for value in some if value is not None]:
             error = _deviation(_resampled(values)) if len(values) > 1 else None
-            made[name] = Figure(sum(values) / len(values), error, len(values))
-    return made
+            figures[name] = Figure(sum(values) / len(values), error, len(values))
+    return figures
 
 
 def _deviation(values: Sequence[float]) -> float:
@@ -204,35 +204,35 @@ def _judged(conversations: Sequence[Sequence[Run]], name: str) -> ByMetric:
     return _means(cuts)
 
 
-def _held(conversations: Sequence[Sequence[Run]], name: str, size: str) -> ByMetric:
+def _at_size(conversations: Sequence[Sequence[Run]], name: str, size: str) -> ByMetric:
     """Return each metric of a policy at one size by conversation, over the cuts where it came down to that size."""
-    found = [[each for each in _of(runs, name).held if each.size == size] for runs in conversations]
-    made = _means([[each.quality for each in some if each.quality] for some in found])
-    made["used"] = [_mean(each.used for each in some if each.quality) for some in found]
-    made["fits"] = [_mean(float(each.quality is not None) for each in some) for some in found]
+    groups = [[each for each in _of(runs, name).at_sizes if each.size == size] for runs in conversations]
+    figures = _means([[each.quality for each in some if each.quality] for some in groups])
+    figures["used"] = [_mean(each.used for each in some if each.quality) for some in groups]
+    figures["fits"] = [_mean(float(each.quality is not None) for each in some) for some in groups]
     bounds = [
         {each.cut: each.bounds.certified for run in runs for each in run.limits if each.size == size}
         for runs in conversations
     ]
-    made["bound"] = [
+    figures["bound"] = [
         _mean(each.quality.recall / most for each in some if each.quality and (most := known.get(each.cut)))
-        for some, known in zip(found, bounds, strict=True)
+        for some, known in zip(groups, bounds, strict=True)
     ]
-    return made
+    return figures
 
 
 def _cycles(runs: Sequence[Run]) -> dict[str, Figure]:
     """Return what five compactions in a row left; `drift` is recall after the fifth by that after a single one."""
-    asked = [run.cycles for run in runs if run.cycles]
-    some = [each for each in asked if each.planted]
-    found = _figures({
-        "fits": [float(bool(each.planted)) for each in asked],
+    cycled = [run.cycles for run in runs if run.cycles]
+    some = [each for each in cycled if each.planted]
+    groups = _figures({
+        "fits": [float(bool(each.planted)) for each in cycled],
         "planted_once": [each.planted[0] for each in some],
         "planted": [each.planted[-1] for each in some],
         "own": [each.own for each in some],
         "valid": [float(not each.broken) for each in some],
     })  # fmt: skip
-    return found | ({"drift": _quotient([(each.last, each.once) for each in some])} if some else {})
+    return groups | ({"drift": _quotient([(each.last, each.once) for each in some])} if some else {})
 
 
 def _means(cuts: Sequence[Sequence[Quality]]) -> ByMetric:

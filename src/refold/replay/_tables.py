@@ -28,7 +28,7 @@ __all__ = ["Cell", "ReportTable", "TableRow", "tables", "verdict_table"]
 class Cell(Struct, frozen=True):
     """What a cell says, and whether no other policy has a better figure."""
 
-    said: str = ""
+    text: str = ""
     best: bool = False
 
 
@@ -47,7 +47,7 @@ class ReportTable(Struct, frozen=True):
 
     title: str
     note: str
-    heads: tuple[str, ...]
+    headers: tuple[str, ...]
     lines: tuple[TableRow, ...]
     words: bool = False
 
@@ -57,7 +57,7 @@ class _Measure(Struct, frozen=True):
 
     name: str
     value: Callable[[PolicySummary], float | None]
-    said: Callable[[PolicySummary], str]
+    text: Callable[[PolicySummary], str]
     better: int = 0
 
 
@@ -72,7 +72,7 @@ COST = (
     _Measure("reads again", lambda row: row.refetches, lambda row: f"{row.refetches:,}"),
     _Measure("US$ read again", lambda row: row.refetch, lambda row: f"{row.refetch:,.2f}", -1),
     _Measure("US$ in all", lambda row: row.bill, lambda row: f"{row.bill:,.2f}", -1),
-    _Measure(f"against {NONE}", lambda row: row.change.value, lambda row: _said(row.change, sign=True), -1),
+    _Measure(f"against {NONE}", lambda row: row.change.value, lambda row: _as_text(row.change, sign=True), -1),
     _Measure(f"if {LONGER:.0%} longer", lambda row: row.change.value, lambda row: _longer(row)),  # noqa: PLW0108 - stands below
     _Measure("US$ cache damage", lambda row: row.damage, lambda row: f"{row.damage:,.2f}", -1),
     _Measure("calls too long", lambda row: row.over, lambda row: f"{row.over:,}"),
@@ -111,7 +111,7 @@ def tables(conversations: Sequence[Sequence[Run]]) -> list[ReportTable]:
     if not rows:
         return []
     many = "conversation" if rows[0].conversations == 1 else "conversations"
-    made = [
+    tables = [
         _table(
             f"Cost: {rows[0].conversations:,} {many}, {rows[0].calls:,} calls",
             "Each policy compacts where it would; summaries and what has to be read again are charged.", rows, COST,
@@ -120,30 +120,30 @@ def tables(conversations: Sequence[Sequence[Run]]) -> list[ReportTable]:
     judged = [row for row in rows if row.policy != NONE]
     if any(row.quality for row in judged):
         note = "At the same calls for all, from the first compaction of any policy on; sizes differ."
-        made.append(_figures("Kept of what the rest needed", note, judged, [row.quality for row in judged]))
+        tables.append(_figures("Kept of what the rest needed", note, judged, [row.quality for row in judged]))
     sizes = sizes_of(conversations) if judged else []
     if sizes:
-        made.append(_recall(judged, limits_of(conversations), sizes))
+        tables.append(_recall(judged, limits_of(conversations), sizes))
     for size in sizes:
-        held = [row.held.get(size, {}) for row in judged]
+        at_size = [row.at_sizes.get(size, {}) for row in judged]
         note = "The same room for all, over the cuts where a policy came down to it."
-        made.append(_figures(f"Kept at {_size(size)}", note, judged, held))
+        tables.append(_figures(f"Kept at {_size(size)}", note, judged, at_size))
     if any(row.cycles for row in judged):
         note = "Each into a quarter of the history so far; a tool's output asks to drop the planted instructions."
-        made.append(_figures("Five compactions in a row", note, judged, [row.cycles for row in judged]))
-    return [table for table in made if table.lines]
+        tables.append(_figures("Five compactions in a row", note, judged, [row.cycles for row in judged]))
+    return [table for table in tables if table.lines]
 
 
 def verdict_table(conversations: Sequence[Sequence[Run]]) -> ReportTable | None:
     """Return whether the best policy on each figure can be told from the others; None for fewer than two policies."""
-    found: dict[str, list[Comparison]] = {}
+    by_name: dict[str, list[Comparison]] = {}
     for verdict in verdicts(conversations):
-        found.setdefault(verdict.figure, []).append(verdict)
-    if not found:
+        by_name.setdefault(verdict.figure, []).append(verdict)
+    if not by_name:
         return None
     lines = [
         TableRow(f"{figure}: {some[0].best}", tuple(Cell(_others(some, kind)) for kind in (True, False)))
-        for figure, some in found.items()
+        for figure, some in by_name.items()
     ]
     note = "Whether the best is better in 95 % of resampled sets of conversations."
     return ReportTable(
@@ -161,16 +161,16 @@ def _size(size: str) -> str:
 
 def _recall(rows: Sequence[PolicySummary], limits: dict[str, dict[str, Figure]], sizes: Sequence[str]) -> ReportTable:
     """Return recall at equal sizes: bound and oracle above, policies by their recall, floors below."""
-    found = {row.policy: [row.held.get(size, {}).get("recall") for size in sizes] for row in rows}
-    best = [max((each.value for each in some if each), default=None) for some in zip(*found.values(), strict=True)]
+    by_name = {row.policy: [row.at_sizes.get(size, {}).get("recall") for size in sizes] for row in rows}
+    best = [max((each.value for each in some if each), default=None) for some in zip(*by_name.values(), strict=True)]
     known = {LIMITS[name]: [limits[size].get(name) for size in sizes] for name in LIMITS}
-    order = sorted(found, key=lambda name: -sum(figure.value for figure in found[name] if figure))
+    order = sorted(by_name, key=lambda name: -sum(figure.value for figure in by_name[name] if figure))
     names = [*list(LIMITS.values())[:2], *order, *list(LIMITS.values())[2:]]
     several = len(order) > 1
     lines = [
         TableRow(name, tuple(
-            Cell(_said(figure), several and name in found and figure is not None and figure.value == top)
-            for figure, top in zip({**known, **found}[name], best, strict=True)
+            Cell(_as_text(figure), several and name in by_name and figure is not None and figure.value == top)
+            for figure, top in zip({**known, **by_name}[name], best, strict=True)
         ))
         for name in names
     ]  # fmt: skip
@@ -178,17 +178,17 @@ def _recall(rows: Sequence[PolicySummary], limits: dict[str, dict[str, Figure]],
     return ReportTable("Recall at equal size", note, tuple(map(_size, sizes)), tuple(lines))
 
 
-def _figures(title: str, note: str, rows: Sequence[PolicySummary], found: Sequence[dict[str, Figure]]) -> ReportTable:
+def _figures(title: str, note: str, rows: Sequence[PolicySummary], by_name: Sequence[dict[str, Figure]]) -> ReportTable:
     """Return a table of figures, one line each, a column for each policy."""
-    counts = [max((each.count for each in figures.values()), default=0) for figures in found]
+    counts = [max((each.count for each in figures.values()), default=0) for figures in by_name]
     lines = [TableRow("conversations", tuple(Cell(f"{count:,}") for count in counts))]
-    for name, (said, better) in NAMES.items():
-        some = [figures.get(name) for figures in found]
+    for name, (label, better) in NAMES.items():
+        some = [figures.get(name) for figures in by_name]
         if any(some):
             values = [round(figure.value, 3) if figure else None for figure in some]
             marks = _best(values, better)
-            cells = (Cell(_said(each, plain=name in PLAIN), mark) for each, mark in zip(some, marks, strict=True))
-            lines.append(TableRow(said, tuple(cells)))
+            cells = (Cell(_as_text(each, plain=name in PLAIN), mark) for each, mark in zip(some, marks, strict=True))
+            lines.append(TableRow(label, tuple(cells)))
     return ReportTable(title, note, tuple(row.policy for row in rows), tuple(lines))
 
 
@@ -197,7 +197,7 @@ def _table(title: str, note: str, rows: Sequence[PolicySummary], measures: Seque
     for measure in measures:
         values = [measure.value(row) if row.policy != NONE else None for row in rows]
         marks = _best(values, measure.better)
-        cells = (Cell(measure.said(row), mark) for row, mark in zip(rows, marks, strict=True))
+        cells = (Cell(measure.text(row), mark) for row, mark in zip(rows, marks, strict=True))
         lines.append(TableRow(measure.name, tuple(cells)))
     return ReportTable(title, note, tuple(row.policy for row in rows), tuple(lines))
 
@@ -217,7 +217,7 @@ def _longer(row: PolicySummary) -> str:
     return f"{100 * ((1 + row.change.value) * (1 + LONGER) - 1):+.1f}%" if row.compactions else NOTHING
 
 
-def _said(figure: Figure | None, *, sign: bool = False, plain: bool = False) -> str:
+def _as_text(figure: Figure | None, *, sign: bool = False, plain: bool = False) -> str:
     if figure is None:
         return NOTHING
     scale, unit = (1, "") if plain else (100, "%")

@@ -69,26 +69,26 @@ class Timeline(Struct, frozen=True):
         return round(self.count(message) * self.ratio)
 
 
-def timeline(found: RecordedConversation, stamps: Sequence[Stamp] = (), *, model: str | None = None) -> Timeline:
+def timeline(recorded: RecordedConversation, stamps: Sequence[Stamp] = (), *, model: str | None = None) -> Timeline:
     """Return a conversation as calls.
 
     Calls are the usage reports of the file; without any, each answer of the assistant is one, and sizes are counted by
     the tokenizer of `model` (the file's own by default).
     """
-    shape = formats.find(found.format)
-    transcript = formats.read(shape, found.messages)
-    counter = counter_for(model or found.model)
+    shape = formats.find(recorded.format)
+    transcript = formats.read(shape, recorded.messages)
+    counter = counter_for(model or recorded.model)
     counted = [counter.message(message) for message in transcript.messages]
-    overhead = counter.text(formats.system_text(found.system)) if found.system else 0
-    tools = formats.tools_text(found.tools, formats.loaded_in(transcript.messages))
+    overhead = counter.text(formats.system_text(recorded.system)) if recorded.system else 0
+    tools = formats.tools_text(recorded.tools, formats.loaded_in(transcript.messages))
     overhead += counter.tools(tools)
     ids = [message.id for message in transcript.messages]
     by_id = dict(zip(ids, counted, strict=True))
-    reports = _growing(found, stamps)
+    reports = _growing(recorded, stamps)
     if not reports:
         beats = tuple(_answers(transcript.messages, counted))
         return Timeline(shape, transcript, counter, by_id, overhead, by_id, 1.0, beats)
-    ratio, sizes = _scaled(found, [report for report, _ in reports], counted)
+    ratio, sizes = _scaled(recorded, [report for report, _ in reports], counted)
     first = reports[0][0]
     fixed = max(first.prompt - sum(sizes[: first.covers]), round(overhead * ratio), 0)
     beats = tuple(Beat(report.covers, report.completion, stamp.seconds, stamp.long) for report, stamp in reports)
@@ -97,33 +97,33 @@ def timeline(found: RecordedConversation, stamps: Sequence[Stamp] = (), *, model
     )
 
 
-def _growing(found: RecordedConversation, stamps: Sequence[Stamp]) -> list[tuple[RecordedUsage, Stamp]]:
+def _growing(recorded: RecordedConversation, stamps: Sequence[Stamp]) -> list[tuple[RecordedUsage, Stamp]]:
     """Return the reports in order, each covering more messages than the one before, with their stamps."""
-    told = list(stamps) or [Stamp()] * len(found.usage)
-    kept: list[tuple[RecordedUsage, Stamp]] = []
-    for report, stamp in zip(found.usage, told, strict=True):
-        if report.prompt and 0 < report.covers <= len(found.messages):
-            if kept and report.covers <= kept[-1][0].covers:
+    stamps_or_none = list(stamps) or [Stamp()] * len(recorded.usage)
+    growing: list[tuple[RecordedUsage, Stamp]] = []
+    for report, stamp in zip(recorded.usage, stamps_or_none, strict=True):
+        if report.prompt and 0 < report.covers <= len(recorded.messages):
+            if growing and report.covers <= growing[-1][0].covers:
                 continue
-            kept.append((report, stamp))
-    return kept
+            growing.append((report, stamp))
+    return growing
 
 
 def _scaled(
-    found: RecordedConversation, reports: Sequence[RecordedUsage], counted: Sequence[int]
+    recorded: RecordedConversation, reports: Sequence[RecordedUsage], counted: Sequence[int]
 ) -> tuple[float, list[int]]:
     """Return the ratio of the provider's tokens to ours, and the sizes that give the prompts it reported."""
     grown = 0
     ours = 0
     pairs: list[tuple[int, int, float]] = []
     for before, now in pairwise(reports):
-        mine, told = sum(counted[before.covers : now.covers]), now.prompt - before.prompt
-        compacted = bisect_right(found.boundaries, now.covers) > bisect_right(found.boundaries, before.covers)
-        if compacted or told <= 0 or not mine:
+        mine, stamps_or_none = sum(counted[before.covers : now.covers]), now.prompt - before.prompt
+        compacted = bisect_right(recorded.boundaries, now.covers) > bisect_right(recorded.boundaries, before.covers)
+        if compacted or stamps_or_none <= 0 or not mine:
             continue
-        pairs.append((before.covers, now.covers, told / mine))
-        if mine >= FEW and LEAST <= told / mine <= MOST:
-            grown, ours = grown + told, ours + mine
+        pairs.append((before.covers, now.covers, stamps_or_none / mine))
+        if mine >= FEW and LEAST <= stamps_or_none / mine <= MOST:
+            grown, ours = grown + stamps_or_none, ours + mine
     ratio = grown / ours if ours else 1.0
     sizes = [round(size * ratio) for size in counted]
     for start, stop, scale in pairs:

@@ -29,23 +29,23 @@ class Stamp(Struct, frozen=True):
     long: bool = False
 
 
-def stamps(found: RecordedConversation, source: str | bytes) -> list[Stamp]:
+def stamps(recorded: RecordedConversation, source: str | bytes) -> list[Stamp]:
     """Return one stamp for each usage report of a conversation, an empty one where the file does not tell.
 
     `source` is the file it was read from. Reports are recognized by their figures, in order.
     """
     known: dict[tuple[int, int, int], deque[Stamp]] = defaultdict(deque)
-    for key, stamp in _found(load(source, lenient=True).values):
+    for key, stamp in _stamps_in(load(source, lenient=True).values):
         known[key].append(stamp)
     out: list[Stamp] = []
-    for report in found.usage:
+    for report in recorded.usage:
         waiting = known.get((report.prompt, report.cache_read, report.cache_write))
         # one answer may be told on several lines: all but the last of a figure belong to the first report with it
         out.append((waiting.popleft() if len(waiting) > 1 else waiting[0]) if waiting else Stamp())
     return out
 
 
-def _found(values: list[Any]) -> Iterator[tuple[tuple[int, int, int], Stamp]]:
+def _stamps_in(values: list[Any]) -> Iterator[tuple[tuple[int, int, int], Stamp]]:
     seen: set[str] = set()
     for row in _rows(values):
         holder, usage = _usage(row)
@@ -93,10 +93,10 @@ def _seconds(row: dict[str, Any], holder: dict[str, Any]) -> float | None:
     created = time.get("created") if isinstance(time, dict) else None
     if isinstance(created, int | float):
         return created / 1000
-    said = row.get("timestamp")
-    if not isinstance(said, str):
+    value = row.get("timestamp")
+    if not isinstance(value, str):
         return None
     try:
-        return datetime.fromisoformat(said).timestamp()
+        return datetime.fromisoformat(value).timestamp()
     except ValueError:
         return None

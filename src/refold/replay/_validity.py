@@ -66,8 +66,8 @@ def breaches(shape: Format, view: Sequence[Message], before: Sequence[Message]) 
     untouched = {id(each.native): each for each in view if each.native is not None and not each.patches}
     natives: list[Any] = formats.assemble(shape, view)
     written = [untouched.get(id(each)) or shape.read(each, MessageId("written")) for each in natives]
-    found = formats.broken(shape, written)
-    if not found:
+    violations = formats.broken(shape, written)
+    if not violations:
         return 0
     had = {(breach.rule, breach.message) for breach in formats.broken(shape, before)}
-    return sum((breach.rule, breach.message) not in had for breach in found)
+    return sum((breach.rule, breach.message) not in had for breach in violations)

@@ -71,7 +71,7 @@ class Explained(Struct, frozen=True):
     reasons: tuple[str, ...] = ()
 
 
-def explained(found: RecordedConversation, tariff: Tariff, stamps: Sequence[Stamp] = ()) -> Explained:
+def explained(recorded: RecordedConversation, tariff: Tariff, stamps: Sequence[Stamp] = ()) -> Explained:
     """Explain what a recorded conversation cost.
 
     `stamps` are those of `refold.replay._timestamps.stamps`; without them an expired cache looks like a changed
@@ -80,36 +80,43 @@ def explained(found: RecordedConversation, tariff: Tariff, stamps: Sequence[Stam
     Raises:
         UsageError: the file holds no usage report.
     """
-    if not found.usage:
+    if not recorded.usage:
         raise UsageError(
-            f"{found.path or found.name}: it holds no usage reports, so what was paid cannot be told: "
+            f"{recorded.path or recorded.name}: it holds no usage reports, so what was paid cannot be told: "
             "`refold replay` estimates it"
         )
-    told = list(stamps) or [Stamp()] * len(found.usage)
-    cached = any(report.cache_read or report.cache_write for report in found.usage)
+    known_stamps = list(stamps) or [Stamp()] * len(recorded.usage)
+    cached = any(report.cache_read or report.cache_write for report in recorded.usage)
     calls: list[PricedCall] = []
     breaks: list[Break] = []
-    for place, report in enumerate(found.usage):
+    for place, report in enumerate(recorded.usage):
         tokens = CallTokens(report.prompt, report.cache_read, report.cache_write, report.completion)
-        since = _since(told, place)
-        cause = _cause(found, place, told, tariff) if place and cached else ""
-        calls.append(PricedCall(report.covers, tokens, tariff.spent(tokens, long=told[place].long), since, cause))
+        since = _since(known_stamps, place)
+        cause = _cause(recorded, place, known_stamps, tariff) if place and cached else ""
+        calls.append(
+            PricedCall(report.covers, tokens, tariff.spent(tokens, long=known_stamps[place].long), since, cause)
+        )
         if cause:
-            again = max(min(found.usage[place - 1].prompt, report.prompt) - report.cache_read, 0)
-            price = tariff.spent(CallTokens(again, 0, again if report.cache_write else 0), long=told[place].long)
-            kept = tariff.spent(CallTokens(again, again))
-            breaks.append(Break(place, cause, again, price.dollars - kept.dollars))
-    broken = {each.call: found.usage[each.call].cache_read for each in breaks}
-    made = simulated(found, tariff, told, broken) if cached else calls
-    bill, again_bill = _sum(calls), _sum(made)
+            again = max(min(recorded.usage[place - 1].prompt, report.prompt) - report.cache_read, 0)
+            price = tariff.spent(
+                CallTokens(again, 0, again if report.cache_write else 0), long=known_stamps[place].long
+            )
+            price_if_cached = tariff.spent(CallTokens(again, again))
+            breaks.append(Break(place, cause, again, price.dollars - price_if_cached.dollars))
+    broken = {each.call: recorded.usage[each.call].cache_read for each in breaks}
+    by_rules = simulated(recorded, tariff, known_stamps, broken) if cached else calls
+    bill, again_bill = _sum(calls), _sum(by_rules)
     difference = again_bill.spent.dollars / bill.spent.dollars - 1 if bill.spent.dollars else 0.0
-    reasons = _reasons(calls, made, tariff) if abs(difference) > CLOSE else ()
-    unbroken = _sum(simulated(found, tariff, told))
+    reasons = _reasons(calls, by_rules, tariff) if abs(difference) > CLOSE else ()
+    unbroken = _sum(simulated(recorded, tariff, known_stamps))
     return Explained(tuple(calls), bill, tuple(breaks), again_bill, unbroken, difference, reasons)
 
 
 def simulated(
-    found: RecordedConversation, tariff: Tariff, stamps: Sequence[Stamp] = (), broken: Mapping[int, int] | None = None
+    recorded: RecordedConversation,
+    tariff: Tariff,
+    stamps: Sequence[Stamp] = (),
+    broken: Mapping[int, int] | None = None,
 ) -> list[PricedCall]:
     """Make the calls of a recording again with the model of the cache: each reads its longest live beginning.
 
@@ -117,21 +124,21 @@ def simulated(
     call's read, which earlier conversations left behind, and for `broken`: what lived on at the calls that broke.
     Where the session compacted itself, only the fixed part lives on.
     """
-    told = list(stamps) or [Stamp()] * len(found.usage)
-    fixed = found.usage[0].cache_read if found.usage else 0
+    known_stamps = list(stamps) or [Stamp()] * len(recorded.usage)
+    fixed = recorded.usage[0].cache_read if recorded.usage else 0
     calls: list[PricedCall] = []
     live = fixed
-    for place, report in enumerate(found.usage):
-        since = _since(told, place)
-        if place and (_compacted(found, place) or report.prompt < found.usage[place - 1].prompt * SMALLER):
+    for place, report in enumerate(recorded.usage):
+        since = _since(known_stamps, place)
+        if place and (_compacted(recorded, place) or report.prompt < recorded.usage[place - 1].prompt * SMALLER):
             live = min(live, fixed)
-        if since is not None and since > _life(told[place - 1], tariff):
+        if since is not None and since > _life(known_stamps[place - 1], tariff):
             live = 0
         live = (broken or {}).get(place, live)
         read = _cut(min(live, report.prompt), tariff)
         written = report.prompt - read if tariff.writes_apart and report.prompt >= tariff.rules.least else 0
         tokens = CallTokens(report.prompt, read, written, report.completion)
-        calls.append(PricedCall(report.covers, tokens, tariff.spent(tokens, long=told[place].long), since))
+        calls.append(PricedCall(report.covers, tokens, tariff.spent(tokens, long=known_stamps[place].long), since))
         live = report.prompt
     return calls
 
@@ -151,19 +158,19 @@ def _since(stamps: Sequence[Stamp], place: int) -> float | None:
     return now - before if now is not None and before is not None else None
 
 
-def _compacted(found: RecordedConversation, place: int) -> bool:
-    before, now = found.usage[place - 1].covers, found.usage[place].covers
-    return any(before < boundary <= now for boundary in found.boundaries)
+def _compacted(recorded: RecordedConversation, place: int) -> bool:
+    before, now = recorded.usage[place - 1].covers, recorded.usage[place].covers
+    return any(before < boundary <= now for boundary in recorded.boundaries)
 
 
-def _cause(found: RecordedConversation, place: int, stamps: Sequence[Stamp], tariff: Tariff) -> str:
+def _cause(recorded: RecordedConversation, place: int, stamps: Sequence[Stamp], tariff: Tariff) -> str:
     """Say why a call read less than the one before had left in the cache; nothing where it did not."""
-    before, now = found.usage[place - 1], found.usage[place]
+    before, now = recorded.usage[place - 1], recorded.usage[place]
     left = _cut(before.prompt, tariff)
     if now.cache_read >= left * (1 - SLACK):
         return ""
     since = _since(stamps, place)
-    if _compacted(found, place):
+    if _compacted(recorded, place):
         return "the session compacted itself"
     if stamps[place].model and stamps[place - 1].model and stamps[place].model != stamps[place - 1].model:
         return f"another model ({stamps[place - 1].model} before)"
@@ -176,25 +183,25 @@ def _cause(found: RecordedConversation, place: int, stamps: Sequence[Stamp], tar
     return "nothing was found: changed at the beginning, or dropped by the provider"
 
 
-def _reasons(calls: Sequence[PricedCall], made: Sequence[PricedCall], tariff: Tariff) -> tuple[str, ...]:
+def _reasons(calls: Sequence[PricedCall], by_rules: Sequence[PricedCall], tariff: Tariff) -> tuple[str, ...]:
     """Say where a simulated bill differs by more than 2 %."""
-    missed = [guess.tokens.read - call.tokens.read for call, guess in zip(calls, made, strict=True)]
+    missed = [guess.tokens.read - call.tokens.read for call, guess in zip(calls, by_rules, strict=True)]
     large = [tokens for tokens, call in zip(missed, calls, strict=True) if abs(tokens) > call.tokens.prompt * SLACK]
     over, under = [tokens for tokens in large if tokens > 0], [-tokens for tokens in large if tokens < 0]
-    said = []
+    reasons = []
     if over:
-        said.append(f"{len(over):,} calls read {sum(over):,} tokens less than was left")
+        reasons.append(f"{len(over):,} calls read {sum(over):,} tokens less than was left")
     if under:
-        said.append(f"{len(under):,} calls read {sum(under):,} tokens that should have been gone by the rules")
+        reasons.append(f"{len(under):,} calls read {sum(under):,} tokens that should have been gone by the rules")
     rest = sum(missed) - sum(large)
     if rest:
-        said.append(f"{abs(rest):,} tokens are {'less' if rest > 0 else 'more'} read in small differences")
-    written = sum(guess.tokens.written - call.tokens.written for call, guess in zip(calls, made, strict=True))
+        reasons.append(f"{abs(rest):,} tokens are {'less' if rest > 0 else 'more'} read in small differences")
+    written = sum(guess.tokens.written - call.tokens.written for call, guess in zip(calls, by_rules, strict=True))
     if tariff.writes_apart and written:
-        said.append(f"{written:,} tokens more are written in the simulation")
+        reasons.append(f"{written:,} tokens more are written in the simulation")
     if not tariff.rules.sure:
-        said.append(f"{tariff.rules.name}: the provider promises no cache")
-    return tuple(said)
+        reasons.append(f"{tariff.rules.name}: the provider promises no cache")
+    return tuple(reasons)
 
 
 def _sum(calls: Sequence[PricedCall]) -> Bill:

@@ -133,7 +133,7 @@ def rules_for(model: str) -> CacheRules | None:
     return next((rules for rules in _table().rules if re.match(rules.models, name)), None)
 
 
-def tariff_for(model: str | None, given: UserPrices = NONE, *, cached: bool = True) -> Tariff:
+def tariff_for(model: str | None, user_prices: UserPrices = NONE, *, cached: bool = True) -> Tariff:
     """Return what a model costs; prices the user names win over the table's.
 
     `cached` says that prices of the cache are needed too.
@@ -143,28 +143,30 @@ def tariff_for(model: str | None, given: UserPrices = NONE, *, cached: bool = Tr
     """
     known = models.prices(model) if model else None
     rules = rules_for(model) if model else None
-    into = _price(given.input, known.input if known else None, "input", model)
-    out = _price(given.output, known.output if known else None, "output", model)
-    told = known.cache_read if known and given.input is None else None
-    read = given.cache_read if given.cache_read is not None else told
+    into = _price(user_prices.input, known.input if known else None, "input", model)
+    out = _price(user_prices.output, known.output if known else None, "output", model)
+    listed = known.cache_read if known and user_prices.input is None else None
+    read = user_prices.cache_read if user_prices.cache_read is not None else listed
     if read is None:
         read = into * rules.read if rules else None
     if read is None and cached:
         raise _unknown("cache-read", model)
     rules = rules or CacheRules("not known", "", (read or 0.0) / into if into else 0.0, sure=False)
-    write = given.cache_write if given.cache_write is not None else into * rules.write
-    source = "named by the user" if given.input is not None else known.source if known else ""
-    dated = known.dated if known and given.input is None else ""
+    write = user_prices.cache_write if user_prices.cache_write is not None else into * rules.write
+    source = "named by the user" if user_prices.input is not None else known.source if known else ""
+    dated = known.dated if known and user_prices.input is None else ""
     return Tariff(into, out, read or 0.0, write, into * rules.write_long, rules, dated, source)
 
 
-def _price(given: float | None, known: float | None, name: str, model: str | None) -> float:
-    price = known if given is None else given
+def _price(user_prices: float | None, known: float | None, name: str, model: str | None) -> float:
+    price = known if user_prices is None else user_prices
     if price is None:
         raise _unknown(name, model)
     return price
 
 
 def _unknown(name: str, model: str | None) -> UnknownModel:
-    said = f"no table has a price of {name.replace('-', ' ')} for model {model}" if model else "the file names no model"
-    return UnknownModel(f"{said}: name its id with --model, or say --price-{name} in US$ per million tokens")
+    missing = (
+        f"no table has a price of {name.replace('-', ' ')} for model {model}" if model else "the file names no model"
+    )
+    return UnknownModel(f"{missing}: name its id with --model, or say --price-{name} in US$ per million tokens")
