@@ -78,8 +78,8 @@ def test_sizes_may_be_named_in_tokens_and_shares(run, tmp_path):
     )
     assert list(told["limits"]) == ["30%", "3k"] or list(told["limits"]) == ["3k", "30%"]
     refold = told["policies"][1]
-    assert 0 < refold["held"]["3k"]["used"]["value"] <= 1
-    assert refold["held"]["3k"]["recall"]["value"] <= told["limits"]["3k"]["certified"]["value"] + 0.01
+    assert 0 < refold["at_sizes"]["3k"]["used"]["value"] <= 1
+    assert refold["at_sizes"]["3k"]["recall"]["value"] <= told["limits"]["3k"]["certified"]["value"] + 0.01
 
 
 def test_a_conversation_without_tool_calls_and_usage_is_replayed(run, tmp_path):

@@ -40,10 +40,10 @@ def test_what_a_model_would_have_read_and_written_is_noted():
     stand_ins = FakeHandlers(TALK, CharCounter(4), ratio=2.0)
     answer = stand_ins.outside(4).answer(need(instructions="Sum it up."))
     assert isinstance(answer, Provided)
-    (asked,) = stand_ins.asked
-    assert asked.prompt == pytest.approx(2 * (1_100 + 12) / 4, abs=3)
-    assert asked.output == pytest.approx(2 * len(answer.text) / 4, abs=2)
-    assert (asked.read, asked.written) == (0, 0)
+    (call,) = stand_ins.calls
+    assert call.prompt == pytest.approx(2 * (1_100 + 12) / 4, abs=3)
+    assert call.output == pytest.approx(2 * len(answer.text) / 4, abs=2)
+    assert (call.read, call.written) == (0, 0)
 
 
 def test_a_request_above_the_window_comes_again_in_parts():
@@ -51,8 +51,8 @@ def test_a_request_above_the_window_comes_again_in_parts():
     large = SummaryNeed(messages=(), text="\n".join(f"line {number} of the record" for number in range(1_000)))
     answer = stand_ins.outside(4).answer(large)
     assert isinstance(answer, Provided)
-    assert len(stand_ins.asked) > 2
-    assert max(each.prompt for each in stand_ins.asked) <= 2_000
+    assert len(stand_ins.calls) > 2
+    assert max(each.prompt for each in stand_ins.calls) <= 2_000
 
 
 def test_a_file_is_what_the_recording_showed_of_it_by_then():
@@ -61,4 +61,4 @@ def test_a_file_is_what_the_recording_showed_of_it_by_then():
     for known, path in ((2, "src/store.py"), (4, "src/other.py")):
         answer = stand_ins.outside(known).answer(FileNeed(path, 100))
         assert isinstance(answer, Refused) or not answer.text
-    assert stand_ins.asked == []
+    assert stand_ins.calls == []

@@ -54,11 +54,12 @@ class ReplayedCompaction(Struct, frozen=True, array_like=True):
 class Run(Struct, frozen=True):
     """A conversation under a policy: tokens of each prompt, US dollars so far after each call, and the sums.
 
-    `refetches` and `refetch` are how often something had to be read again and what that cost, `summaries` and `summary`
-    how often a model was asked for a summary and what that cost; `spent` contains neither. `damage` is what cached text
-    written again cost, which it does. `broken` counts provider rules that compactions broke, `over` the calls above the
-    window. `quality` is what was judged at the cuts. `at_sizes` is what the policy preserved at equal sizes, `limits` what
-    any choice could have preserved there (with the run of doing nothing), `cycles` what five compactions in a row left.
+    `refetches` and `refetch` are how often something had to be read again and what that cost, `summaries` and
+    `summary` how often a model was asked for a summary and what that cost; `spent` contains neither. `damage` is
+    what cached text written again cost, which it does. `broken` counts provider rules that compactions broke,
+    `over` the calls above the window. `quality` is what was judged at the cuts. `at_sizes` is what the policy
+    preserved at equal sizes, `limits` what any choice could have preserved there (with the run of doing nothing),
+    `cycles` what five compactions in a row left.
     """
 
     file: str

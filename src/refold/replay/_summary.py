@@ -45,8 +45,8 @@ class PolicySummary(Struct, frozen=True):
 
     The figures of `quality` are means over the cuts of a conversation at which some policy had compacted, then over
     conversations. `at_sizes` are those at equal sizes, by the size, with `used` of the budget, `fits` (the share of
-    cuts where the policy came down to it) and `bound` (recall as a share of the certified bound). `cycles` are those after
-    five compactions in a row. A figure that nothing was asked for is left out.
+    cuts where the policy came down to it) and `bound` (recall as a share of the certified bound). `cycles` are
+    those after five compactions in a row. A figure that nothing was asked for is left out.
     """
 
     policy: str

@@ -93,12 +93,12 @@ class ScriptedSummarizer:
 
     def __init__(self, *answers: str | Exception | None) -> None:
         self.answers = answers or ("A summary.",)
-        self.asked: list[SummaryNeed] = []
+        self.needs: list[SummaryNeed] = []
 
     def __call__(self, need: SummaryNeed) -> str:
         """Answer a summary request."""
-        answer = self.answers[min(len(self.asked), len(self.answers) - 1)]
-        self.asked.append(need)
+        answer = self.answers[min(len(self.needs), len(self.answers) - 1)]
+        self.needs.append(need)
         if isinstance(answer, Exception):
             raise answer
         return answer or ""
@@ -115,8 +115,8 @@ def _words(role: Role, rest: str, number: int, open_: list[str]) -> tuple[Part, 
     words, *calls = [piece.strip() for piece in rest.split(" | ")] if role == "assistant" else [rest]
     parts: list[Part] = [Text(words, at=("content", 0))] if words else []
     for place, call in enumerate(calls):
-        made, _, call_id = call.partition(" as ")
-        name, _, argument = made.partition("(")
+        call_text, _, call_id = call.partition(" as ")
+        name, _, argument = call_text.partition("(")
         argument = argument.removesuffix(")")
         call_id = call_id or f"{name}-{number}.{place}"
         arguments = argument if argument.startswith("{") else f'{{"path": "{argument}"}}' if argument else "{}"
@@ -129,8 +129,8 @@ def _results(rest: str, open_: Sequence[str], *, error: bool) -> tuple[Part, ...
     parts: list[Part] = []
     waiting = open_ if isinstance(open_, list) else list(open_)
     for place, piece in enumerate(rest.split(" | ")):
-        call_id, found, text = piece.partition(" = ")
-        if not found:
+        call_id, equals, text = piece.partition(" = ")
+        if not equals:
             call_id, text = (waiting[0] if waiting else ""), piece
         if call_id in waiting:
             waiting.remove(call_id)

@@ -23,7 +23,7 @@ class ConversationBuilder:
 
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
-        self._asked: dict[str, int] = {}  # call id -> index of the assistant message that holds the call
+        self._calls_at: dict[str, int] = {}  # call id -> index of the assistant message that holds the call
         self._answered: dict[str, int] = {}  # message id -> index, for answers that come in several lines
 
     def assistant(self, content: Any, id: str | None = None) -> int:
@@ -38,7 +38,7 @@ class ConversationBuilder:
         self.messages[at]["content"].extend(blocks)
         for block in blocks:
             if _type(block) == "tool_use":
-                self._asked[block.get("id", "")] = at
+                self._calls_at[block.get("id", "")] = at
         return at
 
     def user(self, content: Any) -> None:
@@ -48,16 +48,16 @@ class ConversationBuilder:
             if isinstance(content, list)
             else []
         )
-        asked = self._asked.get(calls[0]) if calls else None
-        after = len(self.messages) if asked is None else asked + 1
+        call_at = self._calls_at.get(calls[0]) if calls else None
+        after = len(self.messages) if call_at is None else call_at + 1
         if after >= len(self.messages) or self.messages[after]["role"] != "user":
             self.messages.append({"role": "user", "content": list(content) if isinstance(content, list) else content})
             return
-        held = blocks_of(self.messages[after]["content"])
-        cut = next((i for i, block in enumerate(held) if _type(block) != "tool_result"), len(held))
+        blocks = blocks_of(self.messages[after]["content"])
+        cut = next((i for i, block in enumerate(blocks) if _type(block) != "tool_result"), len(blocks))
         results = [block for block in content if _type(block) == "tool_result"]
         others = [block for block in content if _type(block) != "tool_result"]
-        self.messages[after]["content"] = held[:cut] + results + held[cut:] + others
+        self.messages[after]["content"] = blocks[:cut] + results + blocks[cut:] + others
 
     def result(self, call_id: str, content: Any, *, is_error: bool = False) -> None:
         """Add the result of one call."""

@@ -90,15 +90,15 @@ def body_of(body: dict[str, Any]) -> dict[str, Any] | None:
     elif isinstance(body.get("input"), list | str) and (
         "instructions" in body or "model" in body or format_of(body["input"])
     ):
-        given = body["input"]
-        messages = [{"role": "user", "content": given}] if isinstance(given, str) else given
+        items = body["input"]
+        messages = [{"role": "user", "content": items}] if isinstance(items, str) else items
         system, format = body.get("instructions"), "openai-responses"
     elif isinstance(body.get("messages"), list):
         messages, system = body["messages"], body.get("system")
-        told = format_of(message for message in messages if is_message(message))
-        if told is None:
+        detected = format_of(message for message in messages if is_message(message))
+        if detected is None:
             return None
-        format = told if told != "openai-chat" or not _is_anthropic(body) else "anthropic"
+        format = detected if detected != "openai-chat" or not _is_anthropic(body) else "anthropic"
         if "toolConfig" in body or "inferenceConfig" in body:
             format, tools = "bedrock", (body.get("toolConfig") or {}).get("tools")
     else:
@@ -124,9 +124,9 @@ def reported(covers: int, usage: Any) -> tuple[RecordedUsage, ...]:
     if not isinstance(usage, dict):
         return ()
     try:
-        found = usage_report(usage)
+        report = usage_report(usage)
     except UsageError:  # a log may hold a report of another kind, or half of one
         return ()
-    if not found.prompt + found.completion:
+    if not report.prompt + report.completion:
         return ()
-    return (RecordedUsage(covers, found.prompt, found.completion, found.cached_read, found.cache_write),)
+    return (RecordedUsage(covers, report.prompt, report.completion, report.cached_read, report.cache_write),)

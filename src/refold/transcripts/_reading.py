@@ -75,8 +75,8 @@ def read(source: Source, *, lenient: bool = False, kind: str | None = None) -> l
             f"{document.path}: looks like {reader.kind}, but a field is not what that kind has there "
             f"({type(error).__name__}: {error}); name another kind if it is one"
         ) from error
-    found = [item for item in every if item.messages]
-    if not found:
+    conversations = [item for item in every if item.messages]
+    if not conversations:
         raise UnreadableTranscript(
             f"{document.path}: read as {reader.kind}, it holds no message ({_seen(document)}); "
             "name another file or kind"
@@ -84,8 +84,8 @@ def read(source: Source, *, lenient: bool = False, kind: str | None = None) -> l
     empty = tuple(
         note for item in every if not item.messages for note in (f"{item.name}: no message in it", *item.notes)
     )
-    first = msgspec.structs.replace(found[0], notes=found[0].notes + empty + document.notes)
-    return [msgspec.structs.replace(item, path=document.path) for item in (first, *found[1:])]
+    first = msgspec.structs.replace(conversations[0], notes=conversations[0].notes + empty + document.notes)
+    return [msgspec.structs.replace(item, path=document.path) for item in (first, *conversations[1:])]
 
 
 def _reader(document: Document, kind: str | None) -> _KindReader:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["SkippedItems", "spans"]
 
-SHOWN = 6  # ranges of line numbers in one note; a session can have thousands of lines of one kind
+MAX_RANGES = 6  # ranges of line numbers in one note; a session can have thousands of lines of one kind
 
 
 def spans(numbers: list[int]) -> str:
@@ -15,9 +15,9 @@ def spans(numbers: list[int]) -> str:
             ranges[-1][1] = max(number, ranges[-1][1])
         else:
             ranges.append([number, number])
-    shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges[:SHOWN])
+    listed = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges[:MAX_RANGES])
     word = "line" if len(set(numbers)) == 1 else "lines"
-    return f"{word} {shown}{', …' if len(ranges) > SHOWN else ''}"
+    return f"{word} {listed}{', …' if len(ranges) > MAX_RANGES else ''}"
 
 
 class SkippedItems:

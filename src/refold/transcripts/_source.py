@@ -156,10 +156,10 @@ def _line(text: str) -> tuple[Any, bool]:
 
 
 def _scattered(
-    path: str, text: str, at: int, found: tuple[list[Any], list[int]], lenient: bool
+    path: str, text: str, at: int, parsed: tuple[list[Any], list[int]], lenient: bool
 ) -> tuple[list[Any], list[int], list[int]]:
     """Go on from a line that is no value: objects may reach over lines, and log lines stand between them."""
-    values, numbers = found
+    values, numbers = parsed
     bad: list[int] = []
     number = text.count("\n", 0, at) + 1
     while at < len(text):

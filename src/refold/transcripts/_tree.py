@@ -24,7 +24,7 @@ def speaks(row: dict[str, Any]) -> bool:
 def once(rows: list[Row], aside: SkippedItems) -> list[Row]:
     """Leave out lines that a resumed session or a client's log repeats word for word."""
     seen: dict[str, Any] = {}
-    kept: list[Row] = []
+    chain: list[Row] = []
     for number, row in rows:
         uuid = row.get("uuid")
         if uuid and uuid in seen and seen[uuid] == row.get("message"):
@@ -32,8 +32,8 @@ def once(rows: list[Row], aside: SkippedItems) -> list[Row]:
             continue
         if uuid:
             seen[uuid] = row.get("message")
-        kept.append((number, row))
-    return kept
+        chain.append((number, row))
+    return chain
 
 
 def ordered(rows: list[Row]) -> list[Row]:
@@ -84,8 +84,8 @@ def main_chain(rows: list[Row]) -> set[int]:
         for at in path
         if rows[at][1].get("type") == "assistant" and speaks(rows[at][1])
     }
-    kept = set(path)
-    beside: set[Any] = set()  # messages that belong to the path without being on it; what follows them belongs too
+    chain = set(path)
+    attached: set[Any] = set()  # messages that belong to the path without being on it; what follows them belongs too
     calls: set[Any] = set()
     for at, (_, row) in enumerate(rows):
         if not speaks(row) or row.get("isSidechain"):
@@ -93,12 +93,12 @@ def main_chain(rows: list[Row]) -> set[int]:
         message = row["message"]
         used = _ids(message["content"])
         same = bool(message.get("id")) and message["id"] in answers
-        if at not in kept and (same or row.get("parentUuid") in beside or (row["type"] == "user" and used & calls)):
-            kept.add(at)
-            beside.add(row.get("uuid", ""))
-        if at in kept and row["type"] == "assistant":
+        if at not in chain and (same or row.get("parentUuid") in attached or (row["type"] == "user" and used & calls)):
+            chain.add(at)
+            attached.add(row.get("uuid", ""))
+        if at in chain and row["type"] == "assistant":
             calls |= used
-    return kept
+    return chain
 
 
 def _ids(content: Any) -> set[Any]:

@@ -101,8 +101,8 @@ def _words(fault: Mismatch, body: Mapping[str, Any]) -> str:
             return f'{dotted(fault.at[:-1])}: Unexpected role "{fault.got}". Allowed roles are "user" or "assistant".'
         case "tag":
             tags = ", ".join(f"'{tag}'" for tag in fault.expected)
-            found = f"Input tag '{fault.got}' found using '{fault.at[-1]}'"
-            return f"{dotted(fault.at[:-1])}: {found} does not match any of the expected tags: {tags}"
+            tag = f"Input tag '{fault.got}' found using '{fault.at[-1]}'"
+            return f"{dotted(fault.at[:-1])}: {tag} does not match any of the expected tags: {tags}"
         case "value":
             allowed = " or ".join(f"'{value}'" for value in fault.expected)
             return f"{at}: Input should be {allowed}"
@@ -154,14 +154,14 @@ def _turns(messages: list[Any]) -> list[_Turn]:
 
 def _marks(body: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield too many cache marks, in tools, system and messages together, and marks on empty text."""
-    found = list(_marked(body.get("tools"), ("tools",)))
-    found += _marked(body.get("system"), ("system",))
-    found += _marked(body.get("messages"), ("messages",))
-    count = len(found) + isinstance(body.get("cache_control"), dict)
+    marks = list(_marked(body.get("tools"), ("tools",)))
+    marks += _marked(body.get("system"), ("system",))
+    marks += _marked(body.get("messages"), ("messages",))
+    count = len(marks) + isinstance(body.get("cache_control"), dict)
     if count > MOST_MARKS:
         text = f"A maximum of {MOST_MARKS} blocks with cache_control may be provided. Found {count}."
-        yield Problem("cache_marks", text, found[-1][0], _CACHING)
-    for at, block in found:
+        yield Problem("cache_marks", text, marks[-1][0], _CACHING)
+    for at, block in marks:
         if block.get("type") == "text" and block.get("text") == "":
             text = f"{dotted(at)}.text: cache_control cannot be set for empty text blocks"
             yield Problem("content", text, at, _CACHING)

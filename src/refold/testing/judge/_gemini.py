@@ -145,12 +145,12 @@ def _pairs(contents: Sequence[dict[str, Any]]) -> Iterator[Problem]:
             )
             yield Problem("order", text, at, _CALLING)
         if calls:
-            given = 0
+            answered = 0
             for after in contents[place + 1 :]:
                 if after.get("role") == "model" or not (number := _count(after, "functionResponse")):
                     break
-                given += number
-            if given != calls:
+                answered += number
+            if answered != calls:
                 text = (
                     "Please ensure that the number of function response parts is equal to the number of function "
                     "call parts of the function call turn."

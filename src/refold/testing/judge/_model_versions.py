@@ -15,13 +15,13 @@ _GEMINI = re.compile(r"gemini-(\d+)(?:[.-](\d{1,2})(?!\d))?")
 @lru_cache(1_000)
 def claude(model: str) -> tuple[int, int] | None:
     """Return the version of a Claude model, None of any other and of one whose name holds none."""
-    found = _CLAUDE.search(model.lower())
-    major, minor = (found[1] or found[3], found[2] if found[1] else found[4]) if found else (None, None)
+    match = _CLAUDE.search(model.lower())
+    major, minor = (match[1] or match[3], match[2] if match[1] else match[4]) if match else (None, None)
     return (int(major), int(minor or 0)) if major else None
 
 
 @lru_cache(1_000)
 def gemini(model: str) -> tuple[int, int] | None:
     """Return the version of a Gemini model, None of any other and of one whose name holds none."""
-    found = _GEMINI.search(model.lower())
-    return (int(found[1]), int(found[2] or 0)) if found else None
+    match = _GEMINI.search(model.lower())
+    return (int(match[1]), int(match[2] or 0)) if match else None

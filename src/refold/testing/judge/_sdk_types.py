@@ -66,10 +66,10 @@ class Compiler:
         except TypeError:  # an unhashable annotation
             return self._compiled(kind)
         if known is None:
-            made: list[Check] = []
-            self._known[kind] = _later(made)  # types may refer to themselves
-            made.append(self._compiled(kind))
-            known = self._known[kind] = made[0]
+            checks: list[Check] = []
+            self._known[kind] = _later(checks)  # types may refer to themselves
+            checks.append(self._compiled(kind))
+            known = self._known[kind] = checks[0]
         return known
 
     def _compiled(self, kind: Any) -> Check:
@@ -97,24 +97,24 @@ class Compiler:
     def _listing(self, arguments: Sequence[Any]) -> Check:
         item = self.check_of(arguments[0]) if arguments else _anything
 
-        def check(value: Any, at: Path, found: list[Mismatch]) -> None:
+        def check(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
             if not isinstance(value, list | tuple):
-                found.append(Mismatch("type", at, _json(value), ("array",)))
+                mismatches.append(Mismatch("type", at, _json(value), ("array",)))
                 return
             for place, entry in enumerate(value):
-                item(entry, (*at, place), found)
+                item(entry, (*at, place), mismatches)
 
         return check
 
     def _mapping(self, arguments: Sequence[Any]) -> Check:
         item = self.check_of(arguments[1]) if len(arguments) == 2 else _anything
 
-        def check(value: Any, at: Path, found: list[Mismatch]) -> None:
+        def check(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
             if not isinstance(value, dict):
-                found.append(Mismatch("type", at, _json(value), ("object",)))
+                mismatches.append(Mismatch("type", at, _json(value), ("object",)))
             elif item is not _anything:
                 for key, entry in value.items():
-                    item(entry, (*at, key), found)
+                    item(entry, (*at, key), mismatches)
 
         return check
 
@@ -131,17 +131,17 @@ class Compiler:
         loose = self._extra.get(kind.__name__, frozenset())
         required = [name for name, (_, needed) in fields.items() if needed and name not in loose]
 
-        def check(value: Any, at: Path, found: list[Mismatch]) -> None:
+        def check(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
             if not isinstance(value, dict):
-                found.append(Mismatch("type", at, _json(value), ("object",)))
+                mismatches.append(Mismatch("type", at, _json(value), ("object",)))
                 return
-            found.extend(Mismatch("missing", (*at, name)) for name in required if name not in value)
+            mismatches.extend(Mismatch("missing", (*at, name)) for name in required if name not in value)
             for key, entry in value.items():
                 inner = checks.get(key)
                 if inner is None:
-                    found.append(Mismatch("unknown", (*at, key)))
+                    mismatches.append(Mismatch("unknown", (*at, key)))
                 else:
-                    inner(entry, (*at, key), found)
+                    inner(entry, (*at, key), mismatches)
 
         return check
 
@@ -156,9 +156,9 @@ class Compiler:
         expected = (*names, "object") if objects else names
         free = "object" in names  # a mapping beside the named keys takes every key (a JSON schema)
 
-        def check(value: Any, at: Path, found: list[Mismatch]) -> None:
+        def check(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
             if isinstance(value, dict) and choose is not None and not free:
-                choose(value, at, found)
+                choose(value, at, mismatches)
                 return
             best: list[Mismatch] | None = None
             for _, inner in others:
@@ -168,7 +168,7 @@ class Compiler:
                     return
                 if any(len(fault.at) > len(at) or fault.kind == "value" for fault in trial):
                     best = best or trial
-            found.extend(best or [Mismatch("type", at, _json(value), expected)])
+            mismatches.extend(best or [Mismatch("type", at, _json(value), expected)])
 
         return check
 
@@ -186,23 +186,23 @@ class Compiler:
         def fitting(value: dict[str, Any]) -> tuple[list[Check], Mismatch | None]:
             fits = list(range(len(objects)))
             for key in used:
-                given = value.get(key)
-                left = [n for n in fits if key not in tags[n] or (given in tags[n][key] if key in value else True)]
+                tag = value.get(key)
+                left = [n for n in fits if key not in tags[n] or (tag in tags[n][key] if key in value else True)]
                 if key not in value:
                     left = [n for n in left if not self._needed(objects[n], key)] or left
                 if not left or (key in value and not any(key in tags[n] for n in left)):
                     known = dict.fromkeys(str(tag) for n in fits for tag in tags[n].get(key, ()))
-                    return [], Mismatch("tag", (key,), str(given), tuple(known))
+                    return [], Mismatch("tag", (key,), str(tag), tuple(known))
                 fits = left
             return [checks[n] for n in fits], None
 
-        def check(value: dict[str, Any], at: Path, found: list[Mismatch]) -> None:
+        def check(value: dict[str, Any], at: Path, mismatches: list[Mismatch]) -> None:
             question = tuple((key in value, tag if isinstance(tag := value.get(key), str) else None) for key in used)
             if question not in memo:
                 memo[question] = fitting({key: value[key] for key in used if key in value})
             fits, fault = memo[question]
             if fault is not None:
-                found.append(Mismatch(fault.kind, (*at, *fault.at), fault.got, fault.expected))
+                mismatches.append(Mismatch(fault.kind, (*at, *fault.at), fault.got, fault.expected))
                 return
             best: list[Mismatch] | None = None
             for inner in fits:
@@ -212,25 +212,25 @@ class Compiler:
                     return
                 if best is None or _distance(trial, at) < _distance(best, at):
                     best = trial
-            found.extend(best or ())
+            mismatches.extend(best or ())
 
         return check
 
 
-def _later(made: list[Check]) -> Check:
+def _later(checks: list[Check]) -> Check:
     """Return a check that is the first of a list once it is there."""
 
-    def check(value: Any, at: Path, found: list[Mismatch]) -> None:
-        made[0](value, at, found)
+    def check(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
+        checks[0](value, at, mismatches)
 
     return check
 
 
 def faults(check: Check, value: Any, at: Path = ()) -> list[Mismatch]:
     """Return every difference between a value and a compiled type."""
-    found: list[Mismatch] = []
-    check(value, at, found)
-    return found
+    mismatches: list[Mismatch] = []
+    check(value, at, mismatches)
+    return mismatches
 
 
 def _distance(trial: list[Mismatch], at: Path) -> tuple[int, int]:
@@ -273,13 +273,13 @@ def _required(kind: Any, name: str, annotation: Any) -> bool:
 
 def _tags(kind: Any) -> dict[str, tuple[Any, ...]]:
     """Return the literal values of an object type's discriminating keys."""
-    found: dict[str, tuple[Any, ...]] = {}
+    named: dict[str, tuple[Any, ...]] = {}
     for name, (annotation, _) in (_fields(kind) or {}).items():
         if name in _TAGS:
             literals = [inner for inner in _flat(annotation) if get_origin(inner) is Literal]
             if literals:
-                found[name] = tuple(value for inner in literals for value in get_args(inner))
-    return found
+                named[name] = tuple(value for inner in literals for value in get_args(inner))
+    return named
 
 
 def _snaked(name: str) -> str:
@@ -317,26 +317,26 @@ def _name(kind: Any) -> str:
     return "array" if isinstance(origin, type) and issubclass(origin, Iterable) else ""
 
 
-def _anything(value: Any, at: Path, found: list[Mismatch]) -> None:
+def _anything(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
     """Accept every value."""
 
 
-def _none(value: Any, at: Path, found: list[Mismatch]) -> None:
+def _none(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
     if value is not None:
-        found.append(Mismatch("type", at, _json(value), ("null",)))
+        mismatches.append(Mismatch("type", at, _json(value), ("null",)))
 
 
-def _boolean(value: Any, at: Path, found: list[Mismatch]) -> None:
+def _boolean(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
     if not isinstance(value, bool):
-        found.append(Mismatch("type", at, _json(value), ("boolean",)))
+        mismatches.append(Mismatch("type", at, _json(value), ("boolean",)))
 
 
 def _scalar(kind: Any) -> Check:
     accepted, name = _SCALARS[kind], _JSON[kind]
 
-    def check(value: Any, at: Path, found: list[Mismatch]) -> None:
+    def check(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
         if not isinstance(value, accepted) or isinstance(value, bool):
-            found.append(Mismatch("type", at, _json(value), (name,)))
+            mismatches.append(Mismatch("type", at, _json(value), (name,)))
 
     return check
 
@@ -344,9 +344,9 @@ def _scalar(kind: Any) -> Check:
 def _literal(values: tuple[Any, ...]) -> Check:
     expected = tuple(str(value) for value in values)
 
-    def check(value: Any, at: Path, found: list[Mismatch]) -> None:
+    def check(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
         if value not in values:
-            found.append(Mismatch("value", at, str(value), expected))
+            mismatches.append(Mismatch("value", at, str(value), expected))
 
     return check
 
@@ -356,10 +356,10 @@ def _named(kind: type[enum.Enum]) -> Check:
     expected = tuple(str(member.value) for member in kind)
     known = {name.lower() for name in expected}
 
-    def check(value: Any, at: Path, found: list[Mismatch]) -> None:
+    def check(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
         if isinstance(value, bool) or not isinstance(value, str | int):
-            found.append(Mismatch("type", at, _json(value), ("string",)))
+            mismatches.append(Mismatch("type", at, _json(value), ("string",)))
         elif isinstance(value, str) and value.lower() not in known:
-            found.append(Mismatch("value", at, value, expected))
+            mismatches.append(Mismatch("value", at, value, expected))
 
     return check

@@ -35,12 +35,12 @@ class PromptCache:
     """Remembers beginnings for ever; clocks are no part of a deterministic test."""
 
     def __init__(self) -> None:
-        self._kept: set[str] = set()
+        self._stored: set[str] = set()
 
     def automatic(self, points: Sequence[Point]) -> Cached:
         """Read the longest known beginning and keep this one, without marks or a price for it (OpenAI)."""
-        known = next((point.tokens for point in reversed(points) if point.key in self._kept), 0)
-        self._kept.update(point.key for point in points if point.tokens >= LEAST)
+        known = next((point.tokens for point in reversed(points) if point.key in self._stored), 0)
+        self._stored.update(point.key for point in points if point.tokens >= LEAST)
         return Cached(known // STEP * STEP)
 
     def marked(self, points: Sequence[Point]) -> Cached:
@@ -49,10 +49,10 @@ class PromptCache:
         if not marks:
             return Cached()
         known = max((self._before(points, mark) for mark in marks), default=0)
-        self._kept.update(points[mark].key for mark in marks)
+        self._stored.update(points[mark].key for mark in marks)
         return Cached(known, points[marks[-1]].tokens - known)
 
     def _before(self, points: Sequence[Point], mark: int) -> int:
         """Return the tokens of the longest beginning kept before that is found back from a mark."""
         near = reversed(points[max(0, mark - LOOK_BACK) : mark + 1])
-        return next((point.tokens for point in near if point.key in self._kept), 0)
+        return next((point.tokens for point in near if point.key in self._stored), 0)

@@ -135,10 +135,10 @@ class Server:
 
     async def _silence(self, request: Request) -> None:
         """Wait until the client gives up or the server ends."""
-        gone = asyncio.ensure_future(request.receive())
+        disconnected = asyncio.ensure_future(request.receive())
         over = asyncio.ensure_future(self._loop.closing.wait())
-        await asyncio.wait((gone, over), return_when=asyncio.FIRST_COMPLETED)
-        gone.cancel()
+        await asyncio.wait((disconnected, over), return_when=asyncio.FIRST_COMPLETED)
+        disconnected.cancel()
         over.cancel()
 
     async def _count(self, request: Request) -> Response:

@@ -44,8 +44,8 @@ class Mailbox:
         self.task: str = messages[1]["content"]
         self.tools = mail_tools()
         self.read: list[str] = []
-        asked = {call["id"]: call["function"] for each in messages for call in each.get("tool_calls", ())}
-        answers = [(asked[each["tool_call_id"]], each["content"]) for each in messages if each["role"] == "tool"]
+        requested = {call["id"]: call["function"] for each in messages for call in each.get("tool_calls", ())}
+        answers = [(requested[each["tool_call_id"]], each["content"]) for each in messages if each["role"] == "tool"]
         self._listing: str = answers[0][1]
         self._bodies: dict[str, str] = {json.loads(call["arguments"])["id"]: text for call, text in answers[1:]}
 
@@ -72,8 +72,8 @@ class Mailbox:
 
     def call(self, name: str, arguments: str | Mapping[str, Any]) -> str:
         """Run a tool by name, with arguments as JSON text or a mapping."""
-        given = json.loads(arguments) if isinstance(arguments, str) else arguments
-        return self.mail_search(**given) if name == "mail_search" else self.mail_read(**given)
+        values = json.loads(arguments) if isinstance(arguments, str) else arguments
+        return self.mail_search(**values) if name == "mail_search" else self.mail_read(**values)
 
 
 class _MailboxState(Struct):
@@ -114,13 +114,13 @@ class MailAgent:
 
 def _known(messages: tuple[Message, ...]) -> _MailboxState:
     known = _MailboxState()
-    asked: dict[str, str] = {}
+    requested: dict[str, str] = {}
     for part in (part for message in messages for part in message.parts):
         match part:
             case ToolCall(call_id=call_id, name="mail_read", arguments=arguments):
-                asked[call_id] = arguments
-            case ToolResult(call_id=call_id, is_error=False) if call_id in asked:
-                _note(known, f"mail_read {asked[call_id]}")
+                requested[call_id] = arguments
+            case ToolResult(call_id=call_id, is_error=False) if call_id in requested:
+                _note(known, f"mail_read {requested[call_id]}")
             case ToolResult() | Text():
                 _note(known, part.text)
             case _:
@@ -131,8 +131,8 @@ def _known(messages: tuple[Message, ...]) -> _MailboxState:
 def _note(known: _MailboxState, text: str) -> None:
     """Take note of the ids of a text; those on a line that speaks of reading are read."""
     for line in text.splitlines():
-        if found := TOTAL.search(line):
-            known.total = max(known.total, int(found[1]))
+        if match := TOTAL.search(line):
+            known.total = max(known.total, int(match[1]))
         ids = ID.findall(line)
         known.ids.update(dict.fromkeys(ids))
         if ids and DONE.search(line):

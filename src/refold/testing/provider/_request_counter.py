@@ -61,14 +61,14 @@ class Prompt(Struct, frozen=True):
         System messages stay, and so does the newest message, whatever its size.
         """
         over = self.tokens - room
-        kept: list[int] = []
+        positions: list[int] = []
         for place, message in enumerate(self.messages):
             if over > 0 and message.role != "system" and place < len(self.messages) - 1:
                 over -= self.sizes[place]
             else:
-                kept.append(place)
-        messages = tuple(self.messages[place] for place in kept)
-        return replace(self, messages=messages, sizes=tuple(self.sizes[place] for place in kept))
+                positions.append(place)
+        messages = tuple(self.messages[place] for place in positions)
+        return replace(self, messages=messages, sizes=tuple(self.sizes[place] for place in positions))
 
 
 class RequestCounter:
@@ -118,8 +118,8 @@ class RequestCounter:
 def broken(prompt: Prompt) -> tuple[Violation, ...]:
     """Return the rules that a request breaks; unlike a conversation at rest it may not end on an open call."""
     rules = [replace(rule, pending=False) if isinstance(rule, Pairing) else rule for rule in prompt.format.rules]
-    found = [breach for rule in rules for breach in rule.broken(prompt.messages)]
-    return tuple(sorted(found, key=lambda breach: breach.at))
+    violations = [breach for rule in rules for breach in rule.broken(prompt.messages)]
+    return tuple(sorted(violations, key=lambda breach: breach.at))
 
 
 def _marked(native: Any) -> bool:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Responder", "Rules", "ScriptedOutcome"]
 
-_AT_THE_DOOR: dict[FaultKind, RefusalKind] = {
+_EARLY_REFUSALS: dict[FaultKind, RefusalKind] = {
     "rate_limit": "rate_limit",
     "server_error": "server_error",
     "overloaded": "overloaded",
@@ -115,12 +115,12 @@ class Responder:
 
     def allowed(self, headers: Mapping[str, str]) -> bool:
         """Tell whether the key of a request is right; any is where none was set."""
-        given = (
+        value = (
             headers.get("x-api-key")
             or headers.get("x-goog-api-key")
             or headers.get("authorization", "").removeprefix("Bearer ")
         )
-        return self._rules.key is None or given == self._rules.key
+        return self._rules.key is None or value == self._rules.key
 
     def _opened(self, raw: bytes, headers: Mapping[str, str]) -> dict[str, Any] | WireError:
         if not self.allowed(headers):
@@ -153,7 +153,7 @@ class Responder:
         """Return what a call gets that fails before anybody looks at it."""
         if fault.kind == "reasoning_invalid" or fault.kind == "reasoning_missing":
             return self._refused(wire, received, wire.reasoning(fault.kind, received.body))
-        if kind := _AT_THE_DOOR.get(fault.kind):
+        if kind := _EARLY_REFUSALS.get(fault.kind):
             return self._refused(wire, received, WireError(kind, fault.kind, retry_after=fault.retry_after))
         if fault.kind == "timeout":
             self.received.append(replace(received, status=0))
@@ -222,7 +222,7 @@ def _public(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _size(answer: ScriptedReply, counter: Counter) -> int:
     """Return the tokens of an answer, without what frames a message."""
-    calls = [ToolCall("", name, arguments(given)) for name, given in answer.calls]
+    calls = [ToolCall("", name, arguments(value)) for name, value in answer.calls]
     empty = Message(MessageId(""), "assistant")
     return counter.message(
         replace(empty, parts=(Text(answer.text), Reasoning(answer.thinking), *calls))

@@ -87,10 +87,10 @@ class Script:
         if isinstance(steps, str) or not steps:
             raise UsageError("answers is a list of at least one Answer, Fault or text")
         self._steps = tuple(steps)
-        self._given = 0
+        self._count = 0
 
     def __call__(self, received: ReceivedRequest) -> Step:
         """Return the next step."""
-        step = self._steps[min(self._given, len(self._steps) - 1)]
-        self._given += 1
+        step = self._steps[min(self._count, len(self._steps) - 1)]
+        self._count += 1
         return step

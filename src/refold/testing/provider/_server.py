@@ -106,8 +106,10 @@ class ScriptedProvider:
 def _numbered(faults: Mapping[int, Fault | FaultKind] | Sequence[Fault | FaultKind | None]) -> dict[int, Fault]:
     """Return faults by number of the call."""
     pairs = faults.items() if isinstance(faults, Mapping) else enumerate(faults, 1)
-    made = {number: Fault(fault) if isinstance(fault, str) else fault for number, fault in pairs if fault is not None}
-    for number, fault in made.items():
+    faults_by_number = {
+        number: Fault(fault) if isinstance(fault, str) else fault for number, fault in pairs if fault is not None
+    }
+    for number, fault in faults_by_number.items():
         if fault.kind not in (kinds := get_args(FaultKind)):
             raise UsageError(f"call {number}: there is no fault {fault.kind!r}; faults are {', '.join(kinds)}")
-    return made
+    return faults_by_number

@@ -38,14 +38,14 @@ def misplaced(body: dict[str, Any]) -> list[tuple[int, int]]:
     """
     if not binds_thinking("anthropic", _model(body)):
         return []
-    digest, found = _start(body), []
+    digest, mismatched = _start(body), []
     for place, number, block, role in _blocks(body):
         if block.get("type") in KINDS:
-            text, given = block.get("thinking", ""), block.get("signature", block.get("data"))
-            if given != _signed(digest, role, text if isinstance(text, str) else ""):
-                found.append((place, number))
+            text, signature = block.get("thinking", ""), block.get("signature", block.get("data"))
+            if signature != _signed(digest, role, text if isinstance(text, str) else ""):
+                mismatched.append((place, number))
         digest = _chained(digest, role, block)
-    return found
+    return mismatched
 
 
 def without_misplaced(body: dict[str, Any]) -> dict[str, Any]:

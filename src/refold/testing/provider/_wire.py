@@ -100,9 +100,9 @@ def dumped(value: Any) -> str:
     return _encode(value).decode()
 
 
-def arguments(given: Any) -> str:
+def arguments(value: Any) -> str:
     """Return the arguments of a call as text."""
-    return given if isinstance(given, str) else dumped(given)
+    return value if isinstance(value, str) else dumped(value)
 
 
 def pieces(text: str) -> list[str]:

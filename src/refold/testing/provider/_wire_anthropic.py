@@ -30,7 +30,7 @@ _TYPES: dict[RefusalKind, str] = {
     "too_large": "request_too_large", "rate_limit": "rate_limit_error", "server_error": "api_error",
     "overloaded": "overloaded_error",
 }  # fmt: skip
-_SAID: dict[RefusalKind, str] = {
+_MESSAGES: dict[RefusalKind, str] = {
     "model": "model: {}",
     "auth": "invalid x-api-key",
     "path": "Not found",
@@ -72,29 +72,29 @@ class AnthropicWire:
         """Return a broken rule in the provider's words."""
         place, ids, text = (violation.at or (0,))[0], ", ".join(violation.calls), violation.message
         if violation.rule == "pairing" and text.endswith("has no result"):
-            said = (
+            message = (
                 f"messages.{place}: `tool_use` ids were found without `tool_result` blocks immediately after: {ids}. "
                 "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
             )
         elif violation.rule == "pairing" and "second result" in text:
-            said = (
+            message = (
                 f"messages.{place}.content: each tool_use must have a single result. Found multiple `tool_result` "
                 f"blocks with id: {ids}"
             )
         elif violation.rule == "pairing" and ids:
-            said = (
+            message = (
                 f"messages.{place}.content.0: unexpected `tool_use_id` found in `tool_result` blocks: {ids}. Each "
                 "`tool_result` block must have a corresponding `tool_use` block in the previous message."
             )
         elif violation.rule == "content":
-            said = f"messages.{place}: all messages must have non-empty content"
+            message = f"messages.{place}: all messages must have non-empty content"
         elif violation.rule == "opening":
-            said = 'messages: first message must use the "user" role'
+            message = 'messages: first message must use the "user" role'
         elif violation.rule == "ids":
-            said = f"messages.{place}: `tool_use` ids must be unique"
+            message = f"messages.{place}: `tool_use` ids must be unique"
         else:
-            said = f"messages.{place}: {text}"
-        return WireError("invalid", said)
+            message = f"messages.{place}: {text}"
+        return WireError("invalid", message)
 
     def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> WireError | int:
         """Return what is wrong with the thinking of a request, or how many blocks are dropped as it asks for."""
@@ -159,11 +159,11 @@ class AnthropicWire:
     def error(self, refusal: WireError, number: int) -> dict[str, Any]:
         """Return the body of a refusal."""
         kind = refusal.kind
-        said = {
+        message = {
             "type": _TYPES.get(kind, "invalid_request_error"),
-            "message": _SAID.get(kind, "{}").format(refusal.message),
+            "message": _MESSAGES.get(kind, "{}").format(refusal.message),
         }
-        return {"type": "error", "error": said, "request_id": f"req_{number:06}"}
+        return {"type": "error", "error": message, "request_id": f"req_{number:06}"}
 
     def reply(self, turn: WireTurn) -> dict[str, Any]:
         """Return an answer as one body."""
@@ -243,9 +243,9 @@ def _blocks(turn: WireTurn) -> list[dict[str, Any]]:
         blocks.append({"type": "thinking", "thinking": answer.thinking, "signature": sealed})
     if answer.text:
         blocks.append({"type": "text", "text": answer.text})
-    for place, (name, given) in enumerate(answer.calls):
+    for place, (name, value) in enumerate(answer.calls):
         id = f"toolu_{number:06}{place:02}"
-        blocks.append({"type": "tool_use", "id": id, "name": name, "input": _input(given)})
+        blocks.append({"type": "tool_use", "id": id, "name": name, "input": _input(value)})
     return blocks
 
 
@@ -254,22 +254,22 @@ def _dropped(turn: WireTurn) -> dict[str, Any]:
     return {"input_transformations": [one] * turn.dropped_thinking} if turn.dropped_thinking else {}
 
 
-def _input(given: Any) -> Any:
+def _input(value: Any) -> Any:
     """Return arguments as an object; text that is none cannot come over this wire and is kept whole under a key."""
-    if not isinstance(given, str):
-        return dict(given)
+    if not isinstance(value, str):
+        return dict(value)
     try:
-        held = msgspec.json.decode(given or "{}")
+        decoded = msgspec.json.decode(value or "{}")
     except msgspec.DecodeError:
-        held = None
-    return held if isinstance(held, dict) else {"raw": given}
+        decoded = None
+    return decoded if isinstance(decoded, dict) else {"raw": value}
 
 
 def _usage(turn: WireTurn) -> dict[str, Any]:
     """Return usage with what the cache gave and took beside the rest of the prompt."""
-    told = turn.answer.usage
-    prompt, completion = (told.prompt, told.completion) if told else (turn.prompt, turn.completion)
-    read, written = (told.cached, 0) if told else (turn.cached.read, turn.cached.written)
+    usage = turn.answer.usage
+    prompt, completion = (usage.prompt, usage.completion) if usage else (turn.prompt, turn.completion)
+    read, written = (usage.cached, 0) if usage else (turn.cached.read, turn.cached.written)
     return {
         "input_tokens": prompt - read - written,
         "cache_creation_input_tokens": written,

@@ -112,8 +112,8 @@ def named(raw: bytes, model: str, *, streaming: bool) -> bytes:
 def _parts(turn: WireTurn) -> list[dict[str, Any]]:
     answer = turn.answer
     parts: list[dict[str, Any]] = [{"text": answer.text}] if answer.text else []
-    for place, (name, given) in enumerate(answer.calls):
-        arguments = msgspec.json.decode(given or "{}") if isinstance(given, str) else dict(given)
+    for place, (name, value) in enumerate(answer.calls):
+        arguments = msgspec.json.decode(value or "{}") if isinstance(value, str) else dict(value)
         id = f"fc_{turn.received.number:06}{place:02}"
         parts.append({"functionCall": {"id": id, "name": name, "args": arguments}})
     return parts
@@ -132,8 +132,8 @@ def _chunk(turn: WireTurn, parts: list[dict[str, Any]], *, last: bool) -> dict[s
 
 
 def _usage(turn: WireTurn) -> dict[str, Any]:
-    told = turn.answer.usage
-    prompt, completion = (told.prompt, told.completion) if told else (turn.prompt, turn.completion)
-    cached = told.cached if told else turn.cached.read
+    reported = turn.answer.usage
+    prompt, completion = (reported.prompt, reported.completion) if reported else (turn.prompt, turn.completion)
+    cached = reported.cached if reported else turn.cached.read
     usage = {"promptTokenCount": prompt, "candidatesTokenCount": completion, "totalTokenCount": prompt + completion}
     return {**usage, "cachedContentTokenCount": cached} if cached else usage

@@ -31,7 +31,7 @@ _CODES: dict[RefusalKind, str] = {
     "overflow": "context_length_exceeded", "auth": "invalid_api_key", "model": "model_not_found",
     "rate_limit": "rate_limit_exceeded", "encrypted": "invalid_encrypted_content",
 }  # fmt: skip
-_SAID: dict[RefusalKind, str] = {
+_MESSAGES: dict[RefusalKind, str] = {
     "model": "The model `{}` does not exist or you do not have access to it.",
     "auth": "Incorrect API key provided. You can find your API key at https://platform.openai.com/account/api-keys.",
     "rate_limit": "Rate limit reached for requests per min (RPM): Limit 3, Used 3, Requested 1.",
@@ -72,7 +72,7 @@ class OpenAIWire:
     def error(self, refusal: WireError, number: int) -> dict[str, Any]:
         """Return the body of a refusal."""
         kind = refusal.kind
-        message = _SAID.get(kind, "{}").format(refusal.message)
+        message = _MESSAGES.get(kind, "{}").format(refusal.message)
         type_ = _TYPES.get(kind, "invalid_request_error")
         return {"error": {"message": message, "type": type_, "param": refusal.param, "code": _CODES.get(kind)}}
 
@@ -188,19 +188,22 @@ def _calls(turn: WireTurn) -> list[dict[str, Any]]:
         {
             "id": f"call_{turn.received.number:06}{place:02}",
             "type": "function",
-            "function": {"name": name, "arguments": arguments(given)},
+            "function": {"name": name, "arguments": arguments(value)},
         }
-        for place, (name, given) in enumerate(turn.answer.calls)
+        for place, (name, value) in enumerate(turn.answer.calls)
     ]
 
 
 def _usage(turn: WireTurn) -> dict[str, Any]:
-    told: Usage | None = turn.answer.usage
-    prompt, completion = (told.prompt, told.completion) if told else (turn.prompt, turn.completion)
+    reported: Usage | None = turn.answer.usage
+    prompt, completion = (reported.prompt, reported.completion) if reported else (turn.prompt, turn.completion)
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt + completion,
-        "prompt_tokens_details": {"cached_tokens": told.cached if told else turn.cached.read, "audio_tokens": 0},
+        "prompt_tokens_details": {
+            "cached_tokens": reported.cached if reported else turn.cached.read,
+            "audio_tokens": 0,
+        },
         "completion_tokens_details": {"reasoning_tokens": 0, "audio_tokens": 0},
     }

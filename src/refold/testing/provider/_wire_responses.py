@@ -85,7 +85,7 @@ class OpenAIResponsesWire(OpenAIWire):
                 "response.output_item.added",
                 {"output_index": place, "item": {**item, "status": "in_progress", **empty}},
             )
-            yield from _content(place, item) if "content" in item else _asked(place, item)
+            yield from _content(place, item) if "content" in item else _call_events(place, item)
             yield "response.output_item.done", {"output_index": place, "item": item}
         whole = self.reply(turn)
         yield f"response.{whole['status']}", {"response": whole}
@@ -101,7 +101,7 @@ def _content(place: int, item: dict[str, Any]) -> Iterator[Event]:
     yield "response.content_part.done", {**at, "part": part}
 
 
-def _asked(place: int, item: dict[str, Any]) -> Iterator[Event]:
+def _call_events(place: int, item: dict[str, Any]) -> Iterator[Event]:
     at = {"item_id": item["id"], "output_index": place}
     for piece in pieces(item["arguments"]):
         yield "response.function_call_arguments.delta", {**at, "delta": piece}
@@ -140,19 +140,19 @@ def _items(turn: WireTurn) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     if answer.text:
         part = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
-        said = {"role": "assistant", "status": "completed", "content": [part]}
-        items.append({"id": f"msg_{number:06}", "type": "message", **said})
-    for place, (name, given) in enumerate(answer.calls):
+        reply = {"role": "assistant", "status": "completed", "content": [part]}
+        items.append({"id": f"msg_{number:06}", "type": "message", **reply})
+    for place, (name, value) in enumerate(answer.calls):
         ids = {"id": f"fc_{number:06}{place:02}", "call_id": f"call_{number:06}{place:02}"}
-        made = {"name": name, "arguments": arguments(given), "status": "completed"}
-        items.append({**ids, "type": "function_call", **made})
+        call_fields = {"name": name, "arguments": arguments(value), "status": "completed"}
+        items.append({**ids, "type": "function_call", **call_fields})
     return items
 
 
 def _usage(turn: WireTurn) -> dict[str, Any]:
-    told = turn.answer.usage
-    prompt, completion = (told.prompt, told.completion) if told else (turn.prompt, turn.completion)
-    cached = told.cached if told else turn.cached.read
+    reported = turn.answer.usage
+    prompt, completion = (reported.prompt, reported.completion) if reported else (turn.prompt, turn.completion)
+    cached = reported.cached if reported else turn.cached.read
     return {
         "input_tokens": prompt,
         "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},

@@ -32,9 +32,9 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         if not blocks:
             aside.add(f"message of role {row.get('role')} without content")
         elif row["role"] == "assistant":
-            told = row.get("usage") or {}
-            model, window = told.get("model") or model, told.get("maxInputTokens") or window
-            usage.extend(_usage(len(talk.messages), told))
+            report = row.get("usage") or {}
+            model, window = report.get("model") or model, report.get("maxInputTokens") or window
+            usage.extend(_usage(len(talk.messages), report))
             talk.assistant(blocks)
         else:
             talk.user(blocks)
@@ -50,10 +50,10 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     )
 
 
-def _usage(covers: int, told: dict[str, Any]) -> list[RecordedUsage]:
-    read, write = told.get("cacheReadInputTokens") or 0, told.get("cacheCreationInputTokens") or 0
-    prompt = told.get("totalInputTokens") or (told.get("inputTokens") or 0) + read + write
-    completion = told.get("outputTokens") or 0
+def _usage(covers: int, report: dict[str, Any]) -> list[RecordedUsage]:
+    read, write = report.get("cacheReadInputTokens") or 0, report.get("cacheCreationInputTokens") or 0
+    prompt = report.get("totalInputTokens") or (report.get("inputTokens") or 0) + read + write
+    completion = report.get("outputTokens") or 0
     return [RecordedUsage(covers, prompt, completion, read, write)] if prompt + completion else []
 
 
@@ -63,13 +63,13 @@ def _block(block: Any) -> Any:
             return {"type": "tool_use", "id": id, "name": name, "input": block.get("input") or {}}
         case {"type": "tool_result", "toolUseID": id}:
             run = block.get("run") or {}
-            told = run.get("result", run.get("error") or "")
-            made = {
+            output = run.get("result", run.get("error") or "")
+            tool_result = {
                 "type": "tool_result",
                 "tool_use_id": id,
-                "content": told if isinstance(told, str) else json.dumps(told, ensure_ascii=False),
+                "content": output if isinstance(output, str) else json.dumps(output, ensure_ascii=False),
             }
-            return made if run.get("status") in ("done", None) else {**made, "is_error": True}
+            return tool_result if run.get("status") in ("done", None) else {**tool_result, "is_error": True}
         case {"type": "thinking", "thinking": thinking}:
             return {"type": "thinking", "thinking": thinking, "signature": block.get("signature") or ""}
     return block

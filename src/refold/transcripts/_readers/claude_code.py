@@ -61,7 +61,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         if not isinstance(value, dict):
             aside.add(f"{type(value).__name__} where an object should be", number)
     rows = ordered(once(_rows(document), aside))
-    kept = main_chain(rows)
+    chain = main_chain(rows)
     sides: dict[str, list[Row]] = {}
     roots: dict[str, str] = {}
     main: list[Row] = []
@@ -69,7 +69,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         data = row.get("data")
         if speaks(row) and row.get("isSidechain"):
             sides.setdefault(side_of(row, roots), []).append((number, row))
-        elif speaks(row) and at in kept:
+        elif speaks(row) and at in chain:
             main.append((number, row))
         elif speaks(row):
             aside.add("message on a branch that was abandoned", number)
@@ -83,11 +83,11 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         else:
             kind = [str(row.get("type")), row.get("subtype") or (data.get("type") if isinstance(data, dict) else None)]
             aside.add(f"line of type {'/'.join(filter(None, kind))}", number)
-    found = [_conversation("main", main), *(_conversation(name, lines) for name, lines in sides.items())]
-    found = [item for item in found if item.messages]
-    for item in found[:1]:
+    conversations = [_conversation("main", main), *(_conversation(name, lines) for name, lines in sides.items())]
+    conversations = [item for item in conversations if item.messages]
+    for item in conversations[:1]:
         yield replace(item, notes=item.notes + aside.notes())
-    yield from found[1:]
+    yield from conversations[1:]
 
 
 def _conversation(name: str, lines: list[Row]) -> RecordedConversation:

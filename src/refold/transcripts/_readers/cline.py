@@ -26,7 +26,7 @@ def matches(document: Document) -> bool:
     if _is_session(document.value):
         return True
     rows = [row for _, row in document.objects[:50]]
-    return isinstance(document.value, list) and (_sent(rows) or _shown(rows))
+    return isinstance(document.value, list) and (_sent(rows) or _is_displayed(rows))
 
 
 def read(document: Document) -> Iterator[RecordedConversation]:
@@ -116,7 +116,7 @@ def _sent(rows: list[dict[str, Any]]) -> bool:
     )
 
 
-def _shown(rows: list[dict[str, Any]]) -> bool:
+def _is_displayed(rows: list[dict[str, Any]]) -> bool:
     return bool(rows) and all(
         "ts" in row and row.get("type") in ("say", "ask") and isinstance(row.get(row["type"]), str) for row in rows
     )
@@ -129,7 +129,7 @@ def _reported(covers: int, text: Any) -> list[RecordedUsage]:
     except (TypeError, ValueError):
         return []
     names = ("tokensIn", "tokensOut", "cacheReads", "cacheWrites")
-    tokens_in, out, given, taken = (
+    tokens_in, out, cached, taken = (
         (report.get(name) or 0 for name in names) if isinstance(report, dict) else (0, 0, 0, 0)
     )
-    return [RecordedUsage(covers, tokens_in + given + taken, out, given, taken)] if tokens_in + out else []
+    return [RecordedUsage(covers, tokens_in + cached + taken, out, cached, taken)] if tokens_in + out else []

@@ -111,10 +111,10 @@ class _CodexSession:
             self._item(number, payload)
         elif kind == "compacted":
             self.boundaries.append(len(self.items))
-            held = payload.get("replacement_history")
+            replacement = payload.get("replacement_history")
             size = (
-                f"{len(held)} items took the place of all before"
-                if isinstance(held, list)
+                f"{len(replacement)} items took the place of all before"
+                if isinstance(replacement, list)
                 else "a summary took the place of all before"
             )
             self.notes.append(f"line {number}: compacted before item {len(self.items)}; {size}")
@@ -157,8 +157,8 @@ class _CodexSession:
         if kind not in _ITEMS:
             self.aside.add(f"item of type {kind}, which the client does not send", number)
             return
-        asked = kind == "message" and item.get("role") != "assistant"
-        if asked:
+        from_user = kind == "message" and item.get("role") != "assistant"
+        if from_user:
             self._reply = -1
         elif self._reply < 0 and not str(kind).endswith("_output"):
             self._reply = len(self.items)

@@ -30,20 +30,20 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     usage: list[RecordedUsage] = []
     model: str | None = None
     for item in document.value["history"]:
-        said = item["message"]
+        entry = item["message"]
         for _ in item.get("contextItems") or []:
             aside.add("context item, whose text is in the message where it was sent")
-        if said.get("role") == "thinking":
+        if entry.get("role") == "thinking":
             aside.add("message of role thinking")
             continue
-        if isinstance(report := said.get("usage"), dict):
+        if isinstance(report := entry.get("usage"), dict):
             usage.extend(reported(len(messages), report))
             model = report.get("model") or model
-        message: dict[str, Any] = {"role": said["role"], "content": said.get("content")}
-        if said["role"] == "tool":
-            message["tool_call_id"] = said.get("toolCallId", "")
-        if said.get("toolCalls"):
-            message["tool_calls"] = said["toolCalls"]
+        message: dict[str, Any] = {"role": entry["role"], "content": entry.get("content")}
+        if entry["role"] == "tool":
+            message["tool_call_id"] = entry.get("toolCallId", "")
+        if entry.get("toolCalls"):
+            message["tool_calls"] = entry["toolCalls"]
         messages.append(message)
         for state in item.get("toolCallStates") or []:
             messages.extend(_result(state, aside))

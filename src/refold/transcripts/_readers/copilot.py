@@ -36,8 +36,8 @@ def _session(document: Document) -> dict[str, Any]:
             case 1:
                 place[last] = change.get("v")
             case 2:
-                held = place.setdefault(last, []) if isinstance(place, dict) else place[last]
-                held[change.get("i", len(held)) :] = change.get("v") or []
+                items = place.setdefault(last, []) if isinstance(place, dict) else place[last]
+                items[change.get("i", len(items)) :] = change.get("v") or []
             case 3:
                 place.pop(last)
     return dict(session)
@@ -49,11 +49,11 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     messages: list[Any] = []
     model: str | None = None
     for request in _session(document)["requests"]:
-        told = (request.get("result") or {}).get("metadata") or {}
+        metadata = (request.get("result") or {}).get("metadata") or {}
         model = str(request["modelId"]).removeprefix("copilot/") if request.get("modelId") else model
-        messages.append({"role": "user", "content": _asked(request, told)})
-        rounds = told.get("toolCallRounds") or []
-        results = told.get("toolCallResults") or {}
+        messages.append({"role": "user", "content": _user_text(request, metadata)})
+        rounds = metadata.get("toolCallRounds") or []
+        results = metadata.get("toolCallResults") or {}
         for item in rounds:
             messages.extend(_round(item, results, aside))
         for part in request.get("response") or []:
@@ -68,9 +68,9 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     yield RecordedConversation("copilot", "openai-chat", messages, model=model, name="main", notes=aside.notes())
 
 
-def _asked(request: dict[str, Any], told: dict[str, Any]) -> str:
+def _user_text(request: dict[str, Any], metadata: dict[str, Any]) -> str:
     """Return the message as it was rendered for the model, or as it was typed."""
-    rendered = told.get("renderedUserMessage")
+    rendered = metadata.get("renderedUserMessage")
     if isinstance(rendered, list) and (
         texts := [part["text"] for part in rendered if isinstance(part.get("text"), str)]
     ):

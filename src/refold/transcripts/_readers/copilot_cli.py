@@ -27,8 +27,8 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     model: str | None = None
     for number, row in document.lines:
         kind = row.get("type") if isinstance(row, dict) else type(row).__name__
-        told = row.get("data") if isinstance(row, dict) else None
-        data: dict[str, Any] = told if isinstance(told, dict) else {}
+        payload = row.get("data") if isinstance(row, dict) else None
+        data: dict[str, Any] = payload if isinstance(payload, dict) else {}
         model = data.get("selectedModel") or data.get("newModel") or data.get("model") or model
         message = _message(kind, data)
         if message is not None:
@@ -75,14 +75,14 @@ def _message(kind: Any, data: dict[str, Any]) -> dict[str, Any] | None:
                 message["reasoning_content"] = data["reasoningText"]
             return message
         case "tool.execution_complete":
-            told = data.get("result") or data.get("error") or ""
-            text = told.get("content") or told.get("message") or "" if isinstance(told, dict) else told
+            output = data.get("result") or data.get("error") or ""
+            text = output.get("content") or output.get("message") or "" if isinstance(output, dict) else output
             return {"role": "tool", "tool_call_id": data["toolCallId"], "content": text}
     return None
 
 
 def _call(request: dict[str, Any]) -> dict[str, Any]:
-    given = request.get("arguments") or {}
-    arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    values = request.get("arguments") or {}
+    arguments = values if isinstance(values, str) else json.dumps(values, ensure_ascii=False)
     function = {"name": request["name"], "arguments": arguments}
     return {"id": request["toolCallId"], "type": "function", "function": function}

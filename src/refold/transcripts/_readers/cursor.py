@@ -44,7 +44,7 @@ def _part(block: Any, aside: SkippedItems, number: int) -> Iterator[dict[str, An
             aside.add("call whose result the file does not keep, kept open", number)
             yield {"functionCall": {"name": name, "args": block.get("input") or {}}}
         case {"type": "tool_result"}:
-            told = block.get("content")
-            yield {"functionResponse": {"name": block.get("name") or "", "response": {"output": told}}}
+            output = block.get("content")
+            yield {"functionResponse": {"name": block.get("name") or "", "response": {"output": output}}}
         case _:
             aside.add(f"block of type {block.get('type') if isinstance(block, dict) else type(block).__name__}", number)

@@ -20,24 +20,24 @@ def matches(document: Document) -> bool:
 def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a session. The lines' token figures leave the cache out, so they are no usage."""
     talk, aside = ConversationBuilder(), SkippedItems()
-    held: list[tuple[str, dict[str, Any]]] = []
+    results: list[tuple[str, dict[str, Any]]] = []
     answer: Any = None
     for number, row in document.objects:
         kind, content = row.get("type"), row.get("content")
         if kind == "assistant" and row.get("id") == answer and answer is not None:
-            held += _answer(talk, row, aside, number)
+            results += _answer(talk, row, aside, number)
             continue
-        _flush(talk, held)
+        _flush(talk, results)
         answer = row.get("id") if kind == "assistant" else None
         if kind == "assistant":
-            held = _answer(talk, row, aside, number)
+            results = _answer(talk, row, aside, number)
         elif kind == "user":
             talk.user(content if isinstance(content, str) else [_block(block) for block in content or []])
         else:
             aside.add(f"line of type {kind}", number)
         if "input_tokens" in row:
             aside.add("token figure that leaves the cache out", number)
-    _flush(talk, held)
+    _flush(talk, results)
     yield RecordedConversation("entire-compact", "anthropic", talk.messages, name="main", notes=aside.notes())
 
 
@@ -54,12 +54,12 @@ def _answer(
     return [(block["id"], block["result"]) for block in calls if "result" in block]
 
 
-def _flush(talk: ConversationBuilder, held: list[tuple[str, dict[str, Any]]]) -> None:
+def _flush(talk: ConversationBuilder, results: list[tuple[str, dict[str, Any]]]) -> None:
     """Give the results once the answer is whole, all of them in one message."""
-    for id, result in held:
-        told = result if isinstance(result, dict) else {"output": result}
-        talk.result(id, told.get("output") or "", is_error=told.get("status") == "error")
-    held.clear()
+    for id, result in results:
+        fields = result if isinstance(result, dict) else {"output": result}
+        talk.result(id, fields.get("output") or "", is_error=fields.get("status") == "error")
+    results.clear()
 
 
 def _block(block: Any) -> Any:

@@ -23,15 +23,15 @@ def matches(document: Document) -> bool:
 def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield one conversation a model call: the request where it was recorded, and the answer."""
     aside = SkippedItems()
-    found: list[RecordedConversation] = []
+    conversations: list[RecordedConversation] = []
     for _, row in document.objects:
         body, answer = whole(row.get("body")), answer_of(row["response"])
         sent = body_of(body) if isinstance(body, dict) else None
         if answer is None and sent is None:
             aside.add(f"exchange with {row['method']} {row['path']}, no call of a model")
             continue
-        found.append(_exchange(f"answer {len(found) + 1}", sent, answer))
-    for at, item in enumerate(found):
+        conversations.append(_exchange(f"answer {len(conversations) + 1}", sent, answer))
+    for at, item in enumerate(conversations):
         yield item if at else replace(item, notes=item.notes + aside.notes())
 
 

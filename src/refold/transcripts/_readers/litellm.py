@@ -60,8 +60,8 @@ def _call(name: str, row: dict[str, Any], messages: list[Any], response: Any) ->
         raise ValueError("`messages` holds something that is no message")
     answer = answer_of(response)
     same = answer is not None and answer.format == body["format"]
-    said = answer.messages if answer is not None and same else []
-    fields = {**body, "messages": [*messages, *said], "model": body["model"] or (answer.model if answer else None)}
+    reply = answer.messages if answer is not None and same else []
+    fields = {**body, "messages": [*messages, *reply], "model": body["model"] or (answer.model if answer else None)}
     window = row.get("context_window")
     return RecordedConversation(
         "litellm",

@@ -32,8 +32,8 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     usage: list[RecordedUsage] = []
     model: str | None = None
     for entry in value["messages"]:
-        said = _said(entry)
-        if not said:
+        spoken = _messages_of(entry)
+        if not spoken:
             aside.add(f"message of role {entry.get('role')}, written by the agent for its own use")
             continue
         extra = entry.get("extra")
@@ -41,7 +41,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         response = response if isinstance(response, dict) else entry
         usage.extend(reported(len(messages), response.get("usage")))
         model = response.get("model") or model
-        messages.extend(said)
+        messages.extend(spoken)
     config = ((value.get("info") or {}).get("config") or {}).get("model") or {}
     yield RecordedConversation(
         "mini-swe-agent",
@@ -54,7 +54,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     )
 
 
-def _said(entry: dict[str, Any]) -> list[Any]:
+def _messages_of(entry: dict[str, Any]) -> list[Any]:
     """Return an entry as sent: without the agent's own field; a whole Responses reply as its items."""
     if isinstance(entry.get("output"), list) and entry.get("object") == "response":
         return list(entry["output"])

@@ -28,7 +28,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         if not _is_message(row):
             session.aside.add("entry without info and parts")
         elif row["info"].get("role") == "user":
-            session.asked(row)
+            session.user_message(row)
         else:
             session.answered(row["info"], row["parts"])
     yield RecordedConversation(
@@ -55,7 +55,7 @@ class _OpenCodeSession:
         self.model: str | None = None
         self._ids: dict[str, int] = {}
 
-    def asked(self, row: dict[str, Any]) -> None:
+    def user_message(self, row: dict[str, Any]) -> None:
         """Take in a user message."""
         blocks: list[Any] = []
         for part in row["parts"]:

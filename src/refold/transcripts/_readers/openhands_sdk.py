@@ -57,13 +57,15 @@ class _OpenHandsSDKSession:
                 self.tools = event.get("tools") or self.tools
                 self.messages.append({"role": "system", "content": (event.get("system_prompt") or {}).get("text", "")})
             case "MessageEvent":
-                said = event["llm_message"]
-                self.messages.append({"role": said["role"], "content": _content(said.get("content"))})
+                message_fields = event["llm_message"]
+                self.messages.append(
+                    {"role": message_fields["role"], "content": _content(message_fields.get("content"))}
+                )
             case "ActionEvent":
                 self._action(event)
             case "ObservationEvent" | "UserRejectObservation" | "AgentErrorEvent":
-                told = event.get("observation") or {}
-                content = told.get("content") if isinstance(told, dict) else told
+                observation = event.get("observation") or {}
+                content = observation.get("content") if isinstance(observation, dict) else observation
                 content = content or event.get("error") or event.get("rejection_reason")
                 self.messages.append(
                     {"role": "tool", "tool_call_id": event["tool_call_id"], "content": _content(content)}
@@ -76,13 +78,13 @@ class _OpenHandsSDKSession:
     def _action(self, event: dict[str, Any]) -> None:
         call = event["tool_call"]
         function = call.get("function") or {"name": call["name"], "arguments": call.get("arguments") or "{}"}
-        made = {"id": event["tool_call_id"], "type": "function", "function": function}
+        call = {"id": event["tool_call_id"], "type": "function", "function": function}
         id = event.get("llm_response_id") or event["tool_call_id"]
         if id in self._seen:  # a further call of the same answer
-            self.messages[self._seen[id]]["tool_calls"].append(made)
+            self.messages[self._seen[id]]["tool_calls"].append(call)
             return
         self._seen[id] = len(self.messages)
-        message = {"role": "assistant", "content": _content(event.get("thought")), "tool_calls": [made]}
+        message = {"role": "assistant", "content": _content(event.get("thought")), "tool_calls": [call]}
         if event.get("reasoning_content"):
             message["reasoning_content"] = event["reasoning_content"]
         self.messages.append(message)

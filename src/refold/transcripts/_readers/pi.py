@@ -54,12 +54,12 @@ def _path(rows: list[Row], aside: SkippedItems) -> set[int]:
     places = {row["id"]: at for at, (_, row) in enumerate(rows) if isinstance(row.get("id"), str) and "parentId" in row}
     if not places:
         return set(range(len(rows)))
-    kept = {at for at, (_, row) in enumerate(rows) if "parentId" not in row}
+    path = {at for at, (_, row) in enumerate(rows) if "parentId" not in row}
     at: int | None = max(places.values())
-    while at is not None and at not in kept:
-        kept.add(at)
+    while at is not None and at not in path:
+        path.add(at)
         at = places.get(rows[at][1].get("parentId") or "")
-    return kept
+    return path
 
 
 class _PiSession:
@@ -135,8 +135,8 @@ def _block(block: Any) -> Any:
             }
         case {"type": "toolCall", "id": id, "name": name}:
             arguments = block.get("arguments")
-            given = json.loads(arguments) if isinstance(arguments, str) and arguments else arguments
-            return {"type": "tool_use", "id": id, "name": name, "input": given or {}}
+            values = json.loads(arguments) if isinstance(arguments, str) and arguments else arguments
+            return {"type": "tool_use", "id": id, "name": name, "input": values or {}}
         case {"type": "image", "data": data, "mimeType": media}:
             return {"type": "image", "source": {"type": "base64", "media_type": media, "data": data}}
         case {"type": "text", "text": text} if "textSignature" in block:

@@ -22,13 +22,13 @@ def matches(document: Document) -> bool:
 def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield one conversation of a list, a body, or lines of messages; one a request of lines of requests."""
     aside = SkippedItems()
-    found: list[RecordedConversation] = []
+    conversations: list[RecordedConversation] = []
     messages: list[Any] = []
     for count, (number, row) in enumerate(document.lines, 1):
         body = body_of(row) if isinstance(row, dict) and not is_message(row) else None
         if body is not None:
             name = "main" if len(document.values) == 1 else f"request {count}"
-            found.append(RecordedConversation("plain", name=name, **body))
+            conversations.append(RecordedConversation("plain", name=name, **body))
         elif is_message(row):
             messages.append(row)
         elif not isinstance(row, dict) or "role" in row:
@@ -36,9 +36,11 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         else:
             aside.add(f"object with the keys {', '.join(list(row)[:5]) or '(none)'}, no message", number)
     if messages:
-        found.insert(0, RecordedConversation("plain", format_of(messages) or "openai-chat", messages, name="main"))
-    found = [_with_ids(item) for item in found]
-    for at, item in enumerate(found):
+        conversations.insert(
+            0, RecordedConversation("plain", format_of(messages) or "openai-chat", messages, name="main")
+        )
+    conversations = [_with_ids(item) for item in conversations]
+    for at, item in enumerate(conversations):
         yield item if at else replace(item, notes=item.notes + aside.notes())
 
 
@@ -51,7 +53,7 @@ def _with_ids(item: RecordedConversation) -> RecordedConversation:
         return item
     open_: list[tuple[str, str]] = []
     messages: list[Any] = []
-    given = 0
+    assigned = 0
     for message in item.messages:
         if not isinstance(message, dict):
             pass  # which is refused, or left out, by its place
@@ -63,11 +65,11 @@ def _with_ids(item: RecordedConversation) -> RecordedConversation:
             call = next((call for call in open_ if call[1] == message.get("name")), open_[0])
             open_.remove(call)
             message = {**message, "tool_call_id": call[0]}
-            given += 1
+            assigned += 1
         messages.append(message)
-    if not given:
+    if not assigned:
         return item
-    note = f"{given} tool messages without an id: each answers the call that stands in its place"
+    note = f"{assigned} tool messages without an id: each answers the call that stands in its place"
     return replace(item, messages=messages, notes=(*item.notes, note))
 
 

@@ -44,16 +44,16 @@ def _response(row: dict[str, Any]) -> Any:
     if not isinstance(response, dict):
         return response
     content = response.get("content")
-    told = (
+    assembled = (
         response.get("body") or response.get("body_raw") or (content.get("text") if isinstance(content, dict) else None)
     )
-    return whole(told) if told else response
+    return whole(assembled) if assembled else response
 
 
 def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield one conversation an exchange: what was sent and, where it came, the answer."""
     aside = SkippedItems()
-    found: list[RecordedConversation] = []
+    conversations: list[RecordedConversation] = []
     for count, (number, row) in enumerate(_rows(document), 1):
         body = _request(row)
         if body is None:
@@ -63,11 +63,11 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         sent = len(body["messages"])
         if answer is None or answer.format != body["format"]:
             aside.add("request without an answer, kept", number)
-            found.append(RecordedConversation("request-log", name=f"request {count}", **body))
+            conversations.append(RecordedConversation("request-log", name=f"request {count}", **body))
             continue
         fields = {**body, "messages": [*body["messages"], *answer.messages], "model": answer.model or body["model"]}
-        found.append(
+        conversations.append(
             RecordedConversation("request-log", name=f"request {count}", usage=reported(sent, answer.usage), **fields)
         )
-    for at, item in enumerate(found):
+    for at, item in enumerate(conversations):
         yield item if at else replace(item, notes=item.notes + aside.notes())

@@ -94,8 +94,8 @@ def _built(history: list[dict[str, Any]], steps: list[Any], aside: SkippedItems)
     messages: list[Any] = opening
     for step in steps:
         calls, ids = step.get("tool_calls"), step.get("tool_call_ids") or []
-        said = {"role": "assistant", "content": step.get("response") or step.get("thought") or ""}
-        messages.append({**said, "tool_calls": calls} if calls and ids else said)
+        answer = {"role": "assistant", "content": step.get("response") or step.get("thought") or ""}
+        messages.append({**answer, "tool_calls": calls} if calls and ids else answer)
         observation = step.get("observation") or ""
         if calls and ids:
             messages.extend(

@@ -47,8 +47,10 @@ def read(document: Document) -> Iterator[RecordedConversation]:
             messages = _displayed(row["messages_display"], aside)
             name = f"few-shot {count + 1}"
         else:
-            told = row.get("traj")
-            messages = [_message(entry) for entry in (told if isinstance(told, list) else row.get("messages") or [])]
+            trajectory = row.get("traj")
+            messages = [
+                _message(entry) for entry in (trajectory if isinstance(trajectory, list) else row.get("messages") or [])
+            ]
             name = f"run {count} (task {row.get('task_id')}, trial {row.get('trial', 0)})"
         yield RecordedConversation("tau-bench", "openai-chat", messages, name=name, notes=aside.notes())
 
@@ -80,13 +82,13 @@ def _displayed(text: str, aside: SkippedItems) -> list[Any]:
     """Return a displayed dialogue as messages; calls are not displayed, so results are what the other side said."""
     pieces = _TURN.split(text)[1:]
     messages: list[Any] = []
-    for role, said in zip(pieces[::2], pieces[1::2], strict=True):
-        said = said.removesuffix("\n")
-        if role == "assistant" and said == "None":
+    for role, text in zip(pieces[::2], pieces[1::2], strict=True):
+        text = text.removesuffix("\n")
+        if role == "assistant" and text == "None":
             aside.add("answer of a call alone, which the display leaves out")
         elif role == "tool":
             aside.add("result whose call the display leaves out, given as user text")
-            messages.append({"role": "user", "content": said})
+            messages.append({"role": "user", "content": text})
         else:
-            messages.append({"role": role, "content": said})
+            messages.append({"role": role, "content": text})
     return messages
