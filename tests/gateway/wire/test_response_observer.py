@@ -170,6 +170,7 @@ CREATED = b'event: response.created\ndata: {"type":"response.created"}\n\n'
         (b"\xef\xbb\xbfdata: {}\r\r", False),
         (b"retry: 3000\n\n", True),
         (b"data: [response.\n\n", False),
+        (b'data: {"type":["response.created"]}\n\n', False),
     ],
 )
 def test_a_stream_has_said_something_when_an_event_is_whole(text, unsaid):

@@ -14,11 +14,10 @@ from refold._gateway.recall.response_merger import (
     sound,
 )
 from refold._gateway.recall.tool import NAME
+from refold.formats._streaming.openai_responses import BEGINNING, ENDING
 
 __all__ = ["OpenAIResponsesMerger"]
 
-BEGINNING = ("response.created", "response.in_progress", "response.queued")
-ENDING = ("response.completed", "response.incomplete", "response.failed")
 CALLED = "_call"  # at the end of an item's type that somebody must answer
 
 

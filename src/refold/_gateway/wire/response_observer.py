@@ -75,7 +75,7 @@ class _Event(Struct):
 class _Typed(Struct):
     """An event that bears its name in its data alone."""
 
-    type: Any = None
+    type: str | None = None
 
 
 _event = msgspec.json.Decoder(_Event).decode
@@ -239,7 +239,7 @@ def _with_data(events: Iterator[Event]) -> Iterator[Event]:
     return (event for event in events if event.data is not None)
 
 
-def _type(data: bytes | None) -> Any:
+def _type(data: bytes | None) -> str | None:
     try:
         return _typed(data or b"").type
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

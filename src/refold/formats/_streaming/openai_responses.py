@@ -9,8 +9,8 @@ from refold.formats._streaming.sse import Json
 
 __all__ = ["BEGINNING", "ENDING", "OpenAIResponsesAccumulator"]
 
-BEGINNING = frozenset({"response.created", "response.queued", "response.in_progress"})
-ENDING = frozenset({"response.completed", "response.incomplete", "response.failed"})
+BEGINNING = ("response.created", "response.queued", "response.in_progress")
+ENDING = ("response.completed", "response.incomplete", "response.failed")
 
 
 class Field(Struct, frozen=True):
