@@ -73,7 +73,7 @@ def _places(count: int) -> list[int]:
 
 def _cut(agent: str, source: str, messages: Any, place: int) -> Cut | None:
     mentions = [mentions_of(message) for message in messages]
-    always = frozenset().union(*(each.asked for each in mentions[:place]))
+    always = frozenset().union(*(each.by_user for each in mentions[:place]))
     shown, needed = set(always), set()
     for each in mentions[place:]:
         needed |= each.own - shown

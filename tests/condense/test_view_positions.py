@@ -3,12 +3,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from refold._condense.view_positions import (
-    carried,
+    first_unseen,
     last_request,
+    last_settled_cut,
     leading,
     open_request,
-    settled,
-    unseen,
+    preserved_request,
 )
 from refold._rules.pairing import GroupPairing
 from refold.core.messages import Message, Note, Text, ToolResult
@@ -39,15 +39,15 @@ def test_a_request_is_open_until_the_assistant_has_answered_without_calls() -> N
 
 
 def test_what_stands_after_the_newest_assistant_message_is_unseen() -> None:
-    assert unseen(view_of(talk("u: go", "a: l | bash(x) as c1", "t: c1 = y", "u: and"))) == 2
-    assert unseen(view_of(talk("u: go"))) == 0
+    assert first_unseen(view_of(talk("u: go", "a: l | bash(x) as c1", "t: c1 = y", "u: and"))) == 2
+    assert first_unseen(view_of(talk("u: go"))) == 0
 
 
 def test_a_batch_that_waits_for_a_result_is_not_settled() -> None:
     lines = ["u: go", "a: l | bash(x) as c1 | bash(y) as c2", "t: c1 = y"]
-    assert settled(view_of(talk(*lines), rules=(GroupPairing(),))) == 1
-    assert settled(view_of(talk(*lines, "t: c2 = z"), rules=(GroupPairing(),))) == 4
-    assert settled(view_of(talk("u: go", "a: done"))) == 2
+    assert last_settled_cut(view_of(talk(*lines), rules=(GroupPairing(),))) == 1
+    assert last_settled_cut(view_of(talk(*lines, "t: c2 = z"), rules=(GroupPairing(),))) == 4
+    assert last_settled_cut(view_of(talk("u: go", "a: done"))) == 2
 
 
 def test_a_request_that_shares_its_message_with_results_is_carried_on_as_a_copy() -> None:
@@ -55,9 +55,9 @@ def test_a_request_that_shares_its_message_with_results_is_carried_on_as_a_copy(
     view = view_of(Transcript((*talk("u: go", "a: l | bash(x) as c1").messages, mixed)))
     request = last_request(view)
     assert request is mixed
-    stays, copies = carried(view, view.messages, request, None)
+    stays, copies = preserved_request(view, view.messages, request, None)
     assert stays is None
     assert [edit.message.parts for edit in copies] == [(Text("and now?"),)]  # type: ignore[union-attr]
     plain = view_of(talk("u: go", "a: done"))
-    assert carried(plain, plain.messages, last_request(plain), None) == (plain.messages[0].id, ())
-    assert carried(plain, plain.messages[1:], last_request(plain), None) == (None, ())
+    assert preserved_request(plain, plain.messages, last_request(plain), None) == (plain.messages[0].id, ())
+    assert preserved_request(plain, plain.messages[1:], last_request(plain), None) == (None, ())

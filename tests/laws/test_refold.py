@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from refold._condense.pins import pins, said_in
+from refold._condense.pins import instruction_text, pins
 from refold._rules.pairing import GroupPairing
 from refold.core._engine import planning
 from refold.core.counting import CharCounter, Counter
@@ -98,7 +98,7 @@ def test_any_goal_that_can_be_fitted_is_fitted_with_every_pin_and_every_pair(
     assert plan.sizes.after == counter.per_conversation + sum(map(counter.message, view))
     assert transcript == before
     assert not GroupPairing().broken(view)
-    said = said_in(view)
+    said = instruction_text(view)
     assert not [pin for pin in pins(transcript) if pin.text not in said]
     kept = [message.id for message in view if message.note is None]
     assert kept == [message.id for message in transcript.messages if message.id in set(kept)]
@@ -133,7 +133,7 @@ def test_five_cycles_keep_every_pin_every_pair_and_one_digest(transcript: Transc
         goal = max(total(counter, transcript) // 3, 1)
         plans.append(planned(grown, goal, counter, tuple(plans)))
         view = seen(grown, *plans)
-        said = said_in(view)
+        said = instruction_text(view)
         assert not [pin for pin in pins(grown) if pin.text not in said]
         assert sum(message.note is not None for message in view) <= 1
         assert not GroupPairing().broken(view)

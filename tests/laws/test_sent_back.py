@@ -6,7 +6,7 @@ import pytest
 
 import refold
 from refold import formats
-from refold._condense.digest.previous import OPENING, carried
+from refold._condense.digest.previous import OPENING, entries_in
 from refold._condense.pins import CONSTRAINTS, pins
 
 CHAT, ANTHROPIC = "openai-chat", "anthropic"
@@ -106,7 +106,7 @@ def test_turns_that_only_the_digest_tells_keep_their_words_and_numbers(monkeypat
     for cycle in range(1, 6):
         messages = refold.compact(messages + chat(cycle), budget=SMALL).messages
     (digest,) = digests(messages)
-    told = carried(formats.read(formats.find(CHAT), messages).messages)
+    told = entries_in(formats.read(formats.find(CHAT), messages).messages)
     quotes = told.lines(CONSTRAINTS)
     assert len(quotes) == len(set(quotes))
     assert [line for line in quotes if PINS[2] in line] == [f'"{PINS[2]}" (turn 3)']
@@ -140,7 +140,7 @@ def test_the_fifth_digest_of_a_kept_transcript_tells_what_one_pass_would_tell():
         plans = result.plans
     once = refold.compact(whole, budget=BUDGET)
     shape = formats.find(CHAT)
-    five, one = (carried(formats.read(shape, made.messages).messages) for made in (result, once))
+    five, one = (entries_in(formats.read(shape, made.messages).messages) for made in (result, once))
     assert set(five.sections) == set(one.sections)
     for title in (CONSTRAINTS, "Files read", "Further requests (word for word)"):
         assert set(one.lines(title)) <= set(five.lines(title)) or five.lines(title) == one.lines(title)

@@ -124,7 +124,7 @@ def test_messages_without_content_and_blank_words_are_found():
     empty = thinking(0, role="user")
     blank = thinking(1, Text(" \n"), ToolCall("c", "read"))
     assert at(Filled(), [empty, blank]) == [0, 1]
-    assert at(Filled(beside_calls=True), [blank]) == []
+    assert at(Filled(blank_with_calls=True), [blank]) == []
     assert at(Filled(), [thinking(0, SEALED)]) == []
     assert at(Filled(reasoning_alone=False), [thinking(0, SEALED)]) == [0]
     assert at(Filled(), [thinking(0, ToolResult("c"), role="tool")]) == []

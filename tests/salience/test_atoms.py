@@ -30,9 +30,9 @@ def test_the_mentions_of_a_message_are_told_apart_by_who_wrote_them_and_found_on
     asked, called, shown = talk(
         "u: mend get_total", "a: I look at sum_up | read(src/a.py) as c1", "t: c1 = def get_rate\nKeyError: no_rate"
     ).messages
-    assert mentions_of(asked).asked == {"get_total"}
-    assert mentions_of(called).said == {"sum_up"}
+    assert mentions_of(asked).by_user == {"get_total"}
+    assert mentions_of(called).in_text == {"sum_up"}
     assert "src/a.py" in mentions_of(called).called
-    assert mentions_of(shown).shown == {"get_rate", "KeyError", "no_rate"}
+    assert mentions_of(shown).by_tool == {"get_rate", "KeyError", "no_rate"}
     assert mentions_of(shown).failed == {"KeyError", "no_rate"}
     assert mentions_of(shown) is mentions_of(shown)

@@ -5,7 +5,7 @@ from operator import mul
 import pytest
 
 from refold._salience.features import NAMES, features
-from refold._salience.model import Model, Scorer, loaded, needs, shipped
+from refold._salience.model import Model, Scorer, loaded, predicted_use, shipped
 from refold.errors import RefoldError
 from refold.testing import talk
 
@@ -28,7 +28,7 @@ def test_every_atom_has_a_row_with_an_entry_for_each_name():
 
 
 def test_what_the_assistant_uses_all_the_time_is_likelier_needed_than_what_a_tool_showed_once_long_ago():
-    likely = needs(session())
+    likely = predicted_use(session())
     assert all(0 < chance < 1 for chance in likely.values())
     assert likely["used_often"] > 3 * likely["only_shown_1"]
     often, once = Scorer(session()).worths(("used_often", "only_shown_1"))
@@ -36,7 +36,7 @@ def test_what_the_assistant_uses_all_the_time_is_likelier_needed_than_what_a_too
 
 
 def test_the_same_messages_give_the_same_likelihoods():
-    assert needs(session()) == needs(session())
+    assert predicted_use(session()) == predicted_use(session())
 
 
 def test_the_shipped_weights_come_with_a_card():
@@ -55,7 +55,7 @@ def test_weights_for_other_features_are_refused():
 def test_a_likelihood_is_the_calibrated_regression_over_the_row_of_features():
     weights = tuple((place % 7 - 3) / 10 for place in range(len(NAMES)))
     model = Model(tuple(reversed(NAMES)), weights, bias=-0.5, slope=0.8, shift=-0.2)
-    likely = needs(session(), model)
+    likely = predicted_use(session(), model)
     for atom, row in features(session()).items():
         score = 0.8 * (sum(map(mul, reversed(weights), row)) - 0.5) - 0.2
         assert likely[atom] == pytest.approx(1 / (1 + exp(-score)))

@@ -114,10 +114,10 @@ def plain_name(name: str) -> str:
 def arguments_of(call: ToolCall) -> dict[str, Any]:
     """Return the arguments of a call as a mapping; an empty one where they are no JSON object."""
     try:
-        found = _decode(call.arguments)
+        decoded = _decode(call.arguments)
     except (msgspec.DecodeError, UnicodeEncodeError):
-        found = _lenient(call.arguments)
-    return found if isinstance(found, dict) else {}
+        decoded = _lenient(call.arguments)
+    return decoded if isinstance(decoded, dict) else {}
 
 
 @memoized
@@ -128,21 +128,21 @@ def is_shell(call: ToolCall) -> bool:
 
 def reads(call: ToolCall) -> FileRef | None:
     """Return the file and lines that a call reads, or None."""
-    return _told(call)[0]
+    return _facts(call)[0]
 
 
 def writes(call: ToolCall) -> tuple[str, ...]:
     """Return the files that a call creates, changes or deletes; empty for most calls."""
-    return _told(call)[1]
+    return _facts(call)[1]
 
 
 def subject(call: ToolCall) -> tuple[str, bool]:
     """Return the beginning of what a call is about, and whether it is a command, pattern, query, address or path."""
-    return _told(call)[2]
+    return _facts(call)[2]
 
 
 @memoized
-def _told(call: ToolCall) -> tuple[FileRef | None, tuple[str, ...], tuple[str, bool]]:
+def _facts(call: ToolCall) -> tuple[FileRef | None, tuple[str, ...], tuple[str, bool]]:
     """Return what a call reads, writes and is about; its arguments are decoded here and nowhere else."""
     name = plain_name(call.name)
     arguments = arguments_of(call)
@@ -159,8 +159,8 @@ def _told(call: ToolCall) -> tuple[FileRef | None, tuple[str, ...], tuple[str, b
         written = patched_files(_patch_text(call, arguments)) or _one(arguments)
     elif name in SHELLS and arguments:
         command = argv_of(arguments.get("command", arguments.get("cmd")))
-        found = read_by(command)
-        ref, written = FileRef(*found) if found else None, written_by(command)
+        read = read_by(command)
+        ref, written = FileRef(*read) if read else None, written_by(command)
     return ref, written, _subject(arguments)
 
 
@@ -191,7 +191,7 @@ def files_of(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, .
             modified |= dict.fromkeys(message.note.modified)
         for call in message.calls:
             if call.call_id not in failed:
-                ref, written, _ = _told(call)
+                ref, written, _ = _facts(call)
                 if ref:
                     read[ref.path] = None
                 for path in written:

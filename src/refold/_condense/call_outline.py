@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from refold.core.messages import ToolResult
 
 __all__ = [
-    "CLEARED", "call_line", "content_line", "exit_code", "first_error", "held", "may_be_wrong", "one_line", "pointer",
+    "CLEARED",
+    "call_line",
+    "content_line",
+    "content_summary",
+    "exit_code",
+    "first_error",
+    "may_be_wrong",
+    "one_line",
+    "pointer",
 ]  # fmt: skip
 
 CLEARED = "[output cleared]"
@@ -70,15 +78,15 @@ def one_line(text: str, limit: int = 160) -> str:
 
 def pointer(call: ToolCall | None, result: ToolResult) -> str:
     """Return what stands in place of an output: what was called, how much it was, what it held."""
-    return f"{CLEARED} {call_line(call, result)}, {held(result)}"
+    return f"{CLEARED} {call_line(call, result)}, {content_summary(result)}"
 
 
 @memoized
-def held(result: ToolResult) -> str:
+def content_summary(result: ToolResult) -> str:
     """Return how much an output was and what it held."""
     what = content_line(result.text, error=result.is_error)
-    said = f": {what}" if what else ""
-    return f"{_size(result.text)}{said}"
+    detail = f": {what}" if what else ""
+    return f"{_size(result.text)}{detail}"
 
 
 def call_line(call: ToolCall | None, result: ToolResult | None = None) -> str:
@@ -127,18 +135,18 @@ def exit_code(text: str) -> int | None:
     """Return the exit code that an output names at its start or end, or None."""
     for piece in (text[:400], text[-300:]):
         small = piece.lower()
-        if ("exit" in small or "returncode" in small) and (found := EXIT.search(piece)):
-            return int(found[1])
+        if ("exit" in small or "returncode" in small) and (match := EXIT.search(piece)):
+            return int(match[1])
     return None
 
 
 def first_error(text: str) -> str:
     """Return the line of an output that says what went wrong, or nothing."""
     for piece in (grapheme_suffix(text, AT_END), grapheme_prefix(text, LOOKED_AT)):
-        if _any(RAISING, piece) and (raised := RAISED.search(piece)):
-            return one_line(raised[0], 140)
-        if may_be_wrong(piece) and (found := ERROR.search(piece)):
-            return one_line(_line_around(piece, found.start()), 140)
+        if _any(RAISING, piece) and (exception := RAISED.search(piece)):
+            return one_line(exception[0], 140)
+        if may_be_wrong(piece) and (match := ERROR.search(piece)):
+            return one_line(_line_around(piece, match.start()), 140)
     return ""
 
 

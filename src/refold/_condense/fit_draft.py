@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["Draft"]
 
 
-class Same(Enum):
+class Unchanged(Enum):
     """Says that a part is as the view has it."""
 
     SAME = "same"
 
 
-SAME = Same.SAME
+SAME = Unchanged.SAME
 
 
 class Draft:
@@ -55,16 +55,16 @@ class Draft:
             changes.pop(path, None)
         return self._recounted(position)
 
-    def changed(self, position: int, patches: Iterable[Patch]) -> dict[Path, Part | Same | None]:
+    def changed(self, position: int, patches: Iterable[Patch]) -> dict[Path, Part | Unchanged | None]:
         """Return what this run has made of the parts that patches name: for `restore`."""
         changes = self.changes.get(position, {})
         return {patch.at: changes.get(patch.at, SAME) for patch in patches}
 
-    def restore(self, position: int, before: dict[Path, Part | Same | None]) -> int:
+    def restore(self, position: int, before: dict[Path, Part | Unchanged | None]) -> int:
         """Make parts again what `changed` said; return the tokens saved, which is negative."""
         changes = self.changes.setdefault(position, {})
         for path, part in before.items():
-            if isinstance(part, Same):
+            if isinstance(part, Unchanged):
                 changes.pop(path, None)
             else:
                 changes[path] = part
@@ -94,9 +94,9 @@ class Draft:
         self.total += tokens - self.extra
         self.extra = tokens
 
-    def shown(self) -> list[Message]:
+    def remaining(self) -> list[Message]:
         """Return the messages that stay, as changed."""
-        return [message for message, gone in zip(self.messages, self.hidden, strict=True) if not gone]
+        return [message for message, is_hidden in zip(self.messages, self.hidden, strict=True) if not is_hidden]
 
     def size(self, positions: Sequence[int]) -> int:
         """Return the tokens of messages as they are now, hidden or not."""
@@ -110,8 +110,10 @@ class Draft:
             if not self.hidden[position]
             for at, to in self.changes[position].items()
         ]
-        gone: list[MessageId] = [message.id for message, off in zip(self.base, self.hidden, strict=True) if off]
-        return (*edits, Hide(tuple(gone))) if gone else tuple(edits)
+        leaving: list[MessageId] = [
+            message.id for message, is_hidden in zip(self.base, self.hidden, strict=True) if is_hidden
+        ]
+        return (*edits, Hide(tuple(leaving))) if leaving else tuple(edits)
 
     def _leaves(self, position: int) -> int:
         """Return the tokens that hiding a message saves: all but those of parts that carry state."""

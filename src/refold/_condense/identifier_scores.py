@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Worths", "likeliest", "likeliest_first", "need_in", "worth_of"]
 
-TOLD = 0.2  # worth of an identifier that only an earlier digest tells of
+IN_EARLIER_DIGEST = 0.2  # worth of an identifier that only an earlier digest tells of
 OF_PART = 0.7  # an identifier that is known only by the name it ends in is worth less
 FRAME, CHARS = 1.5, 5.0  # tokens beside an identifier in a list, and characters a token
 
@@ -32,9 +32,9 @@ class Worths(dict[str, float]):
 
     def of(self, atoms: Collection[str]) -> list[float]:
         """Return what each of some atoms is worth; to ask for many together is quickest."""
-        found = self.scorer.worths(atoms)
-        self.update(zip(atoms, found, strict=True))
-        return found
+        worths = self.scorer.worths(atoms)
+        self.update(zip(atoms, worths, strict=True))
+        return worths
 
 
 @memoized
@@ -67,7 +67,7 @@ def likeliest(atoms: Sequence[Atom], transcript: Transcript, limit: int) -> tupl
         own = known[atom.text]
         if not own:
             last = atom.text.rsplit("/", 1)[-1]
-            own = OF_PART * (known[last] or known[last.rsplit(".", 1)[-1]]) or TOLD
+            own = OF_PART * (known[last] or known[last.rsplit(".", 1)[-1]]) or IN_EARLIER_DIGEST
         return float(own * atom.score**0.5 / (FRAME + len(atom.text) / CHARS))
 
     return tuple(sorted(atoms, key=lambda atom: (-value(atom), atom.text))[:limit])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold._condense.digest.previous import carried, digests_in, unquoted, words_of
+from refold._condense.digest.previous import digests_in, entries_in, own_text, quotations
 from refold.core.messages import Message, MessageId, Role, memoized, text_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from refold.core.transcript import Transcript
     from refold.core.view import View
 
-__all__ = ["CONSTRAINTS", "Pin", "lost", "pins", "pins_in", "pins_of", "said_in"]
+__all__ = ["CONSTRAINTS", "Pin", "instruction_text", "lost", "pins", "pins_in", "pins_of"]
 
 CONSTRAINTS = "Constraints and requests (word for word)"  # the section of a digest that quotes turns with pins
 LONGEST = 600  # characters; a longer sentence is split at its clauses, a longer clause is no prose
@@ -77,14 +77,14 @@ class Pin(Struct, frozen=True):
 @lru_cache(maxsize=4_096)
 def pins_of(text: str) -> tuple[str, ...]:
     """Return the sentences of a text that forbid, oblige or limit, as they stand."""
-    found: dict[str, None] = {}
+    pinned: dict[str, None] = {}
     for sentence in ENDS.split(text):
         pieces = [sentence] if len(sentence) <= LONGEST else CLAUSES.split(sentence)
         for piece in pieces:
             piece = piece.strip()
             if 3 < len(piece) <= LONGEST and _limits(piece):
-                found[piece] = None
-    return tuple(found)
+                pinned[piece] = None
+    return tuple(pinned)
 
 
 def _limits(sentence: str) -> bool:
@@ -102,31 +102,31 @@ def _limits(sentence: str) -> bool:
 @memoized
 def pins_in(message: Message) -> tuple[str, ...]:
     """Return the sentences of a message's words that forbid, oblige or limit."""
-    return pins_of(words_of(message))
+    return pins_of(own_text(message))
 
 
 def pins(transcript: Transcript) -> tuple[Pin, ...]:
     """Return all pins of a transcript in order, each sentence once, where it was first said."""
-    found: dict[str, Pin] = {}
+    by_text: dict[str, Pin] = {}
     turn = 0
     for message in transcript.messages:
         turn += message.role == "user" and message.note is None
         if digests_in(message):  # sent back by a client: the turns that it quotes are not here any more
-            for number, words in unquoted(carried([message]).lines(CONSTRAINTS)):
+            for number, words in quotations(entries_in([message]).lines(CONSTRAINTS)):
                 for text in pins_of(words):
-                    found.setdefault(text, Pin(text, number, message.id, "user"))
+                    by_text.setdefault(text, Pin(text, number, message.id, "user"))
         if message.role in ("user", "system") and message.note is None:
             for text in pins_in(message):
-                found.setdefault(text, Pin(text, turn, message.id, message.role))
-    return tuple(found.values())
+                by_text.setdefault(text, Pin(text, turn, message.id, message.role))
+    return tuple(by_text.values())
 
 
-def said_in(messages: Iterable[Message]) -> str:
+def instruction_text(messages: Iterable[Message]) -> str:
     """Return what users, systems and our own notes say in messages: the only places where a pin may stand."""
     return "\n".join(text_of(message) for message in messages if message.role in ("user", "system"))
 
 
 def lost(view: View, messages: Sequence[Message] | None = None) -> tuple[Pin, ...]:
     """Return the pins of the view's transcript that its messages, or the messages given, do not hold word for word."""
-    said = said_in(view.messages if messages is None else messages)
-    return tuple(pin for pin in pins(view.transcript) if pin.text not in said)
+    present = instruction_text(view.messages if messages is None else messages)
+    return tuple(pin for pin in pins(view.transcript) if pin.text not in present)

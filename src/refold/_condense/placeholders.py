@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Part, Path
     from refold.core.view import View
 
-__all__ = ["is_pointer", "original_parts", "picture_marker", "pictures_in", "replaced_by", "with_words"]
+__all__ = ["content_replaced", "images_in", "is_pointer", "media_marker", "original_parts", "text_replaced"]
 
 POINTER = "[output "
 LONGEST = 600  # characters of a pointer, which is one line
@@ -33,7 +33,7 @@ def is_pointer(message: Message, result: ToolResult) -> bool:
     return text.startswith(POINTER) and (bool(message.patches) or (len(text) < LONGEST and "\n" not in text))
 
 
-def replaced_by(result: ToolResult, text: str) -> tuple[Patch, ...]:
+def content_replaced(result: ToolResult, text: str) -> tuple[Patch, ...]:
     """Return the patches that leave a result with these words alone; blocks of unknown kind stay."""
     known = [inner for inner in result.content if not isinstance(inner, Opaque)]
     if not known or any(inner.at == result.at or not inner.at for inner in known):
@@ -44,30 +44,30 @@ def replaced_by(result: ToolResult, text: str) -> tuple[Patch, ...]:
     return (Patch(first.at, Text(text)), *dropped)
 
 
-def with_words(result: ToolResult, text: str) -> tuple[Patch, ...]:
+def text_replaced(result: ToolResult, text: str) -> tuple[Patch, ...]:
     """Return the patches that change the words of a result, and leave its pictures where its words are one block."""
     words = [inner for inner in result.content if isinstance(inner, Text)]
     if len(words) == 1 and words[0].at and words[0].at != result.at:
         return (Patch(words[0].at, Text(text)),)
-    return replaced_by(result, text)
+    return content_replaced(result, text)
 
 
 @memoized
-def pictures_in(message: Message) -> tuple[Image, ...]:
+def images_in(message: Message) -> tuple[Image, ...]:
     """Return the pictures of a message that can be replaced, in order, those inside results too."""
-    found: list[Image] = []
+    images: list[Image] = []
     for part in message.parts:
         match part:
             case Image():
-                found.append(part)
+                images.append(part)
             case ToolResult(content=content):
-                found += (inner for inner in content if isinstance(inner, Image))
+                images += (inner for inner in content if isinstance(inner, Image))
             case _:
                 pass
-    return tuple(picture for picture in found if picture.at)
+    return tuple(picture for picture in images if picture.at)
 
 
-def picture_marker(part: Image | File) -> Text:
+def media_marker(part: Image | File) -> Text:
     """Return the words that stand in place of a picture or a file that was seen."""
     if isinstance(part, File):
         return Text(f"[{part.kind} seen earlier, left out: {part.name or part.media_type}]")
@@ -77,5 +77,5 @@ def picture_marker(part: Image | File) -> Text:
 
 def original_parts(view: View, message: Message) -> dict[Path, Part]:
     """Return the parts of a message as they were said, by path."""
-    said = view.original(message.id) or message
-    return {part.at: part for part in said.parts}
+    original = view.original(message.id) or message
+    return {part.at: part for part in original.parts}

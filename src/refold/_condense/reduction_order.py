@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold._condense.reductions import (
-    Move,
+    Reduction,
     clear_results,
     cut_results,
     cut_texts,
@@ -16,8 +16,8 @@ from refold._condense.reductions import (
     hide_segments,
     hide_users,
     shorten_calls,
-    strip_pictures,
-    strip_seen,
+    strip_images,
+    strip_seen_images,
 )
 from refold._condense.sentences import cut_to_sentences
 
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from refold._condense.fit_draft import Draft
     from refold._condense.regions import Regions
 
-__all__ = ["ROOMY", "Trail", "lighten", "shrink"]
+__all__ = ["ROOMY", "ReductionLog", "reduce_parts", "shrink"]
 
 ROOMY, TIGHT = 400, 48  # tokens to which one text is cut, at first and at last
 SHORT = 80  # characters of a long argument or an output in the newest batch, at last
 
 
-class Trail(Struct):
+class ReductionLog(Struct):
     """What a fit has done, each in the order it was done; all but `pictures` can be taken back."""
 
-    moves: list[Move] = []
-    pictures: list[Move] = []
+    moves: list[Reduction] = []
+    images: list[Reduction] = []
     segments: list[range] = []
     users: list[range] = []
 
 
-def shrink(draft: Draft, areas: Regions, target: int, users: int, trail: Trail) -> None:
+def shrink(draft: Draft, areas: Regions, target: int, users: int, log: ReductionLog) -> None:
     """Make the draft smaller until it meets the target; `users` is what users' turns may have in tokens.
 
     `trail` takes down what was done.
@@ -53,49 +53,49 @@ def shrink(draft: Draft, areas: Regions, target: int, users: int, trail: Trail) 
     """
     every = range(len(draft.base))
     old, newer = range(areas.tail), range(areas.tail, len(every))
-    trail.pictures += strip_seen(draft, areas.fresh)
+    log.images += strip_seen_images(draft, areas.fresh)
     calm = [position for position in newer if position not in areas.fresh]
-    lighten(draft, old, target, trail, areas)
-    trail.segments += hide_segments(draft, areas, old, target)
-    trail.segments += hide_segments(draft, areas, old, target, inner=True)
-    trail.users += hide_repeats(draft, areas, target)
-    _limit_users(draft, areas, target, users, trail)
-    trail.moves += cut_results(draft, newer, target, ROOMY)
-    trail.moves += shorten_calls(draft, newer, target, areas.loop)
-    trail.moves += cut_texts(draft, _assistants(draft, every), target, ROOMY)
-    lighten(draft, calm, target, trail, areas)
-    trail.segments += hide_segments(draft, areas, every, target)
-    trail.segments += hide_segments(draft, areas, every, target, inner=True)
-    trail.users += hide_users(draft, areas, target)
+    reduce_parts(draft, old, target, log, areas)
+    log.segments += hide_segments(draft, areas, old, target)
+    log.segments += hide_segments(draft, areas, old, target, inner=True)
+    log.users += hide_repeats(draft, areas, target)
+    _limit_users(draft, areas, target, users, log)
+    log.moves += cut_results(draft, newer, target, ROOMY)
+    log.moves += shorten_calls(draft, newer, target, areas.loop)
+    log.moves += cut_texts(draft, _assistants(draft, every), target, ROOMY)
+    reduce_parts(draft, calm, target, log, areas)
+    log.segments += hide_segments(draft, areas, every, target)
+    log.segments += hide_segments(draft, areas, every, target, inner=True)
+    log.users += hide_users(draft, areas, target)
     fresh = sorted(areas.fresh)
-    trail.moves += drop_reasoning(draft, fresh, target, areas.loop)
-    trail.moves += cut_results(draft, fresh, target, TIGHT)
-    trail.moves += strip_pictures(draft, every, target)
-    trail.moves += clear_results(draft, fresh, target, worth=SHORT)
-    trail.moves += shorten_calls(draft, fresh, target, areas.loop, SHORT)
-    trail.moves += cut_texts(draft, _assistants(draft, every), target, TIGHT)
-    trail.moves += cut_texts(draft, areas.users[:-1], target, TIGHT)
-    trail.moves += cut_texts(draft, areas.users[-1:], target, TIGHT)
+    log.moves += drop_reasoning(draft, fresh, target, areas.loop)
+    log.moves += cut_results(draft, fresh, target, TIGHT)
+    log.moves += strip_images(draft, every, target)
+    log.moves += clear_results(draft, fresh, target, worth=SHORT)
+    log.moves += shorten_calls(draft, fresh, target, areas.loop, SHORT)
+    log.moves += cut_texts(draft, _assistants(draft, every), target, TIGHT)
+    log.moves += cut_texts(draft, areas.users[:-1], target, TIGHT)
+    log.moves += cut_texts(draft, areas.users[-1:], target, TIGHT)
 
 
-def lighten(draft: Draft, positions: Sequence[int], target: int, trail: Trail, areas: Regions) -> None:
+def reduce_parts(draft: Draft, positions: Sequence[int], target: int, log: ReductionLog, areas: Regions) -> None:
     """Make places lighter, cheapest loss first, until the draft meets the target."""
-    trail.moves += clear_results(draft, positions, target)
-    trail.moves += shorten_calls(draft, positions, target, areas.loop)
-    trail.moves += drop_reasoning(draft, positions, target, areas.loop)
-    trail.moves += strip_pictures(draft, positions, target)
-    trail.moves += clear_results(draft, positions, target, errors=True)
+    log.moves += clear_results(draft, positions, target)
+    log.moves += shorten_calls(draft, positions, target, areas.loop)
+    log.moves += drop_reasoning(draft, positions, target, areas.loop)
+    log.moves += strip_images(draft, positions, target)
+    log.moves += clear_results(draft, positions, target, errors=True)
 
 
-def _limit_users(draft: Draft, areas: Regions, target: int, share: int, trail: Trail) -> None:
+def _limit_users(draft: Draft, areas: Regions, target: int, share: int, log: ReductionLog) -> None:
     """Cut users' turns beyond their share to what tells most, let the rest leave, then cut what is left."""
-    cut_to_sentences(draft, areas, target, share, trail)
+    cut_to_sentences(draft, areas, target, share, log)
     older = areas.users[:-1]
     beyond = draft.size([position for position in older if not draft.hidden[position]]) - share
     if beyond > 0:
-        trail.users += hide_users(draft, areas, max(target, draft.total - beyond))
+        log.users += hide_users(draft, areas, max(target, draft.total - beyond))
         beyond = draft.size([position for position in older if not draft.hidden[position]]) - share
-        trail.moves += cut_texts(draft, older, max(target, draft.total - beyond), ROOMY)
+        log.moves += cut_texts(draft, older, max(target, draft.total - beyond), ROOMY)
 
 
 def _assistants(draft: Draft, positions: Sequence[int]) -> list[int]:

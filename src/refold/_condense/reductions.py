@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from refold._condense.call_outline import pointer
 from refold._condense.pins import pins_of
 from refold._condense.placeholders import (
+    content_replaced,
+    images_in,
     is_pointer,
+    media_marker,
     original_parts,
-    picture_marker,
-    pictures_in,
-    replaced_by,
-    with_words,
+    text_replaced,
 )
 from refold._condense.shorten import shorten, shorten_arguments
 from refold._rules.reasoning import seal_of
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
 
 __all__ = [
-    "Move",
+    "Reduction",
     "clear_results",
     "cut_results",
     "cut_texts",
@@ -44,15 +44,15 @@ __all__ = [
     "hide_repeats",
     "hide_segments",
     "hide_users",
-    "kept_words",
+    "only_text",
     "original_result",
-    "original_words",
+    "original_text",
+    "pinned_in",
     "results_in",
     "shorten_calls",
-    "strip_pictures",
-    "strip_seen",
-    "tried",
-    "words_alone",
+    "strip_images",
+    "strip_seen_images",
+    "try_change",
 ]
 
 WORTH = 240  # characters from which an output is cleared
@@ -60,7 +60,7 @@ ARGUMENT = 320  # characters left of a long argument
 REPEATED = 40  # characters from which words that are said again are no mere "go on"
 
 
-class Move(Struct, frozen=True):
+class Reduction(Struct, frozen=True):
     """A change to a message that can be taken back; `result` is the output it concerns, `words` the text it cut."""
 
     position: int
@@ -80,27 +80,29 @@ def results_in(draft: Draft, positions: Iterable[int]) -> Iterator[tuple[int, To
 
 def clear_results(
     draft: Draft, positions: Iterable[int], target: int, *, errors: bool = False, worth: int = WORTH
-) -> list[Move]:
+) -> list[Reduction]:
     """Put pointers in place of outputs of `worth` characters, oldest first; errors when asked, and then only they."""
-    done: list[Move] = []
+    reductions: list[Reduction] = []
     for position, result in results_in(draft, positions):
         if draft.total <= target:
             break
-        if result.is_error is not errors or len(result.text) + 2_000 * _pictures(result) < worth:
+        if result.is_error is not errors or len(result.text) + 2_000 * _media_in(result) < worth:
             continue
-        said = original_result(draft, position, result)
-        patches = list(replaced_by(result, pointer(draft.view.call_of(draft.base[position], result), said)))
-        done += [replace(move, result=result) for move in tried(draft, position, patches)]
-    return done
+        original = original_result(draft, position, result)
+        patches = list(content_replaced(result, pointer(draft.view.call_of(draft.base[position], result), original)))
+        reductions += [replace(reduction, result=result) for reduction in try_change(draft, position, patches)]
+    return reductions
 
 
-def shorten_calls(draft: Draft, positions: Iterable[int], target: int, loop: int, chars: int = ARGUMENT) -> list[Move]:
+def shorten_calls(
+    draft: Draft, positions: Iterable[int], target: int, loop: int, chars: int = ARGUMENT
+) -> list[Reduction]:
     """Cut long texts inside the arguments of calls, oldest first.
 
     A call that bears a signature of its own loses it with the change; at or after `loop`, where the provider demands
     that signature (Gemini's current turn), it stays as it is.
     """
-    done: list[Move] = []
+    reductions: list[Reduction] = []
     for position in _visible(draft, positions, target):
         patches: list[Patch] = []
         for part in draft.messages[position].calls:
@@ -110,13 +112,13 @@ def shorten_calls(draft: Draft, positions: Iterable[int], target: int, loop: int
                 if len(shorter) < len(part.arguments) and not (seal and position >= loop):
                     patches.append(Patch(part.at, replace(part, arguments=shorter)))
                     patches += [Patch(seal.at, None)] if seal else []
-        done += tried(draft, position, patches)
-    return done
+        reductions += try_change(draft, position, patches)
+    return reductions
 
 
-def drop_reasoning(draft: Draft, positions: Iterable[int], target: int, loop: int) -> list[Move]:
+def drop_reasoning(draft: Draft, positions: Iterable[int], target: int, loop: int) -> list[Reduction]:
     """Drop the reasoning of whole messages, oldest first; sealed reasoning at or after `loop` stays."""
-    done: list[Move] = []
+    reductions: list[Reduction] = []
     for position in _visible(draft, positions, target):
         parts = draft.messages[position].parts
         thoughts = [part for part in parts if isinstance(part, Reasoning)]
@@ -124,39 +126,39 @@ def drop_reasoning(draft: Draft, positions: Iterable[int], target: int, loop: in
             continue
         sealed = any(part.sealed for part in thoughts)
         if len(thoughts) < len(parts) and not (sealed and position >= loop):
-            done += tried(draft, position, [Patch(part.at, None) for part in thoughts])
-    return done
+            reductions += try_change(draft, position, [Patch(part.at, None) for part in thoughts])
+    return reductions
 
 
-def strip_seen(draft: Draft, protected: Container[int]) -> list[Move]:
+def strip_seen_images(draft: Draft, protected: Container[int]) -> list[Reduction]:
     """Put markers in place of all pictures that the model has answered, but for the newest picture there is."""
     messages = draft.base
-    shown = [
-        (position, picture)
+    images = [
+        (position, image)
         for position, message in enumerate(messages)
         if not draft.hidden[position]
-        for picture in pictures_in(message)
+        for image in images_in(message)
     ]
     answered = next(
         (position for position in range(len(messages) - 1, -1, -1) if messages[position].role == "assistant"), 0
     )
-    done: list[Move] = []
-    for position, picture in shown[:-1]:
+    reductions: list[Reduction] = []
+    for position, image in images[:-1]:
         if position < answered and position not in protected:
-            done += tried(draft, position, [Patch(picture.at, picture_marker(picture))])
-    return done
+            reductions += try_change(draft, position, [Patch(image.at, media_marker(image))])
+    return reductions
 
 
-def strip_pictures(draft: Draft, positions: Iterable[int], target: int) -> list[Move]:
+def strip_images(draft: Draft, positions: Iterable[int], target: int) -> list[Reduction]:
     """Put markers in place of pictures and files in messages, oldest first."""
-    done: list[Move] = []
+    reductions: list[Reduction] = []
     for position in _visible(draft, positions, target):
         patches: list[Patch] = []
         for part in draft.messages[position].parts:
             inner = part.content if isinstance(part, ToolResult) else (part,)
-            patches += [Patch(one.at, picture_marker(one)) for one in inner if isinstance(one, Image | File)]
-        done += tried(draft, position, patches)
-    return done
+            patches += [Patch(one.at, media_marker(one)) for one in inner if isinstance(one, Image | File)]
+        reductions += try_change(draft, position, patches)
+    return reductions
 
 
 def _visible(draft: Draft, positions: Iterable[int], target: int) -> Iterator[int]:
@@ -168,21 +170,21 @@ def _visible(draft: Draft, positions: Iterable[int], target: int) -> Iterator[in
             yield position
 
 
-def tried(draft: Draft, position: int, patches: Sequence[Patch]) -> list[Move]:
+def try_change(draft: Draft, position: int, patches: Sequence[Patch]) -> list[Reduction]:
     """Make a change if it saves anything; return it, or nothing."""
     if not patches:
         return []
     before = draft.changed(position, patches)
     saved = draft.change(position, patches)
     if saved > 0:
-        return [Move(position, tuple(patches), saved)]
+        return [Reduction(position, tuple(patches), saved)]
     draft.restore(position, before)
     return []
 
 
 def hide_segments(draft: Draft, regions: Regions, positions: range, target: int, *, inner: bool = False) -> list[range]:
     """Let whole batches leave, oldest first; users' turns, system messages and the newest batch stay."""
-    gone: list[range] = []
+    left: list[range] = []
     for segment in regions.inner if inner else regions.segments:
         if draft.total <= target:
             break
@@ -192,8 +194,8 @@ def hide_segments(draft: Draft, regions: Regions, positions: range, target: int,
             and all(_may_leave(draft, position, regions) for position in segment)
         ):
             draft.hide(segment)
-            gone.append(segment)
-    return gone
+            left.append(segment)
+    return left
 
 
 def hide_users(draft: Draft, regions: Regions, target: int, among: Container[int] | None = None) -> list[range]:
@@ -201,97 +203,97 @@ def hide_users(draft: Draft, regions: Regions, target: int, among: Container[int
 
     With `among` only those leave. A turn whose message also holds results leaves with their calls.
     """
-    gone: list[range] = []
-    kept = {*regions.users[:1], *regions.users[-1:]}
-    older = {position for position in set(regions.users) - kept if among is None or position in among}
+    left: list[range] = []
+    staying = {*regions.users[:1], *regions.users[-1:]}
+    older = {position for position in set(regions.users) - staying if among is None or position in among}
     for segment in regions.segments:
         if draft.total <= target:
             break
         turns = [position for position in segment if position in older and not draft.hidden[position]]
         if turns and all(position in older or _may_leave(draft, position, regions) for position in segment):
             draft.hide(segment)
-            gone.append(segment)
-    return gone
+            left.append(segment)
+    return left
 
 
 def hide_repeats(draft: Draft, regions: Regions, target: int) -> list[range]:
     """Let turns and answers leave, oldest first, whose words a later message says again letter by letter."""
-    kept = {*regions.fresh, *regions.users[:1]}
-    said: set[str] = set()
+    staying = {*regions.fresh, *regions.users[:1]}
+    later: set[str] = set()
     repeated: list[range] = []
     for segment in reversed(regions.segments):
         position = segment[0]
-        words = words_alone(draft.messages[position]) if len(segment) == 1 and not draft.hidden[position] else ""
-        if words in said and position not in kept and draft.base[position].role in ("user", "assistant"):
+        words = only_text(draft.messages[position]) if len(segment) == 1 and not draft.hidden[position] else ""
+        if words in later and position not in staying and draft.base[position].role in ("user", "assistant"):
             repeated.append(segment)
         elif len(words) >= REPEATED:
-            said.add(words)
-    gone: list[range] = []
+            later.add(words)
+    left: list[range] = []
     for segment in reversed(repeated):
         if draft.total <= target:
             break
         draft.hide(segment)
-        gone.append(segment)
-    return gone
+        left.append(segment)
+    return left
 
 
-def words_alone(message: Message) -> str:
+def only_text(message: Message) -> str:
     """Return the words of a message that has nothing else, or nothing."""
     words = [part.text for part in message.parts if isinstance(part, Text)]
     return "\n".join(words) if len(words) == len(message.parts) else ""
 
 
-def cut_results(draft: Draft, positions: Iterable[int], target: int, least: int) -> list[Move]:
+def cut_results(draft: Draft, positions: Iterable[int], target: int, least: int) -> list[Reduction]:
     """Cut the largest outputs to whole lines of head and tail, all to one size, not below `least` tokens."""
-    done: list[Move] = []
+    reductions: list[Reduction] = []
     if draft.total <= target:
-        return done
-    found = [
+        return reductions
+    outputs = [
         (position, result, draft.view.counter.text(result.text)) for position, result in results_in(draft, positions)
     ]
-    cap = max(_cap([size for _, _, size in found], draft.total - target), least)
-    for position, result, size in found:
+    cap = max(_cap([size for _, _, size in outputs], draft.total - target), least)
+    for position, result, size in outputs:
         if size > cap and draft.total > target:
-            said = original_result(draft, position, result)
-            text = shorten(said.text, cap, draft.view.counter.text)
-            patches = with_words(result, text)
-            done.append(Move(position, patches, draft.change(position, patches), result))
-    return done
+            original = original_result(draft, position, result)
+            text = shorten(original.text, cap, draft.view.counter.text)
+            patches = text_replaced(result, text)
+            reductions.append(Reduction(position, patches, draft.change(position, patches), result))
+    return reductions
 
 
-def cut_texts(draft: Draft, positions: Iterable[int], target: int, least: int) -> list[Move]:
+def cut_texts(draft: Draft, positions: Iterable[int], target: int, least: int) -> list[Reduction]:
     """Cut the longest words of messages to one size, not below `least` tokens; pinned sentences of users stay whole."""
-    done: list[Move] = []
+    reductions: list[Reduction] = []
     if draft.total <= target:
-        return done
+        return reductions
     count = draft.view.counter.text
-    found = [
+    texts = [
         (position, part, count(part.text))
         for position in positions
         if not draft.hidden[position]
         for part in draft.messages[position].parts
         if isinstance(part, Text)
     ]
-    cap = max(_cap([size for _, _, size in found], draft.total - target), least)
-    for position, part, size in found:
+    cap = max(_cap([size for _, _, size in texts], draft.total - target), least)
+    for position, part, size in texts:
         if size > cap and draft.total > target:
-            words = original_words(draft, position, part)
-            shorter = shorten(words, cap, count, keep=kept_words(draft, position, words))
-            moves = tried(draft, position, [Patch(part.at, Text(shorter))])
-            done += [replace(move, words=words) for move in moves]
-    return done
+            words = original_text(draft, position, part)
+            shorter = shorten(words, cap, count, keep=pinned_in(draft, position, words))
+            moves = try_change(draft, position, [Patch(part.at, Text(shorter))])
+            reductions += [replace(reduction, words=words) for reduction in moves]
+    return reductions
 
 
-def kept_words(draft: Draft, position: int, words: str) -> tuple[str, ...]:
+def pinned_in(draft: Draft, position: int, words: str) -> tuple[str, ...]:
     """Return the sentences of a message's words that a cut must leave."""
     return pins_of(words) if draft.base[position].role == "user" else ()
 
 
-def original_words(draft: Draft, position: int, part: Text) -> str:
+def original_text(draft: Draft, position: int, part: Text) -> str:
     """Return words as they were said, whatever earlier plans did to them."""
     message = draft.messages[position]
-    said = original_parts(draft.view, message).get(part.at) if message.patches else None
-    return said.text if isinstance(said, Text) else part.text
+    original = original_parts(draft.view, message).get(part.at) if message.patches else None
+    return original.text if isinstance(original, Text) else part.text
 
 
 def _cap(sizes: list[int], need: int) -> int:
@@ -309,8 +311,8 @@ def _cap(sizes: list[int], need: int) -> int:
 def original_result(draft: Draft, position: int, result: ToolResult) -> ToolResult:
     """Return an output as it was said, whatever earlier plans did to it."""
     message: Message = draft.messages[position]
-    said = original_parts(draft.view, message).get(result.at) if message.patches else None
-    return said if isinstance(said, ToolResult) else result
+    original = original_parts(draft.view, message).get(result.at) if message.patches else None
+    return original if isinstance(original, ToolResult) else result
 
 
 def _may_leave(draft: Draft, position: int, regions: Regions) -> bool:
@@ -320,5 +322,5 @@ def _may_leave(draft: Draft, position: int, regions: Regions) -> bool:
     return not (turn or instruction or position in regions.fresh)
 
 
-def _pictures(result: ToolResult) -> int:
+def _media_in(result: ToolResult) -> int:
     return sum(isinstance(inner, Image | File) for inner in result.content)

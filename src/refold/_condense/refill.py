@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from refold._condense.placeholders import with_words
-from refold._condense.reductions import Move, kept_words, original_result, words_alone
+from refold._condense.placeholders import text_replaced
+from refold._condense.reductions import Reduction, only_text, original_result, pinned_in
 from refold._condense.sentences import show_sentences
 from refold._condense.shorten import shorten, shorten_arguments
 from refold.core.messages import Patch, Text, ToolCall
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from refold._condense.fit_draft import Draft
-    from refold._condense.reduction_order import Trail
+    from refold._condense.reduction_order import ReductionLog
 
 __all__ = ["refill"]
 
@@ -26,34 +26,36 @@ CHARS = 6  # characters of arguments that a token holds at most, as a rule
 TRIES = 40  # parts of outputs and texts
 
 
-def refill(draft: Draft, trail: Trail, room: int) -> None:
+def refill(draft: Draft, log: ReductionLog, room: int) -> None:
     """Put back whole users' turns, batches and outputs, newest first, then parts of outputs, while they fit."""
     enough = room - int(room * SLACK)
     if draft.total < enough:
-        show_sentences(draft, trail, room)
-    _show_whole(draft, [*reversed(trail.users), *reversed(trail.segments)], room)
+        show_sentences(draft, log, room)
+    _show_whole(draft, [*reversed(log.users), *reversed(log.segments)], room)
     markers: dict[int, list[Patch]] = {}  # of pictures that were answered, which never come back
-    for move in trail.pictures:
-        markers.setdefault(move.position, []).extend(move.patches)
+    for reduction in log.images:
+        markers.setdefault(reduction.position, []).extend(reduction.patches)
     tries = TRIES
-    for move in reversed(trail.moves):
+    for reduction in reversed(log.moves):
         if draft.total >= enough or not tries:
             break
-        if draft.hidden[move.position]:
+        if draft.hidden[reduction.position]:
             continue
-        if draft.total + move.saved > room or not _put_back(draft, move, room, markers.get(move.position, ())):
+        if draft.total + reduction.saved > room or not _put_back(
+            draft, reduction, room, markers.get(reduction.position, ())
+        ):
             tries -= 1
-            _put_part(draft, move, room)
+            _put_part(draft, reduction, room)
     if draft.total < enough:
-        _part_of_segment(draft, trail, room)
+        _part_of_segment(draft, log, room)
 
 
 def _show_whole(draft: Draft, segments: Sequence[range], room: int) -> None:
     """Show turns and batches in this order while they fit; words that stand already come last."""
-    standing = {words for message in draft.shown() if (words := words_alone(message))}
+    standing = {words for message in draft.remaining() if (words := only_text(message))}
     repeated: list[range] = []
     for segment in segments:
-        words = words_alone(draft.messages[segment[0]]) if len(segment) == 1 else ""
+        words = only_text(draft.messages[segment[0]]) if len(segment) == 1 else ""
         if words in standing:
             repeated.append(segment)
         elif draft.total + draft.size(segment) <= room:
@@ -64,62 +66,62 @@ def _show_whole(draft: Draft, segments: Sequence[range], room: int) -> None:
             draft.show(segment)
 
 
-def _put_back(draft: Draft, move: Move, room: int, markers: Sequence[Patch]) -> bool:
+def _put_back(draft: Draft, reduction: Reduction, room: int, markers: Sequence[Patch]) -> bool:
     """Show an output as it was before this run, if it fits, with the markers of its pictures; tell whether it does."""
-    before = draft.changed(move.position, (*move.patches, *markers))
-    draft.undo(move.position, (patch.at for patch in move.patches))
+    before = draft.changed(reduction.position, (*reduction.patches, *markers))
+    draft.undo(reduction.position, (patch.at for patch in reduction.patches))
     if markers:
-        draft.change(move.position, markers)
+        draft.change(reduction.position, markers)
     if draft.total > room:
-        draft.restore(move.position, before)
-    return draft.total <= room and draft.changed(move.position, move.patches) != before
+        draft.restore(reduction.position, before)
+    return draft.total <= room and draft.changed(reduction.position, reduction.patches) != before
 
 
-def _put_part(draft: Draft, move: Move, room: int) -> None:
+def _put_part(draft: Draft, reduction: Reduction, room: int) -> None:
     """Show as many whole lines of a cut or cleared text as there is room for, or more of cut arguments."""
-    before = draft.changed(move.position, move.patches)
+    before = draft.changed(reduction.position, reduction.patches)
     words = next((part.text for part in before.values() if isinstance(part, Text)), None)
     if words is None:
-        _part_of_calls(draft, move, room)
+        _part_of_calls(draft, reduction, room)
         return
     count = draft.view.counter.text
     limit = room - draft.total + count(words) - 2
-    if limit < WORTH or not (move.result or move.words):
+    if limit < WORTH or not (reduction.result or reduction.words):
         return
-    if move.result:
-        longer = shorten(original_result(draft, move.position, move.result).text, limit, count)
-        draft.change(move.position, with_words(move.result, longer))
+    if reduction.result:
+        longer = shorten(original_result(draft, reduction.position, reduction.result).text, limit, count)
+        draft.change(reduction.position, text_replaced(reduction.result, longer))
     else:
-        longer = shorten(move.words, limit, count, keep=kept_words(draft, move.position, move.words))
-        draft.change(move.position, [Patch(move.patches[0].at, Text(longer))])
+        longer = shorten(reduction.words, limit, count, keep=pinned_in(draft, reduction.position, reduction.words))
+        draft.change(reduction.position, [Patch(reduction.patches[0].at, Text(longer))])
     if draft.total > room:
-        draft.restore(move.position, before)
+        draft.restore(reduction.position, before)
 
 
-def _part_of_calls(draft: Draft, move: Move, room: int) -> None:
+def _part_of_calls(draft: Draft, reduction: Reduction, room: int) -> None:
     """Show more of the long arguments that were cut: the longest that fits, found by halving."""
-    said = {part.at: part for part in draft.base[move.position].parts if isinstance(part, ToolCall)}
-    calls = [call for patch in move.patches if (call := said.get(patch.at))]
-    best = draft.changed(move.position, move.patches)
+    before = {part.at: part for part in draft.base[reduction.position].parts if isinstance(part, ToolCall)}
+    calls = [call for patch in reduction.patches if (call := before.get(patch.at))]
+    best = draft.changed(reduction.position, reduction.patches)
     low, high = 0, CHARS * (room - draft.total)
     while calls and high - low > CHARS * WORTH:
         chars = (low + high) // 2
-        draft.change(move.position, [Patch(call.at, _shorter(call, chars // len(calls))) for call in calls])
+        draft.change(reduction.position, [Patch(call.at, _shorter(call, chars // len(calls))) for call in calls])
         if draft.total <= room:
-            low, best = chars, draft.changed(move.position, move.patches)
+            low, best = chars, draft.changed(reduction.position, reduction.patches)
         else:
             high = chars
-    draft.restore(move.position, best)
+    draft.restore(reduction.position, best)
 
 
 def _shorter(call: ToolCall, chars: int) -> ToolCall:
     return replace(call, arguments=shorten_arguments(call.arguments, chars, free_text=call.kind == "custom"))
 
 
-def _part_of_segment(draft: Draft, trail: Trail, room: int) -> None:
+def _part_of_segment(draft: Draft, log: ReductionLog, room: int) -> None:
     """Show the newest hidden message that is words alone, cut to the room there is."""
     count = draft.view.counter.text
-    hidden = (segment[0] for segment in reversed(trail.segments) if len(segment) == 1)
+    hidden = (segment[0] for segment in reversed(log.segments) if len(segment) == 1)
     position = next((position for position in hidden if draft.hidden[position]), -1)
     parts = draft.messages[position].parts if position >= 0 else ()
     if len(parts) != 1 or not isinstance(parts[0], Text):

@@ -63,22 +63,22 @@ def _fine(view: View, segments: tuple[range, ...]) -> tuple[range, ...]:
 def _segments(messages: Sequence[Message], cuts: Container[int]) -> tuple[range, ...]:
     """Cut at every place given that parts no call from its result."""
     reach = list(range(len(messages)))  # for each message: the last one that answers a call of it
-    asked: dict[str, int] = {}
+    callers: dict[str, int] = {}
     for position, message in enumerate(messages):
         for call in message.calls:
-            asked[call.call_id or call.name] = position
+            callers[call.call_id or call.name] = position
         for result in message.results:
-            start = asked.get(result.call_id or result.name)
+            start = callers.get(result.call_id or result.name)
             if start is not None:
                 reach[start] = position
-    found: list[range] = []
+    segments: list[range] = []
     start = end = 0
     for position in range(len(messages)):
         end = max(end, reach[position])
         if end <= position and (position + 1 in cuts or position + 1 == len(messages)):
-            found.append(range(start, position + 1))
+            segments.append(range(start, position + 1))
             start = position + 1
-    return tuple(found)
+    return tuple(segments)
 
 
 def _tail(view: View, segments: Sequence[range], protected: int) -> int:

@@ -9,28 +9,28 @@ from msgspec import Struct
 from refold._condense.call_facts import reads
 from refold._condense.call_outline import call_line
 from refold._condense.identifier_scores import need_in, worth_of
-from refold._condense.placeholders import with_words
-from refold._condense.reduction_order import ROOMY, lighten
+from refold._condense.placeholders import text_replaced
+from refold._condense.reduction_order import ROOMY, reduce_parts
 from refold._condense.reductions import (
-    Move,
+    Reduction,
     clear_results,
     cut_texts,
     hide_segments,
-    kept_words,
     original_result,
-    strip_seen,
+    pinned_in,
+    strip_seen_images,
 )
 from refold._salience.atoms import names_of, spoken
 from refold._salience.cover import Cover, Unit
 from refold._salience.mentions import mentioned_in
-from refold._salience.segments import Segment, segments, segments_of, shown
+from refold._salience.segments import Segment, chosen_lines, segments, segments_of
 from refold.core.messages import Patch, Reasoning, Text, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from refold._condense.fit_draft import Draft
-    from refold._condense.reduction_order import Trail
+    from refold._condense.reduction_order import ReductionLog
     from refold._condense.regions import Regions
 
 __all__ = ["PARTS", "Selection", "select"]
@@ -57,21 +57,21 @@ class Lines(Struct, frozen=True):
     """Lines of an output or of a user's turn that a move has taken away."""
 
     position: int
-    move: Move
+    reduction: Reduction
     segment: Segment
 
 
-Choice: TypeAlias = range | Move | Lines
+Choice: TypeAlias = range | Reduction | Lines
 
 
 class Selection:
     """What can come back to a draft, and what has; `fill` brings back more."""
 
-    def __init__(self, draft: Draft, areas: Regions, trail: Trail) -> None:
-        self.draft, self.trail = draft, trail
+    def __init__(self, draft: Draft, areas: Regions, log: ReductionLog) -> None:
+        self.draft, self.log = draft, log
         worth = worth_of(draft.view.transcript)
-        covered = frozenset().union(*map(mentioned_in, draft.shown()))
-        self.cover = Cover(_units(draft, trail, worth, areas.fresh), worth.of, covered)
+        covered = frozenset().union(*map(mentioned_in, draft.remaining()))
+        self.cover = Cover(_units(draft, log, worth, areas.fresh), worth.of, covered)
         self.chosen: list[Choice] = []
         self.enough = False
 
@@ -82,7 +82,7 @@ class Selection:
         missing = need_in(transcript, (atom for atom, open_ in self.cover.open.items() if open_))
         return 1 - missing / whole if whole else 1.0
 
-    def keep_until(self, floor: float, room: int) -> None:
+    def fill_until(self, floor: float, room: int) -> None:
         """Bring back what is likeliest needed until this share of the need is predicted to be there, or room ends."""
         start = self.draft.total
         for step in range(1, STEPS + 1):
@@ -97,49 +97,51 @@ class Selection:
         for _ in range(ROUNDS):  # neighbors merge, so that what was chosen is smaller than its parts
             if draft.total >= room - int(room * SLACK):
                 break
-            found = self.cover.choose(room - draft.total)
-            if not found:
+            units = self.cover.choose(room - draft.total)
+            if not units:
                 break
-            chosen += [unit.of for unit in found]
-            _show(draft, chosen, len(found))
-            while draft.total > room and found:
+            chosen += [unit.of for unit in units]
+            _show(draft, chosen, len(units))
+            while draft.total > room and units:
                 over = draft.total - room
                 dropped: list[Choice] = []
-                while found and over > 0:
-                    over -= int(found.pop().cost)
+                while units and over > 0:
+                    over -= int(units.pop().cost)
                     dropped.append(chosen.pop())
                 _take_back(draft, dropped, chosen)
-        _settle(draft, self.trail, chosen)
+        _settle(draft, self.log, chosen)
 
 
-def select(draft: Draft, areas: Regions, room: int, trail: Trail, keep_until: float | None = None) -> Selection | None:
+def select(
+    draft: Draft, areas: Regions, room: int, log: ReductionLog, fill_until: float | None = None
+) -> Selection | None:
     """Empty the old part, then bring back what is likeliest needed, each for its size; return the selection.
 
     Batches come back whole or without the bulk of their output, long arguments whole, output as whole lines in their
     order with markers between. Long turns of users keep their beginning and every pinned sentence. What of the newest
     part is too large for the room comes back by lines, too.
-    With `keep_until` the rest of the room stays empty where that share of the need is predicted to be there.
+    With `fill_until` the rest of the room stays empty where that share of the need is predicted to be there.
     Where even the emptied old part leaves too much, nothing comes back: the order of loss has to go on.
     """
     old = range(areas.tail)
-    trail.pictures += strip_seen(draft, areas.fresh)
+    log.images += strip_seen_images(draft, areas.fresh)
     if draft.total <= room:
         return None
-    lighten(draft, old, 0, trail, areas)
-    trail.moves += _opened(draft, areas, room)
-    trail.segments += hide_segments(draft, areas, old, 0)
-    trail.segments += hide_segments(draft, areas, old, 0, inner=True)
+    reduce_parts(draft, old, 0, log, areas)
+    log.moves += _opened(draft, areas, room)
+    log.segments += hide_segments(draft, areas, old, 0)
+    log.segments += hide_segments(draft, areas, old, 0, inner=True)
     if draft.total > room:
         return None
-    selection = Selection(draft, areas, trail)
-    if keep_until is None:
+    selection = Selection(draft, areas, log)
+    if fill_until is None:
         selection.fill(room)
     else:
-        selection.keep_until(keep_until, room)
+        selection.fill_until(fill_until, room)
     return selection
 
 
-def _opened(draft: Draft, areas: Regions, room: int) -> list[Move]:
+def _opened(draft: Draft, areas: Regions, room: int) -> list[Reduction]:
     """Cut users' turns, and outputs of the newest part that are large for the room, so that they come back by lines."""
     share = max(BRIEF, min(ROOMY, int(room * TURNS / max(len(areas.users), 1))))
     older = [position for position in areas.users[1:-1] if position < areas.tail]
@@ -153,131 +155,138 @@ def _opened(draft: Draft, areas: Regions, room: int) -> list[Move]:
     return done
 
 
-def _units(draft: Draft, trail: Trail, worth: Mapping[str, float], fresh: frozenset[int]) -> Iterator[Unit]:
+def _units(draft: Draft, log: ReductionLog, worth: Mapping[str, float], fresh: frozenset[int]) -> Iterator[Unit]:
     """Yield what can come back, newest first: each hidden batch, then what its messages lost."""
-    moves: dict[int, list[Move]] = {}
-    for move in trail.moves:
-        moves.setdefault(move.position, []).append(move)
+    moves: dict[int, list[Reduction]] = {}
+    for reduction in log.moves:
+        moves.setdefault(reduction.position, []).append(reduction)
     newer = NEWER / max(len(draft.base), 1)
     batch_of: dict[int, Unit] = {}
-    for batch in reversed(trail.segments):
+    for batch in reversed(log.segments):
         atoms = frozenset().union(*(mentioned_in(draft.messages[position]) for position in batch))
         unit = Unit(batch, max(draft.size(batch), 1), atoms, extra=newer * batch.start)
         batch_of.update(dict.fromkeys(batch, unit))
         yield unit
     for position in sorted(moves, reverse=True):
-        for move in moves[position]:
-            extra = newer * position + _extra(draft, move, worth) + (UNSEEN if position in fresh else 0.0)
+        for reduction in moves[position]:
+            extra = newer * position + _extra(draft, reduction, worth) + (UNSEEN if position in fresh else 0.0)
             first = batch_of.get(position)
-            yield from [Unit(of, max(cost, 1), atoms, first, extra) for of, cost, atoms in _pieces(draft, move)]
+            yield from [Unit(of, max(cost, 1), atoms, first, extra) for of, cost, atoms in _pieces(draft, reduction)]
 
 
-def _extra(draft: Draft, move: Move, worth: Mapping[str, float]) -> float:
+def _extra(draft: Draft, reduction: Reduction, worth: Mapping[str, float]) -> float:
     """Return what any line of an output is worth by token: short errors, and reads of files likely to be edited."""
-    if move.result is None:
+    if reduction.result is None:
         return 0.0
-    if move.result.is_error:
-        return WRONG if len(_text_of(draft, move)) <= SHORT else 0.0
-    call = draft.view.call_of(draft.base[move.position], move.result)
+    if reduction.result.is_error:
+        return WRONG if len(_text_of(draft, reduction)) <= SHORT else 0.0
+    call = draft.view.call_of(draft.base[reduction.position], reduction.result)
     ref = reads(call) if call else None
     return EDITED * max((worth[atom] for atom in names_of(ref.path)), default=0.0) if ref else 0.0
 
 
-def _pieces(draft: Draft, move: Move) -> Iterator[tuple[Choice, float, frozenset[str]]]:
+def _pieces(draft: Draft, reduction: Reduction) -> Iterator[tuple[Choice, float, frozenset[str]]]:
     """Yield the parts in which what a move took away can come back, with their tokens and atoms."""
-    text = _text_of(draft, move)
+    text = _text_of(draft, reduction)
     if text:
         count = draft.view.counter.text
         tokens, marker = count(text) / len(text), count(MARKER)
-        for segment in _segments(draft, move, text):
-            yield Lines(move.position, move, segment), segment.chars * tokens + marker, segment.atoms
+        for segment in _segments(draft, reduction, text):
+            yield Lines(reduction.position, reduction, segment), segment.chars * tokens + marker, segment.atoms
         return
-    paths = {patch.at for patch in move.patches}
-    parts = [part for part in draft.base[move.position].parts if part.at in paths]
+    paths = {patch.at for patch in reduction.patches}
+    parts = [part for part in draft.base[reduction.position].parts if part.at in paths]
     if not any(isinstance(part, Reasoning) for part in parts):
         atoms = frozenset(atom for part in parts if isinstance(part, ToolCall) for atom in names_of(spoken(part)))
-        yield move, move.saved, atoms
+        yield reduction, reduction.saved, atoms
 
 
-def _text_of(draft: Draft, move: Move) -> str:
-    return original_result(draft, move.position, move.result).text if move.result else move.words
+def _text_of(draft: Draft, reduction: Reduction) -> str:
+    return original_result(draft, reduction.position, reduction.result).text if reduction.result else reduction.words
 
 
-def _segments(draft: Draft, move: Move, text: str) -> tuple[Segment, ...]:
-    return segments_of(original_result(draft, move.position, move.result)) if move.result else segments(text)
+def _segments(draft: Draft, reduction: Reduction, text: str) -> tuple[Segment, ...]:
+    return (
+        segments_of(original_result(draft, reduction.position, reduction.result))
+        if reduction.result
+        else segments(text)
+    )
 
 
 def _show(draft: Draft, chosen: Sequence[Choice], last: int) -> None:
     """Show the last of the chosen, beside those that are shown."""
-    touched: dict[int, Move] = {}
+    touched: dict[int, Reduction] = {}
     for choice in chosen[-last:]:
         match choice:
             case range():
                 draft.show(choice)
-            case Move(position=position, patches=patches):
+            case Reduction(position=position, patches=patches):
                 draft.undo(position, (patch.at for patch in patches))
-            case Lines(move=move):
-                touched[id(move)] = move
+            case Lines(reduction=reduction):
+                touched[id(reduction)] = reduction
     _show_touched(draft, touched, chosen)
 
 
 def _take_back(draft: Draft, dropped: Sequence[Choice], chosen: Sequence[Choice]) -> None:
     """Take away again what did not fit; what is chosen stays."""
-    touched: dict[int, Move] = {}
+    touched: dict[int, Reduction] = {}
     for choice in dropped:
         match choice:
             case range():
                 draft.hide(choice)
-            case Move(position=position, patches=patches):
+            case Reduction(position=position, patches=patches):
                 draft.change(position, patches)
-            case Lines(move=move):
-                touched[id(move)] = move
+            case Lines(reduction=reduction):
+                touched[id(reduction)] = reduction
     _show_touched(draft, touched, chosen)
 
 
-def _show_touched(draft: Draft, touched: Mapping[int, Move], chosen: Sequence[Choice]) -> None:
+def _show_touched(draft: Draft, touched: Mapping[int, Reduction], chosen: Sequence[Choice]) -> None:
     lines: dict[int, list[Segment]] = {key: [] for key in touched}
     for choice in chosen:
-        if isinstance(choice, Lines) and id(choice.move) in lines:
-            lines[id(choice.move)].append(choice.segment)
-    for key, move in touched.items():
-        _show_lines(draft, move, lines[key])
+        if isinstance(choice, Lines) and id(choice.reduction) in lines:
+            lines[id(choice.reduction)].append(choice.segment)
+    for key, reduction in touched.items():
+        _show_lines(draft, reduction, lines[key])
 
 
-def _show_lines(draft: Draft, move: Move, some: Sequence[Segment]) -> None:
+def _show_lines(draft: Draft, reduction: Reduction, some: Sequence[Segment]) -> None:
     """Show lines of a text in place of what a move left of it; all of it as it was where all lines are chosen."""
-    draft.undo(move.position, [patch.at for patch in move.patches])
-    text = _text_of(draft, move)
+    draft.undo(reduction.position, [patch.at for patch in reduction.patches])
+    text = _text_of(draft, reduction)
     if not some:
-        draft.change(move.position, move.patches)
-    elif move.result:
+        draft.change(reduction.position, reduction.patches)
+    elif reduction.result:
         count, whole = sum(segment.stop - segment.start for segment in some), text.count("\n") + 1
         if count < whole:
-            line = call_line(draft.view.call_of(draft.base[move.position], move.result), move.result)
+            line = call_line(draft.view.call_of(draft.base[reduction.position], reduction.result), reduction.result)
             opening = f"{PARTS} {line}, {count:,} of {whole:,} lines"
-            draft.change(move.position, with_words(move.result, f"{opening}\n{shown(text, some)}"))
+            draft.change(reduction.position, text_replaced(reduction.result, f"{opening}\n{chosen_lines(text, some)}"))
     else:
-        draft.change(move.position, [Patch(move.patches[0].at, Text(shown(text, _with_kept(draft, move, text, some))))])
+        draft.change(
+            reduction.position,
+            [Patch(reduction.patches[0].at, Text(chosen_lines(text, _with_pinned(draft, reduction, text, some))))],
+        )
 
 
-def _with_kept(draft: Draft, move: Move, text: str, some: Sequence[Segment]) -> list[Segment]:
+def _with_pinned(draft: Draft, reduction: Reduction, text: str, some: Sequence[Segment]) -> list[Segment]:
     """Add the beginning of a user's turn, and the lines with its pinned sentences, to the chosen ones."""
-    pinned = kept_words(draft, move.position, text)
+    pinned = pinned_in(draft, reduction.position, text)
     lines = text.split("\n")
-    kept = {segment.start: segment for segment in some}
-    for segment in _segments(draft, move, text):
+    chosen = {segment.start: segment for segment in some}
+    for segment in _segments(draft, reduction, text):
         words = "\n".join(lines[segment.start : segment.stop])
         if segment.start == 0 or any(sentence in words for sentence in pinned):
-            kept[segment.start] = segment
-    return list(kept.values())
+            chosen[segment.start] = segment
+    return list(chosen.values())
 
 
-def _settle(draft: Draft, trail: Trail, chosen: Sequence[Choice]) -> None:
+def _settle(draft: Draft, log: ReductionLog, chosen: Sequence[Choice]) -> None:
     """Leave in the trail what can still come back whole: batches that are hidden, moves that nothing was chosen of."""
-    trail.segments[:] = [batch for batch in trail.segments if all(draft.hidden[position] for position in batch)]
-    done: Mapping[int, Move] = {
-        id(move): move
+    log.segments[:] = [batch for batch in log.segments if all(draft.hidden[position] for position in batch)]
+    done: Mapping[int, Reduction] = {
+        id(reduction): reduction
         for choice in chosen
-        if (move := choice.move if isinstance(choice, Lines) else choice) and isinstance(move, Move)
+        if (reduction := choice.reduction if isinstance(choice, Lines) else choice) and isinstance(reduction, Reduction)
     }
-    trail.moves[:] = [move for move in trail.moves if id(move) not in done]
+    log.moves[:] = [reduction for reduction in log.moves if id(reduction) not in done]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from refold._condense.pins import ENDS, pins_of
-from refold._condense.reductions import Move, hide_users, original_words, tried
+from refold._condense.reductions import Reduction, hide_users, original_text, try_change
 from refold._salience.cover import Cover, Unit
 from refold.core.messages import Patch, Text
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from refold._condense.fit_draft import Draft
-    from refold._condense.reduction_order import Trail
+    from refold._condense.reduction_order import ReductionLog
     from refold._condense.regions import Regions
     from refold.core.messages import Message
 
@@ -42,7 +42,7 @@ class UserTurn(NamedTuple):
     sentences: tuple[str, ...]
 
 
-def cut_to_sentences(draft: Draft, areas: Regions, target: int, share: int, trail: Trail) -> None:
+def cut_to_sentences(draft: Draft, areas: Regions, target: int, share: int, log: ReductionLog) -> None:
     """Where the target is not met, leave of older users' turns what tells most for its size, within their share.
 
     The room that makes is for older answers, and for the same turns again. A sentence is worth the words in it that
@@ -55,24 +55,24 @@ def cut_to_sentences(draft: Draft, areas: Regions, target: int, share: int, trai
     if spare <= 0 or not older or draft.total <= target:
         return
     turns = list(_turns(draft, older))
-    kept = _chosen(draft, [turn.sentences for turn in turns], size - spare)
+    chosen = _chosen(draft, [turn.sentences for turn in turns], size - spare)
     silent = set(older)
-    for turn, some in zip(turns, kept, strict=True):
+    for turn, some in zip(turns, chosen, strict=True):
         if some:
             silent.discard(turn.position)
-            moves = tried(draft, turn.position, [Patch(turn.part.at, Text(_joined(turn.sentences, some)))])
-            trail.moves += [replace(move, words=turn.words) for move in moves]
-    trail.users += hide_users(draft, areas, 0, silent)
+            moves = try_change(draft, turn.position, [Patch(turn.part.at, Text(_joined(turn.sentences, some)))])
+            log.moves += [replace(move, words=turn.words) for move in moves]
+    log.users += hide_users(draft, areas, 0, silent)
 
 
-def show_sentences(draft: Draft, trail: Trail, room: int) -> None:
+def show_sentences(draft: Draft, log: ReductionLog, room: int) -> None:
     """Show what tells most of hidden answers that are words alone, in half of the room that is left."""
-    hidden = [segment[0] for segment in trail.segments if len(segment) == 1 and draft.hidden[segment[0]]]
+    hidden = [segment[0] for segment in log.segments if len(segment) == 1 and draft.hidden[segment[0]]]
     turns = list(_turns(draft, [position for position in sorted(hidden) if _one_text(draft.messages[position])]))
     if len(turns) < FEWEST:
         return
-    kept = _chosen(draft, [turn.sentences for turn in turns], int((room - draft.total) * ANSWERS))
-    for turn, some in zip(turns, kept, strict=True):
+    chosen = _chosen(draft, [turn.sentences for turn in turns], int((room - draft.total) * ANSWERS))
+    for turn, some in zip(turns, chosen, strict=True):
         if not some:
             continue
         patches = (Patch(turn.part.at, Text(_joined(turn.sentences, some))),)
@@ -82,7 +82,7 @@ def show_sentences(draft: Draft, trail: Trail, room: int) -> None:
             draft.hide([turn.position])
             draft.undo(turn.position, [turn.part.at])
             return
-        trail.moves.append(Move(turn.position, patches, saved, words=turn.words))
+        log.moves.append(Reduction(turn.position, patches, saved, words=turn.words))
 
 
 def _one_text(message: Message) -> bool:
@@ -93,48 +93,49 @@ def _turns(draft: Draft, positions: Iterable[int]) -> Iterator[UserTurn]:
     for position in positions:
         for part in draft.messages[position].parts:
             if isinstance(part, Text):
-                words = original_words(draft, position, part)
+                words = original_text(draft, position, part)
                 yield UserTurn(position, part, words, _sentences(words))
 
 
 def _sentences(text: str) -> tuple[str, ...]:
     """Return a text in pieces, each with the blanks and line ends that follow it."""
-    ends = [0, *(found.end() for found in ENDS.finditer(text)), len(text)]
+    ends = [0, *(match.end() for match in ENDS.finditer(text)), len(text)]
     return tuple(text[start:stop] for start, stop in pairwise(ends) if stop > start)
 
 
 def _chosen(draft: Draft, turns: Sequence[Sequence[str]], room: int) -> list[set[int]]:
     """Return which sentences of each turn stay: the pinned, then what tells most, together within the room."""
-    held = [[frozenset(WORD.findall(sentence.lower())) for sentence in turn] for turn in turns]
-    common = Counter(word for turn in held for word in frozenset().union(*turn))
+    words_of = [[frozenset(WORD.findall(sentence.lower())) for sentence in turn] for turn in turns]
+    common = Counter(word for turn in words_of for word in frozenset().union(*turn))
     worth = {word: log((1 + len(turns)) / number) for word, number in common.items()}
-    kept: list[set[int]] = [set() for _ in turns]
+    chosen: list[set[int]] = [set() for _ in turns]
     units: list[Unit] = []
     covered: set[str] = set()
     for number, turn in enumerate(turns):
         for position, sentence in enumerate(turn):
             cost = draft.view.counter.text(sentence) + MARKER
             if pins_of(sentence):
-                kept[number].add(position)
-                covered |= held[number][position]
+                chosen[number].add(position)
+                covered |= words_of[number][position]
                 room -= cost
             else:
-                units.append(Unit((number, position), cost, held[number][position]))
+                units.append(Unit((number, position), cost, words_of[number][position]))
     for unit in Cover(reversed(units), lambda words: map(worth.__getitem__, words), covered).choose(room):
         number, position = unit.of
-        kept[number].add(position)
-    return kept
+        chosen[number].add(position)
+    return chosen
 
 
-def _joined(sentences: Sequence[str], kept: set[int]) -> str:
+def _joined(sentences: Sequence[str], chosen: set[int]) -> str:
     """Return the kept sentences as they stand, with a marker for each gap."""
-    gaps = (position not in kept for position in range(len(sentences)))
-    made = [
-        f"{GAP} " if gone else "".join(sentences[position] for position in positions) for gone, positions in _runs(gaps)
+    gaps = (position not in chosen for position in range(len(sentences)))
+    pieces = [
+        f"{GAP} " if left_out else "".join(sentences[position] for position in positions)
+        for left_out, positions in _runs(gaps)
     ]
-    return "".join(made).strip()
+    return "".join(pieces).strip()
 
 
 def _runs(gaps: Iterable[bool]) -> Iterator[tuple[bool, list[int]]]:
-    for gone, run in groupby(enumerate(gaps), key=itemgetter(1)):
-        yield gone, [position for position, _ in run]
+    for left_out, run in groupby(enumerate(gaps), key=itemgetter(1)):
+        yield left_out, [position for position, _ in run]

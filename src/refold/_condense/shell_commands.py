@@ -41,17 +41,17 @@ def read_by(command: str) -> tuple[str, int, int | None] | None:
     folder, words = _plain(command) if SHOWS.match(command) else ("", [])
     match words:
         case ["cat", path] | ["cat", "-n", path] | ["nl", "-ba", path] | ["nl", path]:
-            found: tuple[str, int, int | None] | None = (path, 1, None)
+            read: tuple[str, int, int | None] | None = (path, 1, None)
         case ["head", path]:
-            found = (path, 1, 11)
+            read = (path, 1, 11)
         case ["head", "-n", count, path] if count.isdecimal():
-            found = (path, 1, int(count) + 1)
+            read = (path, 1, int(count) + 1)
         case ["sed", "-n", range_, path] if lines := RANGE.match(range_):
             last = lines[2] or lines[1]
-            found = (path, int(lines[1]), None if last == "$" else int(last) + 1)
+            read = (path, int(lines[1]), None if last == "$" else int(last) + 1)
         case _:
-            found = None
-    return None if found is None or _odd(found[0]) else (_joined(folder, found[0]), *found[1:])
+            read = None
+    return None if read is None or _odd(read[0]) else (_joined(folder, read[0]), *read[1:])
 
 
 def written_by(command: str) -> tuple[str, ...]:
@@ -93,10 +93,10 @@ def _quotes(text: str) -> bool:
     return "'" in text or '"' in text or "\\" in text
 
 
-def _unquoted(found: re.Match[str]) -> str:
-    if found[2] is not None:
-        return re.sub(r"\\(.)", r"\1", found[2], flags=re.S)
-    return found[1] if found[1] is not None else found[3]
+def _unquoted(read: re.Match[str]) -> str:
+    if read[2] is not None:
+        return re.sub(r"\\(.)", r"\1", read[2], flags=re.S)
+    return read[1] if read[1] is not None else read[3]
 
 
 def _quoted(word: str) -> str:

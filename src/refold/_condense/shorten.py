@@ -37,10 +37,10 @@ def shorten(text: str, limit: int, count: Callable[[str], int], *, keep: Sequenc
     best = _cut(lines, 0, keep, wrong)
     low, high = 0, len(text)
     for _ in range(ROUNDS):
-        made = _cut(lines, chars, keep, wrong)
-        size = count(made)
+        shortened = _cut(lines, chars, keep, wrong)
+        size = count(shortened)
         if size <= limit:
-            best, low = made, chars
+            best, low = shortened, chars
             if size >= CLOSE * limit:
                 break
         else:
@@ -98,8 +98,8 @@ def _wrong(text: str, lines: Sequence[str]) -> list[int]:
 def _cut(lines: Sequence[str], chars: int, keep: Sequence[str], wrong: Sequence[int]) -> str:
     head, first = _taken(lines, int(chars * HEAD))
     tail, last = _taken_last(lines, first, int(chars * TAIL))
-    shown = "\n".join([*head, *tail])
-    kept = [sentence for sentence in dict.fromkeys(keep) if sentence not in shown]
+    visible = "\n".join([*head, *tail])
+    pinned = [sentence for sentence in dict.fromkeys(keep) if sentence not in visible]
     errors = _errors(
         (lines[position] for position in wrong if first <= position < len(lines) - last),
         chars - int(chars * HEAD) - int(chars * TAIL),
@@ -109,9 +109,9 @@ def _cut(lines: Sequence[str], chars: int, keep: Sequence[str], wrong: Sequence[
         marker = f"[… {left:,} of {len(lines):,} lines left out …]"
     else:
         whole = sum(map(len, lines)) + len(lines) - 1
-        out = whole - len(shown) - sum(map(len, errors))
+        out = whole - len(visible) - sum(map(len, errors))
         marker = f"[… {max(out, 0):,} of {whole:,} characters left out …]"
-    return "\n".join([*head, marker, *kept, *errors, *tail])
+    return "\n".join([*head, marker, *pinned, *errors, *tail])
 
 
 def _taken(lines: Iterable[str], chars: int) -> tuple[list[str], int]:
@@ -157,9 +157,9 @@ def _last_words(line: str, chars: int) -> str:
 
 def _errors(lines: Iterable[str], chars: int) -> list[str]:
     """Return the lines, as far as there is room for them."""
-    found: list[str] = []
+    fitting: list[str] = []
     for line in lines:
         if len(line) < chars:
-            found.append(line)
+            fitting.append(line)
             chars -= len(line) + 1
-    return found
+    return fitting

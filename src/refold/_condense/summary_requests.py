@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from refold import _prompts as prompts
 from refold._condense.transcript_text import serialize
-from refold._condense.view_positions import SUMMARIES, said
+from refold._condense.view_positions import SUMMARIES, originals
 from refold.core import needs
 from refold.core.messages import text_of
 
@@ -28,10 +28,10 @@ def earlier(messages: Sequence[Message], heading: str = "", ending: str | re.Pat
     """
     texts = [text_of(message) for message in messages if message.note and message.note.kind in SUMMARIES]
     pattern = re.compile(re.escape(ending)) if isinstance(ending, str) and ending else ending
-    found = [
+    summaries = [
         (re.split(pattern, text, maxsplit=1)[0] if pattern else text).removeprefix(heading).strip() for text in texts
     ]
-    return "\n\n".join(filter(None, found)) or None
+    return "\n\n".join(filter(None, summaries)) or None
 
 
 def ask(
@@ -48,7 +48,7 @@ def ask(
 
     An earlier summary travels as `previous` and never inside the text; the words of an anchor are the earliest.
     """
-    record = said(view, messages)
+    record = originals(view, messages)
     anchor = view.start[0].anchor if view.anchored else None
     if anchor is not None and anchor.text:
         previous = f"{anchor.text}\n\n{previous}" if previous else anchor.text

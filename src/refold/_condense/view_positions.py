@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SUMMARIES",
-    "all_said",
     "anchor",
-    "carried",
     "cut_after",
     "cut_before",
-    "forced",
+    "first_unseen",
+    "is_forced",
     "last_request",
+    "last_settled_cut",
     "leading",
     "loop_start",
+    "newest_request",
     "open_request",
-    "said",
-    "said_request",
-    "settled",
-    "unseen",
+    "originals",
+    "originals_with_earlier",
+    "preserved_request",
 ]
 
 SUMMARIES = frozenset({"summary", "outline", "digest"})
@@ -45,10 +45,10 @@ def leading(view: View) -> int:
     messages = view.messages
     if view.head:
         return next(position for position in range(view.head, len(messages) + 1) if position in view.cuts)
-    heads = (
+    others = (
         position for position, message in enumerate(messages) if message.role != "system" or message.note is not None
     )
-    return next(heads, len(messages))
+    return next(others, len(messages))
 
 
 def cut_before(view: View, position: int, floor: int = 0) -> int | None:
@@ -61,12 +61,12 @@ def cut_after(view: View, position: int, floor: int = 0) -> int | None:
     return next((at for at in range(max(position, floor + 1), len(view.messages)) if at in view.cuts), None)
 
 
-def forced(view: View) -> bool:
+def is_forced(view: View) -> bool:
     """Tell whether something other than a threshold demands a compaction."""
     return view.cause is not Cause.THRESHOLD
 
 
-def unseen(view: View) -> int:
+def first_unseen(view: View) -> int:
     """Return the place after the newest assistant message: what stands there the model has not seen yet."""
     messages = view.messages
     return next(
@@ -79,11 +79,11 @@ def last_request(view: View) -> Message | None:
     return next((message for message in reversed(view.messages) if _asks(message)), None)
 
 
-def said_request(view: View) -> Message | None:
+def newest_request(view: View) -> Message | None:
     """Return the newest request of the whole transcript, although an earlier run may have hidden and quoted it."""
-    shown = last_request(view)
+    visible = last_request(view)
     newest = next((message for message in reversed(view.transcript.messages) if _asks(message)), None)
-    return shown if newest is None or (shown is not None and shown.note is not None) else newest
+    return visible if newest is None or (visible is not None and visible.note is not None) else newest
 
 
 def open_request(view: View) -> Message | None:
@@ -102,15 +102,15 @@ def loop_start(messages: Sequence[Message]) -> int:
     return max([position for position in turns if not messages[position].results], default=-1)
 
 
-def carried(
-    view: View, gone: Sequence[Message], request: Message | None, before: MessageId | None
+def preserved_request(
+    view: View, leaving: Sequence[Message], request: Message | None, before: MessageId | None
 ) -> tuple[MessageId | None, tuple[Edit, ...]]:
     """Return how a request among messages that go is kept: the id of what stays, or a copy of its words.
 
     A request that shares its message with tool results cannot stay without their calls, and one that an earlier run
     has hidden is copied too.
     """
-    here = request is not None and any(message.id == request.id for message in gone)
+    here = request is not None and any(message.id == request.id for message in leaving)
     if request is None or (not here and request.id in view.index):
         return None, ()
     if here and not request.results:
@@ -124,7 +124,7 @@ def _asks(message: Message) -> bool:
     return message.role == "user" and not own and any(not isinstance(part, ToolResult) for part in message.parts)
 
 
-def settled(view: View) -> int:
+def last_settled_cut(view: View) -> int:
     """Return the place up to which every call has its result, so that what awaits one stays together.
 
     A call that the provider answers itself awaits its result at the end of a paused turn.
@@ -146,36 +146,36 @@ def anchor(view: View, start: int, stop: int) -> MessageId | None:
 
     A message that we made is a bad anchor, for it goes when its plan is taken back.
     """
-    said_here = (message.id for message in view.messages[start:stop] if message.note is None)
+    received = (message.id for message in view.messages[start:stop] if message.note is None)
     after = view.messages[stop].id if stop < len(view.messages) else None
-    return next(said_here, after)
+    return next(received, after)
 
 
-def said(view: View, messages: Sequence[Message]) -> tuple[Message, ...]:
+def originals(view: View, messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return messages as they were said, whatever plans did to them, without those that we made (W07)."""
     return tuple(view.original(message.id) or message for message in messages if message.note is None)
 
 
-def all_said(view: View, gone: Sequence[Message]) -> tuple[Message, ...]:
+def originals_with_earlier(view: View, leaving: Sequence[Message]) -> tuple[Message, ...]:
     """Return messages that go as they were said, with all before them that earlier runs have taken away."""
-    own = said(view, gone)
-    if len(own) == len(gone) or not own:
+    own = originals(view, leaving)
+    if len(own) == len(leaving) or not own:
         return own
     stop = view.transcript.index.get(own[-1].id, -1) + 1
     return tuple(message for message in view.transcript.messages[leading(view) : stop] if message.note is None)
 
 
-def said_texts(view: View, message: Message) -> dict[Path, str]:
+def original_texts(view: View, message: Message) -> dict[Path, str]:
     """Return every text of a message as it was said, by path, so that a second cut starts from the whole."""
     original = view.original(message.id)
-    found: dict[Path, str] = {}
+    by_path: dict[Path, str] = {}
     for part in original.parts if original else ():
         if isinstance(part, Text):
-            found[part.at] = part.text
+            by_path[part.at] = part.text
         elif isinstance(part, ToolResult):
-            found |= {inner.at: inner.text for inner in part.content if isinstance(inner, Text)}
-    found.pop((), None)
-    return found
+            by_path |= {inner.at: inner.text for inner in part.content if isinstance(inner, Text)}
+    by_path.pop((), None)
+    return by_path
 
 
 def with_text(result: ToolResult, text: str) -> ToolResult:

@@ -34,11 +34,11 @@ class Calibration(Struct, frozen=True):
         """Return it with one report more; `estimated` is our own figure for the messages it covers."""
         if self.last is None:
             return Calibration(calibrate(estimated, reported), 0, (estimated, reported))
-        grown, told = estimated - self.last[0], reported - self.last[1]
-        if grown < FEW or told <= 0:  # a compaction in between, or hardly anything new
-            ratio, last = self.ratio, (self.last if grown >= 0 and told >= 0 else (estimated, reported))
+        grown, reported_growth = estimated - self.last[0], reported - self.last[1]
+        if grown < FEW or reported_growth <= 0:  # a compaction in between, or hardly anything new
+            ratio, last = self.ratio, (self.last if grown >= 0 and reported_growth >= 0 else (estimated, reported))
         else:
-            ratio, last = calibrate(grown, told), (estimated, reported)
+            ratio, last = calibrate(grown, reported_growth), (estimated, reported)
         return Calibration(ratio, max(0, reported - round(estimated * ratio)), last)
 
     def estimate(self, estimated: int) -> int:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["forget", "remembered"]
 
-Found = TypeVar("Found")
+Computed = TypeVar("Computed")
 
 KEY = 64  # a text this short is its own key
 REMEMBERED = 32_768  # values kept; one is some 200 bytes, so the memo stays under 7 MB
@@ -18,17 +18,17 @@ REMEMBERED = 32_768  # values kept; one is some 200 bytes, so the memo stays und
 _memo: dict[tuple[str, str | bytes], Any] = {}
 
 
-def remembered(what: str, text: str, work: Callable[[str], Found]) -> Found:
+def remembered(what: str, text: str, work: Callable[[str], Computed]) -> Computed:
     """Return what `work` finds for a text, from the memo when it was asked before; `what` names the question."""
     key = what, text if len(text) <= KEY else _digest(text)
-    known: Found | None = _memo.get(key)
+    known: Computed | None = _memo.get(key)
     if known is not None:
         return known
-    found = work(text)
+    computed = work(text)
     if len(_memo) >= REMEMBERED:
         _memo.clear()
-    _memo[key] = found
-    return found
+    _memo[key] = computed
+    return computed
 
 
 def forget() -> None:

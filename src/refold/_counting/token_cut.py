@@ -30,9 +30,9 @@ def cut_to_tokens(text: str, max_tokens: int, counter: Counter) -> tuple[str, bo
     if max_tokens <= 0 or counter.text(ELLIPSIS) > max_tokens:
         return "", bool(text)
     size = _fitting(text, max_tokens, counter)
-    for kept in _boundaries(text, size):
-        if counter.text(kept + ELLIPSIS) <= max_tokens:
-            return kept + ELLIPSIS, True
+    for end in _boundaries(text, size):
+        if counter.text(end + ELLIPSIS) <= max_tokens:
+            return end + ELLIPSIS, True
     return ELLIPSIS, True
 
 
@@ -51,8 +51,8 @@ def _fitting(text: str, max_tokens: int, counter: Counter) -> int:
 def _boundaries(text: str, size: int) -> tuple[str, ...]:
     """Return the beginnings to try, best first."""
     least = int(size * LOOSE)
-    sentence = max((found.end() for found in SENTENCE.finditer(text, least, size)), default=0)
-    word = max((found.start() for found in WORD.finditer(text, least, size)), default=0)
+    sentence = max((match.end() for match in SENTENCE.finditer(text, least, size)), default=0)
+    word = max((match.start() for match in WORD.finditer(text, least, size)), default=0)
     if size < len(text) and text[size].isspace():
         word = size
     ends = [end for end in (sentence, word) if end]

@@ -37,8 +37,8 @@ def slices(text: str) -> Iterator[str]:
     start = 0
     while len(text) - start > SLICE:
         end = start + SLICE
-        for found in CUT.finditer(text, end - LOOK_BACK, end):
-            end = found.start()
+        for match in CUT.finditer(text, end - LOOK_BACK, end):
+            end = match.start()
         yield text[start:end]
         start = end
     yield text[start:]
@@ -57,10 +57,12 @@ def _counting(encoding: str) -> Callable[[str], int]:
     """
     tokenizer = _tokenizer(encoding)
     flat = tokenizer.encode_flat
-    shown = all(name.startswith(SPECIAL) for name in tokenizer.special_tokens()) and not flat("")
+    passes_special = all(name.startswith(SPECIAL) for name in tokenizer.special_tokens()) and not flat("")
 
     def counted(text: str) -> int:
-        return len(flat(text)) // WIDTH if shown and SPECIAL not in text else len(tokenizer.encode_ordinary(text))
+        return (
+            len(flat(text)) // WIDTH if passes_special and SPECIAL not in text else len(tokenizer.encode_ordinary(text))
+        )
 
     def count(text: str) -> int:
         try:

@@ -145,15 +145,15 @@ def counter_for(model: str | None, provider: str | None = None) -> ExactCounter:
     """
     bare = split(model or "").model
     table = _table()
-    found = next((row for row in table.families if row.model and re.search(row.model, bare)), None) if bare else None
-    if found is None:
+    family = next((row for row in table.families if row.model and re.search(row.model, bare)), None) if bare else None
+    if family is None:
         key = provider_key(provider)
-        found = next((row for row in table.families if key and row.provider == key), table.families[-1])
+        family = next((row for row in table.families if key and row.provider == key), table.families[-1])
         if bare:  # a model of this provider that no row knows: the same maker, another vocabulary perhaps
-            found = msgspec.structs.replace(found, exact=False)
-    factors = table.factors[found.factors] if found.factors else None
+            family = msgspec.structs.replace(family, exact=False)
+    factors = table.factors[family.factors] if family.factors else None
     return ExactCounter(
-        found.encoding, found.exact, table.framings[found.framing], factors, found.images, family=found.name
+        family.encoding, family.exact, table.framings[family.framing], factors, family.images, family=family.name
     )
 
 

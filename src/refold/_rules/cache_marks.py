@@ -39,11 +39,11 @@ class CacheMarks(Struct, frozen=True):
 
     def surplus(self, messages: Sequence[Message]) -> list[tuple[int, Path]]:
         """Return the oldest marks, which are too many: position of the message and path."""
-        found = [(position, at) for position, message in enumerate(messages) for at in self._left(message)]
-        return found[: max(0, len(found) - self.most)]
+        marked = [(position, at) for position, message in enumerate(messages) for at in self._left(message)]
+        return marked[: max(0, len(marked) - self.most)]
 
     def _left(self, message: Message) -> tuple[Path, ...]:
-        if message.native is None or not (found := self.marks(message)):
+        if message.native is None or not (marks := self.marks(message)):
             return ()
         removed = [patch.at for patch in message.patches if patch.to is None]
-        return tuple(at for at in found if not any(at[: len(path)] == path for path in removed))
+        return tuple(at for at in marks if not any(at[: len(path)] == path for path in removed))

@@ -23,7 +23,7 @@ class Filled(Struct, frozen=True):
     stream brings them in parts of their own (Gemini); only empty ones are blank.
     """
 
-    beside_calls: bool = False
+    blank_with_calls: bool = False
     reasoning_alone: bool = True
     spaces: bool = False
     name: str = "content"
@@ -34,7 +34,7 @@ class Filled(Struct, frozen=True):
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return messages without content or with blank words."""
-        found: list[Violation] = []
+        violations: list[Violation] = []
         for position, message in enumerate(messages):
             if _full(message):
                 continue
@@ -44,8 +44,8 @@ class Filled(Struct, frozen=True):
                 text = f"the {message.role} message has blank words"
             else:
                 continue
-            found.append(Violation(self.name, text, (position,), (message.id,)))
-        return tuple(found)
+            violations.append(Violation(self.name, text, (position,), (message.id,)))
+        return tuple(violations)
 
     def is_empty(self, message: Message) -> bool:
         """Tell whether nothing in a message counts as content."""
@@ -63,7 +63,7 @@ class Filled(Struct, frozen=True):
 
     def blanks(self, message: Message) -> tuple[Text, ...]:
         """Return the blank words of a message that the provider would refuse."""
-        if self.beside_calls and message.calls:
+        if self.blank_with_calls and message.calls:
             return ()
         return tuple(part for part in message.parts if isinstance(part, Text) and self._blank(part.text))
 

@@ -51,7 +51,7 @@ class WellFormed(Struct, frozen=True):
 
     def left(self, message: Message) -> tuple[Flaw, ...]:
         """Return the flaws of a message that no edit has put right."""
-        if message.native is None or not (found := self.flaws(message)):
+        if message.native is None or not (flaws := self.flaws(message)):
             return ()
-        edited = [patch.at for patch in message.patches]
-        return tuple(flaw for flaw in found if not any(flaw.at[: len(at)] == at for at in edited))
+        rewritten = [patch.at for patch in message.patches]
+        return tuple(flaw for flaw in flaws if not any(flaw.at[: len(at)] == at for at in rewritten))

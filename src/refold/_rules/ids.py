@@ -36,7 +36,7 @@ class UniqueIds(Struct, frozen=True):
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return messages with two calls of one id, or with calls that have none."""
-        found: list[Violation] = []
+        violations: list[Violation] = []
         ids: list[str] = []
         for position, message in enumerate(messages):
             if message.role != "assistant":
@@ -54,19 +54,19 @@ class UniqueIds(Struct, frozen=True):
                 ids = ids + own
                 continue
             if not self.optional and not all(own):
-                found.append(Violation(self.name, "a call without id", (position,), (message.id,)))
+                violations.append(Violation(self.name, "a call without id", (position,), (message.id,)))
             before = Counter(filter(None, ids))
             ids = ids + own
-            found.extend(
+            violations.extend(
                 Violation(self.name, f"two calls with the id {id}", (position,), (message.id,), (id,))
                 for id, times in Counter(filter(None, ids)).items()
                 if times > 1 and times > before[id]
             )
-        return tuple(self._again(messages, found)) if self.everywhere else tuple(found)
+        return tuple(self._again(messages, violations)) if self.everywhere else tuple(violations)
 
-    def _again(self, messages: Sequence[Message], found: list[Violation]) -> list[Violation]:
+    def _again(self, messages: Sequence[Message], violations: list[Violation]) -> list[Violation]:
         """Return the breaches within answers, and the calls that bear the id of an earlier answer's."""
-        known = {(breach.at[0], id) for breach in found for id in breach.calls}
+        known = {(violation.at[0], id) for violation in violations for id in violation.calls}
         seen: dict[str, int] = {}
         for position, message in enumerate(messages):
             for call in message.calls if message.role == "assistant" else ():
@@ -74,5 +74,5 @@ class UniqueIds(Struct, frozen=True):
                 if id and seen.setdefault(id, position) != position and (position, id) not in known:
                     known.add((position, id))
                     text = f"a second call with the id {id}"
-                    found.append(Violation(self.name, text, (position,), (message.id,), (id,)))
-        return sorted(found, key=lambda breach: breach.at)
+                    violations.append(Violation(self.name, text, (position,), (message.id,), (id,)))
+        return sorted(violations, key=lambda violation: violation.at)

@@ -44,7 +44,7 @@ class ItemIds(Struct, frozen=True):
     def wrong(self, messages: Sequence[Message]) -> list[tuple[int, str, bool]]:
         """Return position and fault of each item, and whether it is an earlier item once more."""
         seen: dict[str, Any] = {}
-        found: list[tuple[int, str, bool]] = []
+        faults: list[tuple[int, str, bool]] = []
         for position, message in enumerate(messages):
             native: Any = message.native
             id = native.get("id") if isinstance(native, dict) else None
@@ -52,11 +52,11 @@ class ItemIds(Struct, frozen=True):
                 continue
             prefix = PREFIXES.get(native.get("type") or "message", "")
             if id in seen:
-                found.append((position, f"two items with the id {id}", bool(seen[id] == native)))
+                faults.append((position, f"two items with the id {id}", bool(seen[id] == native)))
             elif not id.startswith(prefix) or len(id) > LONGEST:
-                found.append((position, f"the provider does not accept the id {id!r} for this item", False))
+                faults.append((position, f"the provider does not accept the id {id!r} for this item", False))
             seen.setdefault(id, native)
-        return found
+        return faults
 
 
 class Approvals(Struct, frozen=True):

@@ -32,15 +32,17 @@ class Opening(Struct, frozen=True):
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return an assistant's message that comes first, and one of ours that comes last."""
-        found: list[Violation] = []
+        violations: list[Violation] = []
         position = next((position for position, message in enumerate(messages) if message.role != "system"), None)
         opened = position is not None and messages[position].anchor is not None  # the provider reads nothing before it
         if position is not None and self.user_first and messages[position].role == "assistant" and not opened:
-            found.append(self._violation("the first message is the assistant's", position, messages[position]))
+            violations.append(self._violation("the first message is the assistant's", position, messages[position]))
         last = messages[-1] if messages else None
         if last is not None and not self.assistant_last and last.role == "assistant" and last.note is not None:
-            found.append(self._violation("the last message is one of ours for the assistant", len(messages) - 1, last))
-        return tuple(found)
+            violations.append(
+                self._violation("the last message is one of ours for the assistant", len(messages) - 1, last)
+            )
+        return tuple(violations)
 
     def _violation(self, text: str, position: int, message: Message) -> Violation:
         return Violation(self.name, text, (position,), (message.id,))

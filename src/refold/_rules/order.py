@@ -36,7 +36,7 @@ class Order(Struct, frozen=True):
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return messages whose speaker spoke just before, and system messages in the list."""
-        found: list[Violation] = []
+        violations: list[Violation] = []
         opening = _opening(messages)
         for position, message in enumerate(messages):
             if (
@@ -45,11 +45,11 @@ class Order(Struct, frozen=True):
                 and not self._may_stand(message, position < opening)
             ):
                 where = "opens" if self.system_in_list else "stands in"
-                found.append(self._violation(f"a system message {where} the list", position, message))
+                violations.append(self._violation(f"a system message {where} the list", position, message))
             elif self.alternate and position and _same_speaker(messages[position - 1], message):
                 who = "assistant" if message.role == "assistant" else "user"
-                found.append(self._violation(f"two {who} messages in a row", position, message))
-        return tuple(found)
+                violations.append(self._violation(f"two {who} messages in a row", position, message))
+        return tuple(violations)
 
     def _may_stand(self, message: Message, first: bool) -> bool:
         """Tell whether a system message may stand where it does; one that only sets options stands first too."""

@@ -47,15 +47,15 @@ class SealedReasoning(Struct, frozen=True):
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return messages whose reasoning was changed or halved."""
-        found: list[Violation] = []
+        violations: list[Violation] = []
         for position, message in enumerate(messages):
             if message.role != "assistant":
                 continue
             sealed = [part.at for part in message.parts if isinstance(part, Reasoning) and part.sealed]
             if message.patches and sealed and _touched(message, sealed):
                 text = "signed reasoning, or what it vouches for, was changed"
-                found.append(Violation(self.name, text, (position,), (message.id,)))
-        return tuple(found)
+                violations.append(Violation(self.name, text, (position,), (message.id,)))
+        return tuple(violations)
 
     def spoiled(self, message: Message) -> tuple[Path, ...]:
         """Return the paths of reasoning that may not stay in a message whose reasoning was changed or halved.
@@ -82,7 +82,7 @@ class ReasoningBeforeItem(Struct, frozen=True):
 
     def constraints(self, messages: Sequence[Message]) -> Constraints:
         """Return each reasoning item with the item that it led to."""
-        lone = {breach.at[0] for breach in self.broken(messages)}
+        lone = {violation.at[0] for violation in self.broken(messages)}
         return Constraints(
             tuple(
                 (position, position + 1)
@@ -93,12 +93,14 @@ class ReasoningBeforeItem(Struct, frozen=True):
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return reasoning that no item of the assistant follows."""
-        found: list[Violation] = []
+        violations: list[Violation] = []
         for position, message in enumerate(messages):
             after = messages[position + 1] if position + 1 < len(messages) else None
             if _only_reasoning(message) and (after is None or after.role != "assistant" or after.native is None):
-                found.append(Violation(self.name, "reasoning without the item it led to", (position,), (message.id,)))
-        return tuple(found)
+                violations.append(
+                    Violation(self.name, "reasoning without the item it led to", (position,), (message.id,))
+                )
+        return tuple(violations)
 
 
 def seal_of(message: Message, part: Part) -> Reasoning | None:

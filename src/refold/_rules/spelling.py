@@ -90,8 +90,8 @@ def _matches(pattern: str, longest: int, text: str) -> bool:
 
 
 def _spelled(text: str, longest: int) -> str:
-    made = OTHERS.sub("_", text)
-    if longest and len(made) > longest:
+    spelled = OTHERS.sub("_", text)
+    if longest and len(spelled) > longest:
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGITS // 2).hexdigest()
-        made = f"{made[: longest - DIGITS - 1]}-{digest}"
-    return made
+        spelled = f"{spelled[: longest - DIGITS - 1]}-{digest}"
+    return spelled

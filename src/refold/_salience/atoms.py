@@ -57,17 +57,17 @@ def spoken(call: ToolCall) -> str:
 
 @lru_cache(maxsize=KNOWN)
 def _within(word: str) -> tuple[str, ...]:
-    found = [atom.strip("./-") if "/" in atom else atom for atom in TOKEN.findall(word)]
-    return tuple([atom for atom in found if 1 < len(atom) <= LONGEST and kind_of(atom)])
+    names = [atom.strip("./-") if "/" in atom else atom for atom in TOKEN.findall(word)]
+    return tuple([atom for atom in names if 1 < len(atom) <= LONGEST and kind_of(atom)])
 
 
 @lru_cache(maxsize=KNOWN)
 def _with_parts(word: str) -> tuple[str, ...]:
     if word.isalpha() and word[1:].islower():  # most words are plain
         return ()
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for atom in _within(word):
         last = atom.rsplit("/", 1)[-1]
         pieces = last.split(".") if "." in last and not last[0].isdigit() else ()
-        found.update(dict.fromkeys((atom, last, *[piece for piece in pieces if len(piece) > 3])))
-    return tuple([atom for atom in found if len(atom) > 1 and kind_of(atom)])
+        names.update(dict.fromkeys((atom, last, *[piece for piece in pieces if len(piece) > 3])))
+    return tuple([atom for atom in names if len(atom) > 1 and kind_of(atom)])

@@ -145,15 +145,15 @@ def tallied(messages: Sequence[Message]) -> AtomStatistics:
     """Return what a conversation says of its atoms: first and last place, by whom and how often, errors, changes."""
     mentions = [mentions_of(message) for message in messages]
     notes: dict[str, list[int]] = {}
-    for position, found in enumerate(mentions):
-        for manner, atoms in found.by_manner:
+    for position, each_mentions in enumerate(mentions):
+        for manner, atoms in each_mentions.by_manner:
             _take_down(notes, position, manner, atoms)
     recent = mentions[-RECENT:]
     return AtomStatistics(
         len(messages),
         notes,
         frozenset([part for each in recent for atom in each.every for part in traits(atom).parts]),
-        frozenset([part for each in recent for atom in each.own | each.asked for part in traits(atom).parts]),
+        frozenset([part for each in recent for atom in each.own | each.by_user for part in traits(atom).parts]),
         frozenset([traits(atom).base for each in mentions[-CALLS:] for atom in each.called if "/" in atom]),
     )
 
@@ -176,8 +176,8 @@ def _take_down(notes: dict[str, list[int]], position: int, manner: Manner, atoms
 
 def counted(counts: int, *, lived: bool) -> tuple[int, ...]:
     """Return what the number of a note says, in the order of `COLUMNS`; `lived` if an atom is there for long."""
-    said, shown, asked, own, called, failed, changed = (counts >> BITS * column & MOST for column in range(7))
-    return said, own, called, shown, asked, failed, changed, lived, not own and shown > OFTEN
+    mentioned, by_tool, by_user, own, called, failed, changed = (counts >> BITS * column & MOST for column in range(7))
+    return mentioned, own, called, by_tool, by_user, failed, changed, lived, not own and by_tool > OFTEN
 
 
 class AtomTraits(NamedTuple):
@@ -193,12 +193,12 @@ class AtomTraits(NamedTuple):
 
 def traits(atom: str) -> AtomTraits:
     """Return what an atom is in every conversation."""
-    found = _traits.get(atom)
-    if found is None:
+    known = _traits.get(atom)
+    if known is None:
         if len(_traits) >= KNOWN:
             _traits.clear()
-        found = _traits[atom] = _looked_at(atom)
-    return found
+        known = _traits[atom] = _looked_at(atom)
+    return known
 
 
 _traits: dict[str, AtomTraits] = {}  # quicker than a cache that keeps the order of its uses

@@ -17,5 +17,5 @@ class LazyTable(dict[Any, Any]):
         self.function = function
 
     def __missing__(self, value: Any) -> Any:
-        found = self[value] = self.function(value)
-        return found
+        computed = self[value] = self.function(value)
+        return computed

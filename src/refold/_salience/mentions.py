@@ -27,9 +27,9 @@ WRITING = re.compile(r"edit|write|patch|replace|create", re.I)
 class Manner(NamedTuple):
     """How one message mentions an atom: 0 or 1 for each of what can be said of it, the commonest first."""
 
-    said: bool = True  # at all
-    shown: bool = False
-    asked: bool = False
+    mentioned: bool = True  # at all
+    by_tool: bool = False
+    by_user: bool = False
     own: bool = False
     called: bool = False
     failed: bool = False
@@ -42,41 +42,41 @@ class Mentions(Struct, frozen=True, dict=True):
     `failed` are those of `shown` that stand in a line that tells of an error; `writes` says that a call changes files.
     """
 
-    said: frozenset[str] = frozenset()
+    in_text: frozenset[str] = frozenset()
     called: frozenset[str] = frozenset()
-    shown: frozenset[str] = frozenset()
-    asked: frozenset[str] = frozenset()
+    by_tool: frozenset[str] = frozenset()
+    by_user: frozenset[str] = frozenset()
     failed: frozenset[str] = frozenset()
     writes: bool = False
 
     @cached_property
     def every(self) -> frozenset[str]:
         """All atoms of the message."""
-        return self.said | self.called | self.shown | self.asked
+        return self.in_text | self.called | self.by_tool | self.by_user
 
     @cached_property
     def own(self) -> frozenset[str]:
         """What the assistant wrote."""
-        return self.said | self.called
+        return self.in_text | self.called
 
     @cached_property
     def by_manner(self) -> tuple[tuple[Manner, tuple[str, ...]], ...]:
         """All atoms of the message, each once, together with those that it mentions in the same manner."""
-        if not (self.said or self.called or self.asked or self.failed):  # most messages with output
-            return ((Manner(shown=True), tuple(self.shown)),) if self.shown else ()
-        found: dict[Manner, list[str]] = {}
+        if not (self.in_text or self.called or self.by_user or self.failed):  # most messages with output
+            return ((Manner(by_tool=True), tuple(self.by_tool)),) if self.by_tool else ()
+        by_manner_: dict[Manner, list[str]] = {}
         for atom in self.every:
             called = atom in self.called
             manner = Manner(
-                shown=atom in self.shown,
-                asked=atom in self.asked,
-                own=called or atom in self.said,
+                by_tool=atom in self.by_tool,
+                by_user=atom in self.by_user,
+                own=called or atom in self.in_text,
                 called=called,
                 failed=atom in self.failed,
                 changed=called and self.writes,
             )
-            found.setdefault(manner, []).append(atom)
-        return tuple((manner, tuple(atoms)) for manner, atoms in found.items())
+            by_manner_.setdefault(manner, []).append(atom)
+        return tuple((manner, tuple(atoms)) for manner, atoms in by_manner_.items())
 
 
 @memoized
@@ -87,11 +87,11 @@ def mentions_of(message: Message) -> Mentions:
     results = [part for part in message.parts if isinstance(part, ToolResult)]
     own = message.role == "assistant"
     return Mentions(
-        failed=_some("\n".join(line for part in results for line in _wrong_lines(part.text))),
-        said=_some(words if own else ""),
-        called=_some(calls),
-        shown=frozenset().union(*(segment.atoms for part in results for segment in segments_of(part))),
-        asked=_some("" if own else words),
+        failed=_names("\n".join(line for part in results for line in _wrong_lines(part.text))),
+        in_text=_names(words if own else ""),
+        called=_names(calls),
+        by_tool=frozenset().union(*(segment.atoms for part in results for segment in segments_of(part))),
+        by_user=_names("" if own else words),
         writes=any(WRITING.search(part.name) for part in message.parts if isinstance(part, ToolCall)),
     )
 
@@ -111,16 +111,16 @@ def _names_in(message: Message) -> frozenset[str]:
 def _wrong_lines(text: str) -> Iterator[str]:
     """Yield the first lines of a text that tell of an error."""
     end = 0
-    for count, found in enumerate(WRONG.finditer(text)):
-        if found.start() < end:
+    for count, match in enumerate(WRONG.finditer(text)):
+        if match.start() < end:
             continue
         if count >= WRONG_LINES:
             return
-        start = text.rfind("\n", 0, found.start()) + 1
-        end = text.find("\n", found.end())
+        start = text.rfind("\n", 0, match.start()) + 1
+        end = text.find("\n", match.end())
         end = len(text) if end < 0 else end
         yield text[start:end]
 
 
-def _some(text: str) -> frozenset[str]:
+def _names(text: str) -> frozenset[str]:
     return names_of(text) if text else frozenset()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from refold.core.messages import Message
 
-__all__ = ["Model", "Scorer", "loaded", "needs", "shipped"]
+__all__ = ["Model", "Scorer", "loaded", "predicted_use", "shipped"]
 
 EVEN = 0.7  # the power of a likelihood in a choice: evens out, since what is likely is likely in several places
 FARTHEST = 30.0  # a score beyond which the logistic function is flat
@@ -112,7 +112,7 @@ class Scorer:
             yield of.itself[0], 1 / (1 + exp(-score))
 
 
-def needs(messages: Sequence[Message], model: Model | None = None) -> dict[str, float]:
+def predicted_use(messages: Sequence[Message], model: Model | None = None) -> dict[str, float]:
     """Return the likelihood of need for every atom of messages, given oldest first."""
     scorer = Scorer(messages, model)
     notes = scorer.tally.notes

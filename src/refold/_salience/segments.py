@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from refold.core.messages import ToolResult
 
-__all__ = ["Segment", "segments", "segments_of", "shown", "split"]
+__all__ = ["Segment", "chosen_lines", "segments", "segments_of", "split"]
 
 LONGEST = 240  # characters of a segment of several lines; a longer line is a segment of its own
 
@@ -31,16 +31,16 @@ class Segment(Struct, frozen=True):
 def segments(text: str, longest: int = LONGEST) -> tuple[Segment, ...]:
     """Return a text as segments of whole lines, in order; every line is in one of them."""
     lines = text.split("\n")
-    found: list[Segment] = []
+    runs: list[Segment] = []
     start = chars = 0
     for position, line in enumerate(lines):
         size = len(line) + 1
         if chars and chars + size > longest:
-            found.append(_segment(lines, start, position, chars))
+            runs.append(_segment(lines, start, position, chars))
             start, chars = position, 0
         chars += size
-    found.append(_segment(lines, start, len(lines), chars))
-    return tuple(found)
+    runs.append(_segment(lines, start, len(lines), chars))
+    return tuple(runs)
 
 
 @memoized
@@ -59,19 +59,19 @@ def _segment(lines: list[str], start: int, stop: int, chars: int) -> Segment:
     return Segment(start, stop, chars, names_of("\n".join(lines[start:stop])))
 
 
-def shown(text: str, chosen: Collection[Segment]) -> str:
+def chosen_lines(text: str, chosen: Collection[Segment]) -> str:
     """Return the chosen segments of a text in order, with a marker for each run of lines that is left out."""
     lines = text.split("\n")
-    made: list[str] = []
+    out: list[str] = []
     after = 0
     for segment in sorted(chosen, key=lambda segment: segment.start):
         if segment.start > after:
-            made.append(_marker(segment.start - after))
-        made += lines[segment.start : segment.stop]
+            out.append(_marker(segment.start - after))
+        out += lines[segment.start : segment.stop]
         after = segment.stop
     if after < len(lines):
-        made.append(_marker(len(lines) - after))
-    return "\n".join(made)
+        out.append(_marker(len(lines) - after))
+    return "\n".join(out)
 
 
 def _marker(lines: int) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
-from refold._condense.pins import CONSTRAINTS, lost, said_in
+from refold._condense.pins import CONSTRAINTS, instruction_text, lost
 from refold._condense.view_positions import leading
 from refold._text.graphemes import boundary_before
 from refold.core.messages import Note, text_of
@@ -40,7 +40,7 @@ class RestorePins(Pure, frozen=True):
         if not view.done or not view.messages:
             return ()
         task = _task(view)
-        said = said_in(view.messages)
+        said = instruction_text(view.messages)
         missing = [pin.text for pin in lost(view) if pin.role == "user" and pin.text not in task]
         blocks = [f"First request: {task}"] if task and task not in said else []
         place = leading(view)

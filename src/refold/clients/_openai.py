@@ -100,5 +100,5 @@ def _call(call: Mapping[str, Any]) -> ToolCall:
 
 def _refused(body: Mapping[str, Any]) -> BadReply:
     error = body.get("error")
-    said = error.get("message") if isinstance(error, Mapping) else error
-    return BadReply(f"the answer holds no message{f': {said}' if said else ''}", body)
+    message = error.get("message") if isinstance(error, Mapping) else error
+    return BadReply(f"the answer holds no message{f': {message}' if message else ''}", body)

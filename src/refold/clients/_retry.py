@@ -38,10 +38,10 @@ def may_retry(error: BaseException) -> bool:
     """
     if not isinstance(error, Exception) or isinstance(error, (*MISTAKES, UsageError)) or _forbidden(error):
         return False
-    found = classify_error(error)
-    if found.kind in LASTING or found.remedy == "compact":
+    provider_error = classify_error(error)
+    if provider_error.kind in LASTING or provider_error.remedy == "compact":
         return False
-    return not (400 <= found.status < 500 and found.status not in PASSING)
+    return not (400 <= provider_error.status < 500 and provider_error.status not in PASSING)
 
 
 def retrying(
@@ -90,14 +90,14 @@ def retrying(
 def _wait(state: Any, waits: Sequence[float], longest: float, now: Callable[[], float]) -> float:
     if state.attempt_number > len(waits):  # asked for a wait after the last try too
         return 0.0
-    told = retry_after(state.outcome.exception(), now) if state.outcome.failed else None
-    return min(told, longest) if told else waits[state.attempt_number - 1]
+    seconds = retry_after(state.outcome.exception(), now) if state.outcome.failed else None
+    return min(seconds, longest) if seconds else waits[state.attempt_number - 1]
 
 
-def _worth_another(given: object) -> bool:
-    if isinstance(given, str):
-        return not given.strip()
-    return isinstance(given, Refused) and given.kind in AGAIN
+def _worth_another(reply: object) -> bool:
+    if isinstance(reply, str):
+        return not reply.strip()
+    return isinstance(reply, Refused) and reply.kind in AGAIN
 
 
 def _forbidden(error: Exception) -> bool:

@@ -178,16 +178,16 @@ class AsyncSDKClient(_KnownClient):
             async for event in stream:
                 if text := total.add(self._speech.event(event)):
                     with _of_the_caller():
-                        told = on_text(text)
-                        if inspect.isawaitable(told):
-                            await told
+                        awaitable = on_text(text)
+                        if inspect.isawaitable(awaitable):
+                            await awaitable
         return self._whole(total)
 
     async def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
         """Return the input tokens by the counting endpoint; where there is none, by a call of 16 tokens (V08)."""
         try:
-            asked = self._speech.count(self.sdk, *_sendable(messages, system, tools))
-            counted = None if asked is None else await asked
+            counting = self._speech.count(self.sdk, *_sendable(messages, system, tools))
+            counted = None if counting is None else await counting
         except self._absent:
             counted = None
         if counted is not None:

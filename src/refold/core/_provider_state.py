@@ -61,47 +61,47 @@ def guarded(view: View, edits: Sequence[Edit]) -> tuple[Edit, ...]:
         return tuple(edits)
     hidden = {id for edit in edits if isinstance(edit, Hide) for id in edit.messages} - view.stuck
     stays = _required(messages, carriers, edits, hidden)
-    while parted := _parted(messages, constraints.pairs, hidden, stays):
-        hidden -= parted
+    while separated := _separated(messages, constraints.pairs, hidden, stays):
+        hidden -= separated
         stays = _required(messages, carriers, tuple(_hiding(edits, hidden)), hidden)
     head = {message.id for message in messages[: view.head]}
     left = {message.id for message in messages[: view.retained]}
     end, order = _ends(view)
-    found: list[Edit] = []
+    allowed: list[Edit] = []
     for edit in _hiding(edits, hidden):
         match edit:
             case Insert(before=before) if before in head:
-                found.append(replace(edit, before=view.border))
+                allowed.append(replace(edit, before=view.border))
             case Insert(before=None, message=message):
                 position = order if message.results else end  # an answer to a call that awaits one is that call's end
-                found.append(replace(edit, before=position) if position else edit)
+                allowed.append(replace(edit, before=position) if position else edit)
             case Rewrite(message=id) if id in left:
                 pass  # as the provider left it
             case Rewrite(message=id) if id in stays and id not in hidden:
-                found += stays[id].rewritten(edit)
+                allowed += stays[id].rewritten(edit)
             case Rewrite(message=id) if id in stays:
                 pass  # of a message of which nothing but the state stays
             case Hide(messages=ids) if not stays.keys().isdisjoint(ids):
                 removable = tuple(id for id in ids if id not in stays)
-                found += [Hide(removable)] if removable else []
+                allowed += [Hide(removable)] if removable else []
             case _:
-                found.append(edit)
+                allowed.append(edit)
     for message in messages:
         if message.id in hidden and message.id in stays:
-            found += stays[message.id].alone(message)
-    return tuple(found)
+            allowed += stays[message.id].alone(message)
+    return tuple(allowed)
 
 
 def repeated_items(messages: Iterable[Message]) -> frozenset[MessageId]:
     """Return the messages that are an earlier one once more: the same native object, with an id of its own."""
     seen: dict[str, Any] = {}
-    found: set[MessageId] = set()
+    repeated: set[MessageId] = set()
     for message in messages:
         native = message.native
         id = native.get("id") if isinstance(native, dict) else None
         if isinstance(id, str) and seen.setdefault(id, native) is not native and seen[id] == native:
-            found.add(message.id)
-    return frozenset(found)
+            repeated.add(message.id)
+    return frozenset(repeated)
 
 
 def _ends(view: View) -> tuple[MessageId | None, MessageId | None]:
@@ -122,20 +122,20 @@ def _hiding(edits: Sequence[Edit], hidden: set[MessageId]) -> Iterator[Edit]:
             yield Hide(allowed)
 
 
-def _parted(
+def _separated(
     messages: Sequence[Message],
     pairs: Sequence[tuple[int, int]],
     hidden: set[MessageId],
     stays: Container[MessageId],
 ) -> set[MessageId]:
     """Return the hidden messages of which another stays that they may not leave alone."""
-    found: set[MessageId] = set()
+    parted: set[MessageId] = set()
     for pair in pairs if hidden else ():
         first, second = (messages[position].id for position in pair)
         leaving = [id for id in (first, second) if id in hidden and id not in stays]
         if len(leaving) == 1:
-            found.update(leaving)
-    return found
+            parted.update(leaving)
+    return parted
 
 
 class _Stays:
@@ -219,11 +219,11 @@ def _holds(result: ToolResult, path: Path) -> bool:
 
 def _loaded(messages: Sequence[Message], edits: Sequence[Edit]) -> set[tuple[MessageId, Path]]:
     """Return the parts that load a tool which a message that stays calls, the newest before its calls."""
-    shown = {message.id for message in fold(messages, [edits])}
+    remaining = {message.id for message in fold(messages, [edits])}
     newest: dict[str, tuple[MessageId, Path]] = {}
     needed: set[tuple[MessageId, Path]] = set()
     for message in messages:
-        if message.id in shown:
+        if message.id in remaining:
             needed |= {newest[call.name] for call in message.calls if call.name in newest}
         for part in message.opaques:
             newest |= dict.fromkeys(part.loads, (message.id, part.at))

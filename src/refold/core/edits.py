@@ -111,31 +111,31 @@ def patched(message: Message, changes: Sequence[Patch]) -> Message:
 def _put(parts: tuple[Part, ...], change: Patch) -> tuple[Part, ...]:
     at, to = change.at, change.to
     out: list[Part] = []
-    found = False
+    replaced = False
     for part in parts:
         if part.at == at:
-            found = True
+            replaced = True
             if to is not None:
                 out.append(_readdressed(to, at))
         elif isinstance(part, ToolResult) and any(inner.at == at for inner in part.content):
-            found = True
+            replaced = True
             out.append(replace(part, content=_put_content(part.content, change)))
         else:
             out.append(part)
-    if not found and to is not None:
+    if not replaced and to is not None:
         out.append(replace(to, at=at))
     return tuple(out)
 
 
 def _put_content(content: tuple[Content, ...], change: Patch) -> tuple[Content, ...]:
-    kept: list[Content] = []
+    contents: list[Content] = []
     for inner in content:
         if inner.at != change.at:
-            kept.append(inner)
+            contents.append(inner)
         elif change.to is not None:
             assert isinstance(change.to, Content), "a result holds words, pictures, files or unknown blocks"
-            kept.append(replace(change.to, at=change.at))
-    return tuple(kept)
+            contents.append(replace(change.to, at=change.at))
+    return tuple(contents)
 
 
 def _readdressed(part: Part, at: Path) -> Part:

@@ -185,20 +185,20 @@ class Patch(Struct, frozen=True, omit_defaults=True):
 
 
 Value = TypeVar("Value", bound=Struct)
-Found = TypeVar("Found")
+Returned = TypeVar("Returned")
 
 
-class _CachedProperty(Generic[Value, Found]):
+class _CachedProperty(Generic[Value, Returned]):
     """A property that is worked out once; `functools.cached_property` takes a lock, which costs more than the work."""
 
-    def __init__(self, function: Callable[[Value], Found]) -> None:
+    def __init__(self, function: Callable[[Value], Returned]) -> None:
         self.function, self.name, self.__doc__ = function, function.__name__, function.__doc__
 
-    def __get__(self, value: Value | None, owner: type[Value] | None = None) -> Found:
+    def __get__(self, value: Value | None, owner: type[Value] | None = None) -> Returned:
         if value is None:
             raise AttributeError(self.name)  # of the class itself
-        found = value.__dict__[self.name] = self.function(value)
-        return found
+        computed = value.__dict__[self.name] = self.function(value)
+        return computed
 
 
 class Message(Struct, frozen=True, omit_defaults=True, dict=True):
@@ -228,15 +228,15 @@ class Message(Struct, frozen=True, omit_defaults=True, dict=True):
     @_CachedProperty
     def opaques(self) -> tuple[Opaque, ...]:
         """The opaque parts of this message that carry state or load tools, those inside results among them."""
-        found = [part for part in self.parts if isinstance(part, Opaque)]
-        found += [
+        opaque = [part for part in self.parts if isinstance(part, Opaque)]
+        opaque += [
             inner
             for part in self.parts
             if isinstance(part, ToolResult)
             for inner in part.content
             if isinstance(inner, Opaque)
         ]
-        return tuple([part for part in found if part.state or part.anchor or part.loads])
+        return tuple([part for part in opaque if part.state or part.anchor or part.loads])
 
     @property
     def anchor(self) -> Opaque | None:
@@ -244,7 +244,7 @@ class Message(Struct, frozen=True, omit_defaults=True, dict=True):
         return next((part for part in self.opaques if part.anchor), None)
 
 
-def memoized(function: Callable[[Value], Found]) -> Callable[[Value], Found]:
+def memoized(function: Callable[[Value], Returned]) -> Callable[[Value], Returned]:
     """Have a pure function find what it finds only once in the life of a value, which remembers it.
 
     What is found lives and goes with the message of a conversation, so a pass pays only for what is new, and a changed
@@ -253,30 +253,30 @@ def memoized(function: Callable[[Value], Found]) -> Callable[[Value], Found]:
     name = f"{function.__module__}.{function.__qualname__}"
 
     @wraps(function)
-    def known(value: Value) -> Found:
+    def wrapper(value: Value) -> Returned:
         memo = value.__dict__
         if name not in memo:
             memo[name] = function(value)
-        found: Found = memo[name]
-        return found
+        computed: Returned = memo[name]
+        return computed
 
-    return known
+    return wrapper
 
 
 def texts(message: Message) -> tuple[str, ...]:
     """Return every readable text of a message: words, tool output and arguments, not reasoning."""
-    found: list[str] = []
+    readable: list[str] = []
     for part in message.parts:
         match part:
             case Text(text=text):
-                found.append(text)
+                readable.append(text)
             case ToolCall(arguments=arguments):
-                found.append(arguments)
+                readable.append(arguments)
             case ToolResult():
-                found.append(part.text)
+                readable.append(part.text)
             case _:
                 pass
-    return tuple(found)
+    return tuple(readable)
 
 
 def text_of(message: Message) -> str:

@@ -34,28 +34,28 @@ __all__ = [
     "EMPTY",
     "Body",
     "Lens",
-    "all_words",
     "arguments_of",
     "arguments_text",
+    "blocks_text",
+    "content_text",
     "edited",
     "get",
+    "is_unchanged",
     "json_text",
     "label",
     "opaque",
     "put",
     "role_of",
-    "same",
     "string",
-    "tagged",
+    "tagged_user_message",
     "text_block",
-    "words",
 ]
 
 Native: TypeAlias = Any
 EMPTY = "(no content)"  # providers refuse a message without content
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-_GONE: Any = object()
+_REMOVED: Any = object()
 _TEXT_KEYS = {"type", "text"}
 
 
@@ -174,10 +174,10 @@ def put(native: Native, path: Path, value: Native) -> Native:
         return value
     step, rest = path[0], path[1:]
     if isinstance(step, int):
-        held = [] if native is None else native
-        if not isinstance(held, list) or step > len(held):
+        entries = [] if native is None else native
+        if not isinstance(entries, list) or step > len(entries):
             raise _DeadPathError
-        return [*held[:step], put(held[step] if step < len(held) else None, rest, value), *held[step + 1 :]]
+        return [*entries[:step], put(entries[step] if step < len(entries) else None, rest, value), *entries[step + 1 :]]
     if native is not None and not isinstance(native, dict):
         raise _DeadPathError
     return {**(native or {}), step: put((native or {}).get(step), rest, value)}
@@ -195,16 +195,16 @@ def edited(native: Native, patches: Sequence[Patch], render: Callable[[Part, Nat
             if patch.to is not None:
                 native = put(native, at, render(patch.to, get(native, at), at))
             elif at and get(native, at[:-1]) is not None:
-                native = put(native, at, _GONE)
+                native = put(native, at, _REMOVED)
                 parents.add(at[:-1])
         except _DeadPathError:
             continue
     for parent in sorted(parents, key=len, reverse=True):
-        held = get(native, parent)
-        if isinstance(held, list):
-            native = put(native, parent, [value for value in held if value is not _GONE])
-        elif isinstance(held, dict):
-            native = put(native, parent, {key: value for key, value in held.items() if value is not _GONE})
+        container = get(native, parent)
+        if isinstance(container, list):
+            native = put(native, parent, [value for value in container if value is not _REMOVED])
+        elif isinstance(container, dict):
+            native = put(native, parent, {key: value for key, value in container.items() if value is not _REMOVED})
     return native
 
 
@@ -237,14 +237,14 @@ def arguments_of(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"raw": text}
 
 
-def words(content: Sequence[Part]) -> str:
+def content_text(content: Sequence[Part]) -> str:
     """Return content as one text: words, and a label for what cannot be said in words."""
-    said = [part.text if isinstance(part, Text) else label(part) for part in content]
-    text = "\n".join(text for text in said if text)
+    texts = [part.text if isinstance(part, Text) else label(part) for part in content]
+    text = "\n".join(text for text in texts if text)
     return text if text and not text.isspace() else EMPTY
 
 
-def all_words(blocks: Native) -> str:
+def blocks_text(blocks: Native) -> str:
     """Return the words of a list of blocks that hold nothing else; empty where one of them holds none."""
     texts = [get(block, ("text",)) for block in blocks] if isinstance(blocks, list) else []
     return "\n".join(texts) if all(isinstance(text, str) for text in texts) else ""
@@ -258,22 +258,22 @@ def label(part: Part) -> str:
         case File(kind=kind, name=name, text=text):
             return text or f"[{kind}{' ' if name else ''}{name}]"
         case ToolResult(content=content):
-            return words(content)
+            return content_text(content)
         case Opaque(kind=kind):
             return f"[{kind}]" if kind else ""
         case _:
             return ""
 
 
-def tagged(message: Message) -> Message:
+def tagged_user_message(message: Message) -> Message:
     """Return a system message as a user's, its words in a tag: for formats without system messages in the list."""
-    text = words([part for part in message.parts if isinstance(part, Text)])
+    text = content_text([part for part in message.parts if isinstance(part, Text)])
     return replace(message, role="user", parts=(Text(f"<system>\n{text}\n</system>"),))
 
 
-def string(held: dict[str, Any], key: str) -> str:
+def string(mapping: dict[str, Any], key: str) -> str:
     """Return the string at a key, or an empty one."""
-    value = held.get(key)
+    value = mapping.get(key)
     return value if isinstance(value, str) else ""
 
 
@@ -284,7 +284,7 @@ def role_of(role: Role, parts: Sequence[Part]) -> Role:
     return role
 
 
-def same(part: Content, old: Part | None) -> bool:
+def is_unchanged(part: Content, old: Part | None) -> bool:
     """Tell whether content is what its native block already says, so that the block can stay."""
     return old is not None and replace(part, at=()) == replace(old, at=())
 

@@ -18,12 +18,12 @@ from refold.core.messages import (
 from refold.formats._base import (
     EMPTY,
     Lens,
+    content_text,
     get,
+    is_unchanged,
     opaque,
     role_of,
-    same,
-    tagged,
-    words,
+    tagged_user_message,
 )
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ class Blocks(Lens):
 
     def read(self, native: Any, id: MessageId) -> Message:
         """Return the message that a native object holds."""
-        said, content, key = native.get("role"), native.get(self.key), self.key
-        role: Role = "assistant" if said == self.model else "system" if said == "system" else "user"
+        speaker, content, key = native.get("role"), native.get(self.key), self.key
+        role: Role = "assistant" if speaker == self.model else "system" if speaker == "system" else "user"
         if isinstance(content, str):
             return Message(id, role, (Text(content, (key,)),) if content else (), None, native)
         if not isinstance(content, list):
@@ -90,12 +90,12 @@ class Blocks(Lens):
             case _ if old is not None:
                 return old
             case _:
-                return self.text_block(words((part,)), None)
+                return self.text_block(content_text((part,)), None)
 
     def invent(self, message: Message) -> Any:
         """Return a native object for a message that has none."""
         if message.role == "system":
-            message = tagged(message)
+            message = tagged_user_message(message)
         parts = [part for part in message.parts if not isinstance(part, Reasoning)]
         blocks = [self.render(_filled(part), None, (self.key, 0)) for part in parts]
         role = self.model if message.role == "assistant" else "user"
@@ -113,8 +113,8 @@ class Blocks(Lens):
 
     def speaker(self, native: Any) -> str:
         """Return for whom a native object speaks."""
-        said = native.get("role")
-        return said if isinstance(said, str) else "user"
+        role = native.get("role")
+        return role if isinstance(role, str) else "user"
 
     def join(self, first: Any, second: Any) -> Any:
         """Return two native objects of one speaker as one."""
@@ -135,14 +135,14 @@ class Blocks(Lens):
 
     def result_blocks(self, content: Sequence[Content], old: Any, root: int) -> list[Any]:
         """Return a result's content as blocks; what is still said as before keeps its block. `root`: path length."""
-        kept: list[Any] = []
+        blocks: list[Any] = []
         for part in content:
             block = get(old, part.at[root:]) if len(part.at) > root else None
-            if isinstance(block, dict) and same(part, self.content(block, part.at)):
-                kept.append(block)
+            if isinstance(block, dict) and is_unchanged(part, self.content(block, part.at)):
+                blocks.append(block)
             elif isinstance(part, Text) or block is None:
-                kept.append(self.text_block(words((part,)), block))
-        return kept or [self.text_block(EMPTY, None)]
+                blocks.append(self.text_block(content_text((part,)), block))
+        return blocks or [self.text_block(EMPTY, None)]
 
     def content(self, block: Any, at: Path) -> Content:
         """Return what one block of a result's content holds."""

@@ -98,8 +98,8 @@ def tools_text(tools: Any, loaded: Container[str] = ()) -> str:
     https://developers.openai.com/api/docs/guides/tools-tool-search), so of those only the ones named in `loaded` are in
     the text; a namespace of OpenAI's keeps its name and description.
     """
-    shown = _shown(tools, loaded) if isinstance(tools, list) else tools
-    return json_text(shown) if shown else ""
+    loaded_tools = _loaded(tools, loaded) if isinstance(tools, list) else tools
+    return json_text(loaded_tools) if loaded_tools else ""
 
 
 def loaded_in(messages: Iterable[Message]) -> frozenset[str]:
@@ -107,17 +107,17 @@ def loaded_in(messages: Iterable[Message]) -> frozenset[str]:
     return frozenset(name for message in messages for part in message.opaques for name in part.loads)
 
 
-def _shown(tools: list[Any], loaded: Container[str]) -> list[Any]:
+def _loaded(tools: list[Any], loaded: Container[str]) -> list[Any]:
     """Return the definitions that are in the model's context."""
-    shown: list[Any] = []
+    definitions: list[Any] = []
     for tool in tools:
         if not isinstance(tool, dict):
-            shown.append(tool)
+            definitions.append(tool)
         elif isinstance(inner := tool.get("tools"), list):
-            shown.append({**tool, "tools": _shown(inner, loaded)})
+            definitions.append({**tool, "tools": _loaded(inner, loaded)})
         elif not tool.get("defer_loading") or tool.get("name") in loaded:
-            shown.append(tool)
-    return shown
+            definitions.append(tool)
+    return definitions
 
 
 def _first(body: Any, paths: Sequence[Path]) -> Any:

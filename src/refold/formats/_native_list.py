@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["assemble"]
 
-BETWEEN = Message(MessageId(""), "assistant", (Text("Understood."),))  # V07
+FILLER = Message(MessageId(""), "assistant", (Text("Understood."),))  # V07
 
 
 def assemble(format: Format, messages: Sequence[Message], *, alternate: bool = False) -> list[Any]:
@@ -54,13 +54,13 @@ def _pieces(format: Format, messages: Sequence[Message]) -> Iterator[Message]:
 
 def _in_turns(messages: Iterator[Message]) -> Iterator[Message]:
     """Yield messages, with a word of the assistant where a user follows tool traffic that a user began."""
-    asked, before = False, ""  # `asked`: a user spoke, and no words of the assistant came since
+    open_request, before = False, ""  # `asked`: a user spoke, and no words of the assistant came since
     for message in messages:
-        if message.role == "user" and asked and before == "tool":
-            yield BETWEEN
+        if message.role == "user" and open_request and before == "tool":
+            yield FILLER
         yield message
-        said = message.role == "assistant" and not message.calls
-        asked, before = message.role == "user" or (asked and not said), message.role
+        answered = message.role == "assistant" and not message.calls
+        open_request, before = message.role == "user" or (open_request and not answered), message.role
 
 
 def _neighbors(format: Format, last: Message, message: Message) -> bool:

@@ -31,11 +31,11 @@ from refold.core.messages import (
 from refold.formats._base import (
     EMPTY,
     arguments_text,
+    content_text,
     get,
+    is_unchanged,
     opaque,
-    same,
     string,
-    words,
 )
 
 __all__ = ["answer_value", "call_item", "contents", "output_item", "part_of_item", "restored", "text_block"]
@@ -82,8 +82,8 @@ def part_of_item(native: Item) -> tuple[Role, tuple[Part, ...]]:
         case "tool_search_call":
             return "assistant", (_search(native),)
         case "tool_search_output":
-            found = _found(native)
-            return ("assistant" if found.server else "tool"), (found,)
+            result = _search_result(native)
+            return ("assistant" if result.server else "tool"), (result,)
         case "program":
             code = string(native, "code")
             return "assistant", (ToolCall(string(native, "call_id"), "program", code, "program", True),)
@@ -128,17 +128,17 @@ def call_item(call: ToolCall, old: Item) -> Item:
         return old
     key = "actions" if "actions" in old else _OURS.get(stem, "arguments")
     base = old or {"type": _TYPES.get(stem, f"{stem}_call")}
-    made = {**base, "call_id": call.call_id} if stem != "local_shell" or "call_id" in base or not old else {**base}
+    item = {**base, "call_id": call.call_id} if stem != "local_shell" or "call_id" in base or not old else {**base}
     if stem in ("function", "custom") or "name" in base or stem not in _OURS:
-        made["name"] = call.name
+        item["name"] = call.name
     before = base.get(key)
     textual = key in ("arguments", "input")
     if before is not None and arguments_text(before) == call.arguments and (isinstance(before, str) or not textual):
-        return made
+        return item
     if isinstance(before, str) or textual:
-        return {**made, key: call.arguments}
-    given = _decoded(call.arguments)
-    return {**made, key: given if type(given) is type(before) or before is None else before}
+        return {**item, key: call.arguments}
+    arguments = _decoded(call.arguments)
+    return {**item, key: arguments if type(arguments) is type(before) or before is None else before}
 
 
 def output_item(result: ToolResult, old: Item) -> Item:
@@ -146,44 +146,48 @@ def output_item(result: ToolResult, old: Item) -> Item:
     stem = result.kind
     searched = {"type": "tool_search_output", "execution": "client", "status": "completed"}
     base = old or (searched if stem == "tool_search" else {"type": f"{_TYPES.get(stem, f'{stem}_call')}_output"})
-    made = {**base} if "id" in base and "call_id" not in base else {**base, "call_id": result.call_id}
+    item = {**base} if "id" in base and "call_id" not in base else {**base, "call_id": result.call_id}
     before = base.get("output")
     match stem:
         case "computer":
-            picture = any(isinstance(part, Image) and part.at and not _pixel(part) for part in result.content)
-            return {**made, "output": before if picture and isinstance(before, dict) else dict(_SCREEN)}
+            has_image = any(isinstance(part, Image) and part.at and not _pixel(part) for part in result.content)
+            return {**item, "output": before if has_image and isinstance(before, dict) else dict(_SCREEN)}
         case "shell":
-            return {**made, "output": [_chunk(before, words(result.content))]}
+            return {**item, "output": [_chunk(before, content_text(result.content))]}
         case "tool_search":
             stays = any(isinstance(part, Opaque) for part in result.content)
-            return {**made, "tools": base.get("tools", []) if stays else []}
+            return {**item, "tools": base.get("tools", []) if stays else []}
         case "apply_patch" if not old:
-            return {**made, "status": "failed" if result.is_error else "completed", "output": words(result.content)}
+            return {
+                **item,
+                "status": "failed" if result.is_error else "completed",
+                "output": content_text(result.content),
+            }
         case "local_shell" if not old:
-            return {**made, "id": result.call_id, "output": words(result.content)}
+            return {**item, "id": result.call_id, "output": content_text(result.content)}
     if not isinstance(before, list) or all(isinstance(part, Text) and not part.at for part in result.content):
-        return {**made, "output": words(result.content)}
+        return {**item, "output": content_text(result.content)}
     blocks: list[Any] = []
     for part in result.content:
         block = get(base, part.at) if part.at else None
-        if isinstance(block, dict) and same(part, _block(block, part.at)):
+        if isinstance(block, dict) and is_unchanged(part, _block(block, part.at)):
             blocks.append(block)
         elif isinstance(part, Text) or block is None:
-            blocks.append(text_block(words((part,)), block))
-    return {**made, "output": blocks or EMPTY}
+            blocks.append(text_block(content_text((part,)), block))
+    return {**item, "output": blocks or EMPTY}
 
 
 def answer_value(result: ToolResult, old: Any) -> Any:
     """Return the answer inside an item of a call that the provider answers, in place of an old one."""
     match result.kind:
         case "code_interpreter":
-            return [{"type": "logs", "logs": words(result.content)}]
+            return [{"type": "logs", "logs": content_text(result.content)}]
         case "file_search":
-            return [{"text": words(result.content)}]
+            return [{"text": content_text(result.content)}]
         case "image_generation":
             return old if any(isinstance(part, Image) and not _pixel(part) for part in result.content) else None
         case _:
-            return words(result.content)
+            return content_text(result.content)
 
 
 def restored(native: Item) -> Item:
@@ -265,12 +269,14 @@ def _reasoning(native: Item) -> Reasoning:
 def _search(native: Item) -> ToolCall:
     """Read a search for tools; a hosted one has no call id and is paired with its output by order."""
     call_id = string(native, "call_id")
-    given = native.get("arguments")
+    arguments = native.get("arguments")
     hosted = native.get("execution") == "server" or not call_id
-    return ToolCall(call_id, "tool_search", "" if given is None else arguments_text(given), "tool_search", hosted)
+    return ToolCall(
+        call_id, "tool_search", "" if arguments is None else arguments_text(arguments), "tool_search", hosted
+    )
 
 
-def _found(native: Item) -> ToolResult:
+def _search_result(native: Item) -> ToolResult:
     call_id = string(native, "call_id")
     hosted = native.get("execution") == "server" or not call_id
     tools = native.get("tools")
@@ -281,12 +287,12 @@ def _found(native: Item) -> ToolResult:
 
 def _tool_names(tools: list[Any]) -> list[str]:
     """Return the names of tools, those inside namespaces too."""
-    found: list[str] = []
+    names: list[str] = []
     for tool in tools:
         if isinstance(tool, dict):
-            found += [name] if (name := string(tool, "name")) else []
-            found += _tool_names(inner) if isinstance(inner := tool.get("tools"), list) else []
-    return found
+            names += [name] if (name := string(tool, "name")) else []
+            names += _tool_names(inner) if isinstance(inner := tool.get("tools"), list) else []
+    return names
 
 
 def _call(native: Item, kind: str) -> tuple[Part, ...]:
@@ -297,13 +303,13 @@ def _call(native: Item, kind: str) -> tuple[Part, ...]:
     call_id = _id(native)
     if not call_id or (stem not in _OURS and "call_id" not in native):
         return (opaque(native, ()),)
-    given = native.get("actions") or native.get(_OURS.get(stem, "arguments"))
+    arguments = native.get("actions") or native.get(_OURS.get(stem, "arguments"))
     caller = native.get("caller")
     return (
         ToolCall(
             call_id,
             string(native, "name") or stem,
-            "" if given is None else arguments_text(given),
+            "" if arguments is None else arguments_text(arguments),
             stem,
             item=string(native, "id") if stem == "local_shell" else "",
             caller=string(caller, "caller_id") if isinstance(caller, dict) else "",
@@ -314,9 +320,9 @@ def _call(native: Item, kind: str) -> tuple[Part, ...]:
 
 def _served(native: Item, stem: str) -> tuple[Part, ...]:
     key, answered = _SERVER[stem], _ANSWERED.get(stem, "")
-    given, results = native.get(key), native.get(answered)
+    arguments, results = native.get(key), native.get(answered)
     id, name = string(native, "id"), string(native, "name") or stem
-    call = ToolCall(id, name, "" if given is None else arguments_text(given), stem, True)
+    call = ToolCall(id, name, "" if arguments is None else arguments_text(arguments), stem, True)
     parts: tuple[Part, ...] = (call,)
     if container := string(native, "container_id"):
         part = Opaque("container", len(container), ("container_id",), state=True, holds=container)
@@ -325,8 +331,8 @@ def _served(native: Item, stem: str) -> tuple[Part, ...]:
         case "image_generation", str(base64) if base64:
             kind = string(native, "output_format") or "png"
             content: tuple[Content, ...] = (_image(f"data:image/{kind};base64,{base64}", "", (answered,)),)
-        case "file_search", list(found):
-            content = tuple([_passage(each, (answered, position)) for position, each in enumerate(found)])
+        case "file_search", list(passages):
+            content = tuple([_passage(each, (answered, position)) for position, each in enumerate(passages)])
         case _:
             content = contents(results, (answered,)) if results else ()
     if not content and (error := native.get("error")):
@@ -337,8 +343,8 @@ def _served(native: Item, stem: str) -> tuple[Part, ...]:
     return *parts, ToolResult(id, content, name, failed, stem, True, (answered,))
 
 
-def _passage(found: Any, at: Path) -> Content:
-    return Text(found["text"], (*at, "text")) if isinstance(get(found, ("text",)), str) else opaque(found, at)
+def _passage(passage: Any, at: Path) -> Content:
+    return Text(passage["text"], (*at, "text")) if isinstance(get(passage, ("text",)), str) else opaque(passage, at)
 
 
 def _answer(native: Item, kind: str, call_id: str) -> ToolResult:

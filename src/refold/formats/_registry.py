@@ -75,8 +75,8 @@ class Format(Protocol):
 @cache
 def names() -> tuple[str, ...]:
     """Return the names of all formats, sorted."""
-    found = (module.name for module in iter_modules([str(Path(__file__).parent)]) if not module.name.startswith("_"))
-    return tuple(sorted(name.replace("_", "-") for name in found))
+    modules = (module.name for module in iter_modules([str(Path(__file__).parent)]) if not module.name.startswith("_"))
+    return tuple(sorted(name.replace("_", "-") for name in modules))
 
 
 @cache
@@ -151,8 +151,8 @@ def read(
 
 def broken(format: Format, messages: Sequence[Message]) -> tuple[Violation, ...]:
     """Return every breach of the format's rules, by position."""
-    found = [breach for rule in format.rules for breach in rule.broken(messages)]
-    return tuple(sorted(found, key=lambda breach: breach.at))
+    violations = [violation for rule in format.rules for violation in rule.broken(messages)]
+    return tuple(sorted(violations, key=lambda violation: violation.at))
 
 
 def _identity(format: Format, native: Any, position: int) -> bytes:

@@ -34,14 +34,14 @@ from refold.core.view import FormatTraits
 from refold.formats import _form_violations as form_violations
 from refold.formats._base import (
     Body,
-    all_words,
     arguments_of,
     arguments_text,
+    blocks_text,
+    content_text,
     get,
     opaque,
     string,
     text_block,
-    words,
 )
 from refold.formats._blocks import Blocks
 
@@ -133,19 +133,23 @@ class Anthropic(Blocks):
     def call(self, call: ToolCall, old: Any) -> Any:
         """Return a call as a block, in place of an old one."""
         base = old if isinstance(old, dict) else {"type": "tool_use" if call.kind == "function" else call.kind}
-        held = base.get("input")
-        same_input = isinstance(held, dict | list) and arguments_text(held) == call.arguments
-        given = held if same_input else arguments_of(call.arguments)
-        return {**base, "id": call.call_id, "name": call.name, "input": given}
+        old_input = base.get("input")
+        same_input = isinstance(old_input, dict | list) and arguments_text(old_input) == call.arguments
+        new_input = old_input if same_input else arguments_of(call.arguments)
+        return {**base, "id": call.call_id, "name": call.name, "input": new_input}
 
     def result(self, result: ToolResult, old: Any) -> Any:
         """Return a result as a block, in place of an old one: a string, or blocks where there were blocks."""
         base = old if isinstance(old, dict) else {"type": "tool_result"}
-        held = base.get("content")
-        listed = isinstance(held, list)
-        content = self.result_blocks(result.content, held, len(result.at) + 1) if listed else words(result.content)
-        made = {**base, "tool_use_id": result.call_id, "content": content}
-        return {**made, "is_error": True} if result.is_error else made
+        old_content = base.get("content")
+        listed = isinstance(old_content, list)
+        content = (
+            self.result_blocks(result.content, old_content, len(result.at) + 1)
+            if listed
+            else content_text(result.content)
+        )
+        block = {**base, "tool_use_id": result.call_id, "content": content}
+        return {**block, "is_error": True} if result.is_error else block
 
     def holds_result(self, block: dict[str, Any]) -> bool:
         """Tell whether a block is a result that stands before everything else."""
@@ -188,8 +192,8 @@ def _server_result(block: dict[str, Any], at: Path) -> Part:
 
 def _references(content: Any) -> tuple[str, ...]:
     """Return the names of the tools that a search of the provider's has loaded."""
-    found = get(content, ("tool_references",))
-    names = (get(each, ("tool_name",)) for each in found) if isinstance(found, list) else ()
+    references = get(content, ("tool_references",))
+    names = (get(each, ("tool_name",)) for each in references) if isinstance(references, list) else ()
     return tuple(name for name in names if isinstance(name, str))
 
 
@@ -225,14 +229,14 @@ def _read_document(block: dict[str, Any], at: Path) -> Part | None:
         case "base64" if isinstance(data, str):
             return File("document", media_type, len(data) * 3 // 4, name, "", at)
         case "content":
-            text = all_words(data)
+            text = blocks_text(data)
             return File("document", media_type, len(text) or opaque(data, at).size, name, text, at)
         case _:
             return File("document", media_type, 0, name, "", at)
 
 
 def _read_search_result(block: dict[str, Any], at: Path) -> Part | None:
-    text = all_words(block.get("content"))
+    text = blocks_text(block.get("content"))
     return File("document", "text/plain", len(text), string(block, "title"), text, at) if text else None
 
 

@@ -33,9 +33,9 @@ from refold.core.view import FormatTraits
 from refold.formats import _form_violations as form_violations
 from refold.formats._base import (
     Body,
-    all_words,
     arguments_of,
     arguments_text,
+    blocks_text,
     get,
     json_text,
     opaque,
@@ -87,8 +87,8 @@ class Bedrock(Blocks):
         """Return the bytes that say which message this is, cache points left out."""
         content = native.get("content")
         if isinstance(content, list) and any(isinstance(block, dict) and "cachePoint" in block for block in content):
-            kept = [block for block in content if not (isinstance(block, dict) and "cachePoint" in block)]
-            native = {**native, "content": kept}
+            blocks = [block for block in content if not (isinstance(block, dict) and "cachePoint" in block)]
+            native = {**native, "content": blocks}
         return canonical(native)
 
     def recognizes(self, native: Any) -> bool:
@@ -123,10 +123,10 @@ class Bedrock(Blocks):
                 return _file("video", file, at)
             case {"audio": dict(file)}:
                 return _file("audio", file, at)
-            case {"searchResult": {"content": list(content)} as found} if text := all_words(content):
-                return File("document", "txt", len(text), string(found, "title"), text, at)
+            case {"searchResult": {"content": list(content)} as result} if text := blocks_text(content):
+                return File("document", "txt", len(text), string(result, "title"), text, at)
             case {"citationsContent": {"content": list(content)}}:  # what is cited is not read again
-                return replace(opaque(block, at, "citationsContent"), text=all_words(content))
+                return replace(opaque(block, at, "citationsContent"), text=blocks_text(content))
             case {"guardContent": {"text": {"text": str(text)}}}:
                 return replace(opaque(block, at, "guardContent"), text=text)
             case {"toolAddition": _} | {"toolRemoval": _}:
@@ -149,18 +149,18 @@ class Bedrock(Blocks):
     def call(self, call: ToolCall, old: Any) -> Any:
         """Return a call as a block, in place of an old one."""
         base = get(old, ("toolUse",)) or {}
-        held = base.get("input")
-        same_input = isinstance(held, dict | list) and arguments_text(held) == call.arguments
-        given = held if same_input else arguments_of(call.arguments)
-        return {**(old or {}), "toolUse": {**base, "toolUseId": call.call_id, "name": call.name, "input": given}}
+        old_input = base.get("input")
+        same_input = isinstance(old_input, dict | list) and arguments_text(old_input) == call.arguments
+        new_input = old_input if same_input else arguments_of(call.arguments)
+        return {**(old or {}), "toolUse": {**base, "toolUseId": call.call_id, "name": call.name, "input": new_input}}
 
     def result(self, result: ToolResult, old: Any) -> Any:
         """Return a result as a block, in place of an old one; the status stays."""
         base = get(old, ("toolResult",)) or {}
         root = len(result.at) + 2
         content = self.result_blocks(result.content, base.get("content"), root)
-        made = {**base, "toolUseId": result.call_id, "content": content}
-        return {**(old or {}), "toolResult": {**made, "status": "error"} if result.is_error else made}
+        block = {**base, "toolUseId": result.call_id, "content": content}
+        return {**(old or {}), "toolResult": {**block, "status": "error"} if result.is_error else block}
 
     def holds_result(self, block: dict[str, Any]) -> bool:
         """Tell whether a block is a result that stands before everything else."""
@@ -182,10 +182,10 @@ def _by_server(result: dict[str, Any]) -> bool:
 
 
 def _reasoning(reasoning: dict[str, Any], at: Path) -> Part:
-    held = reasoning.get("reasoningText")
-    if isinstance(held, dict):
-        signature = string(held, "signature")
-        return Reasoning(string(held, "text"), bool(signature), len(signature), at)
+    readable = reasoning.get("reasoningText")
+    if isinstance(readable, dict):
+        signature = string(readable, "signature")
+        return Reasoning(string(readable, "text"), bool(signature), len(signature), at)
     return Reasoning("", True, opaque(reasoning, at).size, at)
 
 
@@ -198,7 +198,7 @@ def _image(image: dict[str, Any], at: Path) -> Part:
 
 def _file(kind: Literal["document", "audio", "video"], file: dict[str, Any], at: Path) -> Part:
     text, data = get(file, ("source", "text")), get(file, ("source", "bytes"))
-    words = text if isinstance(text, str) else all_words(get(file, ("source", "content")))
+    words = text if isinstance(text, str) else blocks_text(get(file, ("source", "content")))
     return File(kind, string(file, "format"), _length(data) or len(words), string(file, "name"), words, at)
 
 

@@ -35,12 +35,12 @@ from refold.formats._base import (
     Body,
     arguments_of,
     arguments_text,
+    content_text,
     get,
     json_text,
     opaque,
     role_of,
     string,
-    words,
 )
 from refold.formats._blocks import Blocks
 
@@ -55,7 +55,7 @@ _SIGNATURES = ("thoughtSignature", "thought_signature")
 _LEFT_OUT = "[left out]"  # in place of a reference to a file that went without words in its place
 
 
-class _Words(Struct, frozen=True):
+class _FileText(Struct, frozen=True):
     """Words in place of a file of a function response, until the message is finished: such a list holds files alone."""
 
     text: str
@@ -95,13 +95,13 @@ class Gemini(Blocks):
 
     def read(self, native: Any, id: MessageId) -> Message:
         """Return the message that a native object holds."""
-        held, said = native.get("parts"), native.get("role")
-        role: Role = "assistant" if said == "model" else "system" if said == "system" else "user"
-        if not isinstance(held, list):
-            parts = [] if held is None else [self.block(held, ("parts",))]
+        blocks, speaker = native.get("parts"), native.get("role")
+        role: Role = "assistant" if speaker == "model" else "system" if speaker == "system" else "user"
+        if not isinstance(blocks, list):
+            parts = [] if blocks is None else [self.block(blocks, ("parts",))]
             return Message(id, role, tuple(parts), None, native)
         parts = []
-        for position, block in enumerate(held):
+        for position, block in enumerate(blocks):
             part = self.block(block, ("parts", position))
             parts.append(part)
             if not isinstance(part, Reasoning) and isinstance(block, dict):
@@ -140,33 +140,33 @@ class Gemini(Blocks):
             if block.get("thought") is True or (signatures and not text):
                 return Reasoning(text, bool(signatures), sum(len(block[key]) for key in signatures), at)
             return Text(text, at)
-        key, held = _kind(block)
+        key, value = _kind(block)
         match key:
-            case "functionCall" if isinstance(name := held.get("name"), str):
-                return ToolCall(string(held, "id"), name, arguments_text(held.get("args") or {}), at=at)
+            case "functionCall" if isinstance(name := value.get("name"), str):
+                return ToolCall(string(value, "id"), name, arguments_text(value.get("args") or {}), at=at)
             case "functionResponse":
-                return self._response(block, held, at)
+                return self._response(block, value, at)
             case "inlineData":
-                return _blob(held, _detail(block), at)
+                return _blob(value, _detail(block), at)
             case "fileData":
-                return _named(_media(held), 0, held, at)
+                return _file_or_image(_media_type(value), 0, value, at)
             case "executableCode":
                 return ToolCall(
-                    string(held, "id"), "code_execution", string(held, "code"), "code_execution", server=True, at=at
+                    string(value, "id"), "code_execution", string(value, "code"), "code_execution", server=True, at=at
                 )
             case "codeExecutionResult":
-                failed = held.get("outcome") not in (None, "OUTCOME_OK", "OUTCOME_UNSPECIFIED")
-                output = held.get("output")
+                failed = value.get("outcome") not in (None, "OUTCOME_OK", "OUTCOME_UNSPECIFIED")
+                output = value.get("output")
                 position = (*at, _spelled(block, "codeExecutionResult", "code_execution_result"), "output")
                 content = (Text(output, position),) if isinstance(output, str) and output else ()
-                return ToolResult(string(held, "id"), content, "code_execution", failed, "code_execution", True, at)
+                return ToolResult(string(value, "id"), content, "code_execution", failed, "code_execution", True, at)
             case "toolCall":
-                kind = _tool_type(held)
-                return ToolCall(string(held, "id"), kind, arguments_text(held.get("args") or {}), kind, True, at)
+                kind = _tool_type(value)
+                return ToolCall(string(value, "id"), kind, arguments_text(value.get("args") or {}), kind, True, at)
             case "toolResponse":
-                kind = _tool_type(held)
-                inner = _said(held, (*at, _spelled(block, "toolResponse", "tool_response")))
-                return ToolResult(string(held, "id"), inner, kind, False, kind, True, at)
+                kind = _tool_type(value)
+                inner = _response_content(value, (*at, _spelled(block, "toolResponse", "tool_response")))
+                return ToolResult(string(value, "id"), inner, kind, False, kind, True, at)
             case _:
                 return opaque(block, at, next(iter(block), ""))
 
@@ -182,7 +182,7 @@ class Gemini(Blocks):
         if isinstance(part, Text) and at[-1:] == ("response",):
             return {"error" if "error" in (old or {}) else "output": part.text}
         if isinstance(part, Text) and _of_response(at):
-            return _Words(part.text, old.name if isinstance(old, _Words) else _display_name(old))
+            return _FileText(part.text, old.name if isinstance(old, _FileText) else _display_name(old))
         return super().render(part, old, at)
 
     def finish(self, native: Any, message: Message) -> Any:
@@ -201,17 +201,21 @@ class Gemini(Blocks):
         """Return a call as a part, in place of an old one."""
         key = _spelled(old, "functionCall", "function_call")
         base = get(old, (key,)) or {}
-        held = base.get("args")
-        given = held if held is not None and arguments_text(held) == call.arguments else arguments_of(call.arguments)
+        old_arguments = base.get("args")
+        new_arguments = (
+            old_arguments
+            if old_arguments is not None and arguments_text(old_arguments) == call.arguments
+            else arguments_of(call.arguments)
+        )
         named = {"id": call.call_id} if call.call_id else {}
-        return {**(old or {}), key: {**base, **named, "name": call.name, "args": given}}
+        return {**(old or {}), key: {**base, **named, "name": call.name, "args": new_arguments}}
 
     def result(self, result: ToolResult, old: Any) -> Any:
         """Return a result as a part, in place of an old one; its words become the response object."""
         key = _spelled(old, "functionResponse", "function_response")
         base = get(old, (key,)) or {}
         named = {"id": result.call_id} if result.call_id else {}
-        made = {**base, **named, "name": result.name or string(base, "name")}
+        response = {**base, **named, "name": result.name or string(base, "name")}
         files = base.get("parts")
         stay = {
             part.at[-1]: part
@@ -219,36 +223,38 @@ class Gemini(Blocks):
             if _of_response(part.at) and not isinstance(part, Text) and isinstance(files, list)
         }
         content = [part for part in result.content if part.at not in {each.at for each in stay.values()}]
-        if not base or tuple(content) != _said(base, (*result.at, key)):
-            made["response"] = {"error" if result.is_error else "output": words(content)}
-        made.pop("parts", None)
+        if not base or tuple(content) != _response_content(base, (*result.at, key)):
+            response["response"] = {"error" if result.is_error else "output": content_text(content)}
+        response.pop("parts", None)
         if isinstance(files, list) and stay:
-            made["parts"] = [block for position, block in enumerate(files) if position in stay]
-        return {**(old or {}), key: made}
+            response["parts"] = [block for position, block in enumerate(files) if position in stay]
+        return {**(old or {}), key: response}
 
     def holds_result(self, block: dict[str, Any]) -> bool:
         """Tell whether a part is a response; those stand before everything else."""
         return "functionResponse" in block or "function_response" in block
 
-    def _response(self, block: dict[str, Any], held: dict[str, Any], at: Path) -> Part:
+    def _response(self, block: dict[str, Any], value: dict[str, Any], at: Path) -> Part:
         root = (*at, _spelled(block, "functionResponse", "function_response"))
-        files = held.get("parts")
+        files = value.get("parts")
         inner = (
             [self.content(file, (*root, "parts", i)) for i, file in enumerate(files)] if isinstance(files, list) else []
         )
-        failed = isinstance(response := held.get("response"), dict) and "error" in response
-        return ToolResult(string(held, "id"), (*_said(held, root), *inner), string(held, "name"), failed, at=at)
+        failed = isinstance(response := value.get("response"), dict) and "error" in response
+        return ToolResult(
+            string(value, "id"), (*_response_content(value, root), *inner), string(value, "name"), failed, at=at
+        )
 
 
-def _said(held: dict[str, Any], root: Path) -> tuple[Content, ...]:
+def _response_content(holder: dict[str, Any], root: Path) -> tuple[Content, ...]:
     """Return the words of a response: its only string, or the object as JSON."""
-    response = held.get("response")
+    response = holder.get("response")
     if response is None or response == {}:
         return ()
     if isinstance(response, dict) and len(response) == 1:
-        key, value = next(iter(response.items()))
-        if isinstance(value, str):
-            return (Text(value, (*root, "response", key)),) if value else ()
+        key, text = next(iter(response.items()))
+        if isinstance(text, str):
+            return (Text(text, (*root, "response", key)),) if text else ()
     return (Text(json_text(response), (*root, "response")),)
 
 
@@ -300,21 +306,21 @@ def _settled(block: Any, known: frozenset[str]) -> Any:
     if not isinstance(function, dict) or (files is not None and not isinstance(files, list)):
         return block
     files = files or []
-    words_of = {file.name: file.text for file in files if isinstance(file, _Words)}
-    stay = [file for file in files if not isinstance(file, _Words)]
+    words_of = {file.name: file.text for file in files if isinstance(file, _FileText)}
+    stay = [file for file in files if not isinstance(file, _FileText)]
     named: set[str] = set()
     settled = _without_references(response, known - set(map(_display_name, stay)), words_of, named)
     for file in files:
-        if isinstance(file, _Words) and file.name not in named:
-            settled = _with_words(settled, file.text)
+        if isinstance(file, _FileText) and file.name not in named:
+            settled = _with_text(settled, file.text)
     if settled is response and len(stay) == len(files) and (stay or "parts" not in function):
         return block
-    made = {**function, "parts": stay}
+    response_part = {**function, "parts": stay}
     if settled is not None:
-        made["response"] = settled
+        response_part["response"] = settled
     if not stay:
-        del made["parts"]
-    return {**block, key: made}
+        del response_part["parts"]
+    return {**block, key: response_part}
 
 
 def _without_references(value: Any, removed: frozenset[str], words_of: dict[str, str], named: set[str]) -> Any:
@@ -335,7 +341,7 @@ def _without_references(value: Any, removed: frozenset[str], words_of: dict[str,
             return value
 
 
-def _with_words(response: Any, text: str) -> dict[str, Any]:
+def _with_text(response: Any, text: str) -> dict[str, Any]:
     """Return a response with words more: behind its output, or beside values of keys of its own."""
     if not isinstance(response, dict) or not response:
         return {"output": text}
@@ -387,28 +393,30 @@ def _spelled(block: Any, camel: str, snake: str) -> str:
     return snake if isinstance(block, dict) and snake in block else camel
 
 
-def _media(held: dict[str, Any]) -> str:
-    return string(held, "mimeType") or string(held, "mime_type")
+def _media_type(blob: dict[str, Any]) -> str:
+    return string(blob, "mimeType") or string(blob, "mime_type")
 
 
 def _blob(blob: dict[str, Any], detail: str, at: Path) -> Part:
-    data, media_type = blob.get("data"), _media(blob)
+    data, media_type = blob.get("data"), _media_type(blob)
     size = len(data) * 3 // 4 if isinstance(data, str) else len(data) if isinstance(data, bytes) else 0
     if not media_type.startswith("image/"):
-        return _named(media_type, size, blob, at)
-    found = base64_image_size(data) if isinstance(data, str) else image_size(data) if isinstance(data, bytes) else None
-    width, height = found or (0, 0)
+        return _file_or_image(media_type, size, blob, at)
+    size_in_pixels = (
+        base64_image_size(data) if isinstance(data, str) else image_size(data) if isinstance(data, bytes) else None
+    )
+    width, height = size_in_pixels or (0, 0)
     return Image(media_type, size, width, height, detail, at)
 
 
-def _named(media_type: str, size: int, held: dict[str, Any], at: Path) -> Part:
+def _file_or_image(media_type: str, size: int, file: dict[str, Any], at: Path) -> Part:
     family = media_type.partition("/")[0]
     if family == "image":
         return Image(media_type, size, at=at)
     kind: Literal["document", "audio", "video"] = (
         "audio" if family == "audio" else "video" if family == "video" else "document"
     )
-    return File(kind, media_type, size, string(held, "displayName"), at=at)
+    return File(kind, media_type, size, string(file, "displayName"), at=at)
 
 
 FORMAT = Gemini()

@@ -30,12 +30,12 @@ from refold.formats._base import (
     Body,
     Lens,
     arguments_text,
+    content_text,
     get,
+    is_unchanged,
     opaque,
-    same,
     string,
     text_block,
-    words,
 )
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class OpenAIChat(Lens):
     rules = (
         GroupPairing(),
         WellFormed(form_violations.openai_chat),
-        Filled(beside_calls=True, reasoning_alone=False),
+        Filled(blank_with_calls=True, reasoning_alone=False),
         UniqueIds(optional=True),
         JsonArguments(),
         Spelled(longest_id=40),
@@ -77,15 +77,15 @@ class OpenAIChat(Lens):
     def read(self, native: Any, id: MessageId) -> Message:
         """Return the message that a native object holds."""
         get_ = native.get
-        said = get_("role")
-        role = _ROLES.get(said, "user") if isinstance(said, str) else "user"
+        speaker = get_("role")
+        role = _ROLES.get(speaker, "user") if isinstance(speaker, str) else "user"
         content = get_("content")
         if role == "tool":
-            held = _content(content)
+            contents = _content(content)
             call_id, name = get_("tool_call_id"), get_("name")
             result = ToolResult(
                 call_id if isinstance(call_id, str) else "",
-                tuple(held),  # type: ignore[arg-type] # results hold no calls
+                tuple(contents),  # type: ignore[arg-type] # results hold no calls
                 name if isinstance(name, str) else "",
                 get_("is_error") is True,
             )
@@ -96,7 +96,7 @@ class OpenAIChat(Lens):
         parts.extend(_content(content))
         if role == "assistant":
             parts.extend(opaque(native[key], (key,), key) for key in _OTHER if native.get(key))
-            parts.extend(_drawn(native))
+            parts.extend(_images(native))
             parts.extend(_calls(native))
         return Message(id, role, tuple(parts), None, native)
 
@@ -128,7 +128,7 @@ class OpenAIChat(Lens):
             case _ if old is not None:
                 return old
             case _:
-                return text_block(words((part,)), None)
+                return text_block(content_text((part,)), None)
 
     def invent(self, message: Message) -> Any:
         """Return a native object for a message that has none."""
@@ -136,11 +136,11 @@ class OpenAIChat(Lens):
             if isinstance(part, ToolResult):
                 who = {"role": "tool"} if part.call_id else {"role": "function"}
                 return self.render(part, who, ())
-        said = [part for part in message.parts if not isinstance(part, ToolCall | Reasoning)]
+        spoken = [part for part in message.parts if not isinstance(part, ToolCall | Reasoning)]
         calls = [part for part in message.parts if isinstance(part, ToolCall)]
         if not calls:
-            return {"role": message.role, "content": words(said)}
-        content = words(said) if said else None
+            return {"role": message.role, "content": content_text(spoken)}
+        content = content_text(spoken) if spoken else None
         if len(calls) == 1 and not calls[0].call_id:
             return {"role": "assistant", "content": content, "function_call": _function(calls[0], None)}
         return {"role": "assistant", "content": content, "tool_calls": [_call(call, None) for call in calls]}
@@ -151,8 +151,8 @@ class OpenAIChat(Lens):
         if len(results) + (len(message.parts) > len(results)) < 2:
             return (message,)
         rest = tuple(part for part in message.parts if part not in results)
-        made = tuple(Message(message.id, "tool", (result,), message.note) for result in results)
-        return (*made, Message(message.id, "user", rest, message.note)) if rest else made
+        messages = tuple(Message(message.id, "tool", (result,), message.note) for result in results)
+        return (*messages, Message(message.id, "user", rest, message.note)) if rest else messages
 
     def speaker(self, native: Any) -> str:
         """Return for whom a native object speaks: users and assistants alone can be joined."""
@@ -166,17 +166,17 @@ class OpenAIChat(Lens):
             content: Any = f"{old}\n\n{new}" if old and new else old or new
         else:
             content = [*_listed(old), *_listed(new)] or None
-        made = {**second, **first, "content": content}
+        joined = {**second, **first, "content": content}
         calls = [*(first.get("tool_calls") or ()), *(second.get("tool_calls") or ())]
-        return {**made, "tool_calls": calls} if calls else made
+        return {**joined, "tool_calls": calls} if calls else joined
 
     def finish(self, native: Any, message: Message) -> Any:
         """Return an edited object with content where nothing else is left."""
         calls = native.get("tool_calls")
         if calls == []:
             native = {key: value for key, value in native.items() if key != "tool_calls"}
-        if isinstance(drawn := native.get("images"), list):  # no words among pictures
-            native = {**native, "images": [image for image in drawn if get(image, ("type",)) != "text"]}
+        if isinstance(images := native.get("images"), list):  # no words among pictures
+            native = {**native, "images": [image for image in images if get(image, ("type",)) != "text"]}
         if native.get("content") or calls or any(native.get(key) for key in ("function_call", "images", *_OTHER)):
             return native if "content" in native else {**native, "content": None}
         return {**native, "content": EMPTY}
@@ -212,9 +212,9 @@ def _block(block: Any, at: Path) -> Content:
 
 def _recording(kind: Literal["audio", "video"], link: str, at: Path) -> File:
     """Read a recording as OpenRouter, vLLM and Qwen take it."""
-    given = link.startswith("data:")
-    media = link[5 : max(link.find(";"), 5)] if given else ""
-    return File(kind, media, (len(link) - link.find(",") - 1) * 3 // 4 if given else 0, at=at)
+    inline = link.startswith("data:")
+    media = link[5 : max(link.find(";"), 5)] if inline else ""
+    return File(kind, media, (len(link) - link.find(",") - 1) * 3 // 4 if inline else 0, at=at)
 
 
 def _listed(content: Any) -> list[Any]:
@@ -247,7 +247,7 @@ def _thinking(native: dict[str, Any]) -> list[Part]:
     return [*parts, *(Reasoning(sealed=True, size=max(size - readable, 0), at=(key,)) for key, size in sizes)]
 
 
-def _drawn(native: dict[str, Any]) -> list[Part]:
+def _images(native: dict[str, Any]) -> list[Part]:
     """Read the pictures that OpenRouter's models draw, beside the content."""
     drawn = native.get("images")
     return (
@@ -272,8 +272,8 @@ def _calls(native: dict[str, Any]) -> list[Part]:
                 continue
         text = arguments_text(arguments)
         parts.append(ToolCall(call_id if isinstance(call_id, str) else "", name, text, kind, False, at))
-    held: Any = native.get("function_call")
-    match held:
+    function_call: Any = native.get("function_call")
+    match function_call:
         case {"name": str(name)} as function:
             parts.append(ToolCall("", name, arguments_text(function.get("arguments", "")), at=("function_call",)))
         case None:
@@ -286,12 +286,12 @@ def _calls(native: dict[str, Any]) -> list[Part]:
 def _call(call: ToolCall, old: Any) -> dict[str, Any]:
     base = old if isinstance(old, dict) else {}
     if call.kind == "custom":
-        held = base.get("custom")
-        inner = {**(held if isinstance(held, dict) else {}), "name": call.name, "input": call.arguments}
+        custom = base.get("custom")
+        inner = {**(custom if isinstance(custom, dict) else {}), "name": call.name, "input": call.arguments}
         return {**base, "id": call.call_id, "type": "custom", "custom": inner}
     kind = base.get("type")
-    made = {"type": kind if isinstance(kind, str) else "function", "function": _function(call, base.get("function"))}
-    return {**base, "id": call.call_id, **made}
+    fields = {"type": kind if isinstance(kind, str) else "function", "function": _function(call, base.get("function"))}
+    return {**base, "id": call.call_id, **fields}
 
 
 def _function(call: ToolCall, old: Any) -> dict[str, Any]:
@@ -302,17 +302,17 @@ def _result(result: ToolResult, old: dict[str, Any]) -> Any:
     """Return a result's content: a string when it is all words, blocks where pictures or unknown blocks stay."""
     content = result.content
     if not isinstance(old.get("content"), list):
-        return words(content)
-    kept: list[Any] = []
+        return content_text(content)
+    blocks: list[Any] = []
     for part in content:
         block = get(old, part.at) if part.at else None
-        if block is not None and same(part, _block(block, part.at)):
-            kept.append(block)
+        if block is not None and is_unchanged(part, _block(block, part.at)):
+            blocks.append(block)
         elif isinstance(part, Text):
-            kept.append(text_block(part.text, block))
-        elif text := words((part,)):
-            kept.append(text_block(text, None))
-    return kept or EMPTY
+            blocks.append(text_block(part.text, block))
+        elif text := content_text((part,)):
+            blocks.append(text_block(text, None))
+    return blocks or EMPTY
 
 
 FORMAT = OpenAIChat()

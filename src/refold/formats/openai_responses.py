@@ -27,7 +27,7 @@ from refold.core.messages import (
 )
 from refold.core.view import FormatTraits
 from refold.formats import _form_violations as form_violations
-from refold.formats._base import EMPTY, Body, Lens, words
+from refold.formats._base import EMPTY, Body, Lens, content_text
 from refold.formats._openai_items import (
     answer_value,
     call_item,
@@ -125,7 +125,7 @@ class OpenAIResponses(Lens):
             case _ if old is not None:
                 return old
             case _:
-                return text_block(words((part,)), None)
+                return text_block(content_text((part,)), None)
 
     def invent(self, message: Message) -> Any:
         """Return an item for a message that has none."""
@@ -137,16 +137,16 @@ class OpenAIResponses(Lens):
             case _:
                 role = "user" if message.role == "tool" else message.role
                 parts = [part for part in message.parts if not isinstance(part, Reasoning)]
-                return {"type": "message", "role": role, "content": words(parts)}
+                return {"type": "message", "role": role, "content": content_text(parts)}
 
     def spread(self, message: Message) -> tuple[Message, ...]:
         """Return one message an item: the words, then each call and result."""
         if len(message.parts) < 2:
             return (message,)
         apart = [part for part in message.parts if isinstance(part, ToolCall | ToolResult)]
-        said = tuple(part for part in message.parts if not isinstance(part, ToolCall | ToolResult))
-        made = [replace(message, parts=(part,)) for part in apart]
-        return tuple([replace(message, parts=said), *made] if said else made)
+        spoken = tuple(part for part in message.parts if not isinstance(part, ToolCall | ToolResult))
+        messages = [replace(message, parts=(part,)) for part in apart]
+        return tuple([replace(message, parts=spoken), *messages] if spoken else messages)
 
     def finish(self, native: Any, message: Message) -> Any:
         """Return an edited item with the fields that it must have, and its words in blocks of the speaker's type."""

@@ -141,14 +141,14 @@ def window(
     `deployments` maps names of a deployment (Azure) to model ids. Raises BadBudget for a number that cannot be.
     """
     name = (deployments or {}).get(model or "", model or "")
-    found = _overridden(name, override) or _looked_up(name, provider)
+    window = _overridden(name, override) or _looked_up(name, provider)
     if allocated is None:
-        return found
+        return window
     _checked("allocated", allocated)
-    if allocated >= found.window and not found.assumed:
-        return found
-    cap = found.input_cap if found.input_cap < allocated else 0
-    output = found.output_cap if found.output_cap < allocated else 0
+    if allocated >= window.window and not window.assumed:
+        return window
+    cap = window.input_cap if window.input_cap < allocated else 0
+    output = window.output_cap if window.output_cap < allocated else 0
     return Window(allocated, cap, output, "allocated")
 
 
@@ -270,9 +270,9 @@ def _of_model(model: str, table: Mapping[str, object]) -> Override | None:
     return next((value for key, value in table.items() if split(key).model == bare), None)  # type: ignore[return-value]
 
 
-def _fields(given: Mapping[str, object]) -> Window:
-    size = _checked("window", given["window"])
-    caps = {name: _checked(name, given[name]) for name in ("input_cap", "output_cap") if given.get(name)}
+def _fields(values: Mapping[str, object]) -> Window:
+    size = _checked("window", values["window"])
+    caps = {name: _checked(name, values[name]) for name in ("input_cap", "output_cap") if values.get(name)}
     for name, cap in caps.items():
         if cap > size:
             raise BadBudget(f"{name} {cap:,} is above the window {size:,}; a cap is at most the window")

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from refold._text.embedded_json import embedded_values, unescaped, without_quotations
 
-__all__ = ["ErrorText", "said"]
+__all__ = ["ErrorText", "read_error"]
 
 DEEPEST = 20  # levels of causes and nested bodies; a body within three strings of JSON is 12 deep
 MOST = 300  # values looked at: an error may carry the whole request
@@ -51,9 +51,9 @@ class ErrorText(Struct):
         return clipped("\n".join(dict.fromkeys(words)))
 
 
-def said(error: object) -> ErrorText:
+def read_error(error: object) -> ErrorText:
     """Read an exception with its causes, a response, a mapping, JSON or plain text; never raises, never fetches."""
-    found = ErrorText()
+    error_text = ErrorText()
     seen: dict[int, object] = {}  # the values too: an object that is freed leaves its id to another
     waiting: list[tuple[object, int]] = [(error, 0)]
     while waiting and len(seen) < MOST:
@@ -61,10 +61,10 @@ def said(error: object) -> ErrorText:
         if value is None or id(value) in seen or depth > DEEPEST:
             continue
         seen[id(value)] = value
-        waiting += [(inner, depth + 1) for inner in _read(value, found)]
-    if not found.status and (leading := next(filter(None, map(_LEADING.match, found.words)), None)):
-        found.status = int(leading[1])
-    return found
+        waiting += [(inner, depth + 1) for inner in _read(value, error_text)]
+    if not error_text.status and (leading := next(filter(None, map(_LEADING.match, error_text.words)), None)):
+        error_text.status = int(leading[1])
+    return error_text
 
 
 def clipped(text: str) -> str:
@@ -72,7 +72,7 @@ def clipped(text: str) -> str:
     return text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
 
 
-def _read(value: object, found: ErrorText) -> Iterator[object]:
+def _read(value: object, error_text: ErrorText) -> Iterator[object]:
     match value:
         case bool() | int() | float():
             pass
@@ -83,50 +83,50 @@ def _read(value: object, found: ErrorText) -> Iterator[object]:
             if inner and inner != (value,):
                 yield from inner
             else:
-                found.words.append(clipped(value))
+                error_text.words.append(clipped(value))
         case Mapping():
-            yield from _mapping(value, found)
+            yield from _mapping(value, error_text)
         case list() | tuple():
             yield from value[:20]
         case BaseException():
-            yield from _exception(value, found)
+            yield from _exception(value, error_text)
         case _:
-            yield from _attributes(value, found)
+            yield from _attributes(value, error_text)
 
 
-def _mapping(value: Mapping[object, object], found: ErrorText) -> Iterator[object]:
+def _mapping(value: Mapping[object, object], error_text: ErrorText) -> Iterator[object]:
     for name in STATUS:
-        _status(value.get(name), found)
+        _status(value.get(name), error_text)
     codes = [code for name in CODES if isinstance(code := value.get(name), str)]
-    found.words += codes
-    found.codes += codes
+    error_text.words += codes
+    error_text.codes += codes
     for name, meaning in FIGURES.items():
         if isinstance(figure := value.get(name), int) and figure > 0:
-            found.figures.setdefault(meaning, figure)
+            error_text.figures.setdefault(meaning, figure)
     metadata = value.get("ResponseMetadata")  # botocore
     if isinstance(metadata, Mapping):
-        _status(metadata.get("HTTPStatusCode"), found)
+        _status(metadata.get("HTTPStatusCode"), error_text)
     yield from (value[name] for name in WORDS if name in value)
 
 
-def _exception(value: BaseException, found: ErrorText) -> Iterator[object]:
-    found.words.append(type(value).__name__)
-    found.codes.append(type(value).__name__)
+def _exception(value: BaseException, error_text: ErrorText) -> Iterator[object]:
+    error_text.words.append(type(value).__name__)
+    error_text.codes.append(type(value).__name__)
     try:
         text = str(value)
     except Exception:
         text = ""
     yield text
-    yield from _attributes(value, found)
+    yield from _attributes(value, error_text)
     yield value.__cause__
     yield value.__context__
     if isinstance(value, BaseExceptionGroup):
         yield from value.exceptions[:20]
 
 
-def _attributes(value: object, found: ErrorText) -> Iterator[object]:
+def _attributes(value: object, error_text: ErrorText) -> Iterator[object]:
     for name in STATUS:
-        _status(_attribute(value, name), found)
+        _status(_attribute(value, name), error_text)
     for name in ATTRIBUTES:
         inner = _attribute(value, name)
         if isinstance(inner, (str, bytes, Mapping, list, tuple)) or (name in {"response", "error", "body"} and inner):
@@ -142,8 +142,8 @@ def _attribute(value: object, name: str) -> object:
     return None if callable(inner) else inner
 
 
-def _status(value: object, found: ErrorText) -> None:
+def _status(value: object, error_text: ErrorText) -> None:
     if isinstance(value, str) and value.isdigit() and len(value) == 3:
         value = int(value)
-    if not found.status and isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:
-        found.status = int(value)
+    if not error_text.status and isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:
+        error_text.status = int(value)

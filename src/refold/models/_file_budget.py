@@ -105,5 +105,5 @@ def _cut(file: Attached, share: int, cost: int, counter: Counter) -> Attached:
     return replace(file, content="", chars=whole)
 
 
-def _notice(path: str, kept: int, whole: int) -> str:
-    return f"[File {path or 'attachment'}: the first {kept:,} of {whole:,} characters]"
+def _notice(path: str, chars: int, whole: int) -> str:
+    return f"[File {path or 'attachment'}: the first {chars:,} of {whole:,} characters]"

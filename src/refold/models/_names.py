@@ -85,16 +85,16 @@ def split(model: str) -> Name:
 
 def candidates(bare: str) -> tuple[str, ...]:
     """Return the names to look up, most exact first: as it is, then without date and label."""
-    found = [bare]
+    spellings = [bare]
     for _ in range(4):
-        last = found[-1]
+        last = spellings[-1]
         shorter = DATE.sub("", last)
         if shorter == last:
             shorter = LABEL.sub("", last)
         if shorter in {last, ""}:
             break
-        found.append(shorter)
-    return tuple(found)
+        spellings.append(shorter)
+    return tuple(spellings)
 
 
 def _router(path: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC
 from math import isfinite
 
-from refold.models._error_text import said
+from refold.models._error_text import read_error
 
 __all__ = ["retry_after"]
 
@@ -23,14 +23,14 @@ def retry_after(error: object, now: Callable[[], float]) -> float | None:
     else "try again in 1m20.5s" from its words. `now` is the clock, in seconds since 1970, for a date.
     """
     for headers in _headers(error):
-        told = _number(headers.get("retry-after-ms"), 1 / 1000)
-        if told is None:
-            told = _number(headers.get("retry-after"), 1)
-        if told is None:
-            told = _until(headers.get("retry-after"), now)
-        if told is not None:
-            return told
-    return _in_words(said(error).text)
+        seconds = _number(headers.get("retry-after-ms"), 1 / 1000)
+        if seconds is None:
+            seconds = _number(headers.get("retry-after"), 1)
+        if seconds is None:
+            seconds = _until(headers.get("retry-after"), now)
+        if seconds is not None:
+            return seconds
+    return _in_words(read_error(error).text)
 
 
 def _headers(error: object) -> Iterator[Mapping[str, object]]:
@@ -64,8 +64,8 @@ def _until(value: object, now: Callable[[], float]) -> float | None:
 
 
 def _in_words(text: str) -> float | None:
-    for found in WORDS.finditer(text):
-        hours, minutes, amount, unit = found.groups()
+    for match in WORDS.finditer(text):
+        hours, minutes, amount, unit = match.groups()
         if hours or minutes or amount:
             small = float(amount or 0) * (0.001 if (unit or "").lower() == "ms" else 1)
             return float(hours or 0) * 3600 + float(minutes or 0) * 60 + small

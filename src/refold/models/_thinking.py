@@ -49,8 +49,8 @@ def claude_version(model: str) -> tuple[int, int] | None:
     Dates of snapshots are no versions.
     """
     name = names.split(model).model
-    found = NUMBER.search(re.sub(r"\d{6,}", "", name)) if FAMILIES.search(name) else None
-    if found is None:
+    match = NUMBER.search(re.sub(r"\d{6,}", "", name)) if FAMILIES.search(name) else None
+    if match is None:
         return None
-    major, _, minor = found[0].replace(".", "-").partition("-")
+    major, _, minor = match[0].replace(".", "-").partition("-")
     return int(major), int(minor or 0)

@@ -58,12 +58,12 @@ def truncate_output(
         return Output(text, size, size)
     place = save(text) if save else None
     room = max_bytes - _bytes(_notice(size, size, place)) - 1  # the notice at its longest, and a line break
-    kept = _within(_lines_of(text, max_lines - 1, keep), room, keep) if room > 0 else ""
-    notice = _notice(size, _bytes(kept), place)
-    if not kept:
+    excerpt = _within(_lines_of(text, max_lines - 1, keep), room, keep) if room > 0 else ""
+    notice = _notice(size, _bytes(excerpt), place)
+    if not excerpt:
         return Output(_within(notice, max_bytes, "head"), size, 0, True, place)
-    joint = "" if kept.endswith("\n") else "\n"
-    return Output(f"{kept}{joint}{notice}", size, _bytes(kept), True, place)
+    joint = "" if excerpt.endswith("\n") else "\n"
+    return Output(f"{excerpt}{joint}{notice}", size, _bytes(excerpt), True, place)
 
 
 def archive_output(
@@ -78,8 +78,8 @@ def archive_output(
     head = text[: boundary_before(text, preview)]
     left = len(text) - len(head)
     notice = f"[Output of {tokens:,} tokens ({size:,} bytes) saved to {place}]"
-    shown = f"{notice}\nThe first {len(head):,} characters, {left:,} more in the file:\n{head}"
-    return Output(shown, size, _bytes(head), True, place)
+    preview_text = f"{notice}\nThe first {len(head):,} characters, {left:,} more in the file:\n{head}"
+    return Output(preview_text, size, _bytes(head), True, place)
 
 
 def _notice(size: int, kept: int, place: str | None) -> str:

@@ -134,10 +134,10 @@ def _cached(usage: Mapping[str, object]) -> tuple[int, int]:
     read, write = _first(usage, READ), _first(usage, WRITE)
     for name in DETAILS:
         if (details := usage.get(name)) is not None and isinstance(details, MAPPING):
-            found = _first(details, ("cached_tokens", "cache_read", "read"))
-            read = found if read is None else read
-            found = _first(details, ("cache_creation", "cache_creation_tokens", "cache_write_tokens", "write"))
-            write = found if write is None else write
+            amount = _first(details, ("cached_tokens", "cache_read", "read"))
+            read = amount if read is None else read
+            amount = _first(details, ("cache_creation", "cache_creation_tokens", "cache_write_tokens", "write"))
+            write = amount if write is None else write
     return read or 0, write or 0
 
 
@@ -156,8 +156,8 @@ def _cache_apart(usage: Mapping[str, object], provider: str | None) -> bool:
 
 def _first(usage: Mapping[str, object], names: tuple[str, ...]) -> int | None:
     for name in names:
-        if name in usage and (found := _figure(usage, name)) is not None:
-            return found
+        if name in usage and (amount := _figure(usage, name)) is not None:
+            return amount
     return None
 
 

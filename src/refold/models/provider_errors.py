@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from refold.errors import UsageError
-from refold.models._error_text import ErrorText, said
+from refold.models._error_text import ErrorText, read_error
 from refold.models._usage_report import reported
 
 __all__ = [
@@ -45,7 +45,7 @@ Remedy: TypeAlias = Literal[
 Confidence: TypeAlias = Literal["certain", "likely"]
 Seed: TypeAlias = Literal["neurolink", "opal", "wolffish", "vibe"]
 
-SHOWN = 500  # characters of the provider's words that are passed on
+MAX_QUOTED = 500  # characters of the provider's words that are passed on
 LARGEST = 1_000_000_000
 CUT_SHORT = {"length", "max_tokens", "max_output_tokens", "incomplete"}
 WITH_FIGURES = {"context_overflow", "rate_limit", "invalid_max_tokens"}  # kinds whose numbers are tokens
@@ -126,7 +126,7 @@ def classify_error(error: object) -> ProviderError:
     """
     if isinstance(error, ProviderError):
         return error
-    facts = said(error)
+    facts = read_error(error)
     text = facts.text
     if not text and not facts.status:
         return ProviderError("other")
@@ -140,7 +140,7 @@ def classify_error(error: object) -> ProviderError:
         row.provider if row else "",
         figures.limit,
         figures.requested,
-        max(facts.words, key=len, default="")[:SHOWN],
+        max(facts.words, key=len, default="")[:MAX_QUOTED],
         facts.status,
         figures.input,
         _confidence(row, facts),
@@ -186,7 +186,7 @@ def seed_overflow(seed: Seed, error: object) -> str | None:
 
     N11 names seven providers in order, O12 has 17 texts for all. What is plainly a rate limit is no match.
     """
-    facts = said(error)
+    facts = read_error(error)
     if facts.status == 429 or _first(_compiled("rate_limit"), re.sub("(?i)resource_exhausted", "", facts.text)):
         return None
     for provider, patterns in _seed(seed):
@@ -269,15 +269,15 @@ def _remedy(kind: Kind, figures: _Figures) -> Remedy:
 
 def _figures(text: str, facts: ErrorText) -> _Figures:
     for pattern in _patterns():
-        if found := pattern.search(text):
-            groups = {name: _number(value) for name, value in found.groupdict().items() if value}
-            limit, requested, given = groups.get("limit"), groups.get("requested"), groups.get("input")
+        if match := pattern.search(text):
+            groups = {name: _number(value) for name, value in match.groupdict().items() if value}
+            limit, requested, input_tokens = groups.get("limit"), groups.get("requested"), groups.get("input")
             answer = groups.get("output")
-            if requested is None and given is not None:
-                requested = given + (answer or 0)
-            if given is None and requested is not None and answer is not None:
-                given = requested - answer
-            return _Figures(facts.figures.get("limit", limit), facts.figures.get("requested", requested), given)
+            if requested is None and input_tokens is not None:
+                requested = input_tokens + (answer or 0)
+            if input_tokens is None and requested is not None and answer is not None:
+                input_tokens = requested - answer
+            return _Figures(facts.figures.get("limit", limit), facts.figures.get("requested", requested), input_tokens)
     return _Figures(facts.figures.get("limit"), facts.figures.get("requested"))
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from refold import _prompts as prompts
 from refold._condense.call_facts import files_of
 from refold._condense.summary_requests import ask, earlier, summary_in
-from refold._condense.view_positions import SUMMARIES, settled
+from refold._condense.view_positions import SUMMARIES, last_settled_cut
 from refold.core.edits import Hide, Rewrite
 from refold.core.messages import Note, text_of, texts
 
@@ -52,7 +52,7 @@ class AppendSummary(Struct, frozen=True):
         targets = shortened_in_this_run(view)
         if not targets:
             return ()
-        position = settled(view)
+        position = last_settled_cut(view)
         before = view.messages[position].id if position < len(view.messages) else None
         words = summary_in(answers[0]) if answers else ""
         if not words:
@@ -60,8 +60,8 @@ class AppendSummary(Struct, frozen=True):
         text = f"{self.heading}\n\n{words}\n\n{prompts.text(self.nudge)}"
         note = Note("summary", *files_of([m for m in _before(view) if m.id in targets or m.note]))
         older = tuple(message.id for message in view.messages if message.note and message.note.kind in SUMMARIES)
-        made = view.insert("user", text, note, before=before)
-        return (made, Hide(older)) if older else (made,)
+        insert = view.insert("user", text, note, before=before)
+        return (insert, Hide(older)) if older else (insert,)
 
     @property
     def _nudge(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refold._condense.view_positions import unseen, with_text
+from refold._condense.view_positions import first_unseen, with_text
 from refold.core.edits import Rewrite
 from refold.core.messages import Message, MessageId
 from refold.core.policy import Pure
@@ -43,7 +43,7 @@ class Clear(Pure, frozen=True):
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the placeholders, oldest first, or nothing where they would save too little."""
         cost = view.counter.text(self.placeholder) if self.net else 0
-        chosen = [found for found in self._older(view) if found[2] > max(self.larger_than, cost)]
+        chosen = [candidate for candidate in self._older(view) if candidate[2] > max(self.larger_than, cost)]
         if not chosen or sum(size - cost for _, _, size in chosen) < self.saving:
             return ()
         return tuple(
@@ -53,7 +53,7 @@ class Clear(Pure, frozen=True):
 
     def _older(self, view: View) -> Iterator[tuple[Message, ToolResult, int]]:
         """Yield results with their tokens, newest first, beyond what is protected."""
-        seen = unseen(view)
+        seen = first_unseen(view)
         count = protected = 0
         for position in range(len(view.messages) - 1, -1, -1):
             message = view.messages[position]

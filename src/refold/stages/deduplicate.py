@@ -44,16 +44,16 @@ class DeduplicateReads(Pure, frozen=True):
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the references, or nothing where they would save too little."""
-        found: list[Rewrite] = []
+        rewrites: list[Rewrite] = []
         saved = 0
         for read in _superseded(list(_reads(view))):
             text = self.placeholder.format(path=read.ref.path)
             gain = view.counter.text(read.result.text) - view.counter.text(text)
             if gain > 0:
-                found.append(Rewrite(read.message.id, read.result.at, with_text(read.result, text)))
+                rewrites.append(Rewrite(read.message.id, read.result.at, with_text(read.result, text)))
                 saved += gain
         enough = saved >= self.saving * sum(view.sizes)
-        return tuple(reversed(found)) if found and enough else ()
+        return tuple(reversed(rewrites)) if rewrites and enough else ()
 
 
 def _reads(view: View) -> Iterator[Read]:
@@ -72,15 +72,15 @@ def _reads(view: View) -> Iterator[Read]:
                 yield Read(message, result, ref, edited.get(ref.path, 0))
 
 
-def _superseded(found: list[Read]) -> Iterator[Read]:
+def _superseded(reads: list[Read]) -> Iterator[Read]:
     """Yield the reads that a later one replaces, newest first."""
     later: dict[str, list[Read]] = {}
-    for read in reversed(found):
-        kept = later.setdefault(read.ref.path, [])
-        if any(_replaces(newer, read) for newer in kept):
+    for read in reversed(reads):
+        newer = later.setdefault(read.ref.path, [])
+        if any(_replaces(newer, read) for newer in newer):
             yield read
         else:
-            kept.append(read)
+            newer.append(read)
 
 
 def _replaces(newer: Read, older: Read) -> bool:

@@ -39,10 +39,10 @@ class DropReasoning(Pure, frozen=True):
         messages = view.messages
         start = max(self.since - len(view.ignored), 0) if view.traits.alternates else 0
         stop = _newest_turn(messages) if self.older else len(messages)
-        found: list[Edit] = []
+        edits: list[Edit] = []
         for message in messages[start:stop]:
-            found += [Hide((message.id,))] if self._named(message) else _removals(message)
-        return tuple(found)
+            edits += [Hide((message.id,))] if self._named(message) else _removals(message)
+        return tuple(edits)
 
     def _named(self, message: Message) -> bool:
         """Tell whether a message is the compaction item that the refusal names."""

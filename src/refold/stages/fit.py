@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from refold._condense.digest import findings
 from refold._condense.digest.model_account import account_in, need_of
-from refold._condense.digest.previous import digests_in, is_digest, words_of
-from refold._condense.digest.render import account_size, digest_text, files_told, least_of, limit_of
+from refold._condense.digest.previous import digests_in, is_digest, own_text
+from refold._condense.digest.render import account_size, digest_text, least_of, limit_of, touched_files
 from refold._condense.fit_draft import Draft
 from refold._condense.pins import lost, pins
-from refold._condense.reduction_order import Trail, shrink
+from refold._condense.reduction_order import ReductionLog, shrink
 from refold._condense.refill import refill
 from refold._condense.regions import Regions, regions
 from refold._condense.selection import select
@@ -77,19 +77,19 @@ class Fit(Struct, frozen=True):
 
     def _meeting(self, view: View, goal: int, answers: tuple[object, ...]) -> tuple[Edit, ...]:
         """Return the edits for a goal, aimed lower where what stays in spite of them is above it."""
-        edits = self._made(replace(view, goal=Exactly(goal)), answers)
+        edits = self._plan(replace(view, goal=Exactly(goal)), answers)
         if not edits or not _more_stays(view):
             return edits
         aim, size = goal, view.after(edits).tokens
         for number in range(AIMS):
             aim -= size - goal << number
-            if size <= goal or aim <= 0 or not (lower := self._made(replace(view, goal=Exactly(aim)), answers)):
+            if size <= goal or aim <= 0 or not (lower := self._plan(replace(view, goal=Exactly(aim)), answers)):
                 break
             if (after := view.after(lower).tokens) < size:
                 edits, size = lower, after
         return edits
 
-    def _made(self, view: View, answers: tuple[object, ...]) -> tuple[Edit, ...]:
+    def _plan(self, view: View, answers: tuple[object, ...]) -> tuple[Edit, ...]:
         """Return the edits for the view's own goal; none where they would lose a pinned sentence."""
         draft = Draft(view)
         areas = regions(view, int(view.room * self.newest))
@@ -97,30 +97,30 @@ class Fit(Struct, frozen=True):
         for position, message in enumerate(view.messages):
             if message.note is None and (joined := digests_in(message)):
                 draft.change(position, [Patch(part.at, None) for part in joined])
-        digest = self._settled(draft, areas, account_in(view, answers))
-        made = (digest,) if digest else ()
-        if lost(view, [*draft.shown(), *(insert.message for insert in made)]):
+        digest = self._reduce(draft, areas, account_in(view, answers))
+        inserted = (digest,) if digest else ()
+        if lost(view, [*draft.remaining(), *(insert.message for insert in inserted)]):
             return ()
-        return (*draft.edits(), *made)
+        return (*draft.edits(), *inserted)
 
-    def _settled(self, draft: Draft, areas: Regions, account: str) -> Insert | None:
+    def _reduce(self, draft: Draft, areas: Regions, account: str) -> Insert | None:
         """Shrink and write the digest until both fit together, then fill up; return the digest."""
         view = draft.view
         reserve = limit_of(view) + account_size(view, account)
-        files = files_told(view)
+        files = touched_files(view)
         digest: Insert | None = None
-        trail = Trail()
-        selection = select(draft, areas, view.room - reserve, trail, self.keep_until)
+        log = ReductionLog()
+        selection = select(draft, areas, view.room - reserve, log, self.keep_until)
         for more in reversed(range(ROUNDS)):
             draft.add(0)
-            shrink(draft, areas, view.room - reserve, int(view.room * self.users), trail)
-            left, kept = _left(draft), [message for message in draft.shown() if not is_digest(message)]
-            least = least_of(view, left, kept, reserve)
+            shrink(draft, areas, view.room - reserve, int(view.room * self.users), log)
+            left, standing = _left(draft), [message for message in draft.remaining() if not is_digest(message)]
+            least = least_of(view, left, standing, reserve)
             if least > reserve and more:
                 reserve = least
                 continue
             over = max(draft.total + reserve - view.room, 0)
-            text = digest_text(view, left, kept=kept, limit=max(reserve - over, 0), files=files, account=account)
+            text = digest_text(view, left, staying=standing, limit=max(reserve - over, 0), files=files, account=account)
             digest = view.insert("user", text, Note("digest", *files), before=_anchor(view)) if text else None
             size = view.counter.message(digest.message) if digest else 0
             draft.add(size)
@@ -131,7 +131,7 @@ class Fit(Struct, frozen=True):
         if selection and draft.total < view.room and not enough:
             selection.fill(view.room)
         if draft.total < view.room and not enough:
-            refill(draft, trail, view.room)
+            refill(draft, log, view.room)
         return digest
 
 
@@ -146,8 +146,8 @@ def unshrinkable(view: View) -> dict[str, int]:
         "pins": sum(view.counter.text(pin.text) for pin in pins(view.transcript) if pin.role == "user"),
         "newest turn": _size(view, (view.messages[position] for position in areas.fresh)),
     }
-    said = sum(fixed.values())
-    return {cause: size for cause, size in {**fixed, "rest": max(view.estimated - said, 0)}.items() if size > 0}
+    counted = sum(fixed.values())
+    return {cause: size for cause, size in {**fixed, "rest": max(view.estimated - counted, 0)}.items() if size > 0}
 
 
 def _more_stays(view: View) -> bool:
@@ -163,18 +163,18 @@ def _left(draft: Draft) -> list[Message]:
     """Return what is not shown as it was said: messages that left, and of changed ones the parts that changed."""
     left: list[Message] = []
     index = draft.view.index
-    for said in draft.view.transcript.messages:
-        if is_digest(said):
+    for original in draft.view.transcript.messages:
+        if is_digest(original):
             continue
-        position = index.get(said.id)
+        position = index.get(original.id)
         if position is None or draft.hidden[position]:
-            left.append(said)
+            left.append(original)
             continue
         now = draft.messages[position]
-        if now is not said and now.parts != said.parts and said.role != "system":
+        if now is not original and now.parts != original.parts and original.role != "system":
             standing = {part.at: part for part in now.parts}
-            changed = (part for part in said.parts if standing.get(part.at) != part)
-            left.append(replace(said, parts=tuple(part for part in changed if not _words_of_user(said, part))))
+            changed = (part for part in original.parts if standing.get(part.at) != part)
+            left.append(replace(original, parts=tuple(part for part in changed if not _words_of_user(original, part))))
     return left
 
 
@@ -185,8 +185,8 @@ def _words_of_user(message: Message, part: Part) -> bool:
 
 def _anchor(view: View) -> MessageId | None:
     """Return the message that the digest stands before: the first after the first user's turn that parts no pair."""
-    said = [message for message in view.start if message.note is None and message.role != "system"]
+    received = [message for message in view.start if message.note is None and message.role != "system"]
     first = next(
-        (position for position, message in enumerate(said) if message.role == "user" and words_of(message)), -1
+        (position for position, message in enumerate(received) if message.role == "user" and own_text(message)), -1
     )
-    return next((message.id for message in said[first + 1 :] if view.index.get(message.id) in view.cuts), None)
+    return next((message.id for message in received[first + 1 :] if view.index.get(message.id) in view.cuts), None)

@@ -63,5 +63,5 @@ def keeping_pins(policy: Policy) -> Policy:
     while end and isinstance(steps[end - 1].stage, CloseCalls | Repair):
         end -= 1
     after = keeping_pins(policy.after_overflow) if policy.after_overflow is not None else None
-    kept = (*steps[:end], Step(KeepPins(), When.DUE, "keep pins"), *steps[end:])
-    return replace(policy, steps=kept, after_overflow=after)
+    steps_with_pins = (*steps[:end], Step(KeepPins(), When.DUE, "keep pins"), *steps[end:])
+    return replace(policy, steps=steps_with_pins, after_overflow=after)

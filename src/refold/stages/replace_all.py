@@ -10,14 +10,14 @@ from refold._condense.call_facts import files_of
 from refold._condense.digest.render import digest_text
 from refold._condense.summary_requests import ask, earlier, summary_in
 from refold._condense.view_positions import (
-    all_said,
     anchor,
-    carried,
+    last_settled_cut,
     leading,
+    newest_request,
     open_request,
-    said,
-    said_request,
-    settled,
+    originals,
+    originals_with_earlier,
+    preserved_request,
 )
 from refold.core.edits import Hide
 from refold.core.messages import Note, Text, ToolResult, text_of
@@ -59,41 +59,41 @@ class ReplaceAll(Struct, frozen=True):
 
     def needs(self, view: View) -> tuple[Need, ...]:
         """Ask for a summary of everything."""
-        gone = self._gone(view)
-        if not said(view, gone):
+        replaced = self._replaced(view)
+        if not originals(view, replaced):
             return ()
-        return (ask(view, gone, self.prompt, previous=self._previous(gone), max_tokens=self.max_tokens),)
+        return (ask(view, replaced, self.prompt, previous=self._previous(replaced), max_tokens=self.max_tokens),)
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the summary, what follows it, and all else hidden."""
-        gone = self._gone(view)
-        if not answers or not said(view, gone):
+        replaced = self._replaced(view)
+        if not answers or not originals(view, replaced):
             return ()
-        words, by_model = _summary_or_digest(view, gone, answers[0], self._previous(gone))
+        words, by_model = _summary_or_digest(view, replaced, answers[0], self._previous(replaced))
         opening = f"{self.heading}\n\n{words}" if self.heading else words
-        request, quoted = self._request(view, gone, opening)
-        position = self._place(view, gone, request)
-        stays, copies = carried(view, gone, request, position)
+        request, quoted = self._request(view, replaced, opening)
+        position = self._place(view, replaced, request)
+        stays, copies = preserved_request(view, replaced, request, position)
         text = f"{opening}\n\n{quoted}" if quoted else opening
-        note = Note("summary" if by_model else "digest", *files_of(gone))
-        made: list[Edit] = [view.insert("user", text, note, before=position)]
-        if self.acknowledgement and self._may_acknowledge(view, gone, request):
-            made.append(view.insert("assistant", self.acknowledgement, Note("acknowledgement"), before=position))
-        hidden = tuple(message.id for message in gone if message.id != stays)
-        return (*made, *copies, Hide(hidden))
+        note = Note("summary" if by_model else "digest", *files_of(replaced))
+        edits: list[Edit] = [view.insert("user", text, note, before=position)]
+        if self.acknowledgement and self._may_acknowledge(view, replaced, request):
+            edits.append(view.insert("assistant", self.acknowledgement, Note("acknowledgement"), before=position))
+        hidden = tuple(message.id for message in replaced if message.id != stays)
+        return (*edits, *copies, Hide(hidden))
 
-    def _previous(self, gone: Sequence[Message]) -> str | None:
-        return earlier(gone, self.heading, self.request.split("{", 1)[0])
+    def _previous(self, replaced: Sequence[Message]) -> str | None:
+        return earlier(replaced, self.heading, self.request.split("{", 1)[0])
 
-    def _gone(self, view: View) -> tuple[Message, ...]:
-        return view.messages[leading(view) : settled(view)]
+    def _replaced(self, view: View) -> tuple[Message, ...]:
+        return view.messages[leading(view) : last_settled_cut(view)]
 
-    def _request(self, view: View, gone: Sequence[Message], opening: str) -> tuple[Message | None, str]:
+    def _request(self, view: View, replaced: Sequence[Message], opening: str) -> tuple[Message | None, str]:
         """Return the request that stays as a message, and the one that is quoted in the summary's."""
         if not self.request:
             return open_request(view), ""
-        request = said_request(view)
-        if request is None or (request.id in view.index and request not in gone):
+        request = newest_request(view)
+        if request is None or (request.id in view.index and request not in replaced):
             return None, ""
         quoted = self.request.format(request=text_of(request))
         room = view.room - view.fixed.overhead - sum(view.sizes[: leading(view)])
@@ -101,15 +101,15 @@ class ReplaceAll(Struct, frozen=True):
         words = all(isinstance(part, Text | ToolResult) for part in request.parts)
         return (None, quoted) if words and fits else (request, "")
 
-    def _place(self, view: View, gone: Sequence[Message], request: Message | None) -> MessageId | None:
+    def _place(self, view: View, replaced: Sequence[Message], request: Message | None) -> MessageId | None:
         start = leading(view)
-        if request is not None and request in gone and not request.results:
+        if request is not None and request in replaced and not request.results:
             return request.id
-        return anchor(view, start, start + len(gone))
+        return anchor(view, start, start + len(replaced))
 
-    def _may_acknowledge(self, view: View, gone: Sequence[Message], request: Message | None) -> bool:
-        last = request is None or request not in gone
-        return view.traits.assistant_last or not last or settled(view) < len(view.messages)
+    def _may_acknowledge(self, view: View, replaced: Sequence[Message], request: Message | None) -> bool:
+        last = request is None or request not in replaced
+        return view.traits.assistant_last or not last or last_settled_cut(view) < len(view.messages)
 
 
 def _summary_or_digest(
@@ -132,6 +132,6 @@ def _summary_or_digest(
 
 def _digest(view: View, messages: Sequence[Message], previous: str | None) -> str:
     by_model = any(message.note and message.note.kind == "summary" for message in messages)
-    originals = said(view, messages) if by_model else all_said(view, messages)
-    words = digest_text(view, originals) or outline(originals)
+    record = originals(view, messages) if by_model else originals_with_earlier(view, messages)
+    words = digest_text(view, record) or outline(record)
     return f"{previous}\n\n{words}" if by_model and previous else words

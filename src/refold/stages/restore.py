@@ -47,18 +47,18 @@ class Restore(Struct, frozen=True):
         room = min(self.total, -view.excess)
         request = open_request(view)
         before = request.id if request is not None else None
-        made: list[Insert] = []
+        inserts: list[Insert] = []
         for need, answer in zip(self.needs(view), answers, strict=True):
             if not isinstance(answer, Provided) or not answer.text or not isinstance(need, FileNeed):
                 continue
-            pair = self._pair(view, need.path, answer.text, before, len(made))
+            pair = self._pair(view, need.path, answer.text, before, len(inserts))
             cost = sum(view.counter.message(edit.message) for edit in pair)
             if view.counter.text(answer.text) <= self.each and cost <= room:
-                made.extend(pair)
+                inserts.extend(pair)
                 room -= cost
-        if made and before is None and not view.traits.assistant_last:
-            made.pop()
-        return tuple(made)
+        if inserts and before is None and not view.traits.assistant_last:
+            inserts.pop()
+        return tuple(inserts)
 
     def _pair(self, view: View, path: str, text: str, before: MessageId | None, salt: int) -> tuple[Insert, Insert]:
         content = f"{self.heading.format(path=path)}\n\n{text}"
@@ -71,14 +71,14 @@ class Restore(Struct, frozen=True):
 def recently_read(view: View, count: int) -> tuple[str, ...]:
     """Return the files whose reading succeeded, each once, the last read first."""
     failed: set[str] = set()
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     for message in reversed(view.transcript.messages):
         for part in reversed(message.parts):
             match part:
                 case ToolResult(call_id=call_id, is_error=True):
                     failed.add(call_id)
                 case ToolCall(call_id=call_id) if call_id not in failed and (ref := reads(part)):
-                    found[ref.path] = None
-        if len(found) >= count:
+                    paths[ref.path] = None
+        if len(paths) >= count:
             break
-    return tuple(found)[:count]
+    return tuple(paths)[:count]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from refold._condense.view_positions import SUMMARIES, cut_after, cut_before, forced, leading
+from refold._condense.view_positions import SUMMARIES, cut_after, cut_before, is_forced, leading
 from refold.core.edits import Insert
 from refold.core.messages import Reasoning, Text, ToolResult
 
@@ -118,7 +118,7 @@ class KeepTokens(Struct, frozen=True):
         start = leading(view)
         exceeding = self._exceeding(view, start)
         if exceeding is None:
-            return self._all_but_two(view, start) if forced(view) else None
+            return self._all_but_two(view, start) if is_forced(view) else None
         turn = (
             position
             for position in range(max(exceeding, start + 1), len(view.messages))
@@ -128,7 +128,7 @@ class KeepTokens(Struct, frozen=True):
         if clean is not None:
             return clean
         split = cut_after(view, exceeding, start) or cut_before(view, exceeding, start)
-        return split or (self._all_but_two(view, start) if forced(view) else None)
+        return split or (self._all_but_two(view, start) if is_forced(view) else None)
 
     def _exceeding(self, view: View, start: int) -> int | None:
         wanted = self.tokens if self.share is None else int(view.budget.window * self.share)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from refold._condense.view_positions import (
     SUMMARIES,
     anchor,
-    carried,
     cut_after,
     last_request,
+    last_settled_cut,
     leading,
-    settled,
+    preserved_request,
 )
 from refold.core.edits import Hide
 from refold.core.messages import Note
@@ -49,12 +49,12 @@ class Slide(Pure, frozen=True):
         if start is None or stop is None:
             return ()
         position = anchor(view, start, stop)
-        stays, copies = carried(view, view.messages[start:stop], last_request(view), position)
-        gone = tuple(message.id for message in view.messages[start:stop] if message.id != stays)
-        if not gone:
+        stays, copies = preserved_request(view, view.messages[start:stop], last_request(view), position)
+        leaving = tuple(message.id for message in view.messages[start:stop] if message.id != stays)
+        if not leaving:
             return ()
         marker = view.insert("user", self.marker, Note("marker"), before=position)
-        return (marker, *copies, Hide(gone))
+        return (marker, *copies, Hide(leaving))
 
     def _start(self, view: View) -> int | None:
         start = leading(view)
@@ -66,7 +66,7 @@ class Slide(Pure, frozen=True):
         """Return the cut nearest to the wanted share from below, an even number of messages away if there is one."""
         count = int((len(view.messages) - start) * self.share)
         wanted = start + count - count % 2
-        end = min(settled(view), len(view.messages) - 1)
+        end = min(last_settled_cut(view), len(view.messages) - 1)
         cuts = [at for at in range(start + 1, end + 1) if at in view.cuts]
         if not cuts or (wanted == start and not self.to_goal):
             return None

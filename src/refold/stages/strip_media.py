@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refold._condense.view_positions import unseen
+from refold._condense.view_positions import first_unseen
 from refold.core.edits import Rewrite
 from refold.core.messages import File, Image, Text, ToolResult
 from refold.core.policy import Pure
@@ -32,7 +32,7 @@ class StripImages(Pure, frozen=True):
         """Return the first image of each result as the marker, the others removed."""
         return tuple(
             edit
-            for message in view.messages[: unseen(view)]
+            for message in view.messages[: first_unseen(view)]
             for result in message.results
             for edit in self._stripped(message, result)
         )
@@ -51,7 +51,7 @@ class StripMedia(Pure, frozen=True):
 
     def edits(self, view: View, answers: tuple[Answer, ...] = ()) -> tuple[Edit, ...]:
         """Return a marker in the place of each image and file."""
-        seen = unseen(view)
+        seen = first_unseen(view)
         return tuple(_of(view.messages[:seen])) or tuple(_of(view.messages[seen:]))
 
 

@@ -11,14 +11,14 @@ from msgspec import Struct
 from refold._condense.call_facts import files_of
 from refold._condense.summary_requests import ask, earlier, summary_in
 from refold._condense.view_positions import (
-    all_said,
     anchor,
-    carried,
     last_request,
+    last_settled_cut,
     leading,
-    said,
-    said_request,
-    settled,
+    newest_request,
+    originals,
+    originals_with_earlier,
+    preserved_request,
 )
 from refold._text.graphemes import head_and_tail
 from refold.core.edits import Hide
@@ -77,50 +77,50 @@ class Summarize(Struct, frozen=True):
 
     def needs(self, view: View) -> tuple[Need, ...]:
         """Ask for a summary of the range, and for one of the split turn's beginning."""
-        found = self._range(view)
-        if found is None:
+        range_ = self._range(view)
+        if range_ is None:
             return ()
-        history = view.messages[found.start : found.turn]
-        prefix = view.messages[found.turn : found.stop]
-        asked: list[Need] = []
-        if said(view, history):
+        history = view.messages[range_.start : range_.turn]
+        prefix = view.messages[range_.turn : range_.stop]
+        needed: list[Need] = []
+        if originals(view, history):
             previous = earlier(history, self.heading, OURS)
             prompt = self.update if previous else self.prompt
-            asked.append(ask(view, history, prompt, previous=previous, max_tokens=self.max_tokens, label="history"))
+            needed.append(ask(view, history, prompt, previous=previous, max_tokens=self.max_tokens, label="history"))
         if prefix:
-            asked.append(ask(view, prefix, self.split, max_tokens=self.max_tokens, label="turn prefix"))
-        return tuple(asked)
+            needed.append(ask(view, prefix, self.split, max_tokens=self.max_tokens, label="turn prefix"))
+        return tuple(needed)
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the range hidden and one message in its place."""
-        found = self._range(view)
+        range_ = self._range(view)
         words = [summary_in(answer) for answer in answers]
-        if found is None or (not all(words) and self.otherwise == "nothing"):
+        if range_ is None or (not all(words) and self.otherwise == "nothing"):
             return ()
-        gone = view.messages[found.start : found.stop]
-        read, modified = files_of(_as_said(view, gone))
-        text = "\n\n".join([self.heading, *self._body(view, found, words), *self._quoted(view, gone)])
+        replaced = view.messages[range_.start : range_.stop]
+        read, modified = files_of(_originals(view, replaced))
+        text = "\n\n".join([self.heading, *self._body(view, range_, words), *self._quoted(view, replaced)])
         if self.files:
             text += _tagged(READ, read) + _tagged(MODIFIED, modified)
         kind: NoteKind = "summary" if all(words) else "outline"
-        position = anchor(view, found.start, found.stop)
+        position = anchor(view, range_.start, range_.stop)
         request = last_request(view) if self.keeps_request else None
-        stays, copies = carried(view, gone, request, position)
+        stays, copies = preserved_request(view, replaced, request, position)
         opened = (
-            stays or copies or any(message.role == "user" for message in view.messages[found.stop : found.stop + 1])
+            stays or copies or any(message.role == "user" for message in view.messages[range_.stop : range_.stop + 1])
         )
         role: Role = self.role if self.role != "system" or (view.traits.system_in_list and opened) else "user"
         message = view.insert(role, text, Note(kind, read, modified), before=position)
-        return (message, *copies, Hide(tuple(message.id for message in gone if message.id != stays)))
+        return (message, *copies, Hide(tuple(message.id for message in replaced if message.id != stays)))
 
     def _range(self, view: View) -> Range | None:
         start = leading(view)
         stop = self.cut(view)
         if stop is None or stop <= start:
             return None
-        stop = min(stop, settled(view))
-        gone = view.messages[start:stop]
-        if not said(view, gone):
+        stop = min(stop, last_settled_cut(view))
+        replaced = view.messages[start:stop]
+        if not originals(view, replaced):
             return None
         turn = stop
         if self.split_from and stop < len(view.messages) and not _asks(view.messages[stop]):
@@ -128,13 +128,13 @@ class Summarize(Struct, frozen=True):
             turn = begins if stop - begins >= self.split_from else stop
         return Range(start, stop, turn)
 
-    def _body(self, view: View, found: Range, words: Sequence[str]) -> list[str]:
-        gone = view.messages[found.start : found.stop]
-        before = earlier(gone, self.heading, OURS)
+    def _body(self, view: View, range_: Range, words: Sequence[str]) -> list[str]:
+        replaced = view.messages[range_.start : range_.stop]
+        before = earlier(replaced, self.heading, OURS)
         if not all(words):
-            kept = OUTLINE.sub("", before or "")
-            return [outline(all_said(view, gone)), *filter(None, (kept, *words))]
-        if found.turn == found.stop:
+            earlier_text = OUTLINE.sub("", before or "")
+            return [outline(originals_with_earlier(view, replaced)), *filter(None, (earlier_text, *words))]
+        if range_.turn == range_.stop:
             return list(words)
         history = words[0] if len(words) > 1 else before
         return [
@@ -142,10 +142,12 @@ class Summarize(Struct, frozen=True):
             f"## Turn Context (split turn)\n\n{words[-1]}",
         ]
 
-    def _quoted(self, view: View, gone: Sequence[Message]) -> list[str]:
+    def _quoted(self, view: View, replaced: Sequence[Message]) -> list[str]:
         """Return the last request for the message, where it would be gone otherwise."""
-        request = said_request(view)
-        stays = request is not None and request.id in view.index and all(message.id != request.id for message in gone)
+        request = newest_request(view)
+        stays = (
+            request is not None and request.id in view.index and all(message.id != request.id for message in replaced)
+        )
         if self.keeps_request or request is None or stays:
             return []
         text = text_of(request)
@@ -165,7 +167,7 @@ def _asks(message: Message) -> bool:
     return message.role == "user" and message.note is None
 
 
-def _as_said(view: View, messages: Sequence[Message]) -> list[Message]:
+def _originals(view: View, messages: Sequence[Message]) -> list[Message]:
     return [view.original(message.id) or message for message in messages]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from refold._condense.call_facts import FileRef, reads, writes
 from refold._condense.call_outline import call_line
-from refold._condense.placeholders import is_pointer, replaced_by
+from refold._condense.placeholders import content_replaced, is_pointer
 from refold.core.edits import Edit, Rewrite, patched
 from refold.core.messages import Patch, Text, ToolCall, ToolResult
 from refold.core.policy import Pure
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Supersede"]
 
 Seen: TypeAlias = dict[tuple[str, str, int], list[str]]  # outputs by tool, arguments and length: long texts unhashed
-Shown: TypeAlias = dict[str, list[tuple[FileRef, int]]]  # by path: what later reads show, and their characters
+ReadLines: TypeAlias = dict[str, list[tuple[FileRef, int]]]  # by path: what later reads show, and their characters
 UNUSED = 0.1  # of the goal that may be left unused
 SAME, CHANGED = 0.8, 0.3  # share of the older output that the later must have; less is a failed or a cut read
 
@@ -38,9 +38,9 @@ class Supersede(Pure, frozen=True):
     def edits(self, view: View, answers: tuple[object, ...] = ()) -> tuple[Edit, ...]:
         """Return a rewrite for each output that a later one stands in for."""
         seen: Seen = {}
-        later: Shown = {}
-        written: Shown = {}
-        found: list[tuple[Message, tuple[Rewrite, ...]]] = []
+        later: ReadLines = {}
+        written: ReadLines = {}
+        rewrites: list[tuple[Message, tuple[Rewrite, ...]]] = []
         for message in reversed(view.messages):
             for result in reversed(message.results):
                 call = view.call_of(message, result)
@@ -49,19 +49,19 @@ class Supersede(Pure, frozen=True):
                 plain = all(isinstance(inner, Text) for inner in result.content)
                 why = _why(call, result, seen, later, written)
                 if why and plain and len(result.text) >= self.least:
-                    found.append((message, _rewrites(message, result, call, why)))
+                    rewrites.append((message, _rewrites(message, result, call, why)))
                     continue
                 _remember(call, result, seen, later, written)
-        found.reverse()
-        return tuple(_needed(view, found))
+        rewrites.reverse()
+        return tuple(_needed(view, rewrites))
 
 
 def _why(
     call: ToolCall,
     result: ToolResult,
     seen: Seen,
-    later: Shown,
-    written: Shown,
+    later: ReadLines,
+    written: ReadLines,
 ) -> str:
     """Return why an output is not needed where it stands, or nothing."""
     text = result.text
@@ -81,8 +81,8 @@ def _remember(
     call: ToolCall,
     result: ToolResult,
     seen: Seen,
-    later: Shown,
-    written: Shown,
+    later: ReadLines,
+    written: ReadLines,
 ) -> None:
     """Note what this call shows to those that stand before it, going from the newest to the oldest."""
     if result.text:
@@ -96,14 +96,14 @@ def _remember(
         later.setdefault(ref.path, []).append((ref, len(result.text)))
 
 
-def _needed(view: View, found: Sequence[tuple[Message, tuple[Rewrite, ...]]]) -> Iterator[Edit]:
+def _needed(view: View, rewrites: Sequence[tuple[Message, tuple[Rewrite, ...]]]) -> Iterator[Edit]:
     """Return the rewrites that bring a view to its goal, in order; all of them where it is met already."""
     if view.excess <= 0:
-        return (edit for _, edits in found for edit in edits)
+        return (edit for _, edits in rewrites for edit in edits)
     excess, most = view.excess, view.excess + int(view.room * UNUSED)
     taken: list[int] = []
     larger: list[tuple[int, int]] = []  # what they save, and which, where that is more than is wanted
-    for number, (message, edits) in enumerate(found):
+    for number, (message, edits) in enumerate(rewrites):
         if excess <= 0:
             break
         saved = view.size(message) - view.counter.message(patched(message, [Patch(at.at, at.to) for at in edits]))
@@ -115,10 +115,10 @@ def _needed(view: View, found: Sequence[tuple[Message, tuple[Rewrite, ...]]]) ->
     if excess > 0 and larger:
         saved, number = min(larger)
         taken = [number] if saved >= view.excess else [*taken, number]
-    return (edit for number in sorted(taken) for edit in found[number][1])
+    return (edit for number in sorted(taken) for edit in rewrites[number][1])
 
 
 def _rewrites(message: Message, result: ToolResult, call: ToolCall, why: str) -> tuple[Rewrite, ...]:
     lines = result.text.count("\n") + 1
     text = f"[output {why}] {call_line(call, result)}, {lines:,} {'line' if lines == 1 else 'lines'}"
-    return tuple(Rewrite(message.id, patch.at, patch.to) for patch in replaced_by(result, text))
+    return tuple(Rewrite(message.id, patch.at, patch.to) for patch in content_replaced(result, text))

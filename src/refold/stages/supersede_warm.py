@@ -47,16 +47,16 @@ class SupersedeWarm(Pure, frozen=True):
         if not calls or left <= 0:
             return ()
         expected = min(calls, left * calls / max(grown, 1))
-        found = _by_message(Supersede().edits(replace(view, goal=Never())), view) if expected >= self.sure else []
+        superseded = _by_message(Supersede().edits(replace(view, goal=Never())), view) if expected >= self.sure else []
         best: tuple[float, int] = (0.0, len(view.messages))
         behind = saved = 0
         position = len(view.messages)
-        for at, _, size in reversed(found):
+        for at, _, size in reversed(superseded):
             behind += sum(view.sizes[at:position]) - size
             saved, position = saved + size, at
             gain = expected * self.read * saved - self.sure * (self.write - self.read) * behind
             best = max(best, (gain, at), key=lambda each: each[0])
-        return tuple(edit for at, edits, _ in found if at >= best[1] for edit in edits)
+        return tuple(edit for at, edits, _ in superseded if at >= best[1] for edit in edits)
 
 
 def _by_message(edits: tuple[Edit, ...], view: View) -> list[tuple[int, list[Rewrite], int]]:
@@ -65,9 +65,9 @@ def _by_message(edits: tuple[Edit, ...], view: View) -> list[tuple[int, list[Rew
     for edit in edits:
         if isinstance(edit, Rewrite):
             by.setdefault(edit.message, []).append(edit)
-    found = []
+    superseded = []
     for id, some in by.items():
         position = view.index[id]
         changed = patched(view.messages[position], [Patch(edit.at, edit.to) for edit in some])
-        found.append((position, some, view.sizes[position] - view.counter.message(changed)))
-    return sorted(found, key=lambda each: each[0])
+        superseded.append((position, some, view.sizes[position] - view.counter.message(changed)))
+    return sorted(superseded, key=lambda each: each[0])

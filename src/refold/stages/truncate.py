@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from refold._condense.view_positions import loop_start, said_texts
+from refold._condense.view_positions import loop_start, original_texts
 from refold._text.graphemes import head_and_tail
 from refold.core.edits import Rewrite
 from refold.core.messages import Reasoning, Text
@@ -44,26 +44,26 @@ class Truncate(Pure, frozen=True):
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the shortened texts of all targets."""
         loop = loop_start(view.messages)
-        found: list[Edit] = []
+        edits: list[Edit] = []
         for target in self.targets(view):
-            found.extend(self._shorter(view, target))
+            edits.extend(self._shorter(view, target))
             if target.result is None and target.message.role == "assistant":
-                found.extend(_unthought(target, running=-1 < loop < view.index[target.message.id]))
-        return tuple(found)
+                edits.extend(_unthought(target, running=-1 < loop < view.index[target.message.id]))
+        return tuple(edits)
 
     def _shorter(self, view: View, target: TextTarget) -> list[Edit]:
-        said = said_texts(view, target.message)
-        found: list[Edit] = []
+        originals = original_texts(view, target.message)
+        edits: list[Edit] = []
         for part in target.words:
-            new = self._cut(said.get(part.at, part.text), len(part.text))
+            new = self._cut(originals.get(part.at, part.text), len(part.text))
             if new is None:
                 continue
             if target.result is not None and not part.at:  # a result we wrote: its content has no address
                 result = replace(target.result, content=(Text(new),))
-                found.append(Rewrite(target.message.id, target.result.at, result))
+                edits.append(Rewrite(target.message.id, target.result.at, result))
             else:
-                found.append(Rewrite(target.message.id, part.at, Text(new)))
-        return found
+                edits.append(Rewrite(target.message.id, part.at, Text(new)))
+        return edits
 
     def _cut(self, whole: str, present: int) -> str | None:
         head = min(int(present * self.head), self.head_cap)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refold._condense.call_outline import ERROR, call_line, may_be_wrong
-from refold._condense.placeholders import with_words
+from refold._condense.placeholders import text_replaced
 from refold._condense.selection import PARTS
 from refold._condense.shorten import shorten
-from refold._condense.view_positions import last_request, unseen
+from refold._condense.view_positions import first_unseen, last_request
 from refold._salience.atoms import names_of
 from refold._salience.cover import Unit, choose
 from refold._salience.mentions import mentions_of
-from refold._salience.segments import segments, shown
+from refold._salience.segments import chosen_lines, segments
 from refold.core.edits import Edit, Rewrite
 from refold.core.messages import Text, texts
 from refold.core.policy import Pure
@@ -58,11 +58,11 @@ class TruncateNew(Pure, frozen=True):
             return ()
         return tuple(
             Rewrite(message.id, patch.at, patch.to)
-            for message in view.messages[unseen(view) :]
+            for message in view.messages[first_unseen(view) :]
             if message.results and view.size(message) > limit
             for result in message.results
             if any(isinstance(inner, Text) for inner in result.content) and view.counter.text(result.text) > limit
-            for patch in with_words(result, _shorter(view, message, result, int(limit * self.kept)))
+            for patch in text_replaced(result, _shorter(view, message, result, int(limit * self.kept)))
         )
 
 
@@ -73,21 +73,21 @@ def _shorter(view: View, message: Message, result: ToolResult, limit: int) -> st
     whole = text.count("\n") + 1
     opening = f"{PARTS} {call_line(call, result)}, {whole:,} lines; all of it is kept, recall {message.id}"
     room = limit - view.counter.text(f"{opening}\n")
-    return f"{opening}\n{_parts(text, max(room, 0), view.counter, _asked(view, message, result))}"
+    return f"{opening}\n{_parts(text, max(room, 0), view.counter, _relevant_names(view, message, result))}"
 
 
-def _asked(view: View, message: Message, result: ToolResult) -> frozenset[str]:
+def _relevant_names(view: View, message: Message, result: ToolResult) -> frozenset[str]:
     """Return the identifiers that the call of an output, the words before it and the last request name."""
     call = view.call_of(message, result)
     request = last_request(view)
-    found = names_of(call.arguments) if call else frozenset()
-    asking = view.messages[unseen(view) - 1] if unseen(view) else None
+    names = names_of(call.arguments) if call else frozenset()
+    asking = view.messages[first_unseen(view) - 1] if first_unseen(view) else None
     if asking is not None:
-        found |= mentions_of(asking).said
-    return found | names_of("\n".join(texts(request))) if request is not None and not request.results else found
+        names |= mentions_of(asking).in_text
+    return names | names_of("\n".join(texts(request))) if request is not None and not request.results else names
 
 
-def _parts(text: str, limit: int, counter: Counter, asked: frozenset[str]) -> str:
+def _parts(text: str, limit: int, counter: Counter, names: frozenset[str]) -> str:
     """Return a text of at most `limit` tokens: chosen lines in their order, with markers between."""
     if len(text) > LONG * (text.count("\n") + 1):
         return shorten(text, limit, counter.text)
@@ -95,15 +95,15 @@ def _parts(text: str, limit: int, counter: Counter, asked: frozenset[str]) -> st
     lines = text.split("\n")
     chars = limit * len(text) / max(counter.text(text), 1)
     for _ in range(ROUNDS):
-        made = shown(text, list(_chosen(pieces, lines, chars, asked)))
-        size = counter.text(made)
+        text = chosen_lines(text, list(_chosen(pieces, lines, chars, names)))
+        size = counter.text(text)
         if size <= limit:
-            return made
+            return text
         chars *= 0.97 * limit / size
     return shorten(text, limit, counter.text)
 
 
-def _chosen(pieces: Sequence[Segment], lines: Sequence[str], chars: float, asked: frozenset[str]) -> Iterator[Segment]:
+def _chosen(pieces: Sequence[Segment], lines: Sequence[str], chars: float, names: frozenset[str]) -> Iterator[Segment]:
     """Yield segments of up to so many characters: head and tail, then errors, then what was asked for, then more."""
     taken: set[int] = set()
 
@@ -126,11 +126,11 @@ def _chosen(pieces: Sequence[Segment], lines: Sequence[str], chars: float, asked
             yield piece
     covered = set().union(*(pieces[position].atoms for position in taken))
     units = [
-        Unit(position, piece.chars, piece.atoms & asked)
+        Unit(position, piece.chars, piece.atoms & names)
         for position, piece in enumerate(pieces)
-        if position not in taken and not piece.atoms.isdisjoint(asked)
+        if position not in taken and not piece.atoms.isdisjoint(names)
     ]
-    for unit in choose(units, dict.fromkeys(asked, 1.0), covered, chars - spent):
+    for unit in choose(units, dict.fromkeys(names, 1.0), covered, chars - spent):
         taken.add(unit.of)
         spent += pieces[unit.of].chars
         yield pieces[unit.of]

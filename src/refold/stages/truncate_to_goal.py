@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold._condense.view_positions import last_request, leading, said_texts, unseen, with_text
+from refold._condense.view_positions import first_unseen, last_request, leading, original_texts, with_text
 from refold._text.graphemes import head_and_tail
 from refold.core.edits import Rewrite
 from refold.core.messages import Text, ToolResult
@@ -65,7 +65,7 @@ class TruncateToGoal(Pure, frozen=True):
 
     def _tiers(self, view: View) -> tuple[list[CuttableText], ...]:
         tiers: tuple[list[CuttableText], ...] = ([], [], [], [])
-        request, seen = last_request(view), unseen(view)
+        request, seen = last_request(view), first_unseen(view)
         for position in range(leading(view), len(view.messages)):
             message = view.messages[position]
             for piece in self._pieces(view, message):
@@ -109,15 +109,15 @@ class TruncateToGoal(Pure, frozen=True):
         return edits
 
     def _cut(self, view: View, pieces: Sequence[CuttableText], level: int) -> tuple[Edit, ...]:
-        found: list[Edit] = []
+        edits: list[Edit] = []
         for piece in pieces:
             if len(piece.text.text) <= level:
                 continue
-            whole = said_texts(view, piece.message).get(piece.text.at, piece.text.text)
+            whole = original_texts(view, piece.message).get(piece.text.at, piece.text.text)
             room = max(level - len(self.label) - 16, 0)
             new = head_and_tail(whole, room - room // 3, room // 3, self.label)
             if piece.result is not None and not piece.text.at:
-                found.append(Rewrite(piece.message.id, piece.result.at, with_text(piece.result, new)))
+                edits.append(Rewrite(piece.message.id, piece.result.at, with_text(piece.result, new)))
             else:
-                found.append(Rewrite(piece.message.id, piece.text.at, Text(new)))
-        return tuple(found)
+                edits.append(Rewrite(piece.message.id, piece.text.at, Text(new)))
+        return tuple(edits)

@@ -29,10 +29,10 @@ def asking(need: SummaryNeed) -> Asking:
     parts: list[str] = []
     halves = _halves(need)
     for half in halves:
-        given = yield from asking(half)
-        if not isinstance(given, Provided):
-            return given
-        parts.append(given.text)
+        reply = yield from asking(half)
+        if not isinstance(reply, Provided):
+            return reply
+        parts.append(reply.text)
     if not parts:
         return answer
     merged = yield replace(need, messages=(), text=OPENING + "\n\n".join(parts) + CLOSING, previous=None)

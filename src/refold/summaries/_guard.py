@@ -20,7 +20,7 @@ from refold.summaries._no_summary import certain_faults
 if TYPE_CHECKING:
     from refold.core.messages import Message
 
-__all__ = ["Verdict", "headings", "judge", "judge_answer", "mended"]
+__all__ = ["Verdict", "headings", "judge", "judge_answer", "with_missing_facts"]
 
 Files: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # read and modified, as `files_of` gives them
 
@@ -28,7 +28,7 @@ LEAST, LEAST_SHARE = 400, 0.003  # characters, and share of the record: a shorte
 SMALL = 4  # of a short record, the summary may be its fourth part
 MOST_PER_TOKEN = 8  # characters: more than any tokenizer makes of prose on average
 INVENTED_SHARE = 0.05  # of the identifiers that a summary names
-SHOWN = 5  # identifiers, pins or files that a reason names
+MAX_NAMED = 5  # identifiers, pins or files that a reason names
 ERROR_LENGTH = 300  # characters: an error text is short, a summary of work on errors is not
 CONSTRAINTS = "Constraints, word for word:"
 CHANGED = "Files changed:"
@@ -110,18 +110,18 @@ def judge(
     return Verdict(not reasons, tuple(dict.fromkeys(reasons)))
 
 
-def judge_answer(summary: str, need: SummaryNeed, *, mend: bool = True) -> str | Refused:
+def judge_answer(summary: str, need: SummaryNeed, *, repair: bool = True) -> str | Refused:
     """Return a summary that is accepted, else a refusal of the kind "rejected" with the reasons.
 
-    With `mend`, what is missing and known (constraints, changed files) is added before it is judged. Nothing is added
+    With `repair`, what is missing and known (constraints, changed files) is added before it is judged. Nothing is added
     where `need.judged`: what is asked so stands beside those.
     """
     if need.judged:
         alone = judge(summary, need)
         return summary.strip() if alone.ok else _rejected(alone)
     files = None if LISTED_BEHIND in need.instructions else files_of(need.messages)
-    verdict = judge(summary, need) if mend else judge(summary, need, pins=_pins(need), files=files)
-    text = mended(summary, need) if mend else summary.strip()
+    verdict = judge(summary, need) if repair else judge(summary, need, pins=_pins(need), files=files)
+    text = with_missing_facts(summary, need) if repair else summary.strip()
     if verdict.ok and len(text) >= len(_source(need, None)):
         verdict = Verdict(False, ("with the constraints it leaves out it is larger than what it replaces",))
     return text if verdict.ok else _rejected(verdict)
@@ -131,7 +131,7 @@ def _rejected(verdict: Verdict) -> Refused:
     return Refused(f"the summary was rejected: {'; '.join(verdict.reasons)}", "rejected")
 
 
-def mended(summary: str, need: SummaryNeed) -> str:
+def with_missing_facts(summary: str, need: SummaryNeed) -> str:
     """Return a summary with the constraints and changed files that it leaves out written behind it, word for word.
 
     What stood behind an earlier summary, or behind those of parts that are merged, is carried on. The same summary
@@ -153,10 +153,10 @@ def mended(summary: str, need: SummaryNeed) -> str:
 def headings(need: SummaryNeed) -> tuple[str, ...]:
     """Return the headings that a need's prompt demands, in order; none where it demands none."""
     text = prompts.text(need.prompt) if need.prompt in prompts.names() else need.instructions
-    found = [MARKS.sub("", re.sub(r"\(.*?\)", "", next(filter(None, groups)))) for groups in LINE_HEADING.findall(text)]
-    if len(found) < 3:
-        found = INLINE_HEADING.findall(" ".join(text.split()))
-    return tuple(dict.fromkeys(found)) if len(found) >= 3 else ()
+    names = [MARKS.sub("", re.sub(r"\(.*?\)", "", next(filter(None, groups)))) for groups in LINE_HEADING.findall(text)]
+    if len(names) < 3:
+        names = INLINE_HEADING.findall(" ".join(text.split()))
+    return tuple(dict.fromkeys(names)) if len(names) >= 3 else ()
 
 
 def _source(need: SummaryNeed, messages: Sequence[Message] | None) -> str:
@@ -166,57 +166,57 @@ def _source(need: SummaryNeed, messages: Sequence[Message] | None) -> str:
 
 def _headings_in(text: str) -> set[str]:
     """Return the beginnings of lines up to a colon, without marks: where a heading may stand."""
-    found: set[str] = set()
+    beginnings: set[str] = set()
     for line in text.splitlines():
         bare = MARKS.sub("", line).casefold()
-        found |= {bare, MARKS.sub("", re.sub(r"\(.*?\)", "", bare.partition(":")[0]))}
-    return found
+        beginnings |= {bare, MARKS.sub("", re.sub(r"\(.*?\)", "", bare.partition(":")[0]))}
+    return beginnings
 
 
 def _no_summary(text: str, need: SummaryNeed, *, complete: bool) -> list[str]:
     """Return why a text is something else than a summary. One with all its sections may open and end as it likes."""
     first = next((line for line in text.splitlines() if MARKS.sub("", line)), "").strip(" #*_>")
-    found = list(certain_faults(text, need))
+    faults = list(certain_faults(text, need))
     if MARKUP_ERRORS.match(text) or (len(text) < ERROR_LENGTH and not complete and ERRORS.search(text)):
-        found.append("it is an error text")
+        faults.append("it is an error text")
     if ECHOES.match(text):
-        found.append("it repeats the record instead of summarizing it")
+        faults.append("it repeats the record instead of summarizing it")
     if complete:
-        return found
+        return faults
     if REFUSALS.match(first):
-        found.append("it is a refusal")
+        faults.append("it is a refusal")
     elif (ANSWERS.match(first) and not IS_SUMMARY.search(first)) or ASKS_BACK.search(text):
-        found.append("it is an answer or a continuation instead of a summary")
-    return found
+        faults.append("it is an answer or a continuation instead of a summary")
+    return faults
 
 
 def _of_size(text: str, source: str, need: SummaryNeed, max_tokens: int | None) -> list[str]:
     most = max_tokens or need.max_tokens
     least = min(max(LEAST, int(len(source) * LEAST_SHARE)), len(source) // SMALL)
     least = min(least, 2 * most) if most else least
-    found: list[str] = []
+    findings: list[str] = []
     if len(text) < least:
-        found.append(f"it is too short: {len(text):,} characters of at least {least:,}")
+        findings.append(f"it is too short: {len(text):,} characters of at least {least:,}")
     if len(text) >= len(source):
-        found.append(f"it is larger than what it replaces: {len(text):,} characters for {len(source):,}")
+        findings.append(f"it is larger than what it replaces: {len(text):,} characters for {len(source):,}")
     elif most and len(text) > most * MOST_PER_TOKEN:
-        found.append(f"it is larger than the {most:,} tokens it may have")
+        findings.append(f"it is larger than the {most:,} tokens it may have")
     if text.count("```") % 2 or OPEN_END.search(text):
-        found.append("it is cut off")
-    return found
+        findings.append("it is cut off")
+    return findings
 
 
 def _invented(text: str, source: str) -> list[str]:
-    found = invented_identifiers(text, source)
-    if not found.certain and len(found.likely) <= INVENTED_SHARE * found.total:
+    findings = invented_identifiers(text, source)
+    if not findings.certain and len(findings.likely) <= INVENTED_SHARE * findings.total:
         return []
-    words = [*found.certain, *found.likely]
-    return [f"{len(words)} of {found.total} identifiers occur nowhere in the record: {_some(words)}"]
+    words = [*findings.certain, *findings.likely]
+    return [f"{len(words)} of {findings.total} identifiers occur nowhere in the record: {_some(words)}"]
 
 
-def _left_out(text: str, held: Sequence[Pin], files: Files | None) -> list[str]:
+def _left_out(text: str, pins: Sequence[Pin], files: Files | None) -> list[str]:
     reasons: list[str] = []
-    lost = [f'"{pin.text[:80]}"' for pin in held if pin.text not in text]
+    lost = [f'"{pin.text[:80]}"' for pin in pins if pin.text not in text]
     if lost:
         reasons.append(f"constraints are missing: {_some(lost)}")
     if files is None:
@@ -259,5 +259,5 @@ def _carried(text: str, heading: str) -> Iterator[str]:
 
 
 def _some(words: Sequence[str]) -> str:
-    more = f" and {len(words) - SHOWN} more" if len(words) > SHOWN else ""
-    return ", ".join(words[:SHOWN]) + more
+    more = f" and {len(words) - MAX_NAMED} more" if len(words) > MAX_NAMED else ""
+    return ", ".join(words[:MAX_NAMED]) + more

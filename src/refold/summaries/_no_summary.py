@@ -78,19 +78,19 @@ def certain_faults(text: str, need: SummaryNeed) -> tuple[str, ...]:
     text = text.strip()
     if not text:
         return ("it is empty",)
-    found: list[str] = []
+    faults: list[str] = []
     if _is_call(text, need):
-        found.append("it is a tool call")
+        faults.append("it is a tool call")
     if _repeats_instructions(text, need):
-        found.append("it repeats the instructions instead of following them")
+        faults.append("it repeats the instructions instead of following them")
     if _repeats_record(text, need):
-        found.append("it repeats the record instead of summarizing it")
+        faults.append("it repeats the record instead of summarizing it")
     if len(text) < SHORT:
         if REFUSES.match(text.lstrip(" #*_>\"'")):
-            found.append("it is a refusal")
+            faults.append("it is a refusal")
         elif _asks_back(text):
-            found.append("it is a question back")
-    return tuple(found)
+            faults.append("it is a question back")
+    return tuple(faults)
 
 
 def _is_call(text: str, need: SummaryNeed) -> bool:

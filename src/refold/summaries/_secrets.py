@@ -126,7 +126,7 @@ class SecretShape(Struct, frozen=True, dict=True):
     def spans(self, text: str, placeholders: tuple[str, ...]) -> Iterator[tuple[int, int]]:
         """Yield where a text holds secrets of this shape."""
         for match in _compiled(self.pattern).finditer(text):
-            group = self.group or next((number for number, found in enumerate(match.groups(), 1) if found), 0)
+            group = self.group or next((number for number, value in enumerate(match.groups(), 1) if value), 0)
             start, stop = match.span(group)
             if not self._excused(text[start:stop], match[0], placeholders):
                 whole = REST.match(text, stop) if not self.named else None
@@ -153,12 +153,12 @@ def without_secrets(text: str) -> str:
     """
     rules, placeholders = _table()
     small = text.lower()
-    found = [span for rule in rules if _occurs(rule.words, small) for span in rule.spans(text, placeholders)]
-    if not found:
+    spans = [span for rule in rules if _occurs(rule.words, small) for span in rule.spans(text, placeholders)]
+    if not spans:
         return text
     pieces: list[str] = []
     end = 0
-    for start, stop in _merged(found):
+    for start, stop in _merged(spans):
         pieces += [text[end:start], REMOVED]
         end = stop
     return "".join([*pieces, text[end:]])
@@ -193,9 +193,9 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 @cache
 def _table() -> tuple[tuple[SecretShape, ...], tuple[str, ...]]:
-    given = json.loads((files("refold.summaries") / "secrets.json").read_text("utf-8"))
-    rules = tuple(_rule(row) for row in (*given["rules"], *OWN))
-    return rules, tuple(given["placeholders"])
+    table = json.loads((files("refold.summaries") / "secrets.json").read_text("utf-8"))
+    rules = tuple(_rule(row) for row in (*table["rules"], *OWN))
+    return rules, tuple(table["placeholders"])
 
 
 def _rule(row: dict[str, Any]) -> SecretShape:

@@ -104,21 +104,21 @@ def model_summarizer(
     withheld or is empty is refused with the reason.
     `max_tokens` is what an answer may have where the need does not say. `observers` are told what each call cost.
     """
-    asked = _Asked.of(client.model, max_tokens, window, tuple(observers))
+    settings = _RequestSettings.of(client.model, max_tokens, window, tuple(observers))
     ask: Callable[..., Any] = client.complete
 
     async def summarize_async(need: SummaryNeed) -> str | Refused:
-        request = asked.request(need)
-        return request if isinstance(request, Refused) else asked.summary(await ask(**request))
+        request = settings.request(need)
+        return request if isinstance(request, Refused) else settings.summary(await ask(**request))
 
     def summarize(need: SummaryNeed) -> str | Refused:
-        request = asked.request(need)
-        return request if isinstance(request, Refused) else asked.summary(ask(**request))
+        request = settings.request(need)
+        return request if isinstance(request, Refused) else settings.summary(ask(**request))
 
     return summarize_async if inspect.iscoroutinefunction(client.complete) else summarize
 
 
-class _Asked(Struct, frozen=True):
+class _RequestSettings(Struct, frozen=True):
     """What is known of the model that writes summaries: its room in tokens, and how they are counted."""
 
     model: str
@@ -135,7 +135,7 @@ class _Asked(Struct, frozen=True):
         max_tokens: int | None,
         window: int | None,
         observers: tuple[Callable[[SummaryCost], object], ...],
-    ) -> _Asked:
+    ) -> _RequestSettings:
         known = catalog.window(model, override=window)
         room = min(known.input_cap or known.window, known.window)
         return cls(model, room, known.output_cap or room, max_tokens or ANSWER, counter_for(model), observers)
@@ -165,21 +165,21 @@ def summarizer(
     observers: Sequence[Callable[[SummaryCost], object]] = (),
 ) -> Summarizer:
     """Return a summarizer by a model's id, with retries and the guard: `guarded(retrying(model_summarizer(…)))`."""
-    asked = model_summarizer(client_of(model, base_url, api_key), window=window, observers=observers)
-    return guarded(retrying(asked))
+    by_model = model_summarizer(client_of(model, base_url, api_key), window=window, observers=observers)
+    return guarded(retrying(by_model))
 
 
-def guarded(function: F, *, mend: bool = True) -> F:
+def guarded(function: F, *, repair: bool = True) -> F:
     """Return a summarizer whose answers the guard accepts; any other is refused, and the policy goes on without.
 
-    With `mend`, constraints of the person that the summary leaves out, and files that were changed, are written
+    With `repair`, constraints of the person that the summary leaves out, and files that were changed, are written
     behind it word for word before it is judged; without, such a summary is refused.
     """
     from refold.summaries._guard import judge_answer
 
-    def judged(need: SummaryNeed, given: object) -> object:
-        text = given.text if isinstance(given, Provided) else given
-        return judge_answer(text, need, mend=mend) if isinstance(text, str) and text.strip() else given
+    def judged(need: SummaryNeed, answer: object) -> object:
+        text = answer.text if isinstance(answer, Provided) else answer
+        return judge_answer(text, need, repair=repair) if isinstance(text, str) and text.strip() else answer
 
     if inspect.iscoroutinefunction(function):
 
@@ -205,8 +205,8 @@ def _instructions(need: SummaryNeed) -> str:
 
 def _words(need: SummaryNeed) -> str:
     """Return what people said: output of tools is no sign of their language."""
-    said = "\n".join(text_of(message) for message in need.messages if message.role == "user")
-    return said or need.text
+    user_text = "\n".join(text_of(message) for message in need.messages if message.role == "user")
+    return user_text or need.text
 
 
 def _record(need: SummaryNeed) -> str:

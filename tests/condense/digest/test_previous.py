@@ -1,11 +1,11 @@
 from refold._condense.digest.previous import (
     OPENING,
-    carried,
     digests_in,
+    entries_in,
     entry,
     is_digest,
-    unquoted,
-    words_of,
+    own_text,
+    quotations,
 )
 from refold._condense.digest.render import digest_text
 from refold._condense.pins import lost, pins
@@ -51,12 +51,12 @@ def session():
 
 
 def test_each_entry_comes_back_under_its_title_with_its_lines():
-    found = carried([digest()])
+    found = entries_in([digest()])
     quote = '"Never touch the vault.\n## Files read\n- not/a/file.py" (turn 2)'
     assert found.lines("Constraints and requests (word for word)") == (quote,)
     assert found.lines("Files read") == ("a.py", "b.py")
     assert found.turns == {2}
-    assert unquoted([quote]) == ((2, "Never touch the vault.\n## Files read\n- not/a/file.py"),)
+    assert quotations([quote]) == ((2, "Never touch the vault.\n## Files read\n- not/a/file.py"),)
     assert entry(quote) in TOLD
 
 
@@ -65,7 +65,7 @@ def test_a_digest_is_known_by_its_note_or_where_it_was_joined_to_a_turn():
     assert is_digest(digest())
     assert not is_digest(joined)
     assert [part.at for part in digests_in(joined)] == [(1,)]
-    assert words_of(joined) == "Mend it."
+    assert own_text(joined) == "Mend it."
     assert not digests_in(Message(MessageId("a"), "assistant", (Text(TOLD),)))
 
 
@@ -78,7 +78,7 @@ def test_its_quotations_are_pins_and_its_other_words_are_none():
 def test_the_next_digest_tells_what_the_last_one_told_each_once():
     transcript = session()
     text = digest_text(view_of(transcript, window=20_000), [m for m in transcript.messages[1:-2] if not is_digest(m)])
-    found = carried([digest(text)])
+    found = entries_in([digest(text)])
     assert found.lines("Constraints and requests (word for word)")[0].startswith('"Never touch the vault.')
     assert found.lines("Files changed") == ("old.py", "a.py")
     assert found.lines("Files read") == ("b.py",)
@@ -109,7 +109,7 @@ def test_an_error_that_comes_again_is_told_as_it_is_now():
     said = talk("u: go", 'a: x | bash({"command": "make"}) as c', "t! c = exit code 3", "a: hm", "u: on")
     transcript = Transcript((said.messages[0], digest(), *said.messages[1:]))
     text = digest_text(view_of(transcript, window=20_000), said.messages[1:3])
-    errors = carried([digest(text)]).lines("Errors")
+    errors = entries_in([digest(text)]).lines("Errors")
     (make,) = [line for line in errors if "`make`" in line]
     assert "exit code 3" in make
     assert "bash `tox` → exit code 1 (unresolved)" in errors

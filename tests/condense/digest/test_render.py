@@ -99,7 +99,7 @@ def test_sections_without_content_are_left_out():
 
 def test_nothing_to_tell_gives_no_digest():
     transcript = talk("u: hello")
-    assert digest_text(view_of(transcript), (), kept=transcript.messages) == ""
+    assert digest_text(view_of(transcript), (), staying=transcript.messages) == ""
 
 
 def test_an_error_that_later_went_well_is_told_as_such():
@@ -107,7 +107,7 @@ def test_an_error_that_later_went_well_is_told_as_such():
         "u: go", 'a: x | bash({"command": "make"}) as c1', "t: c1 = fatal: broken\nexit code 2",
         'a: y | bash({"command": "make"}) as c2', "t: c2 = exit code 0", "u: next",
     )  # fmt: skip
-    text = digest_text(view_of(transcript), transcript.messages[:3], kept=transcript.messages[3:])
+    text = digest_text(view_of(transcript), transcript.messages[:3], staying=transcript.messages[3:])
     assert "exit code 2: fatal: broken (went well later)" in text
 
 

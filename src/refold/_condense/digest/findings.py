@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from refold._condense.call_facts import arguments_of, is_shell, reads, subject, writes
-from refold._condense.call_outline import call_line, exit_code, first_error, held, one_line
-from refold._condense.digest.previous import words_of
+from refold._condense.call_outline import call_line, content_summary, exit_code, first_error, one_line
+from refold._condense.digest.previous import own_text
 from refold.core.messages import Message, ToolCall, ToolResult, memoized, text_of
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def prepare(message: Message) -> None:
         call_line(call)
     for result in message.results:
         _code(result)
-        held(result)
+        content_summary(result)
 
 
 def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] = ()) -> tuple[CallOutcome, ...]:
@@ -66,9 +66,9 @@ def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] =
     `later` are newer messages in which a failed call may have gone well.
     """
     went_well = {_same(call) for call, result in _answered(view, later) if not _failed(call, result)}
-    found: dict[str, CallOutcome] = {}
+    results: dict[str, CallOutcome] = {}
     for call, result in _answered(view, reversed(messages)):
-        if len(found) >= MOST:
+        if len(results) >= MOST:
             break
         shell, failed = is_shell(call), _failed(call, result)
         if not failed:
@@ -80,9 +80,9 @@ def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] =
         ended = f"exit code {code}" if code is not None else "error" if result.is_error else ""
         if failed and (wrong := first_error(result.text)):
             ended = f"{ended}: {wrong}" if ended else wrong
-        if line not in found:
-            found[line] = CallOutcome(line, ended, failed, shell, failed and _same(call) not in went_well)
-    return tuple(found.values())
+        if line not in results:
+            results[line] = CallOutcome(line, ended, failed, shell, failed and _same(call) not in went_well)
+    return tuple(results.values())
 
 
 def well(view: View, messages: Sequence[Message]) -> frozenset[str]:
@@ -92,24 +92,24 @@ def well(view: View, messages: Sequence[Message]) -> frozenset[str]:
 
 def searches(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
     """Return the calls that went well, ran no command and named no file, such as searches, newest first, each once."""
-    found: dict[str, None] = {}
+    results: dict[str, None] = {}
     for call, result in _answered(view, reversed(messages)):
-        if len(found) >= MOST:
+        if len(results) >= MOST:
             break
         if not (is_shell(call) or reads(call) or writes(call) or _failed(call, result)):
-            found[call_line(call)] = None
-    return tuple(line for line in found if " " in line)  # a bare name leads nowhere
+            results[call_line(call)] = None
+    return tuple(line for line in results if " " in line)  # a bare name leads nowhere
 
 
 def decisions(messages: Sequence[Message]) -> tuple[str, ...]:
     """Return sentences of the assistant that give a decision or a reason, newest first."""
-    found: dict[str, None] = {}
+    results: dict[str, None] = {}
     for message in reversed(messages):
         if message.role == "assistant":
-            found |= dict.fromkeys(_decided(message))
-        if len(found) >= MOST:
+            results |= dict.fromkeys(_decided(message))
+        if len(results) >= MOST:
             break
-    return tuple(found)
+    return tuple(results)
 
 
 @memoized
@@ -167,21 +167,21 @@ def _boxes(message: Message) -> tuple[tuple[str, str], ...]:
 
 def values(messages: Sequence[Message]) -> tuple[str, ...]:
     """Return `name = value` for values that users and the assistant name in words, newest first, one a name."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for message in reversed(messages):
         if message.role in ("user", "assistant") and message.note is None:
             for name, value in _values(message):
-                found.setdefault(name, value)
-        if len(found) >= MOST:
+                results.setdefault(name, value)
+        if len(results) >= MOST:
             break
-    return tuple(f"{name} = {value}" for name, value in found.items())
+    return tuple(f"{name} = {value}" for name, value in results.items())
 
 
 @memoized
 def _values(message: Message) -> tuple[tuple[str, str], ...]:
     return tuple(
         (name, value.rstrip(".:"))
-        for name, value in VALUE.findall(words_of(message)[:20_000])
+        for name, value in VALUE.findall(own_text(message)[:20_000])
         if any(char.isdigit() or char in "/._" for char in value)
     )
 
@@ -214,10 +214,10 @@ def _items(call: ToolCall) -> list[tuple[str, str]]:
         return []
     arguments = arguments_of(call)
     listed: Any = next((value for key in LISTS if isinstance(value := arguments.get(key), list)), [])
-    found: list[tuple[str, str]] = []
+    results: list[tuple[str, str]] = []
     for item in listed:
         if isinstance(item, dict):
             words = next((value for key in WORDS if isinstance(value := item.get(key), str)), "")
             if words:
-                found.append((one_line(words, 200), str(item.get("status", "")).lower()))
-    return found
+                results.append((one_line(words, 200), str(item.get("status", "")).lower()))
+    return results

@@ -16,7 +16,7 @@ from refold._text.graphemes import grapheme_prefix
 from refold.core.messages import Message, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from refold.core.view import View
 
@@ -40,13 +40,14 @@ OWN_CHARS = 200_000  # of the newest words and calls of users and the assistant
 EACH_OWN = 40_000  # characters at the start of one of them
 EACH_OUTPUT = 20_000  # characters at the start of one output
 KEPT_CHARS = 200_000  # of the newest kept text that are looked through
-SAID_ELSEWHERE = "messages"
+MESSAGES = "messages"
 ELSEWHERE = "elsewhere"
 SEVERAL = 4  # identifiers that are worth a line of their own
 OWN, SEEN, LATE = 2.0, 0.5, 1.5  # uses by the assistant or the user, showings by tools, how lately
 MANY = 4  # uses or showings from which more count for nothing
 OWN_WORTH = [OWN * times for times in range(MANY + 1)]
 SEEN_WORTH = [SEEN * times for times in range(MANY + 1)]
+EARLIER = -1  # in place of a piece's number, for an identifier of an earlier digest
 AHEAD = 2  # times as many words as are asked for are looked at: not all are identifiers
 LENGTH = 60  # characters that halve the worth of an identifier, since room is short
 
@@ -59,6 +60,14 @@ class RemovedPiece(NamedTuple):
     message: Message
     part: ToolCall | ToolResult | None = None
     own: bool = True
+
+
+class _Candidate(NamedTuple):
+    """A word that may be an identifier: its score, and the number of the piece that holds it last."""
+
+    score: float
+    word: str
+    number: int
 
 
 class Atom(Struct, frozen=True):
@@ -81,16 +90,34 @@ def atoms_in(text: str) -> set[str]:
 def ledger(
     view: View,
     left: Sequence[Message],
-    kept: Iterable[str] = (),
+    standing: Iterable[str] = (),
     limit: int = 4_000,
     before: Sequence[tuple[str, str]] = (),
 ) -> tuple[Atom, ...]:
-    """Return identifiers that stand in messages that left and in no kept text, the likeliest needed first.
+    """Return identifiers of messages that left which no standing text holds, the likeliest needed first.
 
-    What the assistant wrote itself counts most, then how often and how lately something was said. `before` are
+    What the assistant wrote itself counts most, then how often and how lately something was mentioned. `before` are
     identifiers of an earlier ledger with their sources; each counts as one that was used once.
     """
     pieces = _pieces(left)
+    standing_words = words_in(standing)
+    best = _best_spellings(_scores(pieces, len(left), standing_words))
+    earlier = {word: source for word, source in before if word not in standing_words and word not in best}
+    best |= {word: _Candidate(OWN / _length_penalty(word), word, EARLIER) for word in earlier}
+    candidates: Iterable[_Candidate] = best.values()
+    if len(best) > AHEAD * limit:
+        candidates = nlargest(AHEAD * limit, candidates)
+    ranked = [(-score * weight, word, number) for score, word, number in candidates if (weight := _weight(word))]
+    ranked.sort()
+    sources: dict[int, str] = {}
+    for _, _, number in ranked[:limit]:
+        if number != EARLIER and number not in sources:
+            sources[number] = _source(view, pieces[number])
+    return tuple(Atom(word, sources.get(number) or earlier[word], -score) for score, word, number in ranked[:limit])
+
+
+def _scores(pieces: Sequence[RemovedPiece], messages: int, standing: set[str]) -> Iterator[_Candidate]:
+    """Yield the words of pieces that may be identifiers, with their score and the piece that holds them last."""
     used: Counter[str] = Counter()
     seen: Counter[str] = Counter()
     last: dict[str, int] = {}
@@ -98,35 +125,30 @@ def ledger(
         words = _words(piece.text)
         (used if piece.own else seen).update(words)
         last.update(dict.fromkeys(words, number))
-    standing = words_in(kept)
-    late = [LATE * (piece.position + 1) / len(left) for piece in pieces]
-    uses, shows = used.get, seen.get  # a counter's own look-up is slow where it has nothing
-    worth: dict[str, tuple[float, str, int]] = {}
+    late = [LATE * (piece.position + 1) / messages for piece in pieces]
+    uses, sightings = used.get, seen.get  # a counter's own look-up is slow where it has nothing
     for raw, number in last.items():
-        if raw in standing or (raw.isalpha() and raw[1:].islower()):
+        if raw in standing or (raw.isalpha() and raw[1:].islower()):  # a word of prose
             continue
         word = raw if raw.isalnum() else raw.strip(AROUND)
-        size = len(word)
-        if not SHORTEST <= size <= LONGEST or word in standing:
+        if not SHORTEST <= len(word) <= LONGEST or word in standing:
             continue
-        said = OWN_WORTH[uses(raw, 0)] if uses(raw, 0) < MANY else OWN_WORTH[-1]
-        shown = SEEN_WORTH[shows(raw, 0)] if shows(raw, 0) < MANY else SEEN_WORTH[-1]
-        score = (said + shown + late[number]) / (1 + size / LENGTH)
-        if word not in worth or worth[word][0] < score:
-            worth[word] = score, word, number
-    earlier = {word: source for word, source in before if word not in standing and word not in worth}
-    for word in earlier:
-        worth[word] = OWN / (1 + len(word) / LENGTH), word, -1
-    best: Iterable[tuple[float, str, int]] = worth.values()
-    if len(worth) > AHEAD * limit:
-        best = nlargest(AHEAD * limit, best)
-    found = [(-score * weight, word, number) for score, word, number in best if (weight := _weight(word))]
-    found.sort()
-    sources: dict[int, str] = {}
-    for _, _, number in found[:limit]:
-        if number >= 0 and number not in sources:
-            sources[number] = _source(view, pieces[number])
-    return tuple(Atom(word, sources.get(number) or earlier[word], -score) for score, word, number in found[:limit])
+        worth = OWN_WORTH[min(uses(raw, 0), MANY)] + SEEN_WORTH[min(sightings(raw, 0), MANY)] + late[number]
+        yield _Candidate(worth / _length_penalty(word), word, number)
+
+
+def _best_spellings(candidates: Iterable[_Candidate]) -> dict[str, _Candidate]:
+    """Return the best candidate of each word: it may stand with and without signs around it."""
+    best: dict[str, _Candidate] = {}
+    for candidate in candidates:
+        known = best.get(candidate.word)
+        if known is None or known.score < candidate.score:
+            best[candidate.word] = candidate
+    return best
+
+
+def _length_penalty(word: str) -> float:
+    return 1 + len(word) / LENGTH
 
 
 def grouped(atoms: Iterable[Atom]) -> tuple[str, ...]:
@@ -143,7 +165,7 @@ def ungrouped(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Return identifiers with their sources from lines that `grouped` has made."""
     parted = (line.rpartition(": ") for line in lines)
     return tuple(
-        (word, SAID_ELSEWHERE if source == ELSEWHERE else source)
+        (word, MESSAGES if source == ELSEWHERE else source)
         for source, _, words in parted
         for word in words.split(", ")
         if word
@@ -165,22 +187,22 @@ def words_in(texts: Iterable[str]) -> set[str]:
 def _pieces(left: Sequence[Message]) -> list[RemovedPiece]:
     """Return the beginnings of the newest texts, calls and output, oldest first."""
     pieces: list[RemovedPiece] = []
-    spent = said = 0
+    output_spent = own_spent = 0
     for position in range(len(left) - 1, -1, -1):
         message = left[position]
         for part in message.parts:
             match part:
-                case Text(text=text) if said < OWN_CHARS:
+                case Text(text=text) if own_spent < OWN_CHARS:
                     text = grapheme_prefix(text, EACH_OWN)
-                    said += len(text)
+                    own_spent += len(text)
                     pieces.append(RemovedPiece(text, position, message))
-                case ToolCall() if said < OWN_CHARS:
+                case ToolCall() if own_spent < OWN_CHARS:
                     text = grapheme_prefix(spoken(part), EACH_OWN)
-                    said += len(text)
+                    own_spent += len(text)
                     pieces.append(RemovedPiece(text, position, message, part))
-                case ToolResult() if spent < OUTPUT_CHARS:
+                case ToolResult() if output_spent < OUTPUT_CHARS:
                     text = grapheme_prefix(part.text, EACH_OUTPUT)
-                    spent += len(text)
+                    output_spent += len(text)
                     pieces.append(RemovedPiece(text, position, message, part, own=False))
                 case _:
                     pass
@@ -197,7 +219,7 @@ def _source(view: View, piece: RemovedPiece) -> str:
             ref = reads(answered) if answered else None
             return ref.path if ref else call_line(answered, result)
         case _:
-            return SAID_ELSEWHERE
+            return MESSAGES
 
 
 def _weight(word: str) -> float:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from refold._condense.call_outline import one_line
-from refold._condense.digest.previous import carried, is_digest
-from refold._condense.pins import said_in
+from refold._condense.digest.previous import entries_in, is_digest
+from refold._condense.pins import instruction_text
 from refold._condense.placeholders import is_pointer
 from refold._condense.summary_requests import ask
 from refold.core.needs import Lengths, Provided, SummaryNeed
@@ -62,11 +62,11 @@ def need_of(view: View, old: int) -> SummaryNeed | None:
     """
     room = room_for(view)
     previous = earlier_account(view)
-    messages = _untold(view, old) if previous else _told(view, old)
+    messages = _unreported(view, old) if previous else _all_messages(view, old)
     if not room or not any(message.role == "assistant" for message in messages):
         return None
-    made = ask(view, messages, PROMPT, previous=previous, max_tokens=room, lengths=LENGTHS, label="account")
-    return replace(made, judged=True)
+    need = ask(view, messages, PROMPT, previous=previous, max_tokens=room, lengths=LENGTHS, label="account")
+    return replace(need, judged=True)
 
 
 def account_in(view: View, answers: Sequence[object]) -> str:
@@ -80,16 +80,16 @@ def account_in(view: View, answers: Sequence[object]) -> str:
 
 def earlier_account(view: View) -> str | None:
     """Return the account in the digest of an earlier compaction."""
-    return "\n".join(carried(view.start).lines(ACCOUNT)) or None
+    return "\n".join(entries_in(view.start).lines(ACCOUNT)) or None
 
 
-def _told(view: View, old: int) -> list[Message]:
+def _all_messages(view: View, old: int) -> list[Message]:
     """Return all messages of the transcript up to a place of the view."""
     stop = _place(view, old)
     return [message for message in view.transcript.messages[:stop] if not is_digest(message)]
 
 
-def _untold(view: View, old: int) -> list[Message]:
+def _unreported(view: View, old: int) -> list[Message]:
     """Return those after the newest message that left before, or whose output did: an earlier account covers others."""
     whole = {message.id for message in view.start if not any(is_pointer(message, each) for each in message.results)}
     messages = view.transcript.messages
@@ -108,11 +108,11 @@ def _place(view: View, old: int) -> int:
 
 def _reported(view: View, text: str) -> str:
     """Return paragraphs without marks, markers and orders; an order that a person gave may be told."""
-    said = said_in(view.transcript.messages)
+    user_words = instruction_text(view.transcript.messages)
     paragraphs: list[str] = []
     for line in text.splitlines():
         sentences = SENTENCES.split(one_line(line, LONGEST).lstrip("#*->| "))
-        kept = " ".join(each for each in sentences if each and (not ORDERS.search(each) or each in said))
-        if kept:
-            paragraphs.append(kept)
+        reported = " ".join(each for each in sentences if each and (not ORDERS.search(each) or each in user_words))
+        if reported:
+            paragraphs.append(reported)
     return "\n".join(paragraphs)

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 
     from refold.core.transcript import Transcript
 
-__all__ = ["OPENING", "Carried", "carried", "digests_in", "entry", "is_digest", "told_before", "unquoted", "words_of"]
+__all__ = [
+    "OPENING",
+    "EarlierEntries",
+    "digests_in",
+    "earlier_entries",
+    "entries_in",
+    "entry",
+    "is_digest",
+    "own_text",
+    "quotations",
+]
 
 OPENING = "[Digest of earlier messages: background, not a new request]"
 HEADING = "## "
@@ -27,7 +37,7 @@ INDENT = "\n  "  # before further lines of an entry, so that none of them can be
 QUOTE = re.compile(r'"(.*)" \(turn (\d+)(?:, beginning)?\)', re.S)
 
 
-class Carried(Struct, frozen=True):
+class EarlierEntries(Struct, frozen=True):
     """The entries of earlier digests by title of their section, in the order told, each once."""
 
     sections: dict[str, tuple[str, ...]] = {}
@@ -39,7 +49,7 @@ class Carried(Struct, frozen=True):
     @property
     def turns(self) -> frozenset[int]:
         """The numbers of the turns that are quoted."""
-        return frozenset(turn for lines in self.sections.values() for turn, _ in unquoted(lines))
+        return frozenset(turn for lines in self.sections.values() for turn, _ in quotations(lines))
 
 
 def is_digest(message: Message) -> bool:
@@ -52,7 +62,7 @@ def digests_in(message: Message) -> tuple[Text, ...]:
     return _digests(message) if message.role == "user" else ()
 
 
-def words_of(message: Message) -> str:
+def own_text(message: Message) -> str:
     """Return the words of a message without a digest that was joined to them when they were written."""
     inside = digests_in(message)
     if not inside:
@@ -61,20 +71,20 @@ def words_of(message: Message) -> str:
     return "\n".join(part.text for part in words if part not in inside)
 
 
-def carried(messages: Iterable[Message]) -> Carried:
+def entries_in(messages: Iterable[Message]) -> EarlierEntries:
     """Return what the digests among messages tell, the oldest first."""
     sections: dict[str, dict[str, None]] = {}
     for message in messages:
         if message.role == "user" and digests_in(message):
             for title, lines in _sections(message).items():
                 sections.setdefault(title, {}).update(dict.fromkeys(lines))
-    return Carried({title: tuple(lines) for title, lines in sections.items()})
+    return EarlierEntries({title: tuple(lines) for title, lines in sections.items()})
 
 
 @memoized
-def told_before(transcript: Transcript) -> Carried:
+def earlier_entries(transcript: Transcript) -> EarlierEntries:
     """Return what the digests in a transcript tell, which a client has sent back."""
-    return carried(transcript.messages)
+    return entries_in(transcript.messages)
 
 
 def entry(line: str) -> str:
@@ -82,10 +92,10 @@ def entry(line: str) -> str:
     return ENTRY + line.replace("\n", INDENT)
 
 
-def unquoted(lines: Sequence[str]) -> tuple[tuple[int, str], ...]:
+def quotations(lines: Sequence[str]) -> tuple[tuple[int, str], ...]:
     """Return number of the turn and words of each quotation of a user among lines."""
-    found = (QUOTE.fullmatch(line) for line in lines if line[:1] == '"')
-    return tuple((int(quote[2]), quote[1]) for quote in found if quote)
+    matches = (QUOTE.fullmatch(line) for line in lines if line[:1] == '"')
+    return tuple((int(quote[2]), quote[1]) for quote in matches if quote)
 
 
 @memoized
@@ -97,8 +107,8 @@ def _digests(message: Message) -> tuple[Text, ...]:
 @memoized
 def _sections(message: Message) -> dict[str, tuple[str, ...]]:
     sections: dict[str, tuple[str, ...]] = {}
-    told = "\n".join(part.text for part in digests_in(message))
-    for block in f"\n{told}".split(f"\n{HEADING}")[1:]:
+    text = "\n".join(part.text for part in digests_in(message))
+    for block in f"\n{text}".split(f"\n{HEADING}")[1:]:
         title, _, body = block.partition("\n")
         lines = f"\n{body}".rstrip("\n").split(f"\n{ENTRY}")[1:]
         sections[title] = (*sections.get(title, ()), *(line.replace(INDENT, "\n").rstrip("\n") for line in lines))

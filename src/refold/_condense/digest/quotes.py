@@ -1,0 +1,101 @@
+"""What users said, as lines of a digest: quoted whole where there is room, else by sentence.
+
+A turn of the user becomes one of three things. The first turn is the goal. A turn with pinned sentences (they forbid,
+oblige or limit) is quoted whole under the constraints while it is short; of a longer one the pinned sentences are
+quoted there, each on its own. Every other turn is a request: quoted whole, or its beginning.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold._condense.call_outline import one_line
+from refold._condense.digest.previous import earlier_entries, own_text, quotations
+from refold._condense.pins import CONSTRAINTS, pins_in, pins_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.messages import Message
+    from refold.core.view import View
+
+__all__ = ["GOAL", "Quotes", "quotes"]
+
+GOAL = "Goal (the first request)"
+PINNED_SHARE = 0.4  # of a digest that pinned turns may have while they are quoted whole; chosen by hand
+WHOLE_TURN = 600  # characters up to which a user's turn is quoted whole
+
+
+class Quotes(Struct, frozen=True):
+    """What users said, as lines: the first request, the others newest first, and what must survive word for word."""
+
+    goal: tuple[str, ...]
+    requests: tuple[str, ...]
+    pinned: tuple[str, ...]
+
+
+def quotes(view: View, messages: Sequence[Message], staying: Sequence[Message], limit: int) -> Quotes:
+    """Return what users said in messages that leave: turns whole where they take a fair part of the limit."""
+    whole = _quoted(view, messages, staying, WHOLE_TURN)
+    if view.counter.text("\n".join(whole.pinned)) > limit * PINNED_SHARE:
+        return _quoted(view, messages, staying, 0)
+    return whole
+
+
+def _quoted(view: View, messages: Sequence[Message], staying: Sequence[Message], whole: int) -> Quotes:
+    """Return quotations of turns: those of up to `whole` characters in full, of longer ones beginning and pins."""
+    turn_of = _turn_numbers(view)
+    earlier = earlier_entries(view.transcript)
+    pinned = list(_pinned_before(earlier.lines(CONSTRAINTS), whole))
+    quoted = {sentence for message in staying if message.role in ("user", "system") for sentence in pins_in(message)}
+    quoted.update(sentence for _, text in quotations(pinned) for sentence in pins_of(text))
+    first: tuple[str, ...] = ()
+    requests: list[str] = []
+    for message in messages:
+        if message.id not in turn_of:
+            continue
+        text, turn = own_text(message).strip(), turn_of[message.id]
+        short = len(text) <= whole
+        quote = f'"{text}" (turn {turn})' if short else f'"{one_line(text, WHOLE_TURN)}" (turn {turn}, beginning)'
+        sentences = [sentence for sentence in pins_in(message) if sentence not in quoted]
+        quoted.update(sentences)
+        if sentences and short:
+            pinned.append(quote)
+            continue
+        pinned += [f'"{sentence}" (turn {turn})' for sentence in sentences]
+        if text and turn == 1:
+            first = (quote,)
+        elif text:
+            requests.append(quote)
+    goal = earlier.lines(GOAL)[:1] or first
+    if not goal and not staying:
+        goal = _beginning_of_first_turn(view, messages, turn_of)
+    return Quotes(goal, tuple(reversed(requests)), tuple(pinned))
+
+
+def _pinned_before(lines: Sequence[str], whole: int) -> tuple[str, ...]:
+    """Return the constraints that earlier digests quote: turns as they are, or sentence by sentence."""
+    if whole:
+        return tuple(lines)
+    sentences = ((turn, sentence) for turn, text in quotations(lines) for sentence in pins_of(text))
+    return tuple(dict.fromkeys(f'"{sentence}" (turn {turn})' for turn, sentence in sentences))
+
+
+def _beginning_of_first_turn(view: View, messages: Sequence[Message], turn_of: dict[str, int]) -> tuple[str, ...]:
+    """Return the beginning of the first turn as the goal where that turn is not among the messages that leave."""
+    turns = [turn_of[message.id] for message in messages if message.id in turn_of]
+    opening = next((message for message in view.transcript.messages if message.id in turn_of), None)
+    if opening is None or turns[:1] == [1]:
+        return ()
+    return (f'"{one_line(own_text(opening), 200)}" (turn 1, beginning)',)
+
+
+def _turn_numbers(view: View) -> dict[str, int]:
+    """Number the user's messages from 1, by id; turns that a digest quotes which was sent back keep their numbers."""
+    taken = earlier_entries(view.transcript).turns
+    numbers = (number for number in count(1) if number == 1 or number not in taken)
+    users = (message for message in view.transcript.messages if message.role == "user" and message.note is None)
+    return {message.id: next(numbers) for message in users}
