@@ -1,11 +1,14 @@
 import json
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tools import record_sessions
 from tools.recording.agents import AGENTS
+from tools.recording.run import Run, running
 from tools.recording.scrub import LONGEST, leaks, scrub
 
 TEXT = "Written by the authors of an agent. " * 20
@@ -89,3 +92,12 @@ def test_the_list_names_every_agent_and_its_packages(capsys):
     assert record_sessions.main(["--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(AGENTS)
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
+def test_what_an_agent_leaves_running_is_ended(tmp_path):
+    with running(tmp_path, AGENTS["litellm"].tools, Run.steps, {}) as run:
+        left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], env=run.environment)
+        while f"HOME={run.home}".encode() not in Path(f"/proc/{left.pid}/environ").read_bytes():
+            time.sleep(0.01)
+    assert left.wait(20) != 0

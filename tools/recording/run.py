@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,14 @@ class Run:
         return sorted(self.home.glob(pattern), key=lambda path: path.stat().st_mtime_ns)
 
 
+def _end_daemons(home: Path) -> None:
+    """End what an agent left running in the background, known by the home folder that only this run has (on Linux)."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended, or is not ours
+            if f"HOME={home}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                os.kill(int(process.name), signal.SIGTERM)
+
+
 def free_port() -> int:
     """Return a port of the loopback interface that nothing listens on."""
     with socket.socket() as attempt:
@@ -190,4 +199,7 @@ def running(
             }
             run.environment = base | settings
             steps = iter(script(run))
-            yield run
+            try:
+                yield run
+            finally:
+                _end_daemons(run.home)
