@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from refold import policies
-from refold._compaction.request import Options
+from refold._compaction.options import Options
 from refold.core.budget import Exactly, LeastCost
 from refold.errors import RefoldError
 from refold.replay._quality import cuts_of

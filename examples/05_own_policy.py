@@ -3,14 +3,13 @@
 import json
 from pathlib import Path
 
-from refold.stages.strip_images import StripImages
-
 import refold
 from refold.core.budget import Share
 from refold.core.policy import Policy, Step, When
 from refold.stages.clear import Clear
 from refold.stages.deduplicate import DeduplicateReads
 from refold.stages.fit import Fit
+from refold.stages.strip_media import StripImages
 
 POLICY = Policy(
     name="tidy",

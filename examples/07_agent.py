@@ -7,7 +7,7 @@ from refold.agent import Agent, tool
 from refold.agent.cards import DoneCard
 from refold.core.budget import Budget
 from refold.sessions import Session, open_store
-from refold.testing.client import ScriptedClient  # a real one: refold.outside.clients.client("gpt-5")
+from refold.testing.client import ScriptedClient  # a real one: refold.clients.client("gpt-5")
 from refold.testing.provider import ScriptedReply
 
 

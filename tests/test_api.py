@@ -268,7 +268,7 @@ def test_an_asynchronous_summarizer_is_awaited():
         ({"budget": 1_000, "counter": 4}, UsageError, "counter of type int"),
         ({"budget": 1_000, "plans": PLAN}, UsageError, "plans is of type Plan: give a list"),
         ({"budget": 1_000, "plans": ["plan:x"]}, UsageError, "holds a value of type str"),
-        ({"budget": 1_000, "outside": print}, UsageError, "a function as summarize="),
+        ({"budget": 1_000, "handlers": print}, UsageError, "a function as summarize="),
     ],
 )
 def test_an_argument_that_cannot_be_is_named_with_its_remedy(arguments, error, words):

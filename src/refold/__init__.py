@@ -1,6 +1,7 @@
 """Keeps a language-model agent's conversation inside the model's context window."""
 
 from refold._compaction.meter import Meter
+from refold._compaction.options import CompactOptions
 from refold._compaction.result import Check, Result
 from refold.aio import acompact, aplan
 from refold.api import (
@@ -14,8 +15,10 @@ from refold.api import (
     violations,
     window,
 )
+from refold.core._native import Messages, SystemPrompt, ToolDefinitions
 from refold.core._plan_json import dump_plan, load_plan
 from refold.core.budget import Budget, Exactly, LeastCost, Share, Usage
+from refold.core.needs import Summarizer
 from refold.core.plan import Plan
 from refold.core.policy import Policy
 from refold.errors import RefoldError
@@ -27,9 +30,11 @@ from refold.sessions import Session, open_store
 __all__ = [
     "Budget",
     "Check",
+    "CompactOptions",
     "Exactly",
     "Handlers",
     "LeastCost",
+    "Messages",
     "Meter",
     "Plan",
     "Policy",
@@ -37,6 +42,9 @@ __all__ = [
     "Result",
     "Session",
     "Share",
+    "Summarizer",
+    "SystemPrompt",
+    "ToolDefinitions",
     "Usage",
     "acompact",
     "aplan",

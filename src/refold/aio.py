@@ -2,81 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from refold._compaction.request import Options
-from refold._compaction.result import Result, must_recount, proven
-from refold.api import answering, planned, requested, told
+from refold._compaction.driver import resolve, run_async, start_compaction, start_planning
+from refold._compaction.options import CompactOptions, PlanOptions, read_call
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from typing import Unpack
 
-    from refold._compaction.meter import Meter
-    from refold._compaction.request import Request
-    from refold.core._engine import Planning
-    from refold.core.events import Observer
+    from refold._compaction.result import Result
+    from refold.core._native import Messages
     from refold.core.plan import Plan
-    from refold.handlers import Handlers
 
 __all__ = ["acompact", "aplan"]
 
 
-async def acompact(
-    messages: Sequence[Any],
-    *,
-    summarize: Any = None,
-    outside: Handlers | None = None,
-    redact: bool = True,
-    meter: Meter | None = None,
-    alternate: bool = False,
-    observers: Sequence[Observer] = (),
-    **options: Any,
-) -> Result:
-    """Do what `refold.compact` does, awaiting the summarizer; needs of one step are asked side by side.
+async def acompact(messages: Messages, **options: Unpack[CompactOptions]) -> Result:
+    """Do what `refold.compact` does, awaiting the summarizer; the needs of one step are handled side by side.
 
-    Takes the arguments of `refold.compact` and raises what it raises.
+    Takes the options of `refold.compact` and raises what it raises.
 
     Added in 0.1.0.
     """
-    request = requested(messages, Options(**options), meter)
-    with told(request, tuple(observers)) as applied:
-        made = await _drive(request, answering(outside, summarize, redact=redact))
-        result = proven(request, made, messages, alternate=alternate)
-        applied(made)
-    return result
+    call = read_call("acompact", options, CompactOptions)
+    return await run_async(start_compaction(messages, call), call.handlers)
 
 
-async def aplan(
-    messages: Sequence[Any],
-    *,
-    summarize: Any = None,
-    outside: Handlers | None = None,
-    redact: bool = True,
-    meter: Meter | None = None,
-    **options: Any,
-) -> Plan:
-    """Do what `refold.plan` does, awaiting the summarizer; takes the same arguments.
+async def aplan(messages: Messages, **options: Unpack[PlanOptions]) -> Plan:
+    """Do what `refold.plan` does, awaiting the summarizer; takes the same options.
 
     Added in 0.1.0.
     """
-    return await _drive(requested(messages, Options(**options), meter), answering(outside, summarize, redact=redact))
-
-
-async def _drive(request: Request, outside: Handlers) -> Plan:
-    request = request.asking(outside.summarize is not None)
-    made = await _driven(planned(request), outside)
-    if must_recount(request, made):
-        made = await _driven(planned(request.recounted()), outside)
-    return made
-
-
-async def _driven(run: Planning, outside: Handlers) -> Plan:
-    import asyncio  # kept out of `import refold`
-
-    try:
-        needs = next(run)
-        while True:
-            needs = run.send(tuple(await asyncio.gather(*map(outside.answer_async, needs))))
-    except StopIteration as done:
-        made: Plan = done.value
-        return made
+    call = read_call("aplan", options, PlanOptions)
+    run = await run_async(start_planning(resolve(messages, call)), call.handlers)
+    return run.plan

@@ -2,6 +2,7 @@
 
 RefoldError
 ├── UsageError               the caller asked for what cannot be done
+│   ├── UnknownOption        a verb has no option of that name
 │   ├── UnknownFormat        no such format, or none that can be told from the messages
 │   ├── UnknownPolicy        no policy of that name
 │   ├── UnknownModel         a model was required to be known and is not
@@ -56,6 +57,7 @@ __all__ = [
     "SummaryRefused",
     "UnknownFormat",
     "UnknownModel",
+    "UnknownOption",
     "UnknownPolicy",
     "UnreadablePlan",
     "UnreadableTranscript",
@@ -73,6 +75,10 @@ class RefoldError(Exception):
 
 class UsageError(RefoldError):
     """The caller asked for what cannot be done; nothing was changed."""
+
+
+class UnknownOption(UsageError, TypeError):
+    """A verb has no option of that name; a TypeError too, as for any function."""
 
 
 class UnknownFormat(UsageError):

@@ -17,6 +17,7 @@ from refold.core.needs import (
     Need,
     Provided,
     Refused,
+    Summarizer,
     SummaryNeed,
 )
 from refold.summaries._single_summary import summarizing
@@ -41,7 +42,7 @@ class Handlers(Struct, frozen=True):
     Added in 0.1.0.
     """
 
-    summarize: Callable[[SummaryNeed], str | Refused | Awaitable[str | Refused]] | None = None
+    summarize: Summarizer | None = None
     read_file: Callable[[FileNeed], str | Awaitable[str]] | None = None
     archive: Callable[[ArchiveNeed], str | Awaitable[str]] | None = None
     count: Callable[[CountNeed], int | Awaitable[int]] | None = None

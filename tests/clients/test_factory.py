@@ -377,8 +377,8 @@ def test_a_policy_that_counts_again_gets_the_provider_s_own_count(wire):  # V08
     talk = [{"role": role, "content": "word " * 300} for _ in range(20) for role in ("user", "assistant")]
     with ScriptedProvider(["x"]) as provider:
         ours = client("m", provider.url if wire == "anthropic" else provider.openai_url, wire=wire)
-        outside = Handlers(summarize=lambda need: "All was said. " * 9, count=recounting(ours, system="Be brief."))
-        result = refold.compact(talk, format=wire, policy="vibe", window=8_000, force=True, outside=outside)
+        handlers = Handlers(summarize=lambda need: "All was said. " * 9, count=recounting(ours, system="Be brief."))
+        result = refold.compact(talk, format=wire, policy="vibe", window=8_000, force=True, handlers=handlers)
         ours.close()
     assert not [step.refused for step in result.plan.steps if step.refused]
     if wire == "openai-chat":
@@ -437,11 +437,11 @@ def test_an_asyncio_agent_compacts_and_recovers_without_a_thread(wire):
     async def ask(url):
         ours = async_client("m", url, wire=wire)
         summarize = retrying(model_summarizer(ours, window=100_000), waits=())
-        outside = Handlers(summarize=summarize, count=recounting(ours))
+        handlers = Handlers(summarize=summarize, count=recounting(ours))
         result = await refold.acompact(
-            talk, format=wire, policy="vibe", window=8_000, counter="exact", force=True, outside=outside
+            talk, format=wire, policy="vibe", window=8_000, counter="exact", force=True, handlers=handlers
         )
-        made = await arecovering(ours.complete, talk, format=wire, policy="opal", window=60_000, outside=outside)
+        made = await arecovering(ours.complete, talk, format=wire, policy="opal", window=60_000, handlers=handlers)
         await ours.close()
         return result, made
 

@@ -53,7 +53,7 @@ def drive(policy: Policy, view: View, answer: Callable[[Need], Answer] = absent)
         while True:
             needs = run.send(tuple(answer(need) for need in needs))
     except StopIteration as end:
-        return end.value
+        return end.value.plan
 
 
 def after(policy: Policy, view: View, answer: Callable[[Need], Answer] = absent) -> View:

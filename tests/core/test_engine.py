@@ -53,7 +53,7 @@ def run(policy, view, *answers):
         next(planner)
         planner.send(answers)
     except StopIteration as done:
-        return done.value
+        return done.value.plan
     raise AssertionError("asked twice")
 
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from refold._compaction.request import Options, request_for
-from refold.api import drive
+from refold._compaction.driver import plan_request
+from refold._compaction.options import Options
+from refold._compaction.request import request_for
 from refold.core._plan_json import dump_plan
 from refold.core.counting import Counter
 from refold.core.messages import Message
@@ -57,7 +58,7 @@ def made(policy: str, case: str) -> Made:
         archive=lambda need: "transcript.jsonl",
         count=lambda need: sum(map(request.exact.message, need.messages)),
     )
-    return Made(drive(request, outside), request.view.transcript.messages, request.view.counter)
+    return Made(plan_request(request, outside).plan, request.view.transcript.messages, request.view.counter)
 
 
 def window(policy: str, case: str) -> int:

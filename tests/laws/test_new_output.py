@@ -35,7 +35,7 @@ def planned(view: View) -> Plan:
     try:
         next(planning(POLICY, view))
     except StopIteration as done:
-        made: Plan = done.value
+        made: Plan = done.value.plan
         return made
     raise AssertionError("it asked for something from outside")
 

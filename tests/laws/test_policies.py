@@ -47,7 +47,7 @@ def drive(policy: Policy, view: View, answer: Callable[[Need], Answer]) -> Plan:
         while True:
             needs = run.send(tuple(answer(need) for need in needs))
     except StopIteration as end:
-        return end.value
+        return end.value.plan
 
 
 def summarized(need: Need) -> Answer:

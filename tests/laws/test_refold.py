@@ -70,7 +70,7 @@ def planned(transcript: Transcript, goal: int, counter: Counter, earlier: tuple[
     try:
         next(steps)
     except StopIteration as stop:
-        made: Plan = stop.value
+        made: Plan = stop.value.plan
         return made
     raise AssertionError("the policy asked for something from outside")
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from refold._compaction.request import Options
+from refold._compaction.options import Options
 from refold.core.budget import Exactly, LeastCost
 from refold.core.policy import Step, When
 from refold.policies.refold import POLICY

@@ -59,7 +59,7 @@ def compacted(transcript, plans, goal, answer):
         while True:
             needs = run.send(tuple(Provided(answer) for need in needs if isinstance(need, SummaryNeed)))
     except StopIteration as done:
-        return done.value
+        return done.value.plan
 
 
 @pytest.mark.parametrize("answer", [None, OBEYED], ids=["no model", "a model that obeys the attack"])

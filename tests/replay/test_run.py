@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 import refold
 from refold import policies
-from refold._compaction.request import Options
+from refold._compaction.options import Options
 from refold.core.budget import Exactly, Never, Usage
 from refold.core.policy import Policy, Step
 from refold.errors import BadBudget

@@ -122,7 +122,7 @@ def test_a_blocking_call_with_a_coroutine_function_in_an_event_loop_names_the_on
         with pytest.raises(UsageError, match=r"await session\.acompact"):
             opened.compact(force=True, summarize=summarizer)
         with pytest.raises(UsageError, match=r"await session\.aplan"):
-            opened.plan(force=True, outside=refold.Handlers(summarize=summarizer))
+            opened.plan(force=True, handlers=refold.Handlers(summarize=summarizer))
         with pytest.raises(UsageError, match=r"await refold\.acompact"):
             refold.compact(talk(30), policy="opal", window=4_000, force=True, summarize=summarizer)
         assert opened.compact(force=True, summarize=summarize).compacted

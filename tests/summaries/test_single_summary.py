@@ -76,7 +76,7 @@ def test_secrets_are_sent_where_that_is_asked_for():
         refold.compact(talk(), policy="opal", budget=900, force=True, **options)
         assert KEY in asked.needs[0].text
     asked = Asked()
-    refold.compact(talk(), policy="opal", budget=900, force=True, outside=Handlers(summarize=asked, redact=False))
+    refold.compact(talk(), policy="opal", budget=900, force=True, handlers=Handlers(summarize=asked, redact=False))
     assert KEY in asked.needs[0].text
     assert asyncio.run(refold.aplan(talk(), policy="opal", budget=900, force=True, summarize=asked)).edits
     assert KEY not in repr(asked.needs[-1])

@@ -2,35 +2,55 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import itertools
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import rich_click as click
+from msgspec.structs import asdict
 
 import refold
 from refold._cli.main import cli
+from refold._compaction.options import read_call
+from refold.core import _native
 from tools.parts.words import first, joined, sentence, table
 
 __all__ = ["PARTS"]
 
 
 def _library(path: Path) -> str:
-    rows = [(f"`{name}`", sentence(getattr(refold, name))) for name in refold.__all__]
+    aliases = _alias_docs(Path(_native.__file__))
+    rows = [(f"`{name}`", aliases.get(name) or sentence(getattr(refold, name))) for name in refold.__all__]
     return table(("name", "what it is"), rows)
+
+
+def _alias_docs(module: Path) -> dict[str, str]:
+    """Read the strings that stand behind the type aliases of a module."""
+    body = ast.parse(module.read_text("utf-8")).body
+    return {
+        alias.target.id: str(ast.literal_eval(text.value))
+        for alias, text in itertools.pairwise(body)
+        if isinstance(alias, ast.AnnAssign) and isinstance(alias.target, ast.Name) and isinstance(text, ast.Expr)
+    }
 
 
 def _arguments(path: Path) -> str:
     body = inspect.cleandoc(refold.compact.__doc__ or "").partition("Args:\n")[2].partition("\n\nRaises:")[0]
-    defaults = inspect.signature(refold.compact).parameters
+    defaults = {"messages": "*required*"} | {name: f"`{value!r}`" for name, value in _defaults().items()}
     found = re.findall(r"^    (\w+): (.*?)(?=^    \w+: |\Z)", body + "\n", re.M | re.S)
-    rows = [(f"`{name}`", _default(defaults[name]), joined(words)) for name, words in found]
+    rows = [(f"`{name}`", defaults[name], joined(words)) for name, words in found]
     return table(("argument", "default", "meaning"), rows)
 
 
-def _default(parameter: inspect.Parameter) -> str:
-    return "*required*" if parameter.default is parameter.empty else f"`{parameter.default!r}`"
+def _defaults() -> dict[str, object]:
+    """The values that the options of `compact` have where they are left out."""
+    call = read_call("compact", {}, refold.CompactOptions)
+    return {"summarize": None, "handlers": None, "redact": call.handlers.redact} | asdict(call.options) | {
+        "meter": call.meter, "alternate": call.alternate, "observers": call.observers,
+    }  # fmt: skip
 
 
 def _commands(path: Path) -> str:

@@ -64,7 +64,8 @@ def viewed(plan: Plan, talk: InputConversation) -> Request:
     Raises:
         StalePlan: it was made for another conversation.
     """
-    from refold._compaction.request import Options, request_for
+    from refold._compaction.options import Options
+    from refold._compaction.request import request_for
     from refold.core.budget import Budget
     from refold.core.plan import checked
 

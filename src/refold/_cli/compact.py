@@ -100,14 +100,14 @@ def written(talk: InputConversation, result: Result, out: str, *, as_json: bool)
 def _compacted(
     talk: InputConversation, policy_options: options.PolicyOptions, outside: Handlers, plan_out: str | None
 ) -> Result:
-    from refold import api
     from refold._cli import output, show
+    from refold._compaction.driver import plan_request
     from refold._compaction.request import request_for
-    from refold._compaction.result import proven
+    from refold._compaction.result import verified_result
     from refold.core._plan_json import dump_plan
 
     request = request_for(talk.recorded.messages, policy_options.of(talk.recorded))
-    result = proven(request, api.drive(request, outside), talk.recorded.messages)
+    result = verified_result(plan_request(request, outside), talk.recorded.messages)
     for step in result.plan.steps if outside.summarize is not None else ():
         if step.refused:
             show.note(f"refold: {talk.label}: {step.label}: {step.refused}")

@@ -70,7 +70,7 @@ def command(policy: str | None, windows: tuple[int, ...], as_json: bool) -> None
 def _tried(example: Example, window: int, name: str) -> Trial:
     from refold import formats
     from refold._cli import plan_table
-    from refold._compaction.request import Options
+    from refold._compaction.options import Options
     from refold.core.counting import count_all
     from refold.errors import RefoldError
 

@@ -12,7 +12,7 @@ import rich_click as click
 from refold._text.token_numbers import parse_tokens
 
 if TYPE_CHECKING:
-    from refold._compaction.request import Options
+    from refold._compaction.options import Options
     from refold.config import Settings
     from refold.core.policy import Policy
     from refold.handlers import Handlers
@@ -67,7 +67,7 @@ class PolicyOptions(NamedTuple):
             UnknownModel: no table knows the model, and no window was given.
             BadBudget: neither the user nor the file says how much a request may hold.
         """
-        from refold._compaction.request import Options
+        from refold._compaction.options import Options
         from refold.config import Settings
 
         settings = Settings.load({"policy": self.policy})

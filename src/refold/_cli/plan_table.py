@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from refold import api
+from refold._compaction.driver import plan_request
 from refold._compaction.request import request_for
 from refold.core.edits import Hide, Insert, Rewrite, fold
 from refold.core.messages import Message, texts
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from refold._cli.files import InputConversation
-    from refold._compaction.request import Options, Request
+    from refold._compaction.options import Options
+    from refold._compaction.request import Request
     from refold.core.messages import MessageId
     from refold.core.plan import Plan
 
@@ -62,11 +64,8 @@ def unsound(talk: InputConversation) -> None:
 
 def planned(messages: Sequence[Any], options: Options, outside: Handlers | None = None) -> tuple[Request, Plan]:
     """Plan, and return the request with the counter that the plan's sizes are by."""
-    request = request_for(messages, options)
-    current_plan = api.drive(request, outside or Handlers())
-    if current_plan.sizes.before != request.view.tokens:
-        request = request.recounted()
-    return request, current_plan
+    run = plan_request(request_for(messages, options), outside or Handlers())
+    return run.request, run.plan
 
 
 def rows(request: Request, plan: Plan) -> list[PlanRow]:

@@ -69,7 +69,7 @@ def _context(chat: Chat, rest: str) -> None:
 
 def _plan(chat: Chat, rest: str) -> None:
     from refold._cli import plan, plan_table
-    from refold._compaction.request import Options
+    from refold._compaction.options import Options
     from refold.agent._compactor import GUESSED
     from refold.handlers import Handlers
 

@@ -8,7 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._cli import message_labels
-from refold._compaction.request import Options, request_for
+from refold._compaction.options import Options
+from refold._compaction.request import request_for
 from refold._condense.call_facts import reads, writes
 from refold.core.budget import Budget
 from refold.core.messages import Message, MessageId, ToolCall, ToolResult

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from refold import formats
-from refold._compaction.request import Options, Request, format_for, request_for, usage_for
+from refold._compaction.options import MeterOptions, Options, read_options
+from refold._compaction.request import Request, format_for, request_for, usage_for
 from refold._compaction.result import Check
 from refold.core._engine import due
 from refold.core.budget import Breakdown
@@ -15,8 +16,10 @@ from refold.core.transcript import Transcript
 from refold.core.usage_gauges import covered
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
+    from typing import Unpack
 
+    from refold.core._native import Messages, SDKValue
     from refold.core.budget import Usage
     from refold.core.messages import Message, MessageId
 
@@ -37,8 +40,8 @@ class Meter:
     Added in 0.1.0.
     """
 
-    def __init__(self, **options: Any) -> None:
-        self._options = Options(**options)
+    def __init__(self, **options: Unpack[MeterOptions]) -> None:
+        self._options = read_options("Meter", options, MeterOptions)
         self._natives: list[Any] = []
         self._transcript = Transcript()
         self._estimates: dict[MessageId, int] = {}
@@ -48,7 +51,7 @@ class Meter:
         self._anchor = 0  # the first message that the provider reads
         self._loaded: frozenset[str] = frozenset()  # deferred tools that messages have brought into the context
 
-    def check(self, messages: Sequence[Any], *, usage: Usage | Mapping[str, Any] | None = None) -> Check:
+    def check(self, messages: Messages, *, usage: Usage | Mapping[str, Any] | SDKValue | None = None) -> Check:
         """Measure the request with these messages: what `refold.check` returns, without kinds and roles."""
         request = self._seen(messages)
         view = request.view
@@ -76,7 +79,7 @@ class Meter:
                 largest = max(largest, *(count(result.text) for result in message.results))
         return largest if largest > above else 0
 
-    def request(self, messages: Sequence[Any], options: Options, start: tuple[Message, ...] | None = None) -> Request:
+    def request(self, messages: Messages, options: Options, start: tuple[Message, ...] | None = None) -> Request:
         """Resolve a request of `refold.compact` or `refold.plan` without reading or counting anything again.
 
         `start` is what its plans fold to, where that is known.
@@ -94,7 +97,7 @@ class Meter:
             request.policy.arrived(message)
         self._looked += len(some)
 
-    def _seen(self, messages: Sequence[Any]) -> Request:
+    def _seen(self, messages: Messages) -> Request:
         known = self._known(messages)
         if known < len(self._natives):
             self._forget(known)
@@ -105,7 +108,7 @@ class Meter:
             self._learn(messages, self._request)
         return self._request
 
-    def _known(self, messages: Sequence[Any]) -> int:
+    def _known(self, messages: Messages) -> int:
         """Return how many leading messages are the very objects seen before."""
         natives = self._natives
         if list(messages[: len(natives)]) == natives:  # compares by identity first, so this costs microseconds
@@ -124,7 +127,7 @@ class Meter:
         if self._request is not None and (self._anchor or self._loaded):
             self._place(self._request)
 
-    def _learn(self, messages: Sequence[Any], request: Request) -> None:
+    def _learn(self, messages: Messages, request: Request) -> None:
         start = len(self._natives)
         self._transcript = formats.read(request.format, messages, self._transcript)
         self._natives.extend(messages[start:])

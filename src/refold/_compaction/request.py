@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import formats, policies
+from refold._compaction.options import Options
 from refold._rules.reasoning import SealedReasoning
 from refold._text.suggestions import did_you_mean
 from refold.core.budget import (
@@ -31,10 +32,11 @@ from refold.formats import Format
 from refold.models._thinking import binds_thinking
 
 if TYPE_CHECKING:
+    from refold.core._native import Messages
     from refold.core.messages import Message, MessageId
     from refold.core.view import Rule
 
-__all__ = ["Options", "Request", "all_checked", "counter_for", "format_for", "request_for", "usage_for"]
+__all__ = ["Request", "check_plans", "counter_for", "format_for", "request_for", "usage_for"]
 
 
 # What an argument may be, and what to give; the others are checked where they are read.
@@ -48,28 +50,12 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
 }
 
 
-class Options(Struct, frozen=True, kw_only=True):
-    """A caller's arguments as given; `refold.compact` says what each means."""
-
-    format: str | None = None
-    policy: str | Policy = "refold"
-    budget: Budget | int | None = None
-    model: str | None = None
-    window: int | None = None
-    goal: int | float | Limit | None = None
-    system: Any = None
-    tools: Any = None
-    usage: Usage | Mapping[str, Any] | None = None
-    cause: Cause | str | None = None
-    force: bool = False
-    instructions: str | None = None
-    max_output: int | None = None
-    counter: Counter | str | None = None
-    plans: Sequence[Plan] = ()
-
-
 class Request(Struct, frozen=True):
-    """A request with every argument resolved; `view` is where a policy starts from, `transcript` all that was said."""
+    """A request with every option resolved.
+
+    `view` is where a policy starts from, `transcript` the whole conversation, `ignored` the messages of the view under
+    the earlier plans that stand before an anchor, so that the provider does not read them.
+    """
 
     format: Format
     policy: Policy
@@ -77,10 +63,11 @@ class Request(Struct, frozen=True):
     exact: Counter
     options: Options
     transcript: Transcript
+    ignored: tuple[Message, ...] = ()
 
-    def asking(self, someone: bool) -> Request:
-        """Return the same request with someone to ask for a summary, or nobody."""
-        return replace(self, view=replace(self.view, summarizer=True)) if someone else self
+    def with_summarizer(self) -> Request:
+        """Return the same request for a caller who can provide a summary."""
+        return replace(self, view=replace(self.view, summarizer=True))
 
     def recounted(self) -> Request:
         """Return the same request measured with exact counts instead of the policy's own estimate."""
@@ -89,7 +76,7 @@ class Request(Struct, frozen=True):
 
 
 def request_for(
-    messages: Sequence[Any],
+    messages: Messages,
     options: Options,
     *,
     transcript: Transcript | None = None,
@@ -109,7 +96,7 @@ def request_for(
     shape = format_for(messages, options.format)
     said = formats.read(shape, messages) if transcript is None else transcript
     if start is None:
-        plans = all_checked(options.plans, said)
+        plans = check_plans(options.plans, said)
         start = fold(said.messages, [plan.edits for plan in plans], [plan.base.tip for plan in plans])
     ignored = shape.anchor(start)
     heard = _after_anchor(said, start, ignored)
@@ -140,7 +127,7 @@ def request_for(
             f"system prompt and tools alone take {view.fixed.overhead:,} of {budget.input:,} tokens of input: "
             "name a larger window or send fewer tools"
         )
-    return Request(shape, policy, view, exact, options, said)
+    return Request(shape, policy, view, exact, options, said, start[:ignored])
 
 
 def _after_anchor(transcript: Transcript, start: Sequence[Message], ignored: int) -> Transcript:
@@ -182,7 +169,7 @@ def measured(view: View, policy: Policy, options: Options) -> View:
     return replace(view, measured=policy.gauge.measure(view.estimated, since, view.usage))
 
 
-def format_for(messages: Sequence[Any], format: str | None) -> Format:
+def format_for(messages: Messages, format: str | None) -> Format:
     """Return the named format, or the one the messages have."""
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
         raise UsageError(f"messages must be a list of the provider's messages, not {type(messages).__name__}")
@@ -238,7 +225,7 @@ def counter_for(counter: Counter | str, model: str | None) -> Counter:
     return exact(model)
 
 
-def all_checked(plans: Sequence[Plan], transcript: Transcript) -> tuple[Plan, ...]:
+def check_plans(plans: Sequence[Plan], transcript: Transcript) -> tuple[Plan, ...]:
     """Return plans that may be applied to a transcript one after the other.
 
     Raises:

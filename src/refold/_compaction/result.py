@@ -8,11 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import formats
-from refold.core._engine import due
+from refold.core._engine import without_ignored
 from refold.core._preserved_thinking import Sent, bound_parts, without_stale
 from refold.core.budget import Breakdown
 from refold.core.counting import count_all
-from refold.core.edits import fold
+from refold.core.edits import Hide, fold
 from refold.core.messages import Message, MessageId
 from refold.core.plan import Plan, Sizes
 from refold.errors import BrokenConversation, CannotFit
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from refold._compaction.request import Request
+    from refold.core._native import Messages, SystemPrompt
     from refold.core.messages import Part
     from refold.core.transcript import Transcript
     from refold.core.view import View, Violation
@@ -28,13 +29,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Check",
+    "CompactionRun",
     "Result",
-    "checked_result",
-    "folded",
-    "must_recount",
+    "assemble_result",
+    "fold_plans",
     "named",
-    "proven",
+    "needs_exact_recount",
     "rewound",
+    "verified_result",
     "view_breakdown",
 ]
 
@@ -59,6 +61,27 @@ class Result(Struct, frozen=True):
     format: str
 
 
+class CompactionRun(Struct, frozen=True):
+    """One compaction after planning: the request, whether it was due, the plan, and the view under the plan."""
+
+    request: Request
+    due: bool
+    plan: Plan
+    view: View
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages under the plan, with those that the provider ignores unless the plan hides them."""
+        ignored = self.request.ignored
+        if not ignored or (self.plan.edits and self.plan.edits[-1] == Hide(self.view.ignored)):
+            return self.view.messages
+        return (*ignored, *self.view.messages)
+
+    def without_ignored(self) -> CompactionRun:
+        """Return a run whose plan changes nothing as one that hides what the provider ignores."""
+        return replace(self, plan=without_ignored(self.plan, self.view))
+
+
 class Check(Struct, frozen=True):
     """How full the window is: tokens of the whole request, the input budget, whether compaction is due, and why.
 
@@ -76,37 +99,38 @@ class Check(Struct, frozen=True):
         return self.tokens / self.limit
 
 
-def proven(request: Request, made: Plan, messages: Sequence[Any], *, alternate: bool = False) -> Result:
-    """Return the result of a plan, after proving that it fits and is valid.
+def verified_result(run: CompactionRun, messages: Messages, *, alternate: bool = False) -> Result:
+    """Return the result of a run, after proving that it fits and is valid.
 
     Raises:
         CannotFit: still above the input budget.
         BrokenConversation: a provider's rule would not hold that held before.
     """
-    view = request.view
-    if made.sizes.after > made.sizes.limit and due(request.policy, view):
-        raise cannot_fit(made, view.after(made.edits))
-    plans = (*request.options.plans, made)
-    return checked_result(
-        request.format, request.transcript, messages, plans, request.options.system, alternate=alternate
+    request, plan = run.request, run.plan
+    if run.due and plan.sizes.after > plan.sizes.limit:
+        raise cannot_fit(plan, run.view)
+    plans = (*request.options.plans, plan)
+    system = request.options.system
+    return assemble_result(
+        request.format, request.transcript, messages, run.messages, plans, system, alternate=alternate
     )
 
 
-def checked_result(
+def assemble_result(
     shape: Format,
     transcript: Transcript,
-    messages: Sequence[Any],
+    messages: Messages,
+    view: Sequence[Message],
     plans: tuple[Plan, ...],
-    system: Any,
+    system: SystemPrompt | None,
     *,
     alternate: bool,
 ) -> Result:
-    """Write the view under the plans and prove that it breaks no rule that held before.
+    """Write the view that the plans give, and prove that it breaks no rule that held before.
 
     Raises:
         BrokenConversation: it would.
     """
-    view = folded(transcript, plans)
     out = formats.assemble(shape, view, alternate=alternate)
     newest = plans[-1]
     if not newest.empty:
@@ -118,7 +142,7 @@ def checked_result(
     return Result(out, system, newest, newest.sizes, list(messages), in_force, shape.name)
 
 
-def folded(transcript: Transcript, plans: Sequence[Plan]) -> tuple[Message, ...]:
+def fold_plans(transcript: Transcript, plans: Sequence[Plan]) -> tuple[Message, ...]:
     """Return the view of a transcript under plans."""
     return fold(transcript.messages, [plan.edits for plan in plans], [plan.base.tip for plan in plans])
 
@@ -129,10 +153,10 @@ def rewound(transcript: Transcript, plans: Sequence[Plan], remaining: Sequence[P
     A message is taken to be produced under the plans that were made before it.
     """
     taken = plans[len(remaining) :]
-    now = folded(transcript, remaining)
+    now = fold_plans(transcript, remaining)
     if not any(plan.binds_thinking for plan in taken) or not any(map(bound_parts, now)):
         return now
-    views = {count: Sent(folded(transcript, plans[:count])) for count in range(len(plans) + 1)}
+    views = {count: Sent(fold_plans(transcript, plans[:count])) for count in range(len(plans) + 1)}
 
     def produced(place: int) -> Sent:
         return views[sum(1 for plan in plans if plan.base.length <= place)]
@@ -140,12 +164,12 @@ def rewound(transcript: Transcript, plans: Sequence[Plan], remaining: Sequence[P
     return without_stale(transcript.messages, produced, views[len(remaining)])
 
 
-def must_recount(request: Request, made: Plan) -> bool:
+def needs_exact_recount(run: CompactionRun) -> bool:
     """Tell whether a plan that fits by the policy's estimate is too large by exact count."""
-    view = request.view
-    if made.empty or view.counter is request.exact or made.sizes.after > made.sizes.limit:
+    plan, view, exact = run.plan, run.view, run.request.exact
+    if plan.empty or view.counter is exact or plan.sizes.after > plan.sizes.limit:
         return False
-    return count_all(request.exact, view.after(made.edits).messages) + view.fixed.overhead > view.budget.input
+    return count_all(exact, view.messages) + view.fixed.overhead > view.budget.input
 
 
 def cannot_fit(made: Plan, view: View) -> CannotFit:

@@ -58,11 +58,11 @@ class Compactor:
         self,
         session: Session,
         asked: RequestSpec,
-        outside: Handlers,
+        handlers: Handlers,
         tell: Callable[[AgentEvent], None],
         clock: Callable[[], float],
     ) -> None:
-        self.session, self.outside = session, outside
+        self.session, self.handlers = session, handlers
         self._tell, self._clock = tell, clock
         self._tried_at = -1  # how many messages there were when a compaction was last tried
         self._tried_with = 0  # and how many tokens it left
@@ -160,7 +160,7 @@ class Compactor:
         start, before = self._clock(), self.session.shown
         if loud:
             self._tell(self._started(cause))
-        done = self.session.compact(focus, cause=cause, keep_recent=keep_recent, outside=self.outside)
+        done = self.session.compact(focus, cause=cause, keep_recent=keep_recent, handlers=self.handlers)
         if done is None or not done.compacted:
             return None
         self._renewed(done)
@@ -192,10 +192,10 @@ class Compactor:
             self._tell(SessionRenewed(done.previous, done.session))
 
     def _started(self, cause: Cause) -> StartedCard:
-        outside = replace(self.outside, summarize=lambda _: GUESSED, archive=None, read_file=None, count=None)
+        handlers = replace(self.handlers, summarize=lambda _: GUESSED, archive=None, read_file=None, count=None)
         session, window = self.session, self.asked.budget.window
         try:
-            targets = len(targets_of(session.plan(cause=cause, outside=outside), session.shown))
+            targets = len(targets_of(session.plan(cause=cause, handlers=handlers), session.shown))
         except RefoldError:
             targets = 0
         return StartedCard(len(session.view()), targets, session.check().tokens, self.threshold, window, cause)

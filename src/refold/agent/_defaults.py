@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refold import policies
-from refold._compaction.request import Options, budget_for, counter_for
+from refold._compaction.options import Options
+from refold._compaction.request import budget_for, counter_for
 from refold.agent._tool_output import OutputLimit, most_tokens
 from refold.agent.events import Warned
 from refold.agent.middleware import ContextWarning, Middleware

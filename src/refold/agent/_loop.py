@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from refold._compaction.options import resolve_handlers
 from refold.agent._changed_files import attached, changed_notice
 from refold.agent._compactor import Compactor, RequestSpec
 from refold.agent._defaults import output_limit, resolved, session_for, sized, warnings_of
@@ -30,7 +31,6 @@ from refold.agent.events import (
     UsageReported,
 )
 from refold.agent.middleware import Action, Middleware, Pipeline, Reset, Situation
-from refold.api import answering
 from refold.clients._retry import WAITS, retrying
 from refold.core.view import Cause
 from refold.errors import UsageError
@@ -44,8 +44,10 @@ if TYPE_CHECKING:
     from refold.agent.cards import DoneCard
     from refold.clients._factory import Client, OnText, Reply
     from refold.config import Settings
+    from refold.core._native import SystemPrompt
     from refold.core.budget import Budget
     from refold.core.messages import ToolCall
+    from refold.core.needs import Summarizer
     from refold.core.plan import Plan
     from refold.core.policy import Policy
     from refold.handlers import Handlers
@@ -80,8 +82,7 @@ class Agent:
         middlewares: asked before and after each call of the model; see `refold.agent.middleware`.
         observers: told of everything as values; see `refold.agent.events`. One that raises changes nothing.
         on_text: gets the answer piece by piece, as it is streamed.
-        summarize: writes summaries, as in `refold.compact`.
-        outside: answers the other needs, as in `refold.compact`.
+        summarize, handlers: who writes summaries, and the handlers of other needs, as in `refold.compact`.
         redact: remove secrets from what a summarizer is sent; by default as the settings say, else they are removed.
         files: the workspace whose files are noticed when they change (L10) and come back after a compaction (L05).
         folder: where outputs go that are too large for the conversation (L08).
@@ -104,7 +105,7 @@ class Agent:
         policy: str | Policy | None = None,
         tools: Sequence[Tool] = (),
         session: Session | None = None,
-        system: Any = None,
+        system: SystemPrompt | None = None,
         settings: Settings | None = None,
         budget: Budget | None = None,
         window: int | None = None,
@@ -112,8 +113,8 @@ class Agent:
         middlewares: Sequence[Middleware] = (),
         observers: Sequence[AgentObserver] = (),
         on_text: OnText | None = None,
-        summarize: Any = None,
-        outside: Handlers | None = None,
+        summarize: Summarizer | None = None,
+        handlers: Handlers | None = None,
         redact: bool | None = None,
         files: Files | None = None,
         folder: Path | None = None,
@@ -140,7 +141,7 @@ class Agent:
         asked = RequestSpec(chosen, budget, client.model, self._with_runtime(0, 0), defined, max_output)
         self.session = session_for(session, client.format, in_flight=not self._habits.durable)
         self._lasting = len(self.session.plans)  # plans that do not end with the turn (W18)
-        asking = self._outside(outside, summarize, settings, redact)
+        asking = self._handlers(handlers, summarize, settings, redact)
         self._compactor = Compactor(self.session, asked, asking, self._tell, clock)
         self._pipeline = Pipeline((*middlewares, *warnings_of(settings, asked, self._tell)))
         self._file_budget = settings.file_budget if settings else file_budget
@@ -282,7 +283,8 @@ class Agent:
         compactor = self._compactor
         found = recovering(
             call, self.session.messages, **compactor.asked.named(), format=self._client.format,
-            plans=self.session.plans, outside=compactor.outside, windows=self._windows, endpoint=self._client.base_url,
+            plans=self.session.plans, handlers=compactor.handlers, windows=self._windows,
+            endpoint=self._client.base_url,
         )  # fmt: skip
         self._after(compactor.adopt(found, self._clock() - start))
         self.statistics = replace(self.statistics, window=compactor.asked.budget.window)
@@ -357,12 +359,12 @@ class Agent:
     def _with_runtime(self, step: int, called: int) -> Any:
         return with_block(self._system, runtime_block(step, called)) if self._habits.runtime else self._system
 
-    def _outside(
-        self, outside: Handlers | None, summarize: Any, settings: Settings | None, redact: bool | None
+    def _handlers(
+        self, handlers: Handlers | None, summarize: Summarizer | None, settings: Settings | None, redact: bool | None
     ) -> Handlers:
         if redact is None:
             redact = settings.redact_secrets if settings else True
-        made = answering(outside, summarize, redact=redact)
+        made = resolve_handlers(handlers, summarize, redact=redact)
         if iscoroutinefunction(write := made.summarize):  # a turn blocks in any case: it is waited for in a thread
             made = replace(made, summarize=lambda need: write(need))  # noqa: PLW0108 - no coroutine function any more
         if made.read_file is None and self._files is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from refold.core._preserved_thinking import removals
@@ -25,11 +26,19 @@ from refold.core.view import Cause, View
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Planning", "due", "planning", "without_ignored"]
+__all__ = ["PlannedView", "Planning", "due", "planning", "without_ignored"]
 
 LEADING = (When.EVERY_CALL, When.FIRST)  # before it is decided whether the others run
 
-Planning: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], Plan]
+
+class PlannedView(Struct, frozen=True):
+    """What planning ends with: the plan, and the view under it (without the messages that the provider ignores)."""
+
+    plan: Plan
+    view: View
+
+
+Planning: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], PlannedView]
 
 
 def due(policy: Policy, view: View) -> bool:
@@ -45,20 +54,23 @@ def due(policy: Policy, view: View) -> bool:
     return policy.trigger.reached(view.tokens, view.budget, view.fixed.overhead) or view.tokens > view.budget.input
 
 
-def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[PlanId] = ()) -> Planning:
-    """Run a policy's steps over a view; yield what each needs, take the answers, return the plan.
+def planning(
+    policy: Policy, view: View, *, is_due: bool | None = None, format: str = "", earlier: Sequence[PlanId] = ()
+) -> Planning:
+    """Run a policy's steps over a view; yield what each needs, take the answers, return the plan and the view under it.
 
+    `is_due` is what `due` returns for the view, where the caller knows it already.
     A step whose edits would make the view larger although it should shrink it is not done. Whether a compaction is
     due is decided after the leading steps of every call and those that run first, which may have made it unnecessary
     (L02, L03). Last, for a model that binds thinking, what stands behind the first change loses it.
     """
     start = view
-    started: bool | None = None
+    due_at_start = due(policy, view) if is_due is None else is_due
+    started, leading = due_at_start, True
     records: list[StepRecord] = []
     for step in policy.steps:
-        if started is None and step.when not in LEADING:
-            started = due(policy, view)
-        if not _runs(step, due(policy, view) if started is None else started, view):
+        leading = leading and step.when in LEADING
+        if not _runs(step, started, view):
             continue
         needs = step.stage.needs(view)
         answers = (yield needs) if needs else ()
@@ -77,6 +89,8 @@ def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[
                     refused,
                 )
             )
+        if leading and after is not view:
+            started = due(policy, after)
         view = after
     if view.binds_thinking and (edits := removals(view)):
         after = view.after(edits)
@@ -85,10 +99,10 @@ def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[
         )
         view = after
     edits = view.done
-    if _leaves_out(policy, start, view):
+    if _leaves_out(view, compacts=due_at_start and not isinstance(policy.trigger, Never)):
         edits = (*edits, Hide(view.ignored))
         records.append(StepRecord("ignored", "Hide", len(view.done), len(edits), view.tokens, view.tokens))
-    return sealed(
+    plan = sealed(
         Plan(
             policy=policy.name,
             fingerprint=policy.fingerprint,
@@ -102,6 +116,7 @@ def planning(policy: Policy, view: View, *, format: str = "", earlier: Sequence[
             binds_thinking=view.binds_thinking,
         )
     )
+    return PlannedView(plan, view)
 
 
 def without_ignored(plan: Plan, view: View) -> Plan:
@@ -109,13 +124,12 @@ def without_ignored(plan: Plan, view: View) -> Plan:
     return sealed(replace(plan, edits=(Hide(view.ignored),)))
 
 
-def _leaves_out(policy: Policy, start: View, view: View) -> bool:
+def _leaves_out(view: View, *, compacts: bool) -> bool:
     """Tell whether a plan hides what the provider no longer reads: it edits something, or a compaction is due.
 
     A policy without trigger compacts nothing (a repair leaves what is healthy alone). Where the anchor has left the
     view, the provider reads again what was before it.
     """
-    compacts = due(policy, start) and not isinstance(policy.trigger, Never)
     return bool(view.ignored) and (bool(view.done) or compacts) and any(message.anchor for message in view.messages)
 
 

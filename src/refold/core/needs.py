@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from refold.core.messages import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
 __all__ = [
     "Answer",
@@ -20,6 +20,7 @@ __all__ = [
     "Need",
     "Provided",
     "Refused",
+    "Summarizer",
     "SummaryNeed",
     "answer_with",
 ]
@@ -99,6 +100,16 @@ class Refused(Struct, frozen=True, omit_defaults=True, tag="refused"):
 
 
 Answer: TypeAlias = Provided | Refused
+
+
+class Summarizer(Protocol):
+    """A function, sync or async, that writes a summary; it may also return `Refused`, or raise, which is a refusal.
+
+    Added in 0.1.0.
+    """
+
+    def __call__(self, need: SummaryNeed, /) -> str | Refused | Awaitable[str | Refused]:
+        """Return the summary that the need describes."""
 
 
 def answer_with(need: Need, given: Callable[[Need], Answer]) -> Answer:

@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from refold import aio, api
-from refold._compaction.request import Options
+from refold._compaction.options import CompactOptions, RunOptions, check_names, read_call
 from refold.clients._retry import retrying
 from refold.core.view import Cause
 from refold.errors import ContextOverflow, OutsideError
@@ -21,7 +22,7 @@ from refold.recovery._learned_windows import LearnedWindows
 from refold.recovery._steps import (
     Calling,
     Compacting,
-    Run,
+    RecoverySteps,
     Setting,
     answered,
     begun,
@@ -29,13 +30,37 @@ from refold.recovery._steps import (
 )
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from refold.core._native import Messages
     from refold.core.events import Observer
     from refold.core.plan import Plan
-    from refold.handlers import Handlers
 
 __all__ = ["LearnedWindows", "Recovered", "arecovering", "recovering"]
 
 MAX_PASSES = 2  # compactions after a refusal, in one turn
+
+
+class RecoveryOptions(RunOptions, total=False):
+    """The options of `recovering` and `arecovering`."""
+
+    observers: Sequence[Observer]
+    """Functions that are notified when a compaction starts, ends or fails."""
+    windows: LearnedWindows | None
+    """Where the window that a refusal tells is remembered, by model and endpoint."""
+    endpoint: str
+    """The URL of the model's endpoint, for `windows`."""
+    passes: int
+    """Compactions after refusals that this turn had already."""
+    max_passes: int
+    """The most of them in a turn."""
+    waits: Sequence[float]
+    """Seconds before each retry of a call that failed for a moment."""
+    sleep: Callable[[float], Any] | None
+    """Waits; `time.sleep` or `asyncio.sleep` by default."""
+
+
+OWN = frozenset({"windows", "endpoint", "passes", "max_passes", "waits", "sleep"})  # options that `compact` has not
 
 
 class Recovered(Struct, frozen=True):
@@ -54,23 +79,7 @@ class Recovered(Struct, frozen=True):
     window: int | None = None
 
 
-def recovering(
-    call: Callable[..., Any],
-    messages: Sequence[Any],
-    *,
-    summarize: Any = None,
-    outside: Handlers | None = None,
-    redact: bool = True,
-    observers: Sequence[Observer] = (),
-    windows: LearnedWindows | None = None,
-    endpoint: str = "",
-    cause: Cause | str | None = None,
-    passes: int = 0,
-    max_passes: int = MAX_PASSES,
-    waits: Sequence[float] = (),
-    sleep: Callable[[float], Any] | None = None,
-    **options: Any,
-) -> Recovered:
+def recovering(call: Callable[..., Any], messages: Messages, **options: Unpack[RecoveryOptions]) -> Recovered:
     """Call a model, and when it refuses the request for its size, make it smaller and call once more.
 
     Reasoning that the provider does not accept back is removed, once (Gemini's after the same request was sent again);
@@ -83,8 +92,7 @@ def recovering(
             number after a refusal of that number.
         messages: the conversation as it was said, never changed.
         summarize: as in `refold.compact`; where it fails, the compaction is made without.
-        outside: answers the other needs, as in `refold.compact`.
-        redact: remove known forms of secrets from what a summarizer is sent.
+        handlers, redact: handlers of all needs, and whether secrets are removed, as in `refold.compact`.
         observers: functions that are told when a compaction starts, ends or fails.
         windows: where the window that a refusal tells is kept, by model and endpoint.
         endpoint: where the model is asked, for `windows`.
@@ -104,43 +112,24 @@ def recovering(
 
     Added in 0.1.0.
     """
-    fixed = Setting(
-        Options(**options), api.answering(outside, summarize, redact=redact), tuple(observers), endpoint, windows,
-        max_passes, _takes(call, "max_tokens"),
-    )  # fmt: skip
-    return _driven(_recovery(fixed, messages, passes, cause), retrying(call, waits, sleep) if waits else call)
+    run = _recovery("recovering", call, messages, options)
+    waits = options.get("waits", ())
+    return _driven(run, retrying(call, waits, options.get("sleep")) if waits else call)
 
 
 async def arecovering(
-    call: Callable[..., Awaitable[Any]],
-    messages: Sequence[Any],
-    *,
-    summarize: Any = None,
-    outside: Handlers | None = None,
-    redact: bool = True,
-    observers: Sequence[Observer] = (),
-    windows: LearnedWindows | None = None,
-    endpoint: str = "",
-    cause: Cause | str | None = None,
-    passes: int = 0,
-    max_passes: int = MAX_PASSES,
-    waits: Sequence[float] = (),
-    sleep: Callable[[float], Any] | None = None,
-    **options: Any,
+    call: Callable[..., Awaitable[Any]], messages: Messages, **options: Unpack[RecoveryOptions]
 ) -> Recovered:
     """Do what `recovering` does, awaiting the call and the summarizer.
 
     Added in 0.1.0.
     """
-    fixed = Setting(
-        Options(**options), api.answering(outside, summarize, redact=redact), tuple(observers), endpoint, windows,
-        max_passes, _takes(call, "max_tokens"),
-    )  # fmt: skip
-    run = _recovery(fixed, messages, passes, cause)
-    return await _driven_async(run, retrying(_awaiting(call), waits, sleep) if waits else call)
+    run = _recovery("arecovering", call, messages, options)
+    waits = options.get("waits", ())
+    return await _driven_async(run, retrying(_awaiting(call), waits, options.get("sleep")) if waits else call)
 
 
-def _driven(run: Run, call: Callable[..., Any]) -> Recovered:
+def _driven(run: RecoverySteps, call: Callable[..., Any]) -> Recovered:
     action = next(run)
     try:
         while True:
@@ -159,7 +148,7 @@ def _driven(run: Run, call: Callable[..., Any]) -> Recovered:
         return made
 
 
-async def _driven_async(run: Run, call: Callable[..., Awaitable[Any]]) -> Recovered:
+async def _driven_async(run: RecoverySteps, call: Callable[..., Awaitable[Any]]) -> Recovered:
     action = next(run)
     try:
         while True:
@@ -187,7 +176,18 @@ def _awaiting(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[An
     return awaited
 
 
-def _recovery(fixed: Setting, messages: Sequence[Any], passes: int, cause: Cause | str | None) -> Run:
+def _recovery(verb: str, call: Callable[..., Any], messages: Messages, options: RecoveryOptions) -> RecoverySteps:
+    """Check the options at once, and return the steps of the recovery."""
+    check_names(verb, options, RecoveryOptions)
+    asked = read_call(verb, {name: value for name, value in options.items() if name not in OWN}, CompactOptions)
+    setting = Setting(
+        replace(asked.options, cause=None), asked.handlers, asked.observers, options.get("endpoint", ""),
+        options.get("windows"), options.get("max_passes", MAX_PASSES), _takes(call, "max_tokens"),
+    )  # fmt: skip
+    return _steps(setting, messages, options.get("passes", 0), asked.options.cause)
+
+
+def _steps(fixed: Setting, messages: Messages, passes: int, cause: Cause | str | None) -> RecoverySteps:
     state = begun(fixed, messages, passes)
     if cause is not None and messages:
         state = yield from compacted(fixed, messages, state, cause)

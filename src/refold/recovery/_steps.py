@@ -5,14 +5,15 @@ Each takes the state of a recovery and returns the next, or raises what the call
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import api
-from refold._compaction.request import Options, request_for
+from refold._compaction.options import Options
+from refold._compaction.request import request_for
 from refold.core.view import Cause
 from refold.errors import BadBudget, ContextOverflow, SummaryRefused
 from refold.handlers import Handlers
@@ -23,11 +24,12 @@ from refold.stages.fit import unshrinkable
 
 if TYPE_CHECKING:
     from refold._compaction.result import Result
+    from refold.core._native import Messages
     from refold.core.events import Observer
     from refold.core.plan import Plan
     from refold.recovery._learned_windows import LearnedWindows
 
-__all__ = ["Calling", "Compacting", "RecoveryState", "Run", "Setting", "answered", "begun", "compacted"]
+__all__ = ["Calling", "Compacting", "RecoveryState", "RecoverySteps", "Setting", "answered", "begun", "compacted"]
 
 LEAST_ANSWER = 256  # tokens: below, an answer is not reduced further and the conversation is compacted instead
 PLAUSIBLE = 2  # a likely overflow is one where the request, as counted, fills at least one part in two of the window
@@ -50,7 +52,7 @@ class Calling(Struct, frozen=True):
 class Compacting(Struct, frozen=True):
     """Compact the conversation; the arguments of `refold.compact`."""
 
-    messages: Sequence[Any]
+    messages: Messages
     arguments: dict[str, Any]
 
 
@@ -58,7 +60,7 @@ class Setting(Struct, frozen=True):
     """What stays the same during one recovery."""
 
     options: Options
-    outside: Handlers
+    handlers: Handlers
     observers: tuple[Observer, ...]
     endpoint: str
     windows: LearnedWindows | None
@@ -85,10 +87,10 @@ class RecoveryState(Struct, frozen=True):
 
 
 Action: TypeAlias = "Calling | Compacting"
-Run: TypeAlias = Generator[Action, Any, Any]
+RecoverySteps: TypeAlias = Generator[Action, Any, Any]
 
 
-def begun(fixed: Setting, messages: Sequence[Any], passes: int) -> RecoveryState:
+def begun(fixed: Setting, messages: Messages, passes: int) -> RecoveryState:
     """Return the state before the first call: the messages under the plans in force, and the window to reckon with."""
     plans = tuple(fixed.options.plans)
     sent = api.apply(plans[-1], messages, plans=plans[:-1]).messages if plans else list(messages)
@@ -96,7 +98,7 @@ def begun(fixed: Setting, messages: Sequence[Any], passes: int) -> RecoveryState
     return RecoveryState(sent, plans, window, window, passes)
 
 
-def answered(fixed: Setting, messages: Sequence[Any], state: RecoveryState, error: Exception) -> Run:
+def answered(fixed: Setting, messages: Messages, state: RecoveryState, error: Exception) -> RecoverySteps:
     """Change the request in the way that the refusal calls for, or raise the refusal."""
     found = classify_error(error)
     if found.kind == "context_overflow" and found.confidence == "likely" and not _plausible(fixed, state):
@@ -125,8 +127,8 @@ def answered(fixed: Setting, messages: Sequence[Any], state: RecoveryState, erro
 
 
 def _cured(
-    fixed: Setting, messages: Sequence[Any], state: RecoveryState, found: ProviderError, error: Exception
-) -> Run:
+    fixed: Setting, messages: Messages, state: RecoveryState, found: ProviderError, error: Exception
+) -> RecoverySteps:
     """Return the state without the reasoning that was refused; it is raised where that was done before."""
     if state.cured:
         error.add_note("refold: the reasoning was removed from the conversation, and the provider still refuses it")
@@ -149,8 +151,8 @@ def _cured(
 
 
 def _smaller(
-    fixed: Setting, messages: Sequence[Any], state: RecoveryState, found: ProviderError, error: Exception
-) -> Run:
+    fixed: Setting, messages: Messages, state: RecoveryState, found: ProviderError, error: Exception
+) -> RecoverySteps:
     """Compact after a refusal; below what was refused, where the refusal does not tell the window."""
     if not messages:
         raise ContextOverflow(f"{found.message}; there is no conversation here to compact") from error  # O14
@@ -183,7 +185,7 @@ def _counted(fixed: Setting, state: RecoveryState) -> int:
     return api.count(state.sent, model=options.model, format=options.format, system=options.system, tools=options.tools)
 
 
-def _in_vain(state: RecoveryState, narrowed: RecoveryState, messages: Sequence[Any]) -> bool:
+def _in_vain(state: RecoveryState, narrowed: RecoveryState, messages: Messages) -> bool:
     """Tell whether these messages were compacted after a refusal before, and nothing is known now that was not then."""
     last = state.plans[-1] if state.plans else None
     again = last is not None and last.cause in OF_A_REFUSAL and last.base.length == len(messages)
@@ -201,19 +203,19 @@ def _least(*sizes: int | None) -> int | None:
     return min((size for size in sizes if size), default=None)
 
 
-def compacted(fixed: Setting, messages: Sequence[Any], state: RecoveryState, cause: Cause | str) -> Run:
+def compacted(fixed: Setting, messages: Messages, state: RecoveryState, cause: Cause | str) -> RecoverySteps:
     """Compact, without a summary where none can be had; return the state after it."""
     usage = fixed.options.usage if cause == Cause.SILENT_OVERFLOW else None  # a refused request was not measured
     known = _arguments(fixed, state, window=state.room, cause=cause, usage=usage)
     try:
-        result: Result = yield Compacting(messages, {**known, "outside": fixed.outside})
+        result: Result = yield Compacting(messages, {**known, "handlers": fixed.handlers})
     except SummaryRefused:
-        without = replace(fixed.outside, summarize=None)
-        result = yield Compacting(messages, {**known, "outside": without})
+        without = replace(fixed.handlers, summarize=None)
+        result = yield Compacting(messages, {**known, "handlers": without})
     return _with(state, result, passes=state.passes + 1)
 
 
-def _stripped(fixed: Setting, messages: Sequence[Any], state: RecoveryState) -> Run:
+def _stripped(fixed: Setting, messages: Messages, state: RecoveryState) -> RecoverySteps:
     """Return the state without pictures and files, None where there are none."""
     arguments = _arguments(
         fixed, state, policy=STRIP_MEDIA, budget=10**10, window=None, cause=Cause.OVERFLOW, usage=None
@@ -266,7 +268,7 @@ def _window(fixed: Setting) -> int | None:
     return catalog.window(options.model).window if options.model else None
 
 
-def _overflow(fixed: Setting, messages: Sequence[Any], state: RecoveryState, found: ProviderError) -> ContextOverflow:
+def _overflow(fixed: Setting, messages: Messages, state: RecoveryState, found: ProviderError) -> ContextOverflow:
     """Return the error that names what cannot be made smaller."""
     known = {"window": state.room, "plans": state.plans, "budget": None, "usage": None, "cause": Cause.OVERFLOW}
     try:

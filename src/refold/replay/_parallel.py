@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import policies
-from refold._compaction.request import Options
+from refold._compaction.options import Options
 from refold.errors import UsageError
 from refold.replay._equal_size import SIZES, limits, places_of, results_at_sizes
 from refold.replay._quality import cuts_of

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold._compaction.request import Options, Request, request_for
-from refold.api import driven
+from refold._compaction.driver import run_sync
+from refold._compaction.options import Options
+from refold._compaction.request import Request, request_for
 from refold.core._engine import planning
 from refold.core.budget import Breakdown, Never, Usage
 from refold.core.edits import fold
@@ -253,15 +254,16 @@ class _Walk:
             start=tuple(self._view), usage=self._usage, measured=tokens,
         )  # fmt: skip
         outside = self._stand_ins.outside(self._known)
-        plan = driven(planning(policy, view), outside)
+        planned = run_sync(planning(policy, view), outside)
+        plan = planned.plan
         exact = self._request.exact
         if plan.empty or plan.sizes.after > plan.sizes.limit or counter is exact:
             return plan
-        sizes = sum(map(self._line.count, view.after(plan.edits).messages))
+        sizes = sum(map(self._line.count, planned.view.messages))
         if sizes + exact.per_conversation + self._line.fixed <= budget.input:
             return plan
         recounted = replace(view, counter=exact, estimates={}, usage=None)
-        return driven(planning(policy, replace(recounted, measured=recounted.estimated)), outside)
+        return run_sync(planning(policy, replace(recounted, measured=recounted.estimated)), outside).plan
 
     def _shared(self, was: list[Message]) -> int:
         """Return the tokens that the view and the last request begin with."""

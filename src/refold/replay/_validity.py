@@ -8,8 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import formats
-from refold._compaction.request import Options, measured, request_for
-from refold.api import driven
+from refold._compaction.driver import run_sync
+from refold._compaction.options import Options
+from refold._compaction.request import measured, request_for
 from refold.core._engine import planning
 from refold.core.messages import MessageId
 from refold.core.transcript import Transcript
@@ -51,7 +52,7 @@ def fitted(
             options = Options(format=line.format.name, policy=policy, budget=aim, counter=line.counter, force=True)
             request = request_for((), options, transcript=transcript, estimates=line.counted)
             start = measured(replace(request.view, start=tuple(view)), request.policy, options)
-            after = start.after(driven(planning(request.policy, start), outside).edits)
+            after = run_sync(planning(request.policy, start), outside).view
         except RefoldError:  # it says itself that it cannot
             return None
         size = after.estimated

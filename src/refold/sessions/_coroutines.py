@@ -8,17 +8,18 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from refold import aio
+from refold._compaction.options import check_names
 from refold.errors import StoreError
+from refold.sessions._session_options import SessionRunOptions, SessionSettings
 from refold.sessions._stores.leases import owner_here
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from typing import Unpack
 
     from refold.core.budget import Usage
     from refold.core.messages import MessageId
     from refold.core.plan import Plan
-    from refold.core.view import Cause
-    from refold.handlers import Handlers
     from refold.sessions._context_stats import CompactionStats
     from refold.sessions._state import Billed
     from refold.sessions._stores.protocol import Store
@@ -37,10 +38,21 @@ class SessionCoroutines:
         self._turn = Lock()  # one store access of this object at a time, in whichever thread
 
     @classmethod
-    async def aopen(cls, store: Store, id: str | None = None, **settings: Any) -> Self:
+    async def aopen(
+        cls,
+        store: Store,
+        id: str | None = None,
+        *,
+        format: str | None = None,
+        must_exist: bool = False,
+        in_flight: bool = False,
+        observers: Sequence[Callable[[Any], object]] = (),
+        **settings: Unpack[SessionSettings],
+    ) -> Self:
         """Return `Session(store, id, …)`, which loads from the store, without blocking the event loop."""
         make: Any = cls  # the class that is made of it and of `Standing`
-        opened: Self = await _threaded(partial(make, store, id, **settings))
+        own = {"format": format, "must_exist": must_exist, "in_flight": in_flight, "observers": observers}
+        opened: Self = await _threaded(partial(make, store, id, **own, **settings))
         return opened
 
     async def aappend(self: Any, messages: Sequence[Any]) -> tuple[MessageId, ...]:
@@ -64,26 +76,18 @@ class SessionCoroutines:
     async def acompact(
         self: Any,
         instructions: str | None = None,
-        *,
-        force: bool = False,
-        cause: Cause | str | None = None,
-        keep_recent: int | None = None,
-        summarize: Any = None,
-        outside: Handlers | None = None,
-        redact: bool = True,
+        **options: Unpack[SessionRunOptions],
     ) -> CompactionStats | None:
         """Do what `compact` does, awaiting the summarizer; what is appended meanwhile stays and follows the summary."""
+        check_names("Session.acompact", options, SessionRunOptions)
         await self.arefresh()
         if not self.messages:
             return None
         async with _leasing(self.store, self.id):
             await self.arefresh()
             expect = self._log.known.revision
-            result = await aio.acompact(
-                self.messages, **self._request(cause, force=force, keep_recent=keep_recent),
-                instructions=instructions, summarize=summarize, outside=outside, redact=redact,
-                observers=(self._early,),
-            )  # fmt: skip
+            request = self._request(instructions, options)
+            result = await aio.acompact(self.messages, **request, observers=(self._early,))
             previous, before = self.id, len(self._seen())
             with self._telling_failure():
                 await self._alone(partial(self._record, result.plan, expect, self._renewal(result.plan)))
@@ -93,19 +97,11 @@ class SessionCoroutines:
     async def aplan(
         self: Any,
         instructions: str | None = None,
-        *,
-        force: bool = False,
-        cause: Cause | str | None = None,
-        keep_recent: int | None = None,
-        summarize: Any = None,
-        outside: Handlers | None = None,
-        redact: bool = True,
+        **options: Unpack[SessionRunOptions],
     ) -> Plan:
         """Do what `plan` does, awaiting the summarizer."""
-        return await aio.aplan(
-            self.messages, **self._request(cause, force=force, keep_recent=keep_recent),
-            instructions=instructions, summarize=summarize, outside=outside, redact=redact,
-        )  # fmt: skip
+        check_names("Session.aplan", options, SessionRunOptions)
+        return await aio.aplan(self.messages, **self._request(instructions, options))
 
     async def _alone(self, work: Callable[[], Found]) -> Found:
         """Do work in a thread, after what this object's other tasks do there."""

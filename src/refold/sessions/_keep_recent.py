@@ -10,7 +10,7 @@ from refold.errors import BadBudget
 from refold.stages.selectors import KeepTokens
 
 if TYPE_CHECKING:
-    from refold._compaction.request import Options
+    from refold._compaction.options import Options
     from refold.core.policy import Policy, Step
 
 __all__ = ["retaining"]

@@ -18,7 +18,7 @@ from refold.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._compaction.request import Options
+    from refold._compaction.options import Options
     from refold.core.messages import MessageId
     from refold.core.transcript import Transcript
     from refold.core.view import View

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict, replace
 
 from refold._compaction.meter import Meter
+from refold._compaction.options import MeterOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._compaction.request import Options, Request
+    from refold._compaction.options import Options
+    from refold._compaction.request import Request
+    from refold.core._native import Messages
     from refold.core.messages import Message
 
 __all__ = ["SessionMeters"]
@@ -21,7 +24,8 @@ class SessionMeters:
     """Counts each message once, under one set of options."""
 
     def __init__(self, options: Options, format: str | None) -> None:
-        self._options = asdict(replace(options, format=format, plans=()))
+        known = asdict(replace(options, format=format))
+        self._options: MeterOptions = {name: known[name] for name in MeterOptions.__optional_keys__}  # type: ignore[assignment]
         self.shown = Meter(**self._options)
         self._whole: _Folded | None = None
 
@@ -40,5 +44,5 @@ class _Folded(Meter):
 
     start: tuple[Message, ...] = ()
 
-    def request(self, messages: Sequence[Any], options: Options, start: tuple[Message, ...] | None = None) -> Request:
+    def request(self, messages: Messages, options: Options, start: tuple[Message, ...] | None = None) -> Request:
         return super().request(messages, options, self.start)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from refold._compaction.result import folded
+from refold._compaction.result import fold_plans
 from refold.core._preserved_thinking import Sent, bound_parts, without_stale
 from refold.core.transcript import canonical
 
@@ -64,7 +64,7 @@ class Provenance:
             key = ids, settings or self.settings
             if key not in sent:
                 known = [self._plans[id] for id in ids if id in self._plans]
-                shown = folded(transcript, known) if len(known) == len(ids) else ()
+                shown = fold_plans(transcript, known) if len(known) == len(ids) else ()
                 sent[key] = Sent(shown, key[1].encode())
             return sent[key]
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from refold import policies
-from refold._compaction.request import Options
+from refold._compaction.options import Options
 from refold.core.budget import Budget, Limit
 from refold.core.policy import Policy
 from refold.errors import RefoldError

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import asdict, replace
 
 from refold import api, formats
+from refold._compaction.options import check_names, refuse_blocking
 from refold.core._preserved_thinking import bound_parts
 from refold.core.budget import Budget, Usage
 from refold.core.events import CompactionApplied, CompactionFailed, notify
@@ -19,21 +20,22 @@ from refold.sessions._entries import UsageEntry
 from refold.sessions._keep_recent import retaining
 from refold.sessions._manual_plans import MARKER, condensing, truncating, view_to_tag
 from refold.sessions._message_json import answers_late, given, received
-from refold.sessions._saved_settings import SETTINGS, to_remember
+from refold.sessions._saved_settings import to_remember
 from refold.sessions._search import named, recall, search
+from refold.sessions._session_options import SessionRunOptions, SessionSettings, handlers_of
 from refold.sessions._standing import Standing
 from refold.sessions._state import Billed
 from refold.sessions._stores.leases import leasing, new_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Unpack
 
-    from refold.core.counting import Counter
+    from refold._compaction.options import PlanOptions
+    from refold.core._native import SystemPrompt, ToolDefinitions
     from refold.core.messages import MessageId
     from refold.core.plan import Plan, Tag
-    from refold.core.policy import Policy
-    from refold.core.view import Cause, View
-    from refold.handlers import Handlers
+    from refold.core.view import View
     from refold.sessions._context_stats import Recalled
     from refold.sessions._stores.protocol import Store
 
@@ -69,29 +71,20 @@ class Session(SessionCoroutines, Standing):
         id: str | None = None,
         *,
         format: str | None = None,
-        policy: str | Policy | None = None,
-        model: str | None = None,
-        window: int | None = None,
-        budget: Budget | int | None = None,
-        goal: Any = None,
-        system: Any = None,
-        tools: Any = None,
-        max_output: int | None = None,
-        counter: Counter | str | None = None,
         must_exist: bool = False,
         in_flight: bool = False,
         observers: Sequence[Callable[[Any], object]] = (),
+        **settings: Unpack[SessionSettings],
     ) -> None:
+        check_names("Session", settings, SessionSettings)
         self.in_flight = in_flight
         self._observers = tuple(observers)
-        given = {
-            "policy": policy, "model": model, "window": window, "budget": budget, "goal": goal, "system": system,
-            "tools": tools, "max_output": max_output, "counter": counter,
-        }  # fmt: skip
         SessionCoroutines.__init__(self)
-        Standing.__init__(self, store, id, given, format=format, must_exist=must_exist)
+        Standing.__init__(self, store, id, settings, format=format, must_exist=must_exist)
 
-    def configure(self, *, remember: bool = True, **settings: Any) -> None:
+    def configure(
+        self, *, remember: bool = True, format: str | None = None, **settings: Unpack[SessionSettings]
+    ) -> None:
         """Change settings from now on: policy, model, window, budget, goal, system, tools, max_output, counter.
 
         None takes a setting away. With `remember` they are written into the log, for the process that opens the session
@@ -100,10 +93,9 @@ class Session(SessionCoroutines, Standing):
         Raises:
             UsageError: there is no such setting, or another format.
         """
-        if settings.pop("format", None) not in (None, self.format):
+        if format not in (None, self.format):
             raise UsageError(f"the format of a session stays: this one has {self.format}")
-        if unknown := settings.keys() - set(SETTINGS):
-            raise UsageError(f"a session has no setting {min(unknown)!r}: it has {', '.join(SETTINGS)}")
+        check_names("Session.configure", settings, SessionSettings)
         if settings.get("window") is not None:
             settings = {"budget": None, **settings}
         self._given |= settings
@@ -147,7 +139,7 @@ class Session(SessionCoroutines, Standing):
             self._repair()
         return tuple(message.id for message in fresh)
 
-    def view(self, *, system: Any = None, tools: Any = None) -> list[Any]:
+    def view(self, *, system: SystemPrompt | None = None, tools: ToolDefinitions | None = None) -> list[Any]:
         """Return the native messages to send now (N08's effective history).
 
         `system` and `tools` are those of this one request where they are others than the session's; thinking that is
@@ -185,13 +177,7 @@ class Session(SessionCoroutines, Standing):
     def compact(
         self,
         instructions: str | None = None,
-        *,
-        force: bool = False,
-        cause: Cause | str | None = None,
-        keep_recent: int | None = None,
-        summarize: Any = None,
-        outside: Handlers | None = None,
-        redact: bool = True,
+        **options: Unpack[SessionRunOptions],
     ) -> CompactionStats | None:
         """Compact what is due (or is forced), and keep the plan; None for a session without messages.
 
@@ -204,45 +190,34 @@ class Session(SessionCoroutines, Standing):
             cause: as in `refold.compact`.
             keep_recent: tokens of newest messages to keep, instead of what the policy says (O17).
             summarize: writes summaries; see `refold.compact`.
-            outside: as in `refold.compact`.
-            redact: as in `refold.compact`.
+            handlers, redact: as in `refold.compact`.
 
         Raises:
             WriteConflict: somebody else is compacting it, or changed its plans meanwhile.
             UsageError: a coroutine function as summarizer, inside an event loop that this would block: use `acompact`.
             RefoldError: what `refold.compact` raises.
         """
-        api.refuse_blocking(summarize, outside, "await session.acompact(…)")
+        check_names("Session.compact", options, SessionRunOptions)
+        refuse_blocking(handlers_of(options), "await session.acompact(…)")
         self.refresh()
         if not self._held.natives:
             return None
         with leasing(self.store, self.id, LEASE):
             self.refresh()
             expect = self._log.known.revision
-            result = api.compact(
-                self._held.natives, **self._request(cause, force=force, keep_recent=keep_recent),
-                instructions=instructions, summarize=summarize, outside=outside, redact=redact,
-                observers=(self._early,),
-            )  # fmt: skip
+            request = self._request(instructions, options)
+            result = api.compact(self._held.natives, **request, observers=(self._early,))
             return self._kept(result.plan, expect)
 
     def plan(
         self,
         instructions: str | None = None,
-        *,
-        force: bool = False,
-        cause: Cause | str | None = None,
-        keep_recent: int | None = None,
-        summarize: Any = None,
-        outside: Handlers | None = None,
-        redact: bool = True,
+        **options: Unpack[SessionRunOptions],
     ) -> Plan:
         """Return what `compact` would do, without doing it; the arguments are the same."""
-        api.refuse_blocking(summarize, outside, "await session.aplan(…)")
-        return api.plan(
-            self._held.natives, **self._request(cause, force=force, keep_recent=keep_recent),
-            instructions=instructions, summarize=summarize, outside=outside, redact=redact,
-        )  # fmt: skip
+        check_names("Session.plan", options, SessionRunOptions)
+        refuse_blocking(handlers_of(options), "await session.aplan(…)")
+        return api.plan(self._held.natives, **self._request(instructions, options))
 
     def adopt(self, plan: Plan) -> CompactionStats:
         """Put a plan in force that was made elsewhere for this conversation, by `refold.recovery._run` perhaps.
@@ -322,15 +297,20 @@ class Session(SessionCoroutines, Standing):
         options = replace(self._options, format=self.format, plans=self._plans_for_request())
         return view_to_tag(self._held.natives, self._held.transcript, options)
 
-    def _request(self, cause: Cause | str | None, *, force: bool, keep_recent: int | None) -> dict[str, Any]:
-        """Return the arguments of a compaction of what is there now."""
-        options = self._options if keep_recent is None else retaining(self._options, keep_recent)
+    def _request(self, instructions: str | None, options: SessionRunOptions) -> PlanOptions:
+        """Return the options of a compaction of what is there now."""
+        keep_recent = options.get("keep_recent")
+        settings = self._options if keep_recent is None else retaining(self._options, keep_recent)
         plans = self._plans_for_request()
         self._seen()
-        meter = self._measures.originals(self._shown.messages, planned=bool(plans))
-        settings = {name: value for name, value in asdict(options).items() if name != "instructions"}
-        now = {"format": self.format, "usage": self._usage(), "plans": plans, "cause": cause, "force": force}
-        return settings | now | {"meter": meter}
+        return {
+            **asdict(settings),  # type: ignore[typeddict-item] # the fields of Options are options of `plan`
+            "format": self.format, "usage": self._usage(), "plans": plans, "instructions": instructions,
+            "cause": options.get("cause"), "force": options.get("force", False),
+            "meter": self._measures.originals(self._shown.messages, planned=bool(plans)),
+            "summarize": options.get("summarize"), "handlers": options.get("handlers"),
+            "redact": options.get("redact", True),
+        }  # fmt: skip
 
     def _tagged(self, plan: Plan) -> Plan:
         self._proven(plan)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from refold.sessions._session import Session
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from refold.core.needs import Summarizer
     from refold.sessions._context_stats import CompactionStats, ContextStats
+    from refold.sessions._session_options import SessionSettings
     from refold.sessions._stores.protocol import Store
 
 __all__ = ["compact_session", "get_context_stats", "needs_compaction"]
 
 
-def get_context_stats(store: Store, session: str, **settings: Any) -> ContextStats | None:
+def get_context_stats(store: Store, session: str, **settings: Unpack[SessionSettings]) -> ContextStats | None:
     """Return how full a session's context is; None where it is unknown or empty. Takes the settings of `Session`."""
     return Session(store, session, **settings).get_context_stats()
 
 
-def needs_compaction(store: Store, session: str, **settings: Any) -> bool:
+def needs_compaction(store: Store, session: str, **settings: Unpack[SessionSettings]) -> bool:
     """Tell whether a session's compaction is due; False where it is unknown or empty."""
     return Session(store, session, **settings).needs_compaction()
 
@@ -30,9 +34,9 @@ def compact_session(
     *,
     force: bool = True,
     keep_recent: int | None = None,
-    summarize: Any = None,
+    summarize: Summarizer | None = None,
     redact: bool = True,
-    **settings: Any,
+    **settings: Unpack[SessionSettings],
 ) -> CompactionStats | None:
     """Compact a session now, and keep the plan; None where it is unknown or empty."""
     opened = Session(store, session, **settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from refold import formats
-from refold._compaction.result import folded
+from refold._compaction.result import fold_plans
 from refold.core.edits import Insert, fold
 from refold.core.transcript import Transcript
 
@@ -45,7 +45,7 @@ class ViewCache:
         elif not (same and not more):
             newest = plans[-1] if plans and grown and not more and known and plans[:-1] == self._plans else None
             folded_on = None if newest is None or settings != self._settings else self._folded_on(newest)
-            view = folded(transcript, plans) if folded_on is None else folded_on
+            view = fold_plans(transcript, plans) if folded_on is None else folded_on
             self.messages = list(view if provenance is None else provenance.preserved(view, transcript, plans))
             self.natives = formats.assemble(format, self.messages)
         self._seen, self._plans, self._settings = transcript, plans, settings

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["SummaryCost", "cost", "guarded", "model_summarizer", "retrying", "summarizer"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-Summarizer: TypeAlias = Callable[[SummaryNeed], "str | Refused"]
+SyncSummarizer: TypeAlias = Callable[[SummaryNeed], "str | Refused"]
 AsyncSummarizer: TypeAlias = Callable[[SummaryNeed], Awaitable["str | Refused"]]
 
 ANSWER = 4_096  # tokens a summary may have when neither the need nor the caller says
@@ -76,7 +76,7 @@ def model_summarizer(
     max_tokens: int | None = None,
     window: int | None = None,
     observers: Sequence[Callable[[SummaryCost], object]] = (),
-) -> Summarizer: ...
+) -> SyncSummarizer: ...
 
 
 @overload
@@ -95,7 +95,7 @@ def model_summarizer(
     max_tokens: int | None = None,
     window: int | None = None,
     observers: Sequence[Callable[[SummaryCost], object]] = (),
-) -> Summarizer | AsyncSummarizer:
+) -> SyncSummarizer | AsyncSummarizer:
     """Return a summarizer for `refold.compact(summarize=…)` that asks a model.
 
     For an `AsyncClient` it is a coroutine function. Its instructions are the system prompt, the record is one user
@@ -163,7 +163,7 @@ def summarizer(
     *,
     window: int | None = None,
     observers: Sequence[Callable[[SummaryCost], object]] = (),
-) -> Summarizer:
+) -> SyncSummarizer:
     """Return a summarizer by a model's id, with retries and the guard: `guarded(retrying(model_summarizer(…)))`."""
     by_model = model_summarizer(client_of(model, base_url, api_key), window=window, observers=observers)
     return guarded(retrying(by_model))

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from contextlib import nullcontext, suppress
 from copy import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold import api, formats
-from refold._compaction.request import Options, all_checked, request_for
-from refold._compaction.result import proven
+from refold import formats
+from refold._compaction.driver import plan_request
+from refold._compaction.options import Options
+from refold._compaction.request import check_plans, request_for
+from refold._compaction.result import verified_result
 from refold._gateway.conversations.conversation import (
     fixed,
     foreign,
@@ -333,19 +335,19 @@ class Planner:
             raise CompactionAborted("nothing to compact")
         return made
 
-    def _planned(self, natives: list[object], options: Options, track: Conversation, dropped: tuple[Edit, ...]) -> Plan:
+    def _planned(self, natives: list[Any], options: Options, track: Conversation, dropped: tuple[Edit, ...]) -> Plan:
         messages = track.transcript.messages[: len(natives)]
         # Stages remember on messages what they found in them, many times their size: that goes with these copies.
         copies = Transcript(tuple(map(copy, messages)))
         start = None
         if dropped:
-            plans = all_checked(options.plans, copies)
+            plans = check_plans(options.plans, copies)
             runs, tips = [plan.edits for plan in plans], [plan.base.tip for plan in plans]
             start = fold(copies.messages, [*runs, dropped], tips)
         request = request_for(natives, options, transcript=copies, estimates=track.estimates, start=start)
-        made = api.drive(request, self._outside)
-        proven(request, made, natives)
-        return made
+        run = plan_request(request, self._outside)
+        verified_result(run, natives)
+        return run.plan
 
     async def _adopt(self, target: CompactionTarget, made: Plan, cause: str) -> None:
         track = target.track

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from hashlib import blake2b
 from itertools import islice
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -61,8 +61,8 @@ class ConversationLocked(Exception):  # the caller waits for the track's lock an
 class Fixed(Struct, frozen=True):
     """What stands beside the messages: system prompt and tools, and their tokens."""
 
-    system: object = None
-    tools: object = None
+    system: Any = None  # JSON values of the request, whatever the client sent
+    tools: Any = None
     tokens: int = 0
 
 

@@ -1,0 +1,123 @@
+"""Drives a compaction: resolve the request, plan, verify the result.
+
+The work is one generator that yields the needs of a step and is sent their answers, so that the synchronous and the
+asynchronous verbs share all of it:
+
+    messages, Call -> resolve -> Request -> start_planning -> CompactionRun -> verified_result -> Result
+
+`CompactionRun` is the one value that is passed on: whether the compaction was due is decided once, before planning, and
+the result is written from the view that planning ended with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from refold._compaction.request import Request, request_for
+from refold._compaction.result import CompactionRun, Result, needs_exact_recount, verified_result
+from refold.core._engine import due, planning
+from refold.core.events import (
+    CompactionApplied,
+    CompactionFailed,
+    CompactionStarted,
+    notify,
+)
+from refold.core.needs import Answer, Need
+
+if TYPE_CHECKING:
+    from refold._compaction.options import Call
+    from refold.core._native import Messages
+    from refold.handlers import Handlers
+
+__all__ = ["Steps", "plan_request", "resolve", "run_async", "run_sync", "start_compaction", "start_planning"]
+
+T = TypeVar("T")
+Steps: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], T]
+
+
+def start_compaction(messages: Messages, call: Call) -> Steps[Result]:
+    """Compact: yield what each step needs, take the answers, return the verified result.
+
+    The observers are notified of the start where a compaction is due, of a plan with edits, and of a failure.
+    """
+    request = resolve(messages, call)
+    is_due = due(request.policy, request.view)
+    if is_due:
+        view = request.view
+        notify(call.observers, CompactionStarted(len(view.messages), view.tokens, view.cause))
+    try:
+        run = yield from start_planning(request, is_due=is_due)
+        result = verified_result(run, messages, alternate=call.alternate)
+    except Exception as error:
+        notify(call.observers, CompactionFailed(f"{type(error).__name__}: {error}"))
+        raise
+    if not run.plan.empty:
+        notify(call.observers, CompactionApplied(run.plan))
+    return result
+
+
+def resolve(messages: Messages, call: Call) -> Request:
+    """Return the request of messages, from the meter that has seen them where there is one."""
+    request = request_for(messages, call.options) if call.meter is None else call.meter.request(messages, call.options)
+    return request.with_summarizer() if call.handlers.summarize is not None else request
+
+
+def start_planning(request: Request, *, is_due: bool | None = None) -> Steps[CompactionRun]:
+    """Plan; plan again by exact count where the policy's own estimate was too low.
+
+    `is_due` is whether a compaction is due, where the caller knows it already.
+    """
+    if is_due is None:
+        is_due = due(request.policy, request.view)
+    earlier = [plan.id for plan in request.options.plans]
+    planned = yield from planning(
+        request.policy, request.view, is_due=is_due, format=request.format.name, earlier=earlier
+    )
+    run = CompactionRun(request, is_due, planned.plan, planned.view)
+    if not needs_exact_recount(run):
+        return run
+    request = request.recounted()
+    planned = yield from planning(request.policy, request.view, format=request.format.name, earlier=earlier)
+    return CompactionRun(request, is_due, planned.plan, planned.view)
+
+
+def plan_request(request: Request, handlers: Handlers) -> CompactionRun:
+    """Plan a request that is already resolved."""
+    if handlers.summarize is not None:
+        request = request.with_summarizer()
+    return run_sync(start_planning(request), handlers)
+
+
+def run_sync(steps: Steps[T], handlers: Handlers) -> T:
+    """Run steps to the end, handling one need after another."""
+    try:
+        needs = next(steps)
+        while True:
+            try:
+                answers = tuple(map(handlers.answer, needs))
+            except Exception as error:
+                needs = steps.throw(error)
+            else:
+                needs = steps.send(answers)
+    except StopIteration as done:
+        returned: T = done.value
+        return returned
+
+
+async def run_async(steps: Steps[T], handlers: Handlers) -> T:
+    """Run steps to the end, handling the needs of one step side by side."""
+    import asyncio  # not loaded by `import refold`
+
+    try:
+        needs = next(steps)
+        while True:
+            try:
+                answers = tuple(await asyncio.gather(*map(handlers.answer_async, needs)))
+            except Exception as error:
+                needs = steps.throw(error)
+            else:
+                needs = steps.send(answers)
+    except StopIteration as done:
+        returned: T = done.value
+        return returned
