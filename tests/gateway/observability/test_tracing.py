@@ -53,7 +53,7 @@ def test_errors_are_told_by_their_kind(gateway, exporter):
     call(serving.url, path="/v1beta/models/gemini-2.5-pro:generateContent", body={"contents": []})
     serving.stop()
     found = exporter.get_finished_spans()
-    assert [span.attributes["error.type"] for span in found] == ["429", "Cut", "upstream_down"]
+    assert [span.attributes["error.type"] for span in found] == ["429", "upstream_aborted", "upstream_down"]
     assert all(span.status.status_code is trace.StatusCode.ERROR for span in found)
 
 

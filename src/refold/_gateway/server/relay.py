@@ -22,6 +22,8 @@ __all__ = ["UpstreamAborted", "WhileConnected", "relay"]
 class UpstreamAborted(Exception):  # it is the server's sign to close the connection, as upstream did
     """Upstream broke off in the middle of an answer."""
 
+    code = "upstream_aborted"  # the `error.type` of its span
+
 
 class WhileConnected:
     """Runs a block for as long as the client is there: `with WhileThere(scope, receive): ...` in a task.
