@@ -116,8 +116,8 @@ def test_every_kind_of_transcript_is_told():
     assert not unnamed(transcripts.kinds(), page("transcripts.md"))
 
 
-def test_every_kind_of_refusal_and_every_remedy_is_told():
-    assert not unnamed([*provider_errors.Kind.__args__, *provider_errors.Remedy.__args__], page("refusals.md"))
+def test_every_kind_of_provider_error_and_every_remedy_is_on_its_page():
+    assert not unnamed([*provider_errors.Kind.__args__, *provider_errors.Remedy.__args__], page("provider-errors.md"))
 
 
 def test_every_public_name_is_in_the_page_of_the_library():
@@ -130,7 +130,7 @@ def test_every_argument_of_compact_is_in_the_page_of_the_library():
 
 
 def test_every_field_of_what_comes_back_is_in_the_page_of_the_library():
-    told = page("library.md").partition("## What comes back")[2].partition("\n## ")[0]
+    told = page("library.md").partition("## Results")[2].partition("\n## ")[0]
     for value in (refold.Result, refold.Plan, refold.Check, Sizes):
         assert not unnamed([value.__name__, *value.__struct_fields__], told)
 
