@@ -2,7 +2,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refold._rules import call_index
-from refold._rules.pairing import GroupPairing
+from refold._rules.pairing import GroupPairing, Pairing
 from refold.core.messages import Message, MessageId, Text, ToolCall, ToolResult
 
 IDS = st.sampled_from(["a", "b", ""])
@@ -29,3 +29,10 @@ def test_a_batch_of_one_call_and_its_result_is_paired_as_any_other_is(said, toge
         assert rule.index(said) == quick
     finally:
         call_index._single_call_group = usual
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(messages(), max_size=8), st.booleans())
+def test_what_must_stay_follows_from_the_newest_group_alone(said, together):
+    rule = GroupPairing(together=together)
+    assert rule.constraints(said) == Pairing.constraints(rule, said)

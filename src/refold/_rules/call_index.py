@@ -40,7 +40,16 @@ from refold.core.messages import Message, Opaque, ToolCall, ToolResult
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["CallGroup", "CallIndex", "PlacedCall", "PlacedResult", "index_by_group", "index_by_id", "joined"]
+__all__ = [
+    "CallGroup",
+    "CallIndex",
+    "PlacedCall",
+    "PlacedResult",
+    "index_by_group",
+    "index_by_id",
+    "joined",
+    "newest_group",
+]
 
 Key: TypeAlias = "tuple[str, str]"  # of a call or result: id (or name), and kind
 
@@ -135,6 +144,22 @@ def index_by_group(messages: Sequence[Message], *, together: bool) -> CallIndex:
     if last and ends and all(message.role == "tool" for message in messages[last.start :]):
         index.pending = last.open
     return index
+
+
+def newest_group(messages: Sequence[Message], *, together: bool) -> int | None:
+    """Return where the newest group begins if nothing but results follows its calls, else None."""
+    first = len(messages) - 1
+    while first >= 0 and messages[first].role == "tool":
+        first -= 1
+    if first < 0 or messages[first].role != "assistant":
+        return None
+    start = first if messages[first].calls else None
+    while (
+        together and first > 0 and messages[first - 1].role == "assistant" and joined(*messages[first - 1 : first + 1])
+    ):
+        first -= 1
+        start = first if messages[first].calls else start
+    return start
 
 
 def index_by_id(messages: Sequence[Message]) -> CallIndex:

@@ -46,6 +46,7 @@ class WellFormed(Struct, frozen=True):
         return tuple(
             Violation(self.name, flaw.text, (position,), (message.id,))
             for position, message in enumerate(messages)
+            if message.native is not None and self.flaws(message)
             for flaw in self.left(message)
         )
 

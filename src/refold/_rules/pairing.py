@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold._rules.call_index import CallIndex, PlacedCall, PlacedResult, index_by_group, index_by_id
+from refold._rules.call_index import CallIndex, PlacedCall, PlacedResult, index_by_group, index_by_id, newest_group
 from refold.core.messages import Message, ToolCall, ToolResult, memoized
 from refold.core.view import Constraints, Listing, Violation
 
@@ -117,6 +117,18 @@ class GroupPairing(Pairing, frozen=True, kw_only=True):
     """
 
     together: bool = False
+
+    def constraints(self, messages: Sequence[Message]) -> Constraints:
+        """Return what cuts do not say: the newest group, while calls of it are pending.
+
+        Nothing before that group matters, so the rest of a long list is not indexed.
+        """
+        first = newest_group(messages, together=self.together)
+        if first is None:
+            return Constraints()
+        found = super().constraints(messages[first:])
+        tail = None if found.tail is None else first + found.tail
+        return Constraints(fixed=frozenset(first + position for position in found.fixed), tail=tail)
 
     def _index(self, messages: Sequence[Message]) -> CallIndex:
         return index_by_group(messages, together=self.together)

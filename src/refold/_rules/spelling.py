@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold.core.messages import Message, memoized
+from refold.core.messages import Message
 from refold.core.view import Violation
 
 if TYPE_CHECKING:
@@ -40,6 +40,11 @@ class Spelled(Struct, frozen=True):
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return ids and names that the provider refuses."""
+        names = {call.name for message in messages for call in message.calls}
+        ids = {call.call_id for message in messages for call in message.calls}
+        ids.update([result.call_id for message in messages for result in message.results])
+        if all(map(self.valid_name, names)) and all(map(self.valid_id, ids)):  # nearly always; each is looked at once
+            return ()
         return tuple(
             Violation(self.name, text, (position,), (message.id,), calls)
             for position, message in enumerate(messages)
@@ -48,11 +53,13 @@ class Spelled(Struct, frozen=True):
 
     def valid_id(self, id: str) -> bool:
         """Tell whether the provider accepts an id."""
-        return _matches(self.id, self.longest_id, id)
+        short = not self.longest_id or len(id) <= self.longest_id
+        return short and (not id or not self.id or _matches(self.id, id))
 
     def valid_name(self, name: str) -> bool:
         """Tell whether the provider accepts the name of a tool."""
-        return _matches(self.called, self.longest_name, name)
+        short = not self.longest_name or len(name) <= self.longest_name
+        return short and (not name or not self.called or _matches(self.called, name))
 
     def id_for(self, id: str) -> str:
         """Return an accepted id in place of another, the same for the same."""
@@ -63,18 +70,13 @@ class Spelled(Struct, frozen=True):
         return _spelled(name, self.longest_name)
 
     def _misspelled(self, message: Message) -> Iterator[tuple[str, tuple[str, ...]]]:
-        for id, name in _labels(message):
+        labels: list[tuple[str, str | None]] = [(call.call_id, call.name) for call in message.calls]
+        labels += [(result.call_id, None) for result in message.results]
+        for id, name in labels:
             if not self.valid_id(id):
                 yield f"the provider does not accept the id {id!r}", (id,)
             if name is not None and not self.valid_name(name):
                 yield f"the provider does not accept the name {name!r}", (id,) if id else ()
-
-
-@memoized
-def _labels(message: Message) -> tuple[tuple[str, str | None], ...]:
-    """Return id and name of every call, and the id of every result."""
-    calls: list[tuple[str, str | None]] = [(call.call_id, call.name) for call in message.calls]
-    return (*calls, *((result.call_id, None) for result in message.results))
 
 
 @cache
@@ -83,10 +85,8 @@ def _pattern(pattern: str) -> re.Pattern[str]:
 
 
 @lru_cache(4_096)
-def _matches(pattern: str, longest: int, text: str) -> bool:
-    return not text or (
-        (not longest or len(text) <= longest) and (not pattern or bool(_pattern(pattern).fullmatch(text)))
-    )
+def _matches(pattern: str, text: str) -> bool:
+    return _pattern(pattern).fullmatch(text) is not None
 
 
 def _spelled(text: str, longest: int) -> str:

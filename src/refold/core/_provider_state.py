@@ -42,7 +42,7 @@ __all__ = ["anchor_in", "guarded", "remains", "repeated_items"]
 
 def anchor_in(messages: Sequence[Message]) -> int:
     """Return the position of the newest message with an anchor, 0 where there is none."""
-    return next((position for position in range(len(messages) - 1, 0, -1) if messages[position].anchor), 0)
+    return next((at for at in range(len(messages) - 1, 0, -1) if messages[at].opaques and messages[at].anchor), 0)
 
 
 @memoized
@@ -57,9 +57,11 @@ def guarded(view: View, edits: Sequence[Edit]) -> tuple[Edit, ...]:
     """Return the edits as they may be done: none takes state away, parts what belongs together, or changes an end."""
     messages, constraints = view.messages, view.constraints
     carriers = {message.id: message for message in messages if message.opaques and message.id not in view.repeated}
-    if not (carriers or constraints.pairs or view.stuck or constraints.tail is not None):
+    hidden = {id for edit in edits if isinstance(edit, Hide) for id in edit.messages}
+    bound = bool(carriers or constraints.pairs or constraints.tail is not None)
+    if not bound and (not view.stuck or (not constraints.head and view.stuck.isdisjoint(hidden))):
         return tuple(edits)
-    hidden = {id for edit in edits if isinstance(edit, Hide) for id in edit.messages} - view.stuck
+    hidden -= view.stuck
     stays = _required(messages, carriers, edits, hidden)
     while separated := _separated(messages, constraints.pairs, hidden, stays):
         hidden -= separated
@@ -185,6 +187,8 @@ def _required(
     messages: Sequence[Message], carriers: dict[MessageId, Message], edits: Sequence[Edit], hidden: set[MessageId]
 ) -> dict[MessageId, _Stays]:
     """Return what must stay of each message that carries state, or holds the call of a result that does."""
+    if not carriers:
+        return {}
     needed = _loaded(messages, edits) if any(part.loads for one in carriers.values() for part in one.opaques) else set()
     stays: dict[MessageId, _Stays] = {}
     superseded: set[tuple[str, str]] = set()  # what newer parts hold

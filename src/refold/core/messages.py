@@ -227,16 +227,19 @@ class Message(Struct, frozen=True, omit_defaults=True, dict=True):
 
     @_CachedProperty
     def opaques(self) -> tuple[Opaque, ...]:
-        """The opaque parts of this message that carry state or load tools, those inside results among them."""
-        opaque = [part for part in self.parts if isinstance(part, Opaque)]
-        opaque += [
-            inner
-            for part in self.parts
-            if isinstance(part, ToolResult)
-            for inner in part.content
-            if isinstance(inner, Opaque)
-        ]
-        return tuple([part for part in opaque if part.state or part.anchor or part.loads])
+        """The opaque parts of this message that carry state or load tools, those inside results behind the others."""
+        own: list[Opaque] = []
+        inside: list[Opaque] = []
+        for part in self.parts:
+            if isinstance(part, Opaque):
+                own.append(part)
+            elif isinstance(part, ToolResult):
+                for inner in part.content:
+                    if isinstance(inner, Opaque):
+                        inside.append(inner)  # noqa: PERF401 - a list for each result costs more than the work
+        if not (own or inside):
+            return ()
+        return tuple([part for part in (*own, *inside) if part.state or part.anchor or part.loads])
 
     @property
     def anchor(self) -> Opaque | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, runtime_checkable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -232,7 +232,7 @@ class View(Struct, frozen=True, dict=True):
     def constraints(self) -> Constraints:
         """Which messages leave only together, which do not leave, and where the end begins that must remain it."""
         messages = self.messages
-        found = [rule.constraints(messages) for rule in self.rules if isinstance(rule, ConstrainingRule)]
+        found = [rule.constraints(messages) for rule in _constraining(self.rules)]
         tails = [each.tail for each in found if each.tail is not None]
         if messages and any(part.last for part in messages[-1].opaques):
             tails.append(len(messages) - 1)
@@ -244,7 +244,7 @@ class View(Struct, frozen=True, dict=True):
     def retained(self) -> int:
         """How many messages stand before an anchor: the provider has left them there, and reads them as they are."""
         messages = self.messages
-        return next((place for place in range(len(messages) - 1, -1, -1) if messages[place].anchor), 0)
+        return next((at for at in range(len(messages) - 1, -1, -1) if messages[at].opaques and messages[at].anchor), 0)
 
     @cached_property
     def head(self) -> int:
@@ -267,8 +267,11 @@ class View(Struct, frozen=True, dict=True):
     @cached_property
     def repeated(self) -> frozenset[MessageId]:
         """Those that are an earlier one once more, or answer nothing, among those that could not leave otherwise."""
-        again = repeated_items(message for message in self.messages if message.opaques or message.role == "system")
-        return again | {self.messages[place].id for place in unrequested_approvals(self.messages)}
+        messages = self.messages
+        again = repeated_items([message for message in messages if message.opaques or message.role == "system"])
+        if not any(message.opaques for message in messages):
+            return again
+        return again | {messages[place].id for place in unrequested_approvals(messages)}
 
     @property
     def anchored(self) -> bool:
@@ -326,10 +329,21 @@ class View(Struct, frozen=True, dict=True):
         )
 
 
+def _constraining(rules: Sequence[Rule]) -> list[ConstrainingRule]:
+    return [cast("ConstrainingRule", rule) for rule in rules if _constrains(type(rule))]
+
+
+@cache
+def _constrains(kind: type[Rule]) -> bool:
+    """Tell whether a class of rules has constraints, once a class: looking at a protocol's members takes long."""
+    return issubclass(kind, ConstrainingRule)
+
+
 def _instructs(message: Message) -> bool:
     """Tell whether the system, or the developer, says something in a message."""
-    has_text = any(isinstance(part, Text) and part.text.strip() for part in message.parts)
-    return message.role == "system" and message.note is None and has_text
+    if message.role != "system" or message.note is not None:
+        return False
+    return any(isinstance(part, Text) and part.text.strip() for part in message.parts)
 
 
 def _answered(messages: Sequence[Message]) -> dict[MessageId, dict[str, ToolCall]]:

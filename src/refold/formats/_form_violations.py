@@ -64,7 +64,7 @@ def openai_chat(message: Message) -> tuple[Flaw, ...]:
     """Return lists of calls that are none, calls without type or with arguments that are no text, results that are none
     either, and blocks of other protocols.
     """
-    return tuple(_chat(message))
+    return () if _is_plain_chat(message.native) else tuple(_chat(message))
 
 
 @memoized
@@ -135,6 +135,25 @@ def _gemini(message: Message) -> Iterator[Flaw]:
             yield Flaw("a part without data", at)
         elif value is not None and not isinstance(value, dict):
             yield from _worded(message, at, value)
+
+
+def _is_plain_chat(native: Any) -> bool:
+    """Tell whether a message is of the commonest form, text and calls of functions, so that nothing can be wrong."""
+    content, by_assistant = native.get("content"), native.get("role") == "assistant"
+    if type(content) is not str and not (content is None and by_assistant):
+        return False
+    if "tool_calls" not in native:
+        return True
+    calls = native["tool_calls"]
+    if not by_assistant or type(calls) is not list or not calls:
+        return False
+    for call in calls:
+        if type(call) is not dict or type(call.get("type")) is not str:
+            return False
+        function = call.get("function")
+        if type(function) is dict and type(function.get("arguments")) is not str:
+            return False
+    return True
 
 
 def _chat(message: Message) -> Iterator[Flaw]:
