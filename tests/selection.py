@@ -23,7 +23,7 @@ STARTERS = frozenset(
 )
 
 # tests that start something which their source does not show: cases and pages are read from files
-HIDDEN = ("agent/test_shell.py", "cases/test_cases.py", "test_docs.py::test_the_python_of_a_page_runs")
+HIDDEN = ("agent/test_shell.py", "cases", "test_docs.py::test_the_python_of_a_page_runs")
 
 # tests that take long without starting anything, most of them whole conversations under every policy and format
 SLOW = (
@@ -33,7 +33,6 @@ SLOW = (
     "cli/test_bad_input.py",
     "cli/test_commands.py::test_the_demo_shows_every_example_and_how_to_go_on",
     "cli/test_replay.py",
-    "counting/test_token_slices.py::test_every_way_to_count_counts_what_looks_like_a_special_token_as_ordinary_text",
     "policies/test_refold_bill.py",
     "replay/test_parallel.py",
     "replay/test_run.py",

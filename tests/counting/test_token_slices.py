@@ -1,5 +1,7 @@
+import functools
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -65,13 +67,17 @@ def test_an_empty_text_is_no_token() -> None:
     assert tokens("o200k_base", "") == 0
 
 
+@functools.cache
+def pretrained(encoding: str) -> Any:
+    return pytest.importorskip("splintr").Tokenizer.from_pretrained(encoding)
+
+
 @given(
     st.lists(
         st.sampled_from(("<|", "|>", "endoftext", "im_start", "<|endoftext|>", " x_1", "\n\t", "é日本", "</think>"))
     )
 )
 def test_every_way_to_count_counts_what_looks_like_a_special_token_as_ordinary_text(pieces: list[str]) -> None:
-    splintr = pytest.importorskip("splintr")
     text = "".join(pieces)
     for encoding in ("o200k_base", "cl100k_base", "gemma3"):
-        assert tokens(encoding, text) == len(splintr.Tokenizer.from_pretrained(encoding).encode_ordinary(text))
+        assert tokens(encoding, text) == len(pretrained(encoding).encode_ordinary(text))

@@ -63,7 +63,13 @@ class Chat:
     def ask(self):
         """Send all messages, keep the answer, and return headers and calls."""
         create = self.client.chat.completions.with_raw_response.create
-        arguments = {"model": "gpt-4o", "messages": self.messages, "tools": self.tools, "max_tokens": 800}
+        arguments = {
+            "model": "gpt-4o",
+            "messages": [],
+            "tools": self.tools,
+            "max_tokens": 800,
+            "extra_body": {"messages": self.messages},  # sent as they are: the SDK's walk over its types takes long
+        }
         if not self.streaming:
             raw = create(**arguments)
             message = raw.parse().choices[0].message
@@ -110,10 +116,11 @@ class Responses:
         create = self.client.responses.with_raw_response.create
         arguments = {
             "model": "gpt-4o",
-            "input": self.messages,
+            "input": [],
             "tools": self.tools,
             "instructions": SYSTEM,
             "store": False,
+            "extra_body": {"input": self.messages},  # as above
         }
         raw = create(**arguments, max_output_tokens=800, stream=self.streaming)
         if self.streaming:

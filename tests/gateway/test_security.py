@@ -109,7 +109,7 @@ def test_a_path_never_leaves_the_address_that_was_configured(plain, path):
     assert found.startswith(b"HTTP/1.1 400")
     assert not seen
     for name in ("/v1/..a/b..", "/v1/...", "/v1/a%2Fb"):
-        raw(serving.url, f"GET {name} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode(), 1)
+        raw(serving.url, f"GET {name} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode(), 1)
     assert [got.split(b" ")[1] for got, _ in seen] == [b"/v1/..a/b..", b"/v1/...", b"/v1/a%2Fb"]
 
 
