@@ -52,8 +52,10 @@ def contestants(tariff: Tariff) -> dict[str, Policy]:
     share, write = tariff.cache_read / tariff.input, tariff.cache_write / tariff.input
     found = {"refold": policy}
     for kept in (30_000, 50_000):
-        trigger = LeastCost(read=share, write=write, kept=kept)
-        found[f"least cost, {kept // 1_000}k kept"] = replace(policy, trigger=trigger, goal=Exactly(kept, beside=True))
+        trigger = LeastCost(read=share, write=write, compacted_size=kept)
+        found[f"least cost, {kept // 1_000}k kept"] = replace(
+            policy, trigger=trigger, goal=Exactly(kept, messages_only=True)
+        )
     return found
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import refold
 from refold import policies
+from refold._compaction.options import CompactOptions, Options
 from refold.core.messages import MessageId
 from refold.core.view import Cause
 from refold.errors import (
@@ -14,9 +15,11 @@ from refold.errors import (
     CannotFit,
     StalePlan,
     UnknownFormat,
+    UnknownOption,
     UnknownPolicy,
     UsageError,
 )
+from refold.sessions import MemoryStore
 
 SYSTEM = {"role": "system", "content": "You mend programs."}
 TOOL = {"type": "function", "function": {"name": "read_file", "description": "Reads a file", "parameters": {}}}
@@ -343,3 +346,30 @@ def test_a_call_with_two_faults_is_mended_of_both():
         *({"role": "tool", "tool_call_id": "same", "content": name} for name in "ab"),
     ]
     assert refold.violations(refold.repair(said).messages) == ()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda **options: refold.compact(MESSAGES, budget=1_000, **options),
+        lambda **options: refold.plan(MESSAGES, budget=1_000, **options),
+        lambda **options: refold.check(MESSAGES, budget=1_000, **options),
+        lambda **options: refold.Meter(budget=1_000, **options),
+        lambda **options: asyncio.run(refold.acompact(MESSAGES, budget=1_000, **options)),
+        lambda **options: asyncio.run(refold.aplan(MESSAGES, budget=1_000, **options)),
+        lambda **options: refold.recovering(print, MESSAGES, budget=1_000, **options),
+        lambda **options: refold.Session(MemoryStore(), budget=1_000, **options),
+    ],
+)
+def test_a_misspelt_option_is_refused_with_the_nearest_one(call):
+    with pytest.raises(UnknownOption, match='has no option "polcy"; did you mean policy'):
+        call(polcy="opal")
+    with pytest.raises(TypeError, match='has no option "quux"; its options are'):
+        call(quux=1)
+
+
+def test_the_typed_options_are_those_that_are_read():
+    for name, written in Options.__annotations__.items():
+        assert CompactOptions.__annotations__[name].__forward_arg__ == written, name
+    apart = {"summarize", "handlers", "redact", "meter", "alternate", "observers"}
+    assert set(Options.__struct_fields__) == CompactOptions.__optional_keys__ - apart

@@ -217,8 +217,8 @@ def _below(trigger: Limit, goal: Limit, window: int | None) -> Limit:
     match trigger, goal:
         case Share(share=share), Share() if goal.share >= share and not goal.of_window:
             return Share(share * BELOW)
-        case Share(share=share), Share(free=free) if free:
-            return replace(goal, most=min(goal.most, share * BELOW))
+        case Share(share=share), Share(min_message_share=least) if least:
+            return replace(goal, cap=min(goal.cap, share * BELOW))
         case Exactly(count=count), Share() if window is not None and count <= window * goal.share:
             return Exactly(int(count * BELOW))
         case Exactly(count=count), Exactly() if goal.count >= count:

@@ -307,7 +307,7 @@ def test_w10_an_earlier_summary_is_updated_and_gives_its_place_to_the_new_one():
 
 def test_w04_an_overflow_compacts_the_largest_whatever_the_thresholds_say():
     view = view_at(steps(20), 1_000_000, cause=Cause.OVERFLOW)
-    assert view.excess < 0
+    assert view.over_goal < 0
     forced = POLICY.after_overflow
     assert forced is not None
     plan = drive(forced, view, Asked("short"))

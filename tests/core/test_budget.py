@@ -1,9 +1,11 @@
+import msgspec
 import pytest
 
 from refold.core.budget import (
     Budget,
     Exactly,
     LeastCost,
+    Limit,
     Never,
     Reserve,
     Share,
@@ -63,11 +65,11 @@ def test_a_negative_usage_report_is_refused():
 def test_the_size_of_least_cost_grows_as_reading_from_the_cache_gets_cheaper():
     sizes = [LeastCost(read=read).size for read in (0.25, 0.1, 0.05, 0.025)]
     assert sizes == sorted(sizes)
-    assert LeastCost(again=0).size == 30_000 + int((2 * 1_000 * 1.15 * 30_000 / 0.1) ** 0.5)
+    assert LeastCost(refetch_tokens=0).size == 30_000 + int((2 * 1_000 * 1.15 * 30_000 / 0.1) ** 0.5)
 
 
 def test_without_a_cache_and_without_reading_again_every_call_is_the_time_to_compact():
-    assert LeastCost(read=1.0, write=1.0, again=0).size == 30_000
+    assert LeastCost(read=1.0, write=1.0, refetch_tokens=0).size == 30_000
 
 
 def test_the_size_of_least_cost_is_never_above_a_share_of_the_input_budget():
@@ -85,6 +87,22 @@ def test_prices_and_growth_of_nothing_are_refused(wrong):
 def test_what_system_prompt_and_tools_take_comes_on_top_of_the_size_of_least_cost():
     wide = Budget(1_000_000)
     assert LeastCost().tokens(wide, 40_000) == LeastCost().tokens(wide) + 40_000
-    assert Exactly(30_000, beside=True).tokens(wide, 40_000) == 70_000
+    assert Exactly(30_000, messages_only=True).tokens(wide, 40_000) == 70_000
     assert Exactly(30_000).tokens(wide, 40_000) == 30_000
-    assert Exactly(50_000, beside=True).tokens(Budget(100_000), 60_000) == 74_000
+    assert Exactly(50_000, messages_only=True).tokens(Budget(100_000), 60_000) == 74_000
+
+
+@pytest.mark.parametrize(
+    ("stored", "limit"),
+    [
+        (b'{"type":"share","share":0.4,"free":0.35,"most":0.6}', Share(0.4, min_message_share=0.35, cap=0.6)),
+        (b'{"type":"exactly","count":30000,"beside":true}', Exactly(30_000, messages_only=True)),
+        (
+            b'{"type":"least_cost","read":0.2,"kept":20000,"again":5000}',
+            LeastCost(read=0.2, compacted_size=20_000, refetch_tokens=5_000),
+        ),
+    ],
+)
+def test_limits_in_stores_of_earlier_releases_are_read_and_written_by_the_same_names(stored, limit):
+    assert msgspec.json.decode(stored, type=Limit) == limit
+    assert msgspec.json.encode(limit) == stored

@@ -78,7 +78,7 @@ def test_no_summary_holds_another_and_none_grows_from_run_to_run(name: str, answ
             assert words.count(heading) <= 1, heading
         assert GroupPairing().broken(view.messages) == ()
         if name != "wolffish":
-            assert view.excess <= 0
+            assert view.over_goal <= 0
 
 
 @pytest.mark.parametrize("answer", [summarized, absent])

@@ -82,9 +82,9 @@ def test_a_budget_is_met_where_a_tokenizer_counts_more_for_a_whole_than_for_its_
 
 def test_system_prompt_and_tools_leave_messages_their_share_of_the_rest():
     view = view_of(session(), window=100_000, goal=POLICY.goal, system=50_000)
-    assert view.room == 50_000 + 17_500
-    assert view_of(session(), window=100_000, goal=POLICY.goal).room == 40_000
-    assert view_of(session(), window=100_000, goal=POLICY.goal, system=90_000).room == 72_000
+    assert view.goal_tokens == 50_000 + 17_500
+    assert view_of(session(), window=100_000, goal=POLICY.goal).goal_tokens == 40_000
+    assert view_of(session(), window=100_000, goal=POLICY.goal, system=90_000).goal_tokens == 72_000
 
 
 def test_after_an_overflow_it_goes_deeper():
@@ -100,7 +100,7 @@ def test_what_stood_before_a_compaction_stays_the_same_bytes_until_the_next():
     made = plan(view)
     grown = talk(*["u: Mend it. Never push."], *_lines(30), "a: done", "u: thanks")
     before = view.after(made.edits).messages
-    later = replace(view_of(grown, window=10**6), done=made.edits).messages
+    later = replace(view_of(grown, window=10**6), edits=made.edits).messages
     assert later[: len(before)] == before
 
 

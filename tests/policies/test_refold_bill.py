@@ -42,8 +42,8 @@ def change(line, policy, read, window=40_000):
 
 
 def by_cost(read, kept=8_000):
-    trigger = LeastCost(read=read, kept=kept, growth=400, again=2_000)
-    return replace(POLICY, trigger=trigger, goal=Exactly(kept, beside=True))
+    trigger = LeastCost(read=read, compacted_size=kept, growth=400, refetch_tokens=2_000)
+    return replace(POLICY, trigger=trigger, goal=Exactly(kept, messages_only=True))
 
 
 @pytest.fixture(scope="module")

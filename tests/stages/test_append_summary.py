@@ -34,7 +34,7 @@ def test_where_nothing_was_shortened_nothing_is_asked_and_nothing_appended() -> 
 def test_a_picture_that_left_is_no_reason_for_a_summary() -> None:
     view = view_of(talk(*LINES))
     stripped = view.after(StripImages().edits(view, ()))
-    assert stripped.done
+    assert stripped.edits
     assert STAGE.needs(stripped) == ()
 
 

@@ -20,7 +20,7 @@ def mended(name, said, *stages):
     for stage in stages or (Repair(),):
         view = view.after(stage.edits(view, ()))
     out = formats.assemble(format, view.messages)
-    return out, formats.broken(format, formats.read(format, out).messages), view.done
+    return out, formats.broken(format, formats.read(format, out).messages), view.edits
 
 
 def user(text="go"):

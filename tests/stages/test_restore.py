@@ -21,4 +21,4 @@ def test_restored_files_never_take_more_than_the_goal_has_room_for() -> None:
     answers = (Provided("y" * 900), Provided("y" * 900))
     edits = Restore().edits(done, answers)
     assert len(edits) == 2
-    assert done.after(edits).excess <= 0
+    assert done.after(edits).over_goal <= 0

@@ -13,7 +13,7 @@ def many(count: int = 10) -> Transcript:
 def test_slide_goes_on_to_the_goal_where_it_is_told_to() -> None:
     view = view_of(many(40), goal=1_000)
     seen = view.after(Slide("[left out]", share=0, to_goal=True).edits(view, ()))
-    assert seen.excess <= 0
+    assert seen.over_goal <= 0
     assert seen.messages[:2] == view.messages[:2]
     assert seen.messages[-1] is view.messages[-1]
 

@@ -85,7 +85,9 @@ def telling(policy: str) -> tuple[str, ...]:
 
 def _limit(limit: budget.Limit) -> str:
     match limit:
-        case budget.Share(share=share, of_window=of_window, minus=minus, inclusive=inclusive, floor=floor, free=free):
+        case budget.Share(
+            share=share, of_window=of_window, minus=minus, inclusive=inclusive, floor=floor, min_message_share=free
+        ):
             whole = "window" if of_window else "input budget"
             said = f"the {whole}" if share == 1 else f"{round(100 * share)} % of the {whole}"
             less = f" − {minus:,} tokens" if minus else ""

@@ -109,7 +109,7 @@ def tallied(
             _add_tool(view, message, part, tokens, tools, files)
     return TokenTable(
         file=talk.label, kind=result.kind, format=result.format, model=result.model, total=view.estimated,
-        system=view.fixed.system, schemas=view.fixed.tools, messages=len(view.messages),
+        system=view.overhead.system, schemas=view.overhead.tools, messages=len(view.messages),
         calls=sum(len(message.calls) for message in view.messages),
         roles=roles.shares(), kinds=kinds.shares(), tools=tools.shares(), files=files.shares(), turns=_turns(view),
         largest=_largest(view, top), reported=list(result.usage), notes=result.notes,

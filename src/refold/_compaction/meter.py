@@ -56,15 +56,15 @@ class Meter:
         request = self._seen(messages)
         view = request.view
         read = self._sums[-1] - self._sums[self._anchor]
-        estimated = view.fixed.overhead + view.counter.per_conversation + read
+        estimated = view.overhead.total + view.counter.per_conversation + read
         report = replace(self._options, usage=usage)
         counted = usage_for(report)
         since = self._sums[-1] - self._sums[covered(self._transcript.messages, counted)] if counted else 0
         tokens = request.policy.gauge.measure(estimated, min(since, read), counted)
         if tokens > NEAR * view.budget.input:
             self._look(request)
-        now = replace(view, measured=tokens, before=None)
-        parts = Breakdown(view.fixed.system, view.fixed.tools, read)
+        now = replace(view, measured=tokens, estimated_before=None)
+        parts = Breakdown(view.overhead.system, view.overhead.tools, read)
         return Check(tokens, view.budget.input, due(request.policy, now), parts)
 
     def largest_new(self, above: int) -> int:
@@ -150,7 +150,7 @@ class Meter:
         if loaded != self._loaded:
             self._loaded = loaded
             tokens = request.view.counter.tools(formats.tools_text(self._options.tools, loaded))
-            view = replace(request.view, fixed=replace(request.view.fixed, tools=tokens))
+            view = replace(request.view, overhead=replace(request.view.overhead, tools=tokens))
             self._request = replace(request, view=view)
 
     def _size(self, message: Message, request: Request) -> int:

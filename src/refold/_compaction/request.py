@@ -122,9 +122,9 @@ def request_for(
         ignored=tuple(message.id for message in start[:ignored]),
     )
     view = measured(view, policy, options)
-    if view.fixed.overhead >= budget.input and not measuring:
+    if view.overhead.total >= budget.input and not measuring:
         raise BadBudget(
-            f"system prompt and tools alone take {view.fixed.overhead:,} of {budget.input:,} tokens of input: "
+            f"system prompt and tools alone take {view.overhead.total:,} of {budget.input:,} tokens of input: "
             "name a larger window or send fewer tools"
         )
     return Request(shape, policy, view, exact, options, said, start[:ignored])
@@ -160,11 +160,11 @@ def _typed(options: Options) -> None:
 def measured(view: View, policy: Policy, options: Options) -> View:
     """Return the view with its fixed part counted and its size read off the policy's gauge."""
     counter = view.counter
-    fixed = Breakdown(
+    overhead = Breakdown(
         system=counter.text(formats.system_text(options.system)) if options.system else 0,
         tools=counter.tools(formats.tools_text(options.tools, formats.loaded_in(view.start))) if options.tools else 0,
     )
-    view = replace(view, fixed=fixed)
+    view = replace(view, overhead=overhead)
     since = sum(view.sizes[covered(view.start, view.usage) :]) if view.usage else 0
     return replace(view, measured=policy.gauge.measure(view.estimated, since, view.usage))
 

@@ -169,12 +169,12 @@ def needs_exact_recount(run: CompactionRun) -> bool:
     plan, view, exact = run.plan, run.view, run.request.exact
     if plan.empty or view.counter is exact or plan.sizes.after > plan.sizes.limit:
         return False
-    return count_all(exact, view.messages) + view.fixed.overhead > view.budget.input
+    return count_all(exact, view.messages) + view.overhead.total > view.budget.input
 
 
 def cannot_fit(made: Plan, view: View) -> CannotFit:
     """Return the error that says what is left and cannot shrink, in tokens."""
-    sizes = {"system": view.fixed.system, "tools": view.fixed.tools}
+    sizes = {"system": view.overhead.system, "tools": view.overhead.tools}
     for message, size in zip(view.messages, view.sizes, strict=True):
         sizes[f"{message.role} messages"] = sizes.get(f"{message.role} messages", 0) + size
     largest, place = max(zip(view.sizes, range(len(view.sizes)), strict=True), default=(0, 0))
@@ -209,7 +209,7 @@ def view_breakdown(view: View) -> Breakdown:
             kind = _kind(part)
             alone = view.counter.message(replace(_EMPTY, parts=(part,))) - framing if len(message.parts) > 1 else size
             kinds[kind] = kinds.get(kind, 0) + alone
-    return replace(view.fixed, messages=sum(view.sizes), kinds=kinds, roles=roles)
+    return replace(view.overhead, messages=sum(view.sizes), kinds=kinds, roles=roles)
 
 
 def _kind(part: Part) -> str:

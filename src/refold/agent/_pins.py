@@ -37,7 +37,7 @@ class RestorePins(Pure, frozen=True):
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return one message to insert, or nothing."""
-        if not view.done or not view.messages:
+        if not view.edits or not view.messages:
             return ()
         task = _task(view)
         said = instruction_text(view.messages)

@@ -51,7 +51,7 @@ def due(policy: Policy, view: View) -> bool:
         return True
     if isinstance(policy.trigger, Never):
         return False
-    return policy.trigger.reached(view.tokens, view.budget, view.fixed.overhead) or view.tokens > view.budget.input
+    return policy.trigger.reached(view.tokens, view.budget, view.overhead.total) or view.tokens > view.budget.input
 
 
 def planning(
@@ -82,8 +82,8 @@ def planning(
                 StepRecord(
                     step.name,
                     type(step.stage).__name__,
-                    len(view.done),
-                    len(after.done),
+                    len(view.edits),
+                    len(after.edits),
                     view.tokens,
                     after.tokens,
                     refused,
@@ -95,20 +95,20 @@ def planning(
     if view.binds_thinking and (edits := removals(view)):
         after = view.after(edits)
         records.append(
-            StepRecord("drop thinking", "removals", len(view.done), len(after.done), view.tokens, after.tokens)
+            StepRecord("drop thinking", "removals", len(view.edits), len(after.edits), view.tokens, after.tokens)
         )
         view = after
-    edits = view.done
+    edits = view.edits
     if _leaves_out(view, compacts=due_at_start and not isinstance(policy.trigger, Never)):
         edits = (*edits, Hide(view.ignored))
-        records.append(StepRecord("ignored", "Hide", len(view.done), len(edits), view.tokens, view.tokens))
+        records.append(StepRecord("ignored", "Hide", len(view.edits), len(edits), view.tokens, view.tokens))
     plan = sealed(
         Plan(
             policy=policy.name,
             fingerprint=policy.fingerprint,
             cause=start.cause,
             base=base_of(view),
-            sizes=Sizes(start.tokens, view.tokens, view.room, view.budget.input, view.fixed.overhead),
+            sizes=Sizes(start.tokens, view.tokens, view.goal_tokens, view.budget.input, view.overhead.total),
             edits=edits,
             steps=tuple(records),
             format=format,
@@ -130,7 +130,7 @@ def _leaves_out(view: View, *, compacts: bool) -> bool:
     A policy without trigger compacts nothing (a repair leaves what is healthy alone). Where the anchor has left the
     view, the provider reads again what was before it.
     """
-    return bool(view.ignored) and (bool(view.done) or compacts) and any(message.anchor for message in view.messages)
+    return bool(view.ignored) and (bool(view.edits) or compacts) and any(message.anchor for message in view.messages)
 
 
 def _runs(step: Step, started: bool, view: View) -> bool:
@@ -140,7 +140,7 @@ def _runs(step: Step, started: bool, view: View) -> bool:
         case When.FIRST | When.DUE:
             return started
         case When.OVER_GOAL:
-            return started and view.excess > 0
+            return started and view.over_goal > 0
         case When.OVER_BUDGET:
             return started and view.tokens > view.budget.input
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from math import sqrt
 from typing import TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from refold.errors import BadBudget
 
 __all__ = ["Breakdown", "Budget", "Exactly", "LeastCost", "Limit", "Never", "Reserve", "Share", "Usage"]
 
 
-BESIDE = 0.35  # of what system prompt and tools leave
+MESSAGES_ONLY_CAP = 0.35  # of what system prompt and tools leave
 
 
 class Breakdown(Struct, frozen=True, omit_defaults=True):
@@ -87,8 +87,9 @@ class Share(Struct, frozen=True, omit_defaults=True, tag="share"):
     """A share of the input budget or of the window, minus a constant; `inclusive` says whether reaching it counts.
 
     `floor` is a share that the constant never takes it below: on a small window 13,000 tokens are all there is (L01).
-    `free` is the least share of what system prompt and tools leave that a goal has for messages, `most` the share of
-    the base up to which it rises for that: 60,000 tokens of tools would else leave nothing under half of a window.
+    `min_message_share` is the least share of what system prompt and tools leave that a goal has for messages, `cap` the
+    share of the base up to which it rises for that: 60,000 tokens of tools would else leave nothing under half of a
+    window.
 
     Added in 0.1.0.
     """
@@ -98,15 +99,16 @@ class Share(Struct, frozen=True, omit_defaults=True, tag="share"):
     minus: int = 0
     inclusive: bool = False
     floor: float = 0.0
-    free: float = 0.0
-    most: float = 0.72
+    min_message_share: float = field(default=0.0, name="free")
+    cap: float = field(default=0.72, name="most")
 
     def tokens(self, budget: Budget, fixed: int = 0) -> int:
         """Return the limit in tokens under a budget; `fixed` are those that no compaction shrinks."""
         whole = int(self._exact(budget))
-        if not self.free:
+        if not self.min_message_share:
             return whole
-        return max(whole, min(fixed + int((budget.input - fixed) * self.free), int(budget.input * self.most)))
+        least = fixed + int((budget.input - fixed) * self.min_message_share)
+        return max(whole, min(least, int(budget.input * self.cap)))
 
     def reached(self, tokens: int, budget: Budget, fixed: int = 0) -> bool:
         """Tell whether a size has reached the limit, on the inclusive or the exclusive reading of it."""
@@ -119,7 +121,7 @@ class Share(Struct, frozen=True, omit_defaults=True, tag="share"):
 
 
 class Exactly(Struct, frozen=True, omit_defaults=True, tag="exactly"):
-    """A number of tokens, whatever the window (V01); of messages alone with `beside`, system prompt and tools aside.
+    """A number of tokens, whatever the window (V01); with `messages_only` of messages, without system prompt and tools.
 
     Messages then have at most 35 % of what those leave: a goal near to a trigger would soon be due again.
 
@@ -128,11 +130,13 @@ class Exactly(Struct, frozen=True, omit_defaults=True, tag="exactly"):
 
     count: int
     inclusive: bool = False
-    beside: bool = False
+    messages_only: bool = field(default=False, name="beside")
 
     def tokens(self, budget: Budget, fixed: int = 0) -> int:
         """Return the limit in tokens."""
-        return fixed + min(self.count, int((budget.input - fixed) * BESIDE)) if self.beside else self.count
+        if not self.messages_only:
+            return self.count
+        return fixed + min(self.count, int((budget.input - fixed) * MESSAGES_ONLY_CAP))
 
     def reached(self, tokens: int, budget: Budget, fixed: int = 0) -> bool:
         """Tell whether a size has reached the limit."""
@@ -144,9 +148,10 @@ class LeastCost(Struct, frozen=True, omit_defaults=True, tag="least_cost"):
     """The size at which a compaction costs least over a long run, never above a share `most` of the input budget.
 
     Prices are shares of the price of input: `read` of a cached token, `write` of one put into the cache. A request has
-    `kept` tokens of messages after a compaction and grows by `growth` a call; `again` is what is read again after a
-    compaction, in tokens of input. The bill with a compaction every L calls is least at
-    L = sqrt(2F / (read * growth)), F = (write - read) * kept + again: messages then have kept + growth * L tokens.
+    `compacted_size` tokens of messages after a compaction and grows by `growth` a call; `refetch_tokens` is what is
+    read again after a compaction, in tokens of input. The bill with a compaction every L calls is least at
+    L = sqrt(2F / (read * growth)), F = (write - read) * compacted_size + refetch_tokens: messages then have
+    compacted_size + growth * L tokens.
 
     Raises:
         BadBudget: a price that is not above zero, or a growth that is not.
@@ -156,9 +161,10 @@ class LeastCost(Struct, frozen=True, omit_defaults=True, tag="least_cost"):
 
     read: float = 0.10
     write: float = 1.25
-    kept: int = 30_000
+    compacted_size: int = field(default=30_000, name="kept")
     growth: int = 1_000
-    again: int = 25_000  # three calls that read 50,000 cached tokens, and 10,000 tokens of what they bring
+    # three calls that read 50,000 cached tokens, and 10,000 tokens of what they bring
+    refetch_tokens: int = field(default=25_000, name="again")
     most: float = 0.8
 
     def __post_init__(self) -> None:
@@ -168,8 +174,8 @@ class LeastCost(Struct, frozen=True, omit_defaults=True, tag="least_cost"):
     @property
     def size(self) -> int:
         """The size of the messages in tokens, whatever the window."""
-        once = max(self.write - self.read, 0.0) * self.kept + self.again
-        return self.kept + int(sqrt(2 * self.growth * once / self.read))
+        once = max(self.write - self.read, 0.0) * self.compacted_size + self.refetch_tokens
+        return self.compacted_size + int(sqrt(2 * self.growth * once / self.read))
 
     def tokens(self, budget: Budget, fixed: int = 0) -> int:
         """Return the limit in tokens under a budget; `fixed` are those of system prompt and tools."""

@@ -141,7 +141,8 @@ def _plain(value: object) -> object:
     """Return a value without anything whose order changes from process to process."""
     match value:
         case Struct():
-            fields = ((name, _plain(getattr(value, name))) for name in value.__struct_fields__)
+            names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)  # as in JSON: those stay
+            fields = ((encoded, _plain(getattr(value, name))) for name, encoded in names)
             return (type(value).__qualname__, tuple(fields))
         case frozenset() | set():
             return tuple(sorted(map(repr, map(_plain, value))))

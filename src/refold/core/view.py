@@ -119,7 +119,7 @@ class Listing(tuple[Message, ...]):
 class View(Struct, frozen=True, dict=True):
     """What the model would see now: the fold of edits over a transcript, with its size and its limits.
 
-    `start` is the view as messages before this run (earlier plans folded in); `done` are the edits of this run.
+    `start` is the view as messages before this run (earlier plans folded in); `edits` are those of this run.
     `tokens` are on the measured scale: what the gauge said at the start minus what the counter says was saved since.
     `summarizer` says that somebody is there to be asked for a summary.
     Where the provider reads nothing before an anchor, transcript and `start` begin with the anchor's message; `skipped`
@@ -135,14 +135,14 @@ class View(Struct, frozen=True, dict=True):
     counter: Counter
     rules: tuple[Rule, ...] = ()
     traits: FormatTraits = FormatTraits()
-    fixed: Breakdown = Breakdown()
+    overhead: Breakdown = Breakdown()
     usage: Usage | None = None
     measured: int = 0
     cause: Cause = Cause.THRESHOLD
     instructions: str = ""
-    done: tuple[Edit, ...] = ()
+    edits: tuple[Edit, ...] = ()
     estimates: dict[MessageId, int] = {}
-    before: int | None = None
+    estimated_before: int | None = None
     summarizer: bool = False
     skipped: int = 0
     ignored: tuple[MessageId, ...] = ()
@@ -152,7 +152,7 @@ class View(Struct, frozen=True, dict=True):
     def messages(self) -> Listing:
         """The messages of the view, in order."""
         tip = self.start[-1].id if self.start else None
-        return Listing(fold(self.start, [self.done], [tip]) if self.done else self.start)
+        return Listing(fold(self.start, [self.edits], [tip]) if self.edits else self.start)
 
     @cached_property
     def index(self) -> dict[MessageId, int]:
@@ -180,24 +180,24 @@ class View(Struct, frozen=True, dict=True):
     @cached_property
     def estimated(self) -> int:
         """The counter's word for the whole request."""
-        return self.fixed.overhead + self.counter.per_conversation + sum(self.sizes)
+        return self.overhead.total + self.counter.per_conversation + sum(self.sizes)
 
     @cached_property
     def tokens(self) -> int:
         """The size of the whole request on the measured scale."""
-        if self.before is None:
+        if self.estimated_before is None:
             return self.measured
-        return max(self.measured - self.before + self.estimated, 0)
+        return max(self.measured - self.estimated_before + self.estimated, 0)
 
     @cached_property
-    def room(self) -> int:
+    def goal_tokens(self) -> int:
         """The goal in tokens of the whole request, never above the input budget."""
-        return min(self.goal.tokens(self.budget, self.fixed.overhead), self.budget.input)
+        return min(self.goal.tokens(self.budget, self.overhead.total), self.budget.input)
 
     @property
-    def excess(self) -> int:
+    def over_goal(self) -> int:
         """How many tokens are above the goal; zero or less when it is met."""
-        return self.tokens - self.room
+        return self.tokens - self.goal_tokens
 
     @cached_property
     def calls(self) -> dict[MessageId, dict[str, ToolCall]]:
@@ -288,7 +288,7 @@ class View(Struct, frozen=True, dict=True):
         content: tuple[Part, ...] = (Text(parts),) if isinstance(parts, str) else tuple(parts)
         if len(content) > 1:  # each part needs an address of its own, or a later rewrite would change them all
             content = tuple(part if part.at else replace(part, at=(place,)) for place, part in enumerate(content))
-        made = (self.transcript.tip, self.measured, len(self.done), salt, role, note, content, before)
+        made = (self.transcript.tip, self.measured, len(self.edits), salt, role, note, content, before)
         id = MessageId("made:" + blake2b(canonical(made), digest_size=10).hexdigest())
         return Insert(Message(id, role, content, note), before)
 
@@ -305,8 +305,8 @@ class View(Struct, frozen=True, dict=True):
         edits = guarded(self, self._shaped(edits)) if guard else tuple(edits)
         if not edits:
             return self
-        before = self.estimated if self.before is None else self.before
-        return replace(self, done=(*self.done, *edits), before=before)
+        before = self.estimated if self.estimated_before is None else self.estimated_before
+        return replace(self, edits=(*self.edits, *edits), estimated_before=before)
 
     def _shaped(self, edits: Sequence[Edit]) -> Sequence[Edit]:
         """Return the edits with replacements of the shape that their fields allow."""

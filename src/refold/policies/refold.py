@@ -15,7 +15,8 @@ POLICY = Policy(
     name="refold",
     summary="Points to old output, keeps users' words, and says in a digest what left; fits what can be fitted.",
     trigger=Share(0.8, inclusive=True),
-    goal=Share(0.4, free=0.35),  # at equal prices, deeper is cheaper; 60,000 tokens of tools leave room all the same
+    # at equal prices, deeper is cheaper; 60,000 tokens of tools leave room all the same
+    goal=Share(0.4, min_message_share=0.35),
     gauge=ReportedPlusTail(doubt=0.6),
     steps=(
         Step(TruncateNew(), When.FIRST, "new output"),  # before it is sent and cached, so this is free
@@ -26,4 +27,4 @@ POLICY = Policy(
         Step(Repair(), When.DUE, "mend the rest"),
     ),
 )
-POLICY = replace(POLICY, after_overflow=replace(POLICY, goal=Share(0.35, free=0.3)))
+POLICY = replace(POLICY, after_overflow=replace(POLICY, goal=Share(0.35, min_message_share=0.3)))

@@ -307,4 +307,4 @@ def _request(line: Timeline, options: Options) -> Request:
             f"system prompt and tools alone take {line.fixed:,} of {request.view.budget.input:,} tokens of input: "
             "name a larger window"
         )
-    return replace(request, view=replace(request.view, fixed=Breakdown(system=line.fixed)))
+    return replace(request, view=replace(request.view, overhead=Breakdown(system=line.fixed)))

@@ -60,9 +60,9 @@ def _replacing(view: View, first: MessageId, last: MessageId, text: str, note: N
             fingerprint="",
             cause=Cause.MANUAL,
             base=base_of(view),
-            sizes=Sizes(view.tokens, done.tokens, done.tokens, view.budget.input, view.fixed.overhead),
-            edits=done.done,
-            steps=(StepRecord(label, "Hide", 0, len(done.done), view.tokens, done.tokens),),
+            sizes=Sizes(view.tokens, done.tokens, done.tokens, view.budget.input, view.overhead.total),
+            edits=done.edits,
+            steps=(StepRecord(label, "Hide", 0, len(done.edits), view.tokens, done.tokens),),
             format=format,
         )
     )

@@ -76,7 +76,7 @@ class AppendSummary(Struct, frozen=True):
 
 def shortened_in_this_run(view: View) -> set[str]:
     """Return the ids of messages that lost words in this run; a picture that left is no loss of words."""
-    touched = {edit.message for edit in view.done if isinstance(edit, Rewrite)}
+    touched = {edit.message for edit in view.edits if isinstance(edit, Rewrite)}
     before = {message.id: message for message in view.start if message.id in touched}
     return {
         message.id

@@ -60,17 +60,17 @@ class Fit(Struct, frozen=True):
 
     def needs(self, view: View) -> tuple[Need, ...]:
         """Ask for an account of the older part, where there is somebody to ask."""
-        if not (self.asks and view.summarizer and view.messages) or view.excess <= 0:
+        if not (self.asks and view.summarizer and view.messages) or view.over_goal <= 0:
             return ()
-        need = need_of(view, regions(view, int(view.room * self.newest)).tail)
+        need = need_of(view, regions(view, int(view.goal_tokens * self.newest)).tail)
         return (need,) if need else ()
 
     def edits(self, view: View, answers: tuple[object, ...] = ()) -> tuple[Edit, ...]:
         """Return the edits that bring the view to its goal, or as near to it as it can be brought."""
-        if view.excess <= 0 or not view.messages:
+        if view.over_goal <= 0 or not view.messages:
             return ()
         most = view.budget.input
-        for goal in dict.fromkeys((view.room, (view.room + most) // 2, most)):
+        for goal in dict.fromkeys((view.goal_tokens, (view.goal_tokens + most) // 2, most)):
             if view.tokens > goal and (edits := self._meeting(view, goal, answers)):
                 return edits
         return ()
@@ -92,7 +92,7 @@ class Fit(Struct, frozen=True):
     def _plan(self, view: View, answers: tuple[object, ...]) -> tuple[Edit, ...]:
         """Return the edits for the view's own goal; none where they would lose a pinned sentence."""
         draft = Draft(view)
-        areas = regions(view, int(view.room * self.newest))
+        areas = regions(view, int(view.goal_tokens * self.newest))
         draft.drop(position for position, message in enumerate(view.messages) if is_digest(message))
         for position, message in enumerate(view.messages):
             if message.note is None and (joined := digests_in(message)):
@@ -110,28 +110,28 @@ class Fit(Struct, frozen=True):
         files = touched_files(view)
         digest: Insert | None = None
         log = ReductionLog()
-        selection = select(draft, areas, view.room - reserve, log, self.keep_until)
+        selection = select(draft, areas, view.goal_tokens - reserve, log, self.keep_until)
         for more in reversed(range(ROUNDS)):
             draft.add(0)
-            shrink(draft, areas, view.room - reserve, int(view.room * self.users), log)
+            shrink(draft, areas, view.goal_tokens - reserve, int(view.goal_tokens * self.users), log)
             left, standing = _left(draft), [message for message in draft.remaining() if not is_digest(message)]
             least = least_of(view, left, standing, reserve)
             if least > reserve and more:
                 reserve = least
                 continue
-            over = max(draft.total + reserve - view.room, 0)
+            over = max(draft.total + reserve - view.goal_tokens, 0)
             text = digest_text(view, left, staying=standing, limit=max(reserve - over, 0), files=files, account=account)
             digest = view.insert("user", text, Note("digest", *files), before=_anchor(view)) if text else None
             size = view.counter.message(digest.message) if digest else 0
             draft.add(size)
-            if draft.total <= view.room or size <= reserve:
+            if draft.total <= view.goal_tokens or size <= reserve:
                 break
             reserve = size
         enough = selection is not None and selection.enough
-        if selection and draft.total < view.room and not enough:
-            selection.fill(view.room)
-        if draft.total < view.room and not enough:
-            refill(draft, log, view.room)
+        if selection and draft.total < view.goal_tokens and not enough:
+            selection.fill(view.goal_tokens)
+        if draft.total < view.goal_tokens and not enough:
+            refill(draft, log, view.goal_tokens)
         return digest
 
 
@@ -139,10 +139,10 @@ def unshrinkable(view: View) -> dict[str, int]:
     """Return what a view holds that no step makes smaller, in tokens by cause; causes of no size are left out."""
     areas = regions(view, 0)
     fixed = {
-        "system": view.fixed.system + _size(view, (m for m in view.messages if m.role == "system")),
-        "tools": view.fixed.tools,
-        "prompt": view.fixed.prompt,
-        "files": view.fixed.files,
+        "system": view.overhead.system + _size(view, (m for m in view.messages if m.role == "system")),
+        "tools": view.overhead.tools,
+        "prompt": view.overhead.prompt,
+        "files": view.overhead.files,
         "pins": sum(view.counter.text(pin.text) for pin in pins(view.transcript) if pin.role == "user"),
         "newest turn": _size(view, (view.messages[position] for position in areas.fresh)),
     }

@@ -28,7 +28,7 @@ class Recount(Struct, frozen=True):
 
     def needs(self, view: View) -> tuple[Need, ...]:
         """Ask for the count, in a run that has changed something."""
-        return (CountNeed(view.messages, self.max_tokens),) if view.done else ()
+        return (CountNeed(view.messages, self.max_tokens),) if view.edits else ()
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return nothing: a count is not an edit."""

@@ -96,7 +96,7 @@ class ReplaceAll(Struct, frozen=True):
         if request is None or (request.id in view.index and request not in replaced):
             return None, ""
         quoted = self.request.format(request=text_of(request))
-        room = view.room - view.fixed.overhead - sum(view.sizes[: leading(view)])
+        room = view.goal_tokens - view.overhead.total - sum(view.sizes[: leading(view)])
         fits = view.counter.text(f"{opening}\n\n{quoted}") < room
         words = all(isinstance(part, Text | ToolResult) for part in request.parts)
         return (None, quoted) if words and fits else (request, "")

@@ -38,13 +38,13 @@ class Restore(Struct, frozen=True):
 
     def needs(self, view: View) -> tuple[Need, ...]:
         """Ask for the newest files that were read."""
-        if not any(isinstance(edit, Insert) for edit in view.done):
+        if not any(isinstance(edit, Insert) for edit in view.edits):
             return ()
         return tuple(FileNeed(path, self.each) for path in recently_read(view, self.files))
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return a pair of messages for each file that fits."""
-        room = min(self.total, -view.excess)
+        room = min(self.total, -view.over_goal)
         request = open_request(view)
         before = request.id if request is not None else None
         inserts: list[Insert] = []

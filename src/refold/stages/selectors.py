@@ -67,7 +67,7 @@ class LargestThenOldest(Struct, frozen=True):
 
     def __call__(self, view: View) -> tuple[TextTarget, ...]:
         """Return the targets in the order of the three passes."""
-        wanted = max(view.excess, int(view.tokens * self.at_least))
+        wanted = max(view.over_goal, int(view.tokens * self.at_least))
         chosen: list[TextTarget] = []
         for target in self._candidates(view):
             if wanted <= 0:
@@ -84,7 +84,7 @@ class LargestThenOldest(Struct, frozen=True):
         return int(tokens * (1 - self.kept)) + dropped
 
     def _candidates(self, view: View) -> Iterable[TextTarget]:
-        ours = {edit.message.id for edit in view.done if isinstance(edit, Insert)}
+        ours = {edit.message.id for edit in view.edits if isinstance(edit, Insert)}
         messages = [message for message in view.messages if message.id not in ours]
         results = [TextTarget(message, result) for message in messages for result in message.results]
         older = results[: len(results) - self.recent] if len(results) > self.recent else []
@@ -132,7 +132,7 @@ class KeepTokens(Struct, frozen=True):
 
     def _exceeding(self, view: View, start: int) -> int | None:
         wanted = self.tokens if self.share is None else int(view.budget.window * self.share)
-        budget = min(wanted, max(view.room - view.fixed.overhead - sum(view.sizes[:start]), 0))
+        budget = min(wanted, max(view.goal_tokens - view.overhead.total - sum(view.sizes[:start]), 0))
         total = 0
         for position in range(len(view.messages) - 1, start - 1, -1):
             total += view.sizes[position]

@@ -42,7 +42,7 @@ class Slide(Pure, frozen=True):
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the oldest hidden and the marker in their place."""
-        if len(view.messages) - leading(view) <= self.skip_at or (self.idle and view.done and view.excess <= 0):
+        if len(view.messages) - leading(view) <= self.skip_at or (self.idle and view.edits and view.over_goal <= 0):
             return ()
         start = self._start(view)
         stop = self._stop(view, start) if start is not None else None
@@ -85,7 +85,7 @@ class Slide(Pure, frozen=True):
         saved = sum(sizes[start:stop]) - view.counter.message(marker)
         at = stop
         for cut in cuts:
-            if cut > at and saved < view.excess:
+            if cut > at and saved < view.over_goal:
                 saved += sum(sizes[at:cut])
                 at = cut
         return at

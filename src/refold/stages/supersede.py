@@ -98,9 +98,9 @@ def _remember(
 
 def _needed(view: View, rewrites: Sequence[tuple[Message, tuple[Rewrite, ...]]]) -> Iterator[Edit]:
     """Return the rewrites that bring a view to its goal, in order; all of them where it is met already."""
-    if view.excess <= 0:
+    if view.over_goal <= 0:
         return (edit for _, edits in rewrites for edit in edits)
-    excess, most = view.excess, view.excess + int(view.room * UNUSED)
+    excess, most = view.over_goal, view.over_goal + int(view.goal_tokens * UNUSED)
     taken: list[int] = []
     larger: list[tuple[int, int]] = []  # what they save, and which, where that is more than is wanted
     for number, (message, edits) in enumerate(rewrites):
@@ -114,7 +114,7 @@ def _needed(view: View, rewrites: Sequence[tuple[Message, tuple[Rewrite, ...]]])
             excess, most = excess - saved, most - saved
     if excess > 0 and larger:
         saved, number = min(larger)
-        taken = [number] if saved >= view.excess else [*taken, number]
+        taken = [number] if saved >= view.over_goal else [*taken, number]
     return (edit for number in sorted(taken) for edit in rewrites[number][1])
 
 

@@ -54,7 +54,7 @@ class TruncateNew(Pure, frozen=True):
     def edits(self, view: View, answers: tuple[object, ...] = ()) -> tuple[Edit, ...]:
         """Return a rewrite for each new output above the limit."""
         limit = self.wakes(view.budget)
-        if view.room >= view.budget.input:
+        if view.goal_tokens >= view.budget.input:
             return ()
         return tuple(
             Rewrite(message.id, patch.at, patch.to)

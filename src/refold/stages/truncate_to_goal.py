@@ -61,7 +61,7 @@ class TruncateToGoal(Pure, frozen=True):
         return self._cut(view, pieces, self.floor)
 
     def _excess(self, view: View) -> int:
-        return view.tokens - max(view.room, int(view.budget.input * self.enough))
+        return view.tokens - max(view.goal_tokens, int(view.budget.input * self.enough))
 
     def _tiers(self, view: View) -> tuple[list[CuttableText], ...]:
         tiers: tuple[list[CuttableText], ...] = ([], [], [], [])

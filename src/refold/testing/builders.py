@@ -77,7 +77,7 @@ def view_of(
         counter=counter,
         rules=rules,
         traits=traits or FormatTraits(),
-        fixed=Breakdown(system=system, tools=tools),
+        overhead=Breakdown(system=system, tools=tools),
         usage=usage,
         cause=cause,
         instructions=instructions,

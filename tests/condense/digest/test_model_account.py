@@ -86,13 +86,13 @@ def test_what_the_guard_rejects_leaves_the_digest_as_it_is_without_a_model():
         TimeoutError("no answer"),
     ):
         after, _ = told(view, wrong)
-        assert after.done == plain
+        assert after.edits == plain
 
 
 def test_an_account_that_is_much_too_long_is_not_taken():
     view = asked_view(work(30))
     after, _ = told(view, " ".join([GOOD] * 10))
-    assert after.done == Fit().edits(replace(view, summarizer=False))
+    assert after.edits == Fit().edits(replace(view, summarizer=False))
 
 
 def test_an_order_that_came_from_a_tool_does_not_enter_by_the_account():
@@ -124,7 +124,7 @@ def test_tools_words_reach_the_summarizer_as_fenced_data():
 
 def test_an_earlier_account_is_updated_and_neither_it_nor_what_it_covers_is_sent_again():
     first, (asked,) = told(asked_view(work(30)), GOOD)
-    longer = asked_view(work(60), plans=(first.done,))
+    longer = asked_view(work(60), plans=(first.edits,))
     after, (need,) = told(longer, GOOD.replace("the store", "the second store"))
     assert need.previous == GOOD
     assert "began with the store" not in need.text
@@ -137,7 +137,7 @@ def test_an_earlier_account_is_updated_and_neither_it_nor_what_it_covers_is_sent
 
 def test_an_earlier_account_stays_when_the_next_is_refused():
     first, _ = told(asked_view(work(30)), GOOD)
-    after, _ = told(asked_view(work(60), plans=(first.done,)), None)
+    after, _ = told(asked_view(work(60), plans=(first.edits,)), None)
     assert digest(after).count(GOOD) == 1
 
 

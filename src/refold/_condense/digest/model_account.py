@@ -51,7 +51,7 @@ SENTENCES = re.compile(r"(?<=[.!?。！？])\s+")
 
 def room_for(view: View) -> int:
     """Return the tokens that an account may have in the digest: 3 % of the goal, at most 1,200; 0 for none."""
-    room = min(int(view.room * SHARE), MOST)
+    room = min(int(view.goal_tokens * SHARE), MOST)
     return room if room >= LEAST else 0
 
 

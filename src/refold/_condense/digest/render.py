@@ -59,13 +59,14 @@ MARGIN = 0.98  # of what is computed to fit, since tokens are not proportional t
 
 def limit_of(view: View) -> int:
     """Return how many tokens a digest may have under the view's goal: a larger share where less else has room."""
-    room = view.room / max(sum(map(view.size, view.transcript.messages)), 1) if view.room >= SMALL_GOAL else 1.0
+    whole = max(sum(map(view.size, view.transcript.messages)), 1)
+    room = view.goal_tokens / whole if view.goal_tokens >= SMALL_GOAL else 1.0
     (low, most), (middle, least), (high, share) = SHARES
     if room < middle:
         share = most + (least - most) * max(room - low, 0.0) / (middle - low)
     elif room < high:
         share = least + (share - least) * (room - middle) / (high - middle)
-    return min(max(int(view.room * share), min(LEAST, view.room // 5)), MOST)
+    return min(max(int(view.goal_tokens * share), min(LEAST, view.goal_tokens // 5)), MOST)
 
 
 def digest_text(
@@ -84,7 +85,8 @@ def digest_text(
     `files` are those read and those changed, where they are known already, `account` what a model says of it.
     """
     limit = limit_of(view) if limit is None else limit
-    view = replace(view, start=view.transcript.messages, done=(), before=None)  # calls of what left long ago, too
+    # calls of what left long ago, too
+    view = replace(view, start=view.transcript.messages, edits=(), estimated_before=None)
     quoted = quotes(view, messages, staying, limit)
     listed = sections(view, messages, staying, quoted, files or touched_files(view), account)
     standing = (text for message in reversed(staying) for text in texts(message))
