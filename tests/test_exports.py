@@ -47,3 +47,22 @@ def test_every_module_is_underscored_or_named_on_a_page_of_the_api():
     pages = "".join(path.read_text("utf-8") for path in API.glob("*.md"))
     named = set(re.findall(r"^::: (refold[\w.]*)$|`(refold[\w.]*)`", pages, re.M))
     assert public == {directive or mention for directive, mention in named}
+
+
+def test_each_argument_has_an_entry_of_its_own_in_its_docstring():
+    """The API reference knows no parameter that is called `first, second`."""
+    sections = [text.partition("Args:\n")[2].partition("\n\n")[0] for text in docstrings()]
+    assert not [entry for section in sections for entry in re.findall(r"^ *\w+, \w+:.*$", section, re.M)]
+
+
+def docstrings():
+    """The docstrings of all modules, classes and functions."""
+    for path in sorted(INIT.parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                yield ast.get_docstring(node) or ""
+
+
+def test_every_public_name_is_used_in_the_file_that_is_only_type_checked():
+    text = (Path(__file__).parent / "typing" / "api.py").read_text("utf-8")
+    assert not [name for name in refold.__all__ if not re.search(rf"\brefold\.{name}\b", text)]

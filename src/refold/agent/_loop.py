@@ -82,7 +82,8 @@ class Agent:
         middlewares: asked before and after each call of the model; see `refold.agent.middleware`.
         observers: told of everything as values; see `refold.agent.events`. One that raises changes nothing.
         on_text: gets the answer piece by piece, as it is streamed.
-        summarize, handlers: who writes summaries, and the handlers of other needs, as in `refold.compact`.
+        summarize: writes summaries, as in `refold.compact`.
+        handlers: handlers of the other needs, as in `refold.compact`.
         redact: remove secrets from what a summarizer is sent; by default as the settings say, else they are removed.
         files: the workspace whose files are noticed when they change (L10) and come back after a compaction (L05).
         folder: where outputs go that are too large for the conversation (L08).

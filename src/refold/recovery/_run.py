@@ -92,7 +92,8 @@ def recovering(call: Callable[..., Any], messages: Messages, **options: Unpack[R
             number after a refusal of that number.
         messages: the conversation as it was said, never changed.
         summarize: as in `refold.compact`; where it fails, the compaction is made without.
-        handlers, redact: handlers of all needs, and whether secrets are removed, as in `refold.compact`.
+        handlers: handlers of all needs, as in `refold.compact`.
+        redact: remove known forms of secrets from what a summarizer is sent.
         observers: functions that are told when a compaction starts, ends or fails.
         windows: where the window that a refusal tells is kept, by model and endpoint.
         endpoint: where the model is asked, for `windows`.
@@ -102,8 +103,8 @@ def recovering(call: Callable[..., Any], messages: Messages, **options: Unpack[R
             tells more than the first.
         waits: seconds before each new try of a call that failed for a moment; what its `retry-after` says wins.
         sleep: waits; `time.sleep` or `asyncio.sleep` by default.
-        options: `format`, `policy`, `model`, `window`, `budget`, `goal`, `system`, `tools`, `max_output`, `usage`,
-            `counter`, `instructions` and `plans` as in `refold.compact`.
+
+    The other options are those of `refold.compact`.
 
     Raises:
         ContextOverflow: still refused; the message names what cannot be made smaller, in tokens.

@@ -190,7 +190,8 @@ class Session(SessionCoroutines, Standing):
             cause: as in `refold.compact`.
             keep_recent: tokens of newest messages to keep, instead of what the policy says (O17).
             summarize: writes summaries; see `refold.compact`.
-            handlers, redact: as in `refold.compact`.
+            handlers: as in `refold.compact`.
+            redact: as in `refold.compact`.
 
         Raises:
             WriteConflict: somebody else is compacting it, or changed its plans meanwhile.
