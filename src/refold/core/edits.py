@@ -35,9 +35,17 @@ class Rewrite(Struct, frozen=True, omit_defaults=True, tag="rewrite"):
 
 
 class Hide(Struct, frozen=True, omit_defaults=True, tag="hide"):
-    """Messages leave the view; they stay in the transcript."""
+    """Messages leave the view; they stay in the transcript.
+
+    Raises:
+        ValueError: no message is named.
+    """
 
     messages: tuple[MessageId, ...]
+
+    def __post_init__(self) -> None:
+        if not self.messages:
+            raise ValueError("a Hide names at least one message")
 
 
 class Insert(Struct, frozen=True, omit_defaults=True, tag="insert"):

@@ -11,6 +11,7 @@ from msgspec import Struct
 from refold.core.budget import Limit, Reserve, Share
 from refold.core.counting import CharCounter
 from refold.core.usage_gauges import Estimate, Gauge
+from refold.errors import BadBudget
 
 if TYPE_CHECKING:
     from refold.core.budget import Budget
@@ -19,7 +20,18 @@ if TYPE_CHECKING:
     from refold.core.needs import Answer, Need
     from refold.core.view import View
 
-__all__ = ["Arriving", "Policy", "Pure", "Stage", "Step", "TakesState", "Waking", "When"]
+__all__ = [
+    "Arriving",
+    "Policy",
+    "Pure",
+    "Stage",
+    "Step",
+    "TakesState",
+    "Waking",
+    "When",
+    "require_counts",
+    "require_shares",
+]
 
 
 class When(StrEnum):
@@ -82,6 +94,30 @@ class Pure(Struct, frozen=True):
     def needs(self, view: View) -> tuple[Need, ...]:
         """Return no needs."""
         return ()
+
+
+def require_shares(options: Struct, *names: str) -> None:
+    """Refuse options of a stage or selector that are no share: from 0 to 1, or None.
+
+    Raises:
+        BadBudget: one is outside of that.
+    """
+    for name in names:
+        share = getattr(options, name)
+        if share is not None and not 0 <= share <= 1:
+            raise BadBudget(f"{type(options).__name__} has {name}={share}; a share is a number from 0 to 1")
+
+
+def require_counts(options: Struct, *names: str, least: int = 0) -> None:
+    """Refuse options of a stage or selector that are less than they can be.
+
+    Raises:
+        BadBudget: one is below `least`.
+    """
+    for name in names:
+        count = getattr(options, name)
+        if count < least:
+            raise BadBudget(f"{type(options).__name__} has {name}={count}; give a number of {least} or more")
 
 
 class Step(Struct, frozen=True):

@@ -52,7 +52,7 @@ POLICY = Policy(
     ),
 )
 
-FORCED = Step(Slide(MARKER, share=0.5, idle=True), When.DUE, "truncate")
+FORCED = Step(Slide(MARKER, share=0.5, skip_if_met=True), When.DUE, "truncate")
 POLICY = replace(
     POLICY,
     after_overflow=replace(POLICY, goal=Share(0.70), steps=(*POLICY.steps[:3], FORCED, *POLICY.steps[4:])),  # N13

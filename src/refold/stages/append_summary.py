@@ -12,6 +12,7 @@ from refold._condense.summary_requests import ask, earlier, summary_in
 from refold._condense.view_positions import SUMMARIES, last_settled_cut
 from refold.core.edits import Hide, Rewrite
 from refold.core.messages import Note, text_of, texts
+from refold.core.policy import require_counts
 
 if TYPE_CHECKING:
     from refold.core.edits import Edit
@@ -37,6 +38,9 @@ class AppendSummary(Struct, frozen=True):
     notice: str
     heading: str = "[Compaction Summary]"  # W10
     context: int = 3
+
+    def __post_init__(self) -> None:
+        require_counts(self, "context")
 
     def needs(self, view: View) -> tuple[Need, ...]:
         """Ask for a summary of the shortened messages' originals; for nothing where none was shortened."""

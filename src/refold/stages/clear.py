@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from refold._condense.view_positions import first_unseen, with_text
 from refold.core.edits import Rewrite
 from refold.core.messages import Message, MessageId
-from refold.core.policy import Pure
+from refold.core.policy import Pure, require_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +39,9 @@ class Clear(Pure, frozen=True):
     larger_than: int = 0
     saving: int = 0
     net: bool = True
+
+    def __post_init__(self) -> None:
+        require_counts(self, "keep", "protect", "larger_than", "saving")
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the placeholders, oldest first, or nothing where they would save too little."""

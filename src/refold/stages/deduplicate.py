@@ -10,7 +10,7 @@ from refold._condense.call_facts import FileRef, reads, writes
 from refold._condense.view_positions import with_text
 from refold.core.edits import Rewrite
 from refold.core.messages import Message, ToolResult
-from refold.core.policy import Pure
+from refold.core.policy import Pure, require_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +41,9 @@ class DeduplicateReads(Pure, frozen=True):
 
     placeholder: str = "[File {path} - refer to latest read below]"  # N04
     saving: float = 0.30  # N04
+
+    def __post_init__(self) -> None:
+        require_shares(self, "saving")
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the references, or nothing where they would save too little."""
@@ -76,11 +79,11 @@ def _superseded(reads: list[Read]) -> Iterator[Read]:
     """Yield the reads that a later one replaces, newest first."""
     later: dict[str, list[Read]] = {}
     for read in reversed(reads):
-        newer = later.setdefault(read.ref.path, [])
-        if any(_replaces(newer, read) for newer in newer):
+        staying = later.setdefault(read.ref.path, [])
+        if any(_replaces(newer, read) for newer in staying):
             yield read
         else:
-            newer.append(read)
+            staying.append(read)
 
 
 def _replaces(newer: Read, older: Read) -> bool:

@@ -20,6 +20,7 @@ from refold._condense.selection import select
 from refold._salience import features
 from refold.core.budget import Exactly
 from refold.core.messages import Message, Note, Patch, Text
+from refold.core.policy import require_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,6 +53,9 @@ class Fit(Struct, frozen=True):
     users: float = 0.5
     keep_until: float | None = None
     asks: bool = True
+
+    def __post_init__(self) -> None:
+        require_shares(self, "newest", "users", "keep_until")
 
     def arrived(self, message: Message) -> None:
         """Read a message's identifiers, which is most of the work of a choice, and what a digest would tell of it."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec import Struct
 
 from refold.core.needs import CountNeed
+from refold.core.policy import require_counts
 
 if TYPE_CHECKING:
     from refold.core.edits import Edit
@@ -25,6 +26,9 @@ class Recount(Struct, frozen=True):
     grows: ClassVar[bool] = False
 
     max_tokens: int = 16  # V08
+
+    def __post_init__(self) -> None:
+        require_counts(self, "max_tokens", least=1)
 
     def needs(self, view: View) -> tuple[Need, ...]:
         """Ask for the count, in a run that has changed something."""

@@ -80,7 +80,7 @@ class ReplaceAll(Struct, frozen=True):
         if self.acknowledgement and self._may_acknowledge(view, replaced, request):
             edits.append(view.insert("assistant", self.acknowledgement, Note("acknowledgement"), before=position))
         hidden = tuple(message.id for message in replaced if message.id != stays)
-        return (*edits, *copies, Hide(hidden))
+        return (*edits, *copies, Hide(hidden)) if hidden else (*edits, *copies)
 
     def _previous(self, replaced: Sequence[Message]) -> str | None:
         return earlier(replaced, self.heading, self.request.split("{", 1)[0])

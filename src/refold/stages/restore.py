@@ -11,6 +11,7 @@ from refold._condense.view_positions import open_request
 from refold.core.edits import Insert
 from refold.core.messages import Note, ToolCall, ToolResult
 from refold.core.needs import FileNeed, Provided
+from refold.core.policy import require_counts
 
 if TYPE_CHECKING:
     from refold.core.edits import Edit
@@ -35,6 +36,9 @@ class Restore(Struct, frozen=True):
     total: int = 50_000  # L05
     heading: str = "[Restored after compaction] {path}"
     acknowledgement: str = "Noted, file content restored."  # L05
+
+    def __post_init__(self) -> None:
+        require_counts(self, "files", "each", "total")
 
     def needs(self, view: View) -> tuple[Need, ...]:
         """Ask for the newest files that were read."""

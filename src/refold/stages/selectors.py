@@ -9,6 +9,7 @@ from msgspec import Struct
 from refold._condense.view_positions import SUMMARIES, cut_after, cut_before, is_forced, leading
 from refold.core.edits import Insert
 from refold.core.messages import Reasoning, Text, ToolResult
+from refold.core.policy import require_counts, require_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -60,10 +61,14 @@ class LargestThenOldest(Struct, frozen=True):
     share of the present size that must go whatever the goal says, for a run after an overflow.
     """
 
-    kept: float = 0.25  # W05, COMPACTION_RATIO
+    keep_share: float = 0.25  # W05, COMPACTION_RATIO
     recent: int = 3  # W05, PROTECT_RECENT
     smallest: int = 500  # W05, MIN_COMPACTION_SIZE
     at_least: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_shares(self, "keep_share", "at_least")
+        require_counts(self, "recent", "smallest")
 
     def __call__(self, view: View) -> tuple[TextTarget, ...]:
         """Return the targets in the order of the three passes."""
@@ -81,7 +86,7 @@ class LargestThenOldest(Struct, frozen=True):
         tokens = sum(view.counter.text(part.text) for part in target.words)
         thought = [part for part in target.message.parts if isinstance(part, Reasoning)] if not target.result else []
         dropped = sum(view.counter.text(part.text) for part in thought)
-        return int(tokens * (1 - self.kept)) + dropped
+        return int(tokens * (1 - self.keep_share)) + dropped
 
     def _candidates(self, view: View) -> Iterable[TextTarget]:
         ours = {edit.message.id for edit in view.edits if isinstance(edit, Insert)}
@@ -112,6 +117,10 @@ class KeepTokens(Struct, frozen=True):
 
     tokens: int = 20_000  # O04
     share: float | None = None
+
+    def __post_init__(self) -> None:
+        require_shares(self, "share")
+        require_counts(self, "tokens")
 
     def __call__(self, view: View) -> int | None:
         """Return the place of the cut, or None when everything may stay."""
@@ -151,6 +160,10 @@ class KeepRatio(Struct, frozen=True):
     ratio: float = 0.3  # N05
     at_least: int = 4  # N05
     skip_at: int = 4  # N05
+
+    def __post_init__(self) -> None:
+        require_shares(self, "ratio")
+        require_counts(self, "at_least", "skip_at")
 
     def __call__(self, view: View) -> int | None:
         """Return the place of the cut, or None in a list of `skip_at` messages or fewer."""

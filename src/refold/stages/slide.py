@@ -15,7 +15,7 @@ from refold._condense.view_positions import (
 )
 from refold.core.edits import Hide
 from refold.core.messages import Note
-from refold.core.policy import Pure
+from refold.core.policy import Pure, require_counts, require_shares
 
 if TYPE_CHECKING:
     from refold.core.edits import Edit
@@ -29,8 +29,9 @@ class Slide(Pure, frozen=True):
     """Hide a share of the messages after the first `first`, an even number where cuts allow it.
 
     Nothing is done in a list of `skip_at` messages or fewer. System messages, summaries that stand at the head, and
-    the last request are not counted and stay. With `to_goal` as many more go as the goal needs. With `idle` nothing
-    is done in a run that has already changed something and meets its goal: for a run that must not end unchanged.
+    the last request are not counted and stay. With `to_goal` as many more go as the goal needs. With `skip_if_met`
+    nothing is done in a run that has already changed something and meets its goal: for a run that must change
+    something.
     """
 
     marker: str
@@ -38,11 +39,17 @@ class Slide(Pure, frozen=True):
     first: int = 2  # N06
     skip_at: int = 4  # N06
     to_goal: bool = False
-    idle: bool = False
+    skip_if_met: bool = False
+
+    def __post_init__(self) -> None:
+        require_shares(self, "share")
+        require_counts(self, "first", "skip_at")
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the oldest hidden and the marker in their place."""
-        if len(view.messages) - leading(view) <= self.skip_at or (self.idle and view.edits and view.over_goal <= 0):
+        if len(view.messages) - leading(view) <= self.skip_at or (
+            self.skip_if_met and view.edits and view.over_goal <= 0
+        ):
             return ()
         start = self._start(view)
         stop = self._stop(view, start) if start is not None else None

@@ -23,6 +23,7 @@ from refold._condense.view_positions import (
 from refold._text.graphemes import head_and_tail
 from refold.core.edits import Hide
 from refold.core.messages import Note, text_of
+from refold.core.policy import require_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,6 +76,9 @@ class Summarize(Struct, frozen=True):
     keeps_request: bool = False
     max_tokens: int | None = None
 
+    def __post_init__(self) -> None:
+        require_counts(self, "split_from")
+
     def needs(self, view: View) -> tuple[Need, ...]:
         """Ask for a summary of the range, and for one of the split turn's beginning."""
         range_ = self._range(view)
@@ -111,7 +115,8 @@ class Summarize(Struct, frozen=True):
         )
         role: Role = self.role if self.role != "system" or (view.traits.system_in_list and opened) else "user"
         message = view.insert(role, text, Note(kind, read, modified), before=position)
-        return (message, *copies, Hide(tuple(message.id for message in replaced if message.id != stays)))
+        hidden = tuple(message.id for message in replaced if message.id != stays)
+        return (message, *copies, Hide(hidden)) if hidden else (message, *copies)
 
     def _range(self, view: View) -> Range | None:
         start = leading(view)

@@ -9,7 +9,7 @@ from refold._condense.call_outline import call_line
 from refold._condense.placeholders import content_replaced, is_pointer
 from refold.core.edits import Edit, Rewrite, patched
 from refold.core.messages import Patch, Text, ToolCall, ToolResult
-from refold.core.policy import Pure
+from refold.core.policy import Pure, require_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,6 +34,9 @@ class Supersede(Pure, frozen=True):
     """
 
     least: int = 200
+
+    def __post_init__(self) -> None:
+        require_counts(self, "least")
 
     def edits(self, view: View, answers: tuple[object, ...] = ()) -> tuple[Edit, ...]:
         """Return a rewrite for each output that a later one stands in for."""

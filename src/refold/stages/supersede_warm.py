@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from refold.core.budget import Never
 from refold.core.edits import Edit, Rewrite, patched
 from refold.core.messages import Patch
-from refold.core.policy import Pure
+from refold.core.policy import Pure, require_counts, require_shares
 from refold.stages.supersede import Supersede
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ class SupersedeWarm(Pure, frozen=True):
     sure: float = 2.0
     at: float = 0.8
     least: int = 2_000  # new tokens between two looks
+
+    def __post_init__(self) -> None:
+        require_shares(self, "at")
+        require_counts(self, "read", "write", "sure", "least")
 
     def wakes(self, budget: Budget) -> int:
         """Return the new tokens between two looks."""

@@ -10,7 +10,7 @@ from refold._condense.view_positions import loop_start, original_texts
 from refold._text.graphemes import head_and_tail
 from refold.core.edits import Rewrite
 from refold.core.messages import Reasoning, Text
-from refold.core.policy import Pure
+from refold.core.policy import Pure, require_counts, require_shares
 from refold.stages.selectors import LargestThenOldest, TextTarget
 
 if TYPE_CHECKING:
@@ -40,6 +40,10 @@ class Truncate(Pure, frozen=True):
         "[TRUNCATED — {original:,} chars original, {omitted:,} chars omitted, "
         "showing first {head:,} + last {tail:,} chars]"  # W08
     )
+
+    def __post_init__(self) -> None:
+        require_shares(self, "head", "tail")
+        require_counts(self, "head_cap", "tail_cap", "slack")
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the shortened texts of all targets."""

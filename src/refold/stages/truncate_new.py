@@ -15,7 +15,7 @@ from refold._salience.mentions import mentions_of
 from refold._salience.segments import chosen_lines, segments
 from refold.core.edits import Edit, Rewrite
 from refold.core.messages import Text, texts
-from refold.core.policy import Pure
+from refold.core.policy import Pure, require_counts, require_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,15 +37,19 @@ class TruncateNew(Pure, frozen=True):
     """New output above a limit is cut to whole lines: head, tail, errors, and what its call and the request name.
 
     The limit is `tokens`, or `share` of the input budget where that is less: what is larger could jump from under the
-    trigger over the budget. `kept` is the share of the limit that stays. Only output that the model has not answered
-    yet is looked at, so nothing that was sent changes, and a pass costs what is new. What a person wrote, pictures and
+    trigger over the budget. `keep_share` of the limit stays. Only output that the model has not answered yet
+    is looked at, so nothing that was sent changes, and a pass costs what is new. What a person wrote, pictures and
     files stay. The whole output stays in the transcript; the line before the rest names the id that recalls it. Where
     the goal is the whole budget nothing is cut here, for a view that is to be filled wants all that fits.
     """
 
     tokens: int = 16_000  # agents' own caps are at 10,000 tokens (Codex) and 30,000 characters: those stay as they are
     share: float = 0.2
-    kept: float = 0.5
+    keep_share: float = 0.5
+
+    def __post_init__(self) -> None:
+        require_shares(self, "share", "keep_share")
+        require_counts(self, "tokens", least=1)
 
     def wakes(self, budget: Budget) -> int:
         """Return the limit in tokens: with fewer new ones there is nothing to do."""
@@ -62,7 +66,7 @@ class TruncateNew(Pure, frozen=True):
             if message.results and view.size(message) > limit
             for result in message.results
             if any(isinstance(inner, Text) for inner in result.content) and view.counter.text(result.text) > limit
-            for patch in text_replaced(result, _shorter(view, message, result, int(limit * self.kept)))
+            for patch in text_replaced(result, _shorter(view, message, result, int(limit * self.keep_share)))
         )
 
 
@@ -95,10 +99,10 @@ def _parts(text: str, limit: int, counter: Counter, names: frozenset[str]) -> st
     lines = text.split("\n")
     chars = limit * len(text) / max(counter.text(text), 1)
     for _ in range(ROUNDS):
-        text = chosen_lines(text, list(_chosen(pieces, lines, chars, names)))
-        size = counter.text(text)
+        excerpt = chosen_lines(text, list(_chosen(pieces, lines, chars, names)))
+        size = counter.text(excerpt)
         if size <= limit:
-            return text
+            return excerpt
         chars *= 0.97 * limit / size
     return shorten(text, limit, counter.text)
 

@@ -13,7 +13,7 @@ from refold._condense.view_positions import first_unseen, last_request, leading,
 from refold._text.graphemes import head_and_tail
 from refold.core.edits import Rewrite
 from refold.core.messages import Text, ToolResult
-from refold.core.policy import Pure
+from refold.core.policy import Pure, require_counts, require_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,6 +48,10 @@ class TruncateToGoal(Pure, frozen=True):
     floor: int = 400
     enough: float = 0.0
     label: str = "[Shortened: {omitted:,} of {original:,} characters are left out here]"
+
+    def __post_init__(self) -> None:
+        require_shares(self, "enough")
+        require_counts(self, "floor")
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the cut texts, or nothing where the goal is met."""
