@@ -85,7 +85,7 @@ def test_ids_may_be_shortened_while_they_are_the_only_ones(planned):
     assert planned.plans == (plan,)
     planned.rewind(planned.ids[9].removeprefix("b2:")[:12])
     assert len(planned.messages) == 10
-    with pytest.raises(UsageError, match="begin so"):
+    with pytest.raises(UsageError, match="ids start with it"):
         planned.rewind("b2:")
     with pytest.raises(UsageError, match="'nothing'"):
         planned.rewind("nothing")
@@ -145,9 +145,9 @@ def test_a_range_that_would_part_a_call_from_its_result_is_refused(store):
     with pytest.raises(BrokenConversation):
         opened.condense(opened.ids[0], opened.ids[1], "half a call")
     assert opened.plans == ()
-    with pytest.raises(UsageError, match="no range"):
+    with pytest.raises(UsageError, match="is not a range"):
         opened.truncate(opened.ids[3], opened.ids[0])
-    with pytest.raises(UsageError, match="no plan in force"):
+    with pytest.raises(UsageError, match="is not an active plan"):
         opened.untag(opened.ids[0])
 
 

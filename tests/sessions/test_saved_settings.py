@@ -6,7 +6,7 @@ from refold.core.budget import Budget, Exactly, LeastCost, Never, Share
 from refold.errors import BadBudget, UsageError
 from refold.sessions import MemoryStore, Session
 from refold.sessions._entries import Configured
-from refold.sessions._saved_settings import settled, to_remember
+from refold.sessions._saved_settings import resolve_settings, settings_to_save
 from tests.agent.kit import Watched
 from tests.sessions.talks import talk
 
@@ -61,38 +61,40 @@ def test_what_there_is_no_setting_of_is_named(store):
 @pytest.mark.parametrize("goal", [0.4, 1.0, 3_000, Share(0.3, of_window=True), Exactly(900), Never(), LeastCost()])
 @pytest.mark.parametrize("budget", [5_000, Budget(8_000, 500)])
 def test_sizes_come_back_as_they_were_given(goal, budget):
-    remembered = to_remember({"goal": goal, "budget": budget})
-    found = settled(remembered, {}, "openai-chat")
+    remembered = settings_to_save({"goal": goal, "budget": budget})
+    found = resolve_settings(remembered, {}, "openai-chat")
     assert (found.goal, found.budget) == (goal, budget)
     assert type(found.goal) is type(goal)
 
 
 def test_a_policy_is_remembered_by_a_name_of_ours_alone():
     own = replace(policies.find("opal"), name="mine")
-    assert to_remember({"policy": own})["policy"] is None
-    assert to_remember({"policy": "/tmp/policy.py"})["policy"] is None
-    assert to_remember({"policy": policies.find("opal")})["policy"] == "opal"
-    assert settled({"policy": "/tmp/policy.py"}, {}, None).policy.name == "refold"
-    assert settled({"policy": "of a later release", "goal": {"type": "later"}}, {}, None).policy.name == "refold"
+    assert settings_to_save({"policy": own})["policy"] is None
+    assert settings_to_save({"policy": "/tmp/policy.py"})["policy"] is None
+    assert settings_to_save({"policy": policies.find("opal")})["policy"] == "opal"
+    assert resolve_settings({"policy": "/tmp/policy.py"}, {}, None).policy.name == "refold"
+    assert (
+        resolve_settings({"policy": "of a later release", "goal": {"type": "later"}}, {}, None).policy.name == "refold"
+    )
 
 
 def test_another_window_or_model_takes_the_place_of_what_is_remembered():
     remembered = {"model": "gpt-4o", "window": 8_000, "max_output": 500, "system": "Be brief."}
-    assert settled(remembered, {"budget": 3_000}, None).window is None
-    assert settled(remembered, {"model": "gpt-4o"}, None).window == 8_000
-    other = settled(remembered, {"model": "claude-opus-4-5"}, None)
+    assert resolve_settings(remembered, {"budget": 3_000}, None).window is None
+    assert resolve_settings(remembered, {"model": "gpt-4o"}, None).window == 8_000
+    other = resolve_settings(remembered, {"model": "claude-opus-4-5"}, None)
     assert (other.window, other.max_output, other.system) == (None, None, "Be brief.")
-    assert settled({"budget": 5_000}, {"window": 9_000}, None).budget is None
+    assert resolve_settings({"budget": 5_000}, {"window": 9_000}, None).budget is None
 
 
 def test_objects_of_an_sdk_are_remembered_as_their_fields():
     from google.genai import types
 
     tool = types.Tool(function_declarations=[types.FunctionDeclaration(name="read", description="Reads.")])
-    assert to_remember({"tools": [tool]})["tools"] == [
+    assert settings_to_save({"tools": [tool]})["tools"] == [
         {"functionDeclarations": [{"name": "read", "description": "Reads."}]}
     ]
-    assert to_remember({"system": object()})["system"] is None
+    assert settings_to_save({"system": object()})["system"] is None
 
 
 def test_an_agents_steps_do_not_fill_the_log():

@@ -94,8 +94,8 @@ def test_a_plan_made_elsewhere_is_adopted_and_one_for_other_messages_is_not(stor
 def test_what_is_shown_is_the_view_with_ids_and_notes(store):
     opened = compacted(store)
     shape = formats.find(opened.format)
-    assert formats.assemble(shape, opened.shown) == opened.view()
-    assert any(message.note is not None for message in opened.shown)
+    assert formats.assemble(shape, opened.view_messages) == opened.view()
+    assert any(message.note is not None for message in opened.view_messages)
 
 
 @pytest.mark.parametrize("policy", policies.names())
@@ -185,7 +185,7 @@ def test_a_message_of_an_sdk_is_refused_with_the_way_to_its_fields(store):
     class Said:
         def model_dump(self): ...
 
-    with pytest.raises(BadMessages, match=r"message 0 cannot be kept as JSON.*give its .model_dump"):
+    with pytest.raises(BadMessages, match=r"message 0 cannot be stored as JSON.*give its .model_dump"):
         Session(store).append([Said()])
 
 
@@ -459,3 +459,10 @@ def test_an_answer_to_a_call_that_a_plan_took_away_is_no_orphan(format, policy):
     assert "done" in str(view)
     opened.rewind(0)
     assert opened.view() == [*messages, late]
+
+
+def test_a_repr_has_the_counts_and_no_text(store):
+    opened = Session(store, "s", window=1_000)
+    assert repr(opened) == "<Session 's': messages=0, plans=0, format=None, policy='refold'>"
+    opened.append([user("a secret")])
+    assert repr(opened) == "<Session 's': messages=1, plans=0, format='openai-chat', policy='refold'>"

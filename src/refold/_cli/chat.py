@@ -58,10 +58,10 @@ def command(session: str | None, folder: str, wire: Wire | None, *, resume: bool
         stack.callback(client.close)
 
         from refold._cli.chat_session import Chat, data_folder
-        from refold._cli.session_lock import held
+        from refold.sessions._leases import chat_lock
 
         oldest = Session(store, id, format=client.format).lineage[-1]
-        stack.enter_context(held(data_folder() / "chats", store.name, oldest))
+        stack.enter_context(chat_lock(data_folder() / "chats", store.name, oldest))
         chat = Chat(store, id, settings, client, folder, screen)
         if screen.live:
             _history(stack)

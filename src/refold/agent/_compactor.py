@@ -157,7 +157,7 @@ class Compactor:
         self, cause: Cause, *, loud: bool = True, focus: str | None = None, keep_recent: int | None = None
     ) -> DoneCard | None:
         """Compact; `focus` is what a summary should heed (L07), `keep_recent` what stays, in tokens (O17)."""
-        start, before = self._clock(), self.session.shown
+        start, before = self._clock(), self.session.view_messages
         if loud:
             self._tell(self._started(cause))
         done = self.session.compact(focus, cause=cause, keep_recent=keep_recent, handlers=self.handlers)
@@ -170,7 +170,7 @@ class Compactor:
         """Take over what a recovery did: its plans, and the window that a refusal told (W04)."""
         card = None
         for plan in recovered.plans[len(self.session.plans) :]:
-            before = self.session.shown
+            before = self.session.view_messages
             self._renewed(self.session.adopt(plan))
             card = self._done(plan, before, seconds)
         window = recovered.window
@@ -195,7 +195,7 @@ class Compactor:
         handlers = replace(self.handlers, summarize=lambda _: GUESSED, archive=None, read_file=None, count=None)
         session, window = self.session, self.asked.budget.window
         try:
-            targets = len(targets_of(session.plan(cause=cause, handlers=handlers), session.shown))
+            targets = len(targets_of(session.plan(cause=cause, handlers=handlers), session.view_messages))
         except RefoldError:
             targets = 0
         return StartedCard(len(session.view()), targets, session.check().tokens, self.threshold, window, cause)
@@ -204,6 +204,6 @@ class Compactor:
         self.last_known = None
         left = self._estimates.check(self.session.view()).tokens
         window = self.asked.budget.window
-        card = done_card(plan, before, self.session.shown, left=left, window=window, seconds=seconds)
+        card = done_card(plan, before, self.session.view_messages, left=left, window=window, seconds=seconds)
         self._tell(card)
         return card

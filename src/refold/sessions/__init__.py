@@ -8,10 +8,9 @@ from refold.sessions._context_stats import Compacted, CompactionStats, ContextSt
 from refold.sessions._entries import Position, UsageEntry
 from refold.sessions._jsonl import export_session, import_session
 from refold.sessions._search import search
-from refold.sessions._session import Session
-from refold.sessions._session_by_id import compact_session, get_context_stats, needs_compaction
+from refold.sessions._session import Session, compact_session, get_context_stats, needs_compaction
 from refold.sessions._state import Billed
-from refold.sessions._stores.leases import new_id
+from refold.sessions._stores.head import new_id
 from refold.sessions._stores.memory import MemoryStore
 from refold.sessions._stores.open_store import default_path, open_store
 from refold.sessions._stores.protocol import Head, Hit, Loaded, Store, StoredMessage

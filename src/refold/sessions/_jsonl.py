@@ -22,9 +22,9 @@ from refold.sessions._entries import (
     body_of,
     entry_of,
 )
-from refold.sessions._message_json import received
+from refold.sessions._message_json import stored_messages
 from refold.sessions._state import SessionState
-from refold.sessions._stores.leases import new_id
+from refold.sessions._stores.head import new_id
 from refold.sessions._stores.protocol import Write
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class _LineReader:
         entry = entry_of(json.dumps(fields["entry"]))
         if not isinstance(entry, Planned | Rewound | UsageEntry | Configured):
             raise ValueError(f"an entry of kind {type(entry).__name__} is not exported")
-        self.state.take(entry)
+        self.state.apply(entry)
         self.state.chain(self.state.tip)
         self.writes.append(Write(entry))
 
@@ -117,8 +117,8 @@ class _LineReader:
             raise ValueError(f"message {fields['id']} is not what it was, or not at its place")
         under = fields.get("under")
         entry = Appended((id,), None if under is None else tuple(under), fields.get("settings", ""))
-        self._together(Write(entry, tuple(received([self.format.read(native, id)], [text]))))
-        self.state.take(entry)
+        self._together(Write(entry, tuple(stored_messages([self.format.read(native, id)], [text]))))
+        self.state.apply(entry)
 
     def _together(self, write: Write) -> None:
         """Append to the last entry where that appends too: one entry for messages in a row, produced under the same."""

@@ -1,4 +1,4 @@
-"""A session's log as this program knows it: read from the store entry by entry, and written to it."""
+"""A session's log as this process knows it: read from the store entry by entry, and written to it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from refold.errors import SessionNotFound, UnreadablePlan
 from refold.sessions._entries import Appended, Configured, SessionOpened
 from refold.sessions._state import SessionState
-from refold.sessions._stores.leases import damaged
+from refold.sessions._stores.head import corrupt_store
 from refold.sessions._stores.protocol import Head, Write
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ __all__ = ["Log"]
 class Log:
     """The fold of a session's entries, and of those it continues; loads only what is new.
 
-    `natives` are all messages that the session ever held. An unknown session has the head None until it is begun.
+    `natives` are all messages the session ever contained. A session that is not stored yet has the head None.
     """
 
     def __init__(self, store: Store, session: str, natives: dict[MessageId, Any] | None = None) -> None:
@@ -39,26 +39,26 @@ class Log:
         self.refresh()
 
     @property
-    def known(self) -> Head:
-        """The head of a session that is there.
+    def existing_head(self) -> Head:
+        """The head of the session in the store.
 
         Raises:
-            SessionNotFound: it is not.
+            SessionNotFound: the session is not stored yet.
         """
         if self.head is None:
             raise SessionNotFound(f"session {self.session!r} is not in {self.store.name} yet: append to it first")
         return self.head
 
     def refresh(self) -> None:
-        """Load what was written since."""
+        """Load what was written since the last load."""
         try:
             loaded = self.store.load(self.session, self._seq)
         except SessionNotFound:
             return
-        self._take(loaded)
+        self._apply_loaded(loaded)
 
     def begin(self, format: str) -> None:
-        """Make the session, if it is not there."""
+        """Create the session, if it is not stored yet."""
         if self.head is None:
             self.store.create(self.session, format)
             self.refresh()
@@ -75,10 +75,10 @@ class Log:
         """Append messages that follow the one with the id `after`; `natives` are their native objects."""
         head = self.store.append(self.session, messages, after, under=under, settings=settings)
         self.natives.update(zip((message.id for message in messages), natives, strict=True))
-        self._wrote(head, Appended(tuple(message.id for message in messages), under, settings))
+        self._apply_write(head, Appended(tuple(message.id for message in messages), under, settings))
 
     def record(self, plan: Plan, expect: int, renew: str = "") -> Log:
-        """Put a plan in force; return the log to go on with, which is another session's where `renew` names one."""
+        """Activate a plan; return the log to continue with, which is another session's where `renew` names one."""
         self.store.record(self.session, plan, expect, renew)
         if renew:
             return Log(self.store, renew, self.natives)
@@ -87,26 +87,26 @@ class Log:
 
     def rewind(self, to: Position, *, forward: bool = False) -> None:
         """Go to a position."""
-        self.store.rewind(self.session, to, self.known, forward=forward)
+        self.store.rewind(self.session, to, self.existing_head, forward=forward)
         self.refresh()
 
     def report(self, report: UsageEntry) -> None:
-        """Keep a usage report."""
-        self._wrote(self.store.report(self.session, report), report)
+        """Store a usage report."""
+        self._apply_write(self.store.report(self.session, report), report)
 
     def configure(self, settings: dict[str, Any]) -> None:
-        """Remember settings, by name."""
+        """Save settings, by name."""
         entry = Configured(settings)
-        self._wrote(self.store.write(self.session, (Write(entry),)), entry)
+        self._apply_write(self.store.write(self.session, (Write(entry),)), entry)
 
-    def _wrote(self, head: Head, entry: Entry) -> None:
-        if head.seq != self._seq + 1:  # somebody else wrote in between what does not concern this entry
+    def _apply_write(self, head: Head, entry: Entry) -> None:
+        if head.seq != self._seq + 1:  # another process wrote an entry in between that does not conflict with this one
             self.refresh()
             return
-        self.state.take(entry)
+        self.state.apply(entry)
         self.head, self._seq = head, head.seq
 
-    def _take(self, loaded: Loaded) -> None:
+    def _apply_loaded(self, loaded: Loaded) -> None:
         try:
             first = loaded.entries[0].entry if loaded.entries else None
             if self._seq == 0 and isinstance(first, SessionOpened) and first.parent:
@@ -114,10 +114,10 @@ class Log:
             self._fold(loaded)
         except (KeyError, IndexError, ValueError, UnreadablePlan) as error:
             what = f"session {self.session}: {type(error).__name__}: {error}"
-            raise damaged(self.store.name, what) from error
+            raise corrupt_store(self.store.name, what) from error
         self.head = loaded.head
         self._seq = loaded.head.seq
-        self._whole(loaded.head)
+        self._check_complete(loaded.head)
 
     def _inherit(self, opened: SessionOpened) -> None:
         """Fold the sessions before this one, the first of them first, each up to the entry that counts."""
@@ -133,18 +133,18 @@ class Log:
 
     def _fold(self, loaded: Loaded) -> None:
         for recorded in loaded.entries:
-            self.state.take(recorded.entry)
+            self.state.apply(recorded.entry)
         for id, text in loaded.natives.items():
             if id not in self.natives:
                 self.natives[id] = json.loads(text)
 
-    def _whole(self, head: Head) -> None:
+    def _check_complete(self, head: Head) -> None:
         if (self.state.tip, len(self.state.ids)) != (head.tip, head.messages):
             what = (
                 f"session {self.session} should end in {head.tip} after {head.messages:,} messages, and its log ends "
                 f"in {self.state.tip} after {len(self.state.ids):,}"
             )
-            raise damaged(self.store.name, what)
+            raise corrupt_store(self.store.name, what)
         missing = next((id for id in self.state.ids if id not in self.natives), None)
         if missing is not None:
-            raise damaged(self.store.name, f"session {self.session}: message {missing} is missing")
+            raise corrupt_store(self.store.name, f"session {self.session}: message {missing} is missing")

@@ -1,4 +1,4 @@
-"""Plans that a person makes: a range of messages condensed to a summary, or truncated to a marker (N08)."""
+"""Manual plans: a range of messages condensed to a summary, or truncated to a marker (N08)."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from refold.core.transcript import Transcript
     from refold.core.view import View
 
-__all__ = ["MARKER", "condensing", "truncating", "view_to_tag"]
+__all__ = ["MARKER", "condense_plan", "truncate_plan", "view_to_tag"]
 
 MARKER = "[Earlier conversation history was truncated to fit within context limits]"  # N06
 
 
-def condensing(view: View, first: MessageId, last: MessageId, summary: str, format: str) -> Plan:
-    """Return the plan that puts a summary in place of the messages from one to another."""
-    return _replacing(view, first, last, summary, Note("summary"), "condense", format)
+def condense_plan(view: View, first: MessageId, last: MessageId, summary: str, format: str) -> Plan:
+    """Return the plan that replaces the messages from `first` to `last` by a summary."""
+    return _replace_range(view, first, last, summary, Note("summary"), "condense", format)
 
 
-def truncating(view: View, first: MessageId, last: MessageId, marker: str, format: str) -> Plan:
-    """Return the plan that puts a marker in place of the messages from one to another."""
-    return _replacing(view, first, last, marker, Note("marker"), "truncate", format)
+def truncate_plan(view: View, first: MessageId, last: MessageId, marker: str, format: str) -> Plan:
+    """Return the plan that replaces the messages from `first` to `last` by a marker."""
+    return _replace_range(view, first, last, marker, Note("marker"), "truncate", format)
 
 
 def view_to_tag(natives: Sequence[Any], transcript: Transcript, options: Options) -> View:
-    """Return the view in which a range is named; a session may be tagged without saying how large its window is."""
+    """Return the view in which a range is selected; that works also where no window or model is set."""
     if not natives:
         raise UsageError("the session has no messages to tag")
     if not (options.budget or options.window or options.model):
@@ -47,10 +47,14 @@ def view_to_tag(natives: Sequence[Any], transcript: Transcript, options: Options
     return request_for(natives, options, transcript=transcript).view
 
 
-def _replacing(view: View, first: MessageId, last: MessageId, text: str, note: Note, label: str, format: str) -> Plan:
+def _replace_range(
+    view: View, first: MessageId, last: MessageId, text: str, note: Note, label: str, format: str
+) -> Plan:
     ids = [message.id for message in view.messages]
     if first not in ids or last not in ids or ids.index(first) > ids.index(last):
-        raise UsageError(f"{first} to {last} is no range of the view: name two messages of it, the earlier one first")
+        raise UsageError(
+            f"{first} to {last} is not a range of the view: name two of its messages, the earlier one first"
+        )
     hidden = tuple(ids[ids.index(first) : ids.index(last) + 1])
     edits = (view.insert("user", repair_surrogates(text), note, before=first), Hide(hidden))
     done = view.after(edits)

@@ -1,4 +1,4 @@
-"""Native messages as they are handed in, as what a store keeps: JSON text that loses nothing."""
+"""Native messages as a store takes them: JSON text that loses nothing, ids, and searchable text."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ if TYPE_CHECKING:
 
     from refold.core.messages import Message
 
-__all__ = ["answers_late", "given", "received", "words_in"]
+__all__ = ["has_late_results", "native_and_json", "searchable_text", "stored_messages"]
 
 
-def given(messages: Sequence[Any]) -> tuple[list[Any], list[str]]:
-    """Return native objects and their JSON text; JSON text is kept as it is, objects are written as ASCII.
+def native_and_json(messages: Sequence[Any]) -> tuple[list[Any], list[str]]:
+    """Return native objects and their JSON text; JSON text stays as it is, objects are written as ASCII.
 
     Raises:
-        BadMessages: no list, or a message that is not JSON.
+        BadMessages: it is not a list, or a message is not JSON.
     """
     if isinstance(messages, str | bytes | dict):
         raise BadMessages(f"append takes a list of messages, not one {type(messages).__name__}")
     natives, written = [], []
     for place, message in enumerate(messages):
         try:
-            native, text = _given(message)
+            native, text = _native_and_json(message)
         except (TypeError, ValueError, RecursionError) as error:
             how = "; give its .model_dump(exclude_none=True)" if hasattr(message, "model_dump") else ""
-            raise BadMessages(f"message {place} cannot be kept as JSON: {error}{how}") from error
+            raise BadMessages(f"message {place} cannot be stored as JSON: {error}{how}") from error
         natives.append(native)
         written.append(text)
     return natives, written
 
 
-def answers_late(messages: Sequence[Message], start: int) -> bool:
-    """Tell whether messages from a position on hold a result of a call that was not just made.
+def has_late_results(messages: Sequence[Message], start: int) -> bool:
+    """Tell whether messages from a position on contain a late result.
 
-    In time are the calls since the last message that is neither a result nor the assistant's.
+    A result is late unless its call came after the last message of another role than assistant or tool.
     """
     recent: set[str] = set()
     place = start
@@ -56,28 +56,31 @@ def answers_late(messages: Sequence[Message], start: int) -> bool:
     return False
 
 
-def received(messages: Sequence[Message], written: Sequence[str]) -> list[StoredMessage]:
-    """Return messages with their ids and words, as a store takes them."""
-    return [StoredMessage(message.id, text, words_in(message)) for message, text in zip(messages, written, strict=True)]
+def stored_messages(messages: Sequence[Message], written: Sequence[str]) -> list[StoredMessage]:
+    """Return messages with their ids and searchable text, as a store takes them."""
+    return [
+        StoredMessage(message.id, text, searchable_text(message))
+        for message, text in zip(messages, written, strict=True)
+    ]
 
 
-def words_in(message: Message) -> str:
-    """Return what a search over a message looks through: words, tool output and arguments, not reasoning."""
+def searchable_text(message: Message) -> str:
+    """Return the text of a message that a search covers: text, tool output and arguments, not reasoning."""
     return "\n".join(texts(message))
 
 
-def _given(message: Any) -> tuple[Any, str]:
+def _native_and_json(message: Any) -> tuple[Any, str]:
     if isinstance(message, str | bytes):
         native = json.loads(message)
         text = message if isinstance(message, str) else message.decode()
-        return native, text if text.isascii() or _clean(text) else json.dumps(native)
-    text = json.dumps(message)  # ASCII: half a surrogate pair and NUL are text like any other
-    # tuples, keys that are numbers, halves of one sign: the conversation is what is read back, here as after a reload
+        return native, text if text.isascii() or _is_utf8(text) else json.dumps(native)
+    text = json.dumps(message)  # ASCII: a lone surrogate and NUL are text like any other
+    # tuples, keys that are numbers, lone surrogates: the conversation is what is read back, as after a reload
     back = json.loads(text)
     return (message if back == message else back), text
 
 
-def _clean(text: str) -> bool:
+def _is_utf8(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:

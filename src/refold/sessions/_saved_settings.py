@@ -1,4 +1,4 @@
-"""Settings that a session remembers in its log: written as JSON values, read back, and merged with those given."""
+"""Settings that a session saves in its log: written as JSON values, read back, and merged with explicit ones."""
 
 from __future__ import annotations
 
@@ -14,45 +14,46 @@ from refold.core.budget import Budget, Limit
 from refold.core.policy import Policy
 from refold.errors import RefoldError
 
-__all__ = ["SETTINGS", "settled", "to_remember"]
+__all__ = ["SETTINGS", "resolve_settings", "settings_to_save"]
 
 SETTINGS = ("policy", "model", "window", "budget", "goal", "system", "tools", "max_output", "counter")
 DEFAULT = "refold"
-OF_A_MODEL = ("window", "budget", "max_output")  # which another model has others of
+OF_A_MODEL = ("window", "budget", "max_output")  # which differ between models
 
 
-def to_remember(settings: Mapping[str, Any], remembered: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return settings as JSON values; null for one that is not set or that no other process could make again.
+def settings_to_save(settings: Mapping[str, Any], saved: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return settings as JSON values; null for one that is not set or that no other process could create again.
 
-    What they take the place of among those `remembered` is null too. A policy is remembered by the name of one that
-    comes with refold, never by a file: a store holds nothing to be run.
+    Those among `saved` that they replace are null too. A policy is saved by the name of one that comes with refold,
+    never as a file: a store contains nothing that is executed.
     """
     written = {name: _written(name, value) for name, value in settings.items() if name in SETTINGS}
-    return dict.fromkeys(_displaced(remembered or {}, settings)) | written
+    return dict.fromkeys(_replaced(saved or {}, settings)) | written
 
 
-def settled(remembered: Mapping[str, Any], given: Mapping[str, Any], format: str | None) -> Options:
-    """Return the options in force: what was given, else what is remembered, else the defaults.
+def resolve_settings(saved: Mapping[str, Any], explicit: Mapping[str, Any], format: str | None) -> Options:
+    """Return the options: the explicit settings, else the saved ones, else the defaults.
 
-    A window or a budget that is given takes the place of the other, and another model than the remembered one that of
-    both.
+    An explicit window or budget replaces the other, and a model other than the saved one replaces both.
     """
-    known = {name: _read(name, value) for name, value in remembered.items() if name in SETTINGS}
-    displaced = _displaced(remembered, given)
-    chosen = {name: value for name, value in known.items() if value is not None and name not in displaced} | dict(given)
+    known = {name: _read(name, value) for name, value in saved.items() if name in SETTINGS}
+    replaced = _replaced(saved, explicit)
+    chosen = {name: value for name, value in known.items() if value is not None and name not in replaced} | dict(
+        explicit
+    )
     policy = chosen.pop("policy", None) or DEFAULT
     return Options(**chosen, format=format, policy=policies.find(policy) if isinstance(policy, str) else policy)
 
 
-def _displaced(remembered: Mapping[str, Any], given: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names of remembered settings that do not hold beside those given."""
-    displaced: set[str] = set()
-    model, before = given.get("model"), remembered.get("model")
+def _replaced(saved: Mapping[str, Any], explicit: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of saved settings that explicit ones replace."""
+    replaced: set[str] = set()
+    model, before = explicit.get("model"), saved.get("model")
     if model is not None and before is not None and model != before:
-        displaced.update(OF_A_MODEL)
-    if given.get("window") is not None or given.get("budget") is not None:
-        displaced.update(("window", "budget"))
-    return frozenset(displaced)
+        replaced.update(OF_A_MODEL)
+    if explicit.get("window") is not None or explicit.get("budget") is not None:
+        replaced.update(("window", "budget"))
+    return frozenset(replaced)
 
 
 def _written(name: str, value: Any) -> Any:
@@ -82,7 +83,7 @@ def _dumped(value: Any) -> Any:
 
 
 def _read(name: str, value: Any) -> Any:
-    """Return a setting as it was given; None for one that this release does not understand."""
+    """Return a setting as it was before it was saved; None for one that this release does not understand."""
     try:
         match name, value:
             case "budget", dict():

@@ -1,4 +1,4 @@
-"""What a session is now: the fold of its entries."""
+"""The state of a session: the fold of its entries."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from refold.core.messages import MessageId
     from refold.core.plan import Plan, PlanId, Tag
 
-__all__ = ["Billed", "SessionState", "voided"]
+__all__ = ["Billed", "SessionState", "without_dangling_edits"]
 
 
 class Billed(Struct, frozen=True, omit_defaults=True):
-    """What all calls of a session were billed together, in tokens (O01); cached input is contained in `prompt`."""
+    """What all calls of a session were billed together, in tokens; `prompt` includes cached input."""
 
     calls: int = 0
     prompt: int = 0
@@ -40,11 +40,11 @@ class Billed(Struct, frozen=True, omit_defaults=True):
 
 
 class SessionState:
-    """Where a session stands, and what it ever held; `take` folds in one entry more.
+    """The current position of a session and everything its log ever contained; `apply` folds in one more entry.
 
     `ids` are the messages that are not rewound, `under` what each message was produced under (plans, and a digest of
-    system prompt and tools), `live` the plans in force, `undone` the positions that can be gone forward to, `usage` the
-    last report on what is in the context now (none since a plan or a rewind, O03), `settings` what is remembered.
+    system prompt and tools), `active` the active plans, `undone` the positions that `forward` can return to, `usage`
+    the last report on the current context (none after a plan or a rewind, O03), `settings` the saved settings.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class SessionState:
         self.under: dict[MessageId, tuple[tuple[PlanId, ...], str]] = {}
         self.plans: dict[PlanId, Plan] = {}
         self.after: dict[PlanId, Position] = {}
-        self.live: tuple[PlanId, ...] = ()
+        self.active: tuple[PlanId, ...] = ()
         self.undone: tuple[Position, ...] = ()
         self.usage: UsageEntry | None = None
         self.billed = Billed()
@@ -62,8 +62,8 @@ class SessionState:
 
     @property
     def position(self) -> Position:
-        """Where the session stands."""
-        return Position(self.tip, len(self.ids), self.live)
+        """The current position."""
+        return Position(self.tip, len(self.ids), self.active)
 
     @property
     def tip(self) -> MessageId:
@@ -71,15 +71,15 @@ class SessionState:
         return self.ids[-1] if self.ids else ROOT
 
     @property
-    def in_force(self) -> tuple[Plan, ...]:
-        """The plans in force, oldest first."""
-        return tuple(self.plans[id] for id in self.live)
+    def active_plans(self) -> tuple[Plan, ...]:
+        """The active plans, oldest first."""
+        return tuple(self.plans[id] for id in self.active)
 
-    def take(self, entry: Entry) -> None:
+    def apply(self, entry: Entry) -> None:
         """Fold in an entry."""
         match entry:
             case Appended(ids=ids, under=under, settings=settings):
-                produced = (self.live if under is None else under, settings)
+                produced = (self.active if under is None else under, settings)
                 for id in ids:
                     self.under[id] = produced
                     self.parents[id] = self.tip
@@ -89,7 +89,7 @@ class SessionState:
                 self._plan(entry.read())
             case Rewound(to=to, forward=forward):
                 self.undone = self.undone[:-1] if forward else (*self.undone, self.position)
-                self._go(to)
+                self._move_to(to)
             case UsageEntry(prompt=prompt, completion=completion, cached=cached):
                 self.usage = entry
                 so_far = self.billed
@@ -107,24 +107,26 @@ class SessionState:
         """Return the ids from the first message to this one."""
         if self.tip == tip:
             return self.ids
-        found = []
+        chain = []
         while tip != ROOT:
-            found.append(tip)
+            chain.append(tip)
             tip = self.parents[tip]
-        return found[::-1]
+        return chain[::-1]
 
     def without(self, plan: PlanId) -> Position:
-        """Return the position with one plan taken off and all others left."""
-        return Position(self.tip, len(self.ids), tuple(id for id in self.live if id != plan))
+        """Return the position without one plan."""
+        return Position(self.tip, len(self.ids), tuple(id for id in self.active if id != plan))
 
     def before(self, count: int) -> Position:
-        """Return the position with so many plans left, negative from the end."""
-        return Position(self.tip, len(self.ids), self.live[: count if count >= 0 else max(len(self.live) + count, 0)])
+        """Return the position with so many plans, negative from the end."""
+        return Position(
+            self.tip, len(self.ids), self.active[: count if count >= 0 else max(len(self.active) + count, 0)]
+        )
 
     def at_plan(self, plan: PlanId) -> Position:
         """Return the position with this plan as the newest, with all messages there are where they fit it."""
-        if plan in self.live:
-            return Position(self.tip, len(self.ids), self.live[: self.live.index(plan) + 1])
+        if plan in self.active:
+            return Position(self.tip, len(self.ids), self.active[: self.active.index(plan) + 1])
         then = self.after[plan]
         here = len(self.ids) >= then.length and (then.length == 0 or self.ids[then.length - 1] == then.tip)
         return Position(self.tip, len(self.ids), then.plans) if here else then
@@ -136,51 +138,51 @@ class SessionState:
         return Position(message, length, self._fitting(ids[:length]))
 
     def tags(self) -> dict[MessageId, Tag]:
-        """Return how each message is condensed or truncated by the plans in force (N07)."""
-        return {id: tag for plan in self.in_force for id, tag in tags(plan).items()}
+        """Return how each message is condensed or truncated by the active plans."""
+        return {id: tag for plan in self.active_plans for id, tag in tags(plan).items()}
 
     def maker(self, message: MessageId) -> PlanId | None:
-        """Return the plan in force that inserted a message."""
-        return next((plan.id for plan in reversed(self.in_force) if message in _made(plan)), None)
+        """Return the active plan that inserted a message."""
+        return next((plan.id for plan in reversed(self.active_plans) if message in _inserted_ids(plan)), None)
 
     def _fitting(self, ids: Sequence[MessageId]) -> tuple[PlanId, ...]:
         def fits(plan: Plan) -> bool:
             length = plan.base.length
             return length <= len(ids) and (length == 0 or ids[length - 1] == plan.base.tip)
 
-        return tuple(id for id in self.live if fits(self.plans[id]))
+        return tuple(id for id in self.active if fits(self.plans[id]))
 
     def _plan(self, plan: Plan) -> None:
         self.plans[plan.id] = plan
-        self.live = (*self.live, plan.id)
+        self.active = (*self.active, plan.id)
         self.after[plan.id] = self.position
         self.undone = ()
         self.usage = None
 
-    def _go(self, to: Position) -> None:
-        kept = self.ids[: to.length]
-        held = to.length == 0 or (len(kept) == to.length and kept[-1] == to.tip)
-        self.ids = kept if held else list(self.chain(to.tip))
-        self.live = to.plans
+    def _move_to(self, to: Position) -> None:
+        prefix = self.ids[: to.length]
+        is_prefix = to.length == 0 or (len(prefix) == to.length and prefix[-1] == to.tip)
+        self.ids = prefix if is_prefix else list(self.chain(to.tip))
+        self.active = to.plans
         self.usage = None
 
 
-def voided(plans: Iterable[Plan], known: Iterable[MessageId]) -> tuple[Plan, ...]:
-    """Return plans without the edits that name a message which went when the plan that made it was taken off."""
+def without_dangling_edits(plans: Iterable[Plan], known: Iterable[MessageId]) -> tuple[Plan, ...]:
+    """Return plans without the edits of messages that a plan had inserted which is no longer active."""
     present = set(known)
     out: list[Plan] = []
     for plan in plans:
-        present |= _made(plan)
-        edits = tuple(edit for edit in plan.edits if _named(edit) <= present)
+        present |= _inserted_ids(plan)
+        edits = tuple(edit for edit in plan.edits if _named_ids(edit) <= present)
         out.append(plan if len(edits) == len(plan.edits) else replace(plan, edits=edits, steps=()))
     return tuple(out)
 
 
-def _made(plan: Plan) -> set[MessageId]:
+def _inserted_ids(plan: Plan) -> set[MessageId]:
     return {edit.message.id for edit in plan.edits if isinstance(edit, Insert)}
 
 
-def _named(edit: Rewrite | Hide | Insert) -> set[MessageId]:
+def _named_ids(edit: Rewrite | Hide | Insert) -> set[MessageId]:
     match edit:
         case Rewrite(message=id):
             return {id}

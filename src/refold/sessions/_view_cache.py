@@ -1,46 +1,95 @@
-"""What the model is shown now, kept from turn to turn: a longer conversation is added to, not folded again."""
+"""What a session computes from its log and holds from turn to turn, so that a longer conversation costs what is new.
+
+MessageCache has the messages as they were appended, ViewCache what the model is sent now, SessionMeters their token
+counts. In all three, native messages that stay are the same objects from call to call.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict, replace
+
 from refold import formats
+from refold._compaction.meter import Meter
+from refold._compaction.options import MeterOptions
 from refold._compaction.result import fold_plans
 from refold.core.edits import Insert, fold
 from refold.core.transcript import Transcript
+from refold.sessions._stores.head import corrupt_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from refold._compaction.options import Options
+    from refold._compaction.request import Request
+    from refold.core._native import Messages
     from refold.core.messages import Message
     from refold.core.plan import Plan
     from refold.formats import Format
+    from refold.sessions._log import Log
     from refold.sessions._provenance import Provenance
 
-__all__ = ["ViewCache"]
+__all__ = ["MessageCache", "SessionMeters", "ViewCache"]
+
+
+class MessageCache:
+    """The messages that are not rewound, native and read; only new ones are read."""
+
+    def __init__(self) -> None:
+        self.natives: list[Any] = []
+        self.transcript = Transcript()
+
+    def extend(self, log: Log, longer: Transcript, natives: Sequence[Any]) -> None:
+        """Add messages that were just appended."""
+        if len(longer) == len(log.state.ids) and longer.tip == log.state.tip:
+            self.transcript = longer
+            self.natives += natives
+        else:
+            self.sync(log)
+
+    def sync(self, log: Log) -> None:
+        """Hold the messages of the log as it is now.
+
+        Raises:
+            StoreCorrupt: a message is not the one that was appended.
+        """
+        ids, have = log.state.ids, self.transcript.messages
+        same = min(len(have), len(ids))
+        while same and have[same - 1].id != ids[same - 1]:
+            same -= 1
+        if same == len(have) == len(ids):
+            return
+        self.natives = [*self.natives[:same], *(log.natives[id] for id in ids[same:])]
+        format = formats.find(log.existing_head.format)
+        self.transcript = formats.read(format, self.natives, Transcript(have[:same]))
+        if self.transcript.tip != log.state.tip:
+            pairs = zip(self.transcript.messages, ids, strict=True)
+            wrong = next(id for message, id in pairs if message.id != id)
+            raise corrupt_store(log.store.name, f"session {log.session}: message {wrong} is not what was appended")
 
 
 class ViewCache:
-    """The native messages of a view. Those that stay are the same objects from call to call, so a meter knows them."""
+    """The active plans folded over the messages: extended as the conversation grows, folded again when plans change."""
 
     def __init__(self) -> None:
         self.natives: list[Any] = []
         self.messages: list[Message] = []
-        self._seen = Transcript()
+        self._transcript = Transcript()
         self._plans: tuple[Plan, ...] = ()
         self._settings: str | None = None
 
-    def follow(
+    def sync(
         self, format: Format, transcript: Transcript, plans: Sequence[Plan], provenance: Provenance | None = None
     ) -> list[Any]:
-        """Return the view of a transcript under plans; `provenance` is given where the model binds thinking."""
-        plans, known = tuple(plans), len(self._seen)
-        grown = len(transcript) >= known and (known == 0 or transcript.messages[known - 1].id == self._seen.tip)
+        """Return the view of a transcript under plans; `provenance` is needed where the model binds thinking."""
+        plans, known = tuple(plans), len(self._transcript)
+        grown = len(transcript) >= known and (known == 0 or transcript.messages[known - 1].id == self._transcript.tip)
         settings = None if provenance is None else provenance.settings
         same, more = grown and plans == self._plans and settings == self._settings, len(transcript) - known
         fresh = transcript.messages[known:]
         in_order = provenance is None or provenance.in_order(fresh, transcript, plans)
-        if same and known and more and in_order and _plain(self.messages):
+        if same and known and more and in_order and _ends_unedited(self.messages):
             self._grow(format, fresh)
         elif not (same and not more):
             newest = plans[-1] if plans and grown and not more and known and plans[:-1] == self._plans else None
@@ -48,15 +97,15 @@ class ViewCache:
             view = fold_plans(transcript, plans) if folded_on is None else folded_on
             self.messages = list(view if provenance is None else provenance.preserved(view, transcript, plans))
             self.natives = formats.assemble(format, self.messages)
-        self._seen, self._plans, self._settings = transcript, plans, settings
+        self._transcript, self._plans, self._settings = transcript, plans, settings
         return self.natives
 
     def _folded_on(self, plan: Plan) -> tuple[Message, ...] | None:
-        """Return the view under one plan more; None where that plan was made without the newest messages.
+        """Return the view under one more plan; None where that plan was made without the newest messages.
 
         An insert before a message that is hidden already can be placed by folding everything only.
         """
-        if plan.base.length != len(self._seen):
+        if plan.base.length != len(self._transcript):
             return None
         visible = {message.id for message in self.messages}
         for edit in plan.edits:
@@ -67,11 +116,39 @@ class ViewCache:
         return fold(self.messages, [plan.edits])
 
     def _grow(self, format: Format, more: Sequence[Message]) -> None:
-        """Add messages that no plan knows; they stand after one that nothing was done to, so nothing is joined."""
+        """Add messages that no plan edits; the one before them is unedited, so none is merged with it."""
         if more:
             self.natives += formats.assemble(format, [self.messages[-1], *more])[1:]
             self.messages += more
 
 
-def _plain(messages: Sequence[Message]) -> bool:
+def _ends_unedited(messages: Sequence[Message]) -> bool:
     return bool(messages) and messages[-1].native is not None and not messages[-1].patches
+
+
+class SessionMeters:
+    """Two meters under one set of options: of the view, and of the originals where plans make the two differ."""
+
+    def __init__(self, options: Options, format: str | None) -> None:
+        known = asdict(replace(options, format=format))
+        self._options: MeterOptions = {name: known[name] for name in MeterOptions.__optional_keys__}  # type: ignore[assignment]
+        self.view_meter = Meter(**self._options)
+        self._original_meter: OriginalMeter | None = None
+
+    def original_meter(self, start: Sequence[Message], *, planned: bool) -> Meter:
+        """Return a meter of the originals: the same one while no plan is active. `start` is the view as it is now."""
+        if not planned:
+            return self.view_meter
+        if self._original_meter is None:
+            self._original_meter = OriginalMeter(**self._options)
+        self._original_meter.start = tuple(start)
+        return self._original_meter
+
+
+class OriginalMeter(Meter):
+    """A meter of originals that knows the view of the active plans, so that a request does not fold them again."""
+
+    start: tuple[Message, ...] = ()
+
+    def request(self, messages: Messages, options: Options, start: tuple[Message, ...] | None = None) -> Request:
+        return super().request(messages, options, self.start)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from time import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,10 +24,10 @@ from refold.core._plan_json import load_plan
 from refold.core.budget import Usage
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.transcript import ROOT
-from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConflict
+from refold.errors import SessionNotFound, StoreCorrupt
 from refold.sessions._entries import Noted, Planned, Position, Rewound, UsageEntry
-from refold.sessions._message_json import words_in
-from refold.sessions._stores.leases import owner_here
+from refold.sessions._leases import acompaction_lease
+from refold.sessions._message_json import searchable_text
 from refold.sessions._stores.protocol import StoredMessage, Write
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ LEASE = 60.0  # seconds after which a process that says nothing no longer holds 
 LONGEST = 720.0  # seconds for which others wait for one that is at work (V12)
 SEARCHED = 50  # sessions, the newest, in which a plan is looked for
 CHECKED = 20  # sessions, the newest, that are looked at for a plan when a gateway starts
-PAUSE = 0.05  # seconds between two looks at somebody else's reservation
 OURS = "conv_"  # how conversations of a gateway are named; a store may hold sessions of others
 T = TypeVar("T")
 
@@ -56,7 +55,6 @@ class PlanStore:
     def __init__(self, store: Store, key: str = "") -> None:
         self._store = store
         self._seal = Seal(key)
-        self._owner = owner_here()
         self.local = store.name == "memory"
 
     @asynccontextmanager
@@ -64,41 +62,15 @@ class PlanStore:
         """Be the only process that compacts a conversation; others wait until it is done, or until it is dead.
 
         Raises:
-            StoreError: somebody else holds it for longer than anybody waits.
+            StoreError: another process has its lease for longer than anybody waits, or the store fails.
         """
         if self.local:
             yield
             return
         session = track.stored or track.id
         await self._run(lambda: self._store.create(session, track.format.name))
-        renewing: asyncio.Task[None] | None = None
-        try:
-            await self._reserved(session)
-            renewing = asyncio.create_task(self._renewed(session))
+        async with acompaction_lease(self._store, session, LEASE, wait=LONGEST, run=self._run):
             yield
-        finally:
-            if renewing is not None:
-                renewing.cancel()
-                await asyncio.wait((renewing,))
-            await self._run(lambda: self._store.release(session, self._owner))
-
-    async def _reserved(self, session: str) -> None:
-        for _ in range(int(LONGEST / PAUSE)):
-            try:
-                return await self._lease(session)
-            except WriteConflict:
-                await asyncio.sleep(PAUSE)
-        raise StoreError("another process holds the conversation")
-
-    async def _renewed(self, session: str) -> None:
-        """Hold on to a conversation for as long as the work on it takes."""
-        while True:
-            await asyncio.sleep(LEASE / 3)
-            with suppress(StoreError, WriteConflict):
-                await self._lease(session)
-
-    async def _lease(self, session: str) -> None:
-        await self._run(lambda: self._store.lease(session, self._owner, LEASE))
 
     async def follow(self, track: Conversation) -> bool:
         """Take over what others have planned for a conversation that is read; tell whether there was something new."""
@@ -293,7 +265,9 @@ class PlanStore:
         for place in range(start, len(messages)):
             text = bytes(track.body.raws[place]).decode()
             fresh.append(
-                StoredMessage(messages[place].id, self._seal.closed(text), self._seal.words(words_in(messages[place])))
+                StoredMessage(
+                    messages[place].id, self._seal.closed(text), self._seal.words(searchable_text(messages[place]))
+                )
             )
         if fresh:
             head = self._store.append(session, fresh, head.tip)

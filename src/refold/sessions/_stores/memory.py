@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from refold.errors import WriteConflict
 from refold.sessions._entries import Appended, Renewed, SessionOpened
-from refold.sessions._stores.leases import advanced, continued, deletable, leased, unknown
+from refold.sessions._leases import check_lease
+from refold.sessions._stores.head import check_deletable, next_head, session_not_found, successor
 from refold.sessions._stores.protocol import (
     Head,
     Hit,
@@ -59,7 +60,7 @@ class MemoryStore(Writing):
                 raise WriteConflict(f"there is a session {renew} in {self.name} already: choose another id")
             entries = []
             for write in writes:
-                head = advanced(head, write, now)
+                head = next_head(head, write, now)
                 entries.append(StoredEntry(head.seq, now, write.entry))
             for write in writes:
                 for message in write.messages:
@@ -67,8 +68,8 @@ class MemoryStore(Writing):
                     self._words.setdefault(message.id, _line(words_of(message.words)))
                     self._held[session].setdefault(message.id)
             if renew:
-                child, opened = continued(head, renew, now)
-                head = advanced(head, Write(Renewed(renew)), now)
+                child, opened = successor(head, renew, now)
+                head = next_head(head, Write(Renewed(renew)), now)
                 entries.append(StoredEntry(head.seq, now, Renewed(renew)))
                 self._begin(child, opened, now)
             self._entries[session] += entries
@@ -115,7 +116,7 @@ class MemoryStore(Writing):
         """Remove a session and the messages that no other session holds; one that is continued stays."""
         with self._lock:
             head = self._head(session)
-            deletable(head)
+            check_deletable(head)
             if head.parent in self._heads:
                 self._heads[head.parent] = replace(self._heads[head.parent], next="")
             held = self._held.pop(session)
@@ -130,7 +131,7 @@ class MemoryStore(Writing):
         with self._lock:
             self._head(session)
             now = self._clock()
-            leased(session, owner, *self._leases.get(session, ("", 0.0)), now)
+            check_lease(session, owner, *self._leases.get(session, ("", 0.0)), now)
             self._leases[session] = owner, now + seconds
 
     def release(self, session: str, owner: str) -> None:
@@ -144,7 +145,7 @@ class MemoryStore(Writing):
 
     def _head(self, session: str) -> Head:
         if session not in self._heads:
-            raise unknown(session, self.name)
+            raise session_not_found(session, self.name)
         return self._heads[session]
 
     def _begin(self, head: Head, opened: SessionOpened, now: float) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from refold import formats
 from refold.core.messages import MessageId
-from refold.sessions._message_json import words_in
+from refold.sessions._message_json import searchable_text
 from refold.sessions._stores.search_terms import words_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ def index_all(database: Database, connection: Connection) -> None:
     after = 0
     while rows := connection.execute(page, {"after": after, "count": AT_ONCE}).all():
         for number, native, format in rows:
-            database.index(
-                connection, number, words_of(words_in(formats.find(format).read(json.loads(native), MessageId(""))))
-            )
+            message = formats.find(format).read(json.loads(native), MessageId(""))
+            database.index(connection, number, words_of(searchable_text(message)))
         after = rows[-1][0]

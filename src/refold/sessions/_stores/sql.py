@@ -27,8 +27,9 @@ from refold.sessions._entries import (
     entry_of,
     kind_of,
 )
+from refold.sessions._leases import check_lease
 from refold.sessions._stores import schema
-from refold.sessions._stores.leases import advanced, continued, deletable, leased, unknown
+from refold.sessions._stores.head import check_deletable, next_head, session_not_found, successor
 from refold.sessions._stores.migrate import upgrade
 from refold.sessions._stores.protocol import (
     Head,
@@ -90,11 +91,11 @@ class SQLStore(Writing):
         with self._transaction() as connection:
             head = self._head(connection, session, locked=True)
             for write in writes:
-                before, head = head, advanced(head, write, now)
+                before, head = head, next_head(head, write, now)
                 self._enter(connection, session, head.seq, now, write.entry)
                 self._keep(connection, before, head, write)
             child = self._renewed(connection, head, renew, now) if renew else None
-            head = advanced(head, Write(Renewed(renew)), now) if renew else head
+            head = next_head(head, Write(Renewed(renew)), now) if renew else head
             connection.execute(update(schema.sessions).where(_HEAD.id == session).values(**_row(head)))
             return child or head
 
@@ -183,7 +184,7 @@ class SQLStore(Writing):
         shared = select(others.c.message).where(others.c.message == held.message, others.c.session != session)
         with self._transaction(alone=True) as connection:
             head = self._head(connection, session, locked=True)
-            deletable(head)
+            check_deletable(head)
             numbers = connection.execute(
                 select(kept.number)
                 .join(schema.held, held.message == kept.id)
@@ -205,7 +206,7 @@ class SQLStore(Writing):
         with self._transaction() as connection:
             self._head(connection, session, locked=True)
             row = connection.execute(select(table.c.owner, table.c.until).where(table.c.session == session)).first()
-            leased(session, owner, row[0] if row else "", row[1] if row else 0.0, now)
+            check_lease(session, owner, row[0] if row else "", row[1] if row else 0.0, now)
             connection.execute(delete(table).where(table.c.session == session))
             connection.execute(insert(table).values(session=session, owner=owner, until=now + seconds))
 
@@ -233,7 +234,7 @@ class SQLStore(Writing):
         found = select(schema.sessions).where(_HEAD.id == session)
         row = connection.execute(found.with_for_update() if locked else found).first()
         if row is None:
-            raise unknown(session, self.name)
+            raise session_not_found(session, self.name)
         return Head(**row._mapping)
 
     def _begun(self, connection: Connection, head: Head) -> bool:
@@ -274,7 +275,7 @@ class SQLStore(Writing):
                 self._database.index(connection, numbers[message.id], words_of(message.words))
 
     def _renewed(self, connection: Connection, head: Head, renew: str, now: float) -> Head:
-        child, opened = continued(head, renew, now)
+        child, opened = successor(head, renew, now)
         if not self._begun(connection, child):
             raise WriteConflict(f"there is a session {renew} in {self.name} already: choose another id")
         self._enter(connection, renew, 1, now, opened)

@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from refold.errors import StoreCorrupt, StoreError, StoreFull, StoreLocked
-from refold.sessions._stores.leases import DAMAGED, damaged
+from refold.sessions._stores.head import DAMAGED, corrupt_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,7 @@ def told(store: str) -> Iterator[None]:
     except SQLAlchemyError as error:
         raise StoreError(f"{store} {_REMEDY[StoreError]} ({error})") from error
     except msgspec.MsgspecError as error:
-        raise damaged(store, str(error)) from error
+        raise corrupt_store(store, str(error)) from error
 
 
 def _kind(error: BaseException | None) -> type[StoreError]:

@@ -1,47 +1,38 @@
-"""How a write changes a session's head, and when it may not: the same for every store."""
+"""How a write changes the head of a session, and when it is refused: the same for every store."""
 
 from __future__ import annotations
 
 import os
-import platform
 import time
-from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConflict
+from refold.errors import SessionNotFound, StoreCorrupt, WriteConflict
 from refold.sessions._entries import Appended, Planned, Renewed, Rewound, SessionOpened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from refold.sessions._stores.protocol import Head, Store, Write
+    from refold.sessions._stores.protocol import Head, Write
 
 __all__ = [
     "DAMAGED",
-    "advanced",
-    "continued",
-    "damaged",
-    "deletable",
-    "gone",
-    "leased",
-    "leasing",
+    "check_deletable",
+    "corrupt_store",
     "new_id",
-    "owner_here",
-    "unknown",
+    "next_head",
+    "session_not_found",
+    "successor",
 ]
-
 
 DAMAGED = "is damaged or no store at all and was left as it is: restore a copy, or name another file"
 
 
-def damaged(store: str, what: str) -> StoreCorrupt:
+def corrupt_store(store: str, what: str) -> StoreCorrupt:
     """Return the error that says what is damaged in which store."""
     return StoreCorrupt(f"{store} {DAMAGED} ({what})")
 
 
-def advanced(head: Head, write: Write, now: float) -> Head:
+def next_head(head: Head, write: Write, now: float) -> Head:
     """Return the head after a write.
 
     Raises:
@@ -74,18 +65,18 @@ def advanced(head: Head, write: Write, now: float) -> Head:
             return moved
 
 
-def continued(head: Head, session: str, now: float) -> tuple[Head, SessionOpened]:
+def successor(head: Head, session: str, now: float) -> tuple[Head, SessionOpened]:
     """Return head and first entry of the session that continues another, which stands at `head`."""
     opened = SessionOpened(head.format, head.id, head.seq)
     return replace(head, id=session, parent=head.id, next="", created=now, touched=now, seq=1, revision=1), opened
 
 
-def unknown(session: str, store: str) -> SessionNotFound:
+def session_not_found(session: str, store: str) -> SessionNotFound:
     """Return the error that says which session is not in which store."""
     return SessionNotFound(f"there is no session {session!r} in {store}: name one of those that it lists")
 
 
-def deletable(head: Head) -> None:
+def check_deletable(head: Head) -> None:
     """Refuse to delete a session that another continues.
 
     Raises:
@@ -98,51 +89,3 @@ def deletable(head: Head) -> None:
 def new_id() -> str:
     """Return an id for a session that sorts by time."""
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(4).hex()}"
-
-
-def owner_here() -> str:
-    """Return a name for whoever asks, that tells the machine and the process."""
-    return f"{platform.node()}/{os.getpid()}/{os.urandom(4).hex()}"
-
-
-def leased(session: str, owner: str, holder: str, until: float, now: float) -> None:
-    """Refuse a lease that somebody else holds.
-
-    Raises:
-        WriteConflict: it is held, not out of time, and its holder may still run.
-    """
-    if holder and holder != owner and until > now and not gone(holder):
-        raise WriteConflict(
-            f"session {session} is being compacted by {holder} (for {until - now:,.0f} s at most): "
-            "wait until that is done, then refresh"
-        )
-
-
-def gone(holder: str) -> bool:
-    """Tell whether a holder was a process of this machine that no longer runs."""
-    machine, _, rest = holder.rpartition("/")[0].rpartition("/")
-    if machine != platform.node() or not rest.isdigit():
-        return False
-    try:
-        os.kill(int(rest), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
-@contextmanager
-def leasing(store: Store, session: str, seconds: float) -> Iterator[None]:
-    """Hold the compaction of a session.
-
-    Raises:
-        WriteConflict: somebody else holds it.
-    """
-    owner = owner_here()
-    store.lease(session, owner, seconds)
-    try:
-        yield
-    finally:
-        with suppress(StoreError):  # it ends by itself, and what happened inside matters more
-            store.release(session, owner)
