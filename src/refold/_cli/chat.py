@@ -22,27 +22,27 @@ HISTORY = 2_000  # lines that are remembered for the arrow keys
 
 
 @click.command("chat")
-@click.option("-m", "--model", metavar="ID", help="Model; by default what is configured.")
-@click.option("--base-url", metavar="URL", help="Where it is asked; by default the provider's own address.")
-@click.option("--wire", type=click.Choice(WIRES), help="How it is spoken to; told from model and URL.")
-@click.option("-p", "--policy", metavar="NAME", help="Policy by name, or a file with one; by default refold.")
+@click.option("-m", "--model", metavar="ID", help="Model; by default the configured one.")
+@click.option("--base-url", metavar="URL", help="Base URL of the model; by default the provider's own.")
+@click.option("--wire", type=click.Choice(WIRES), help="Protocol; by default derived from model and URL.")
+@click.option("-p", "--policy", metavar="NAME", help="Name of a policy, or a file with one; by default refold.")
 @click.option(
-    "--compact-threshold", type=options.Goal(), help="Compact from this share of the input budget on, or these tokens."
+    "--compact-threshold",
+    type=options.Goal(),
+    help="Size that starts a compaction: a share of the input budget, or tokens.",
 )
-@click.option("--disable-compaction", is_flag=True, help="Do not compact by itself; /compact still does.")
-@click.option(
-    "-w", "--window", type=options.TokenNumber(), help="Context window; by default what is known of the model."
-)
-@click.option("--summarize-with", metavar="MODEL", help="Model that writes summaries; by default the same one.")
-@click.option("--session", metavar="ID", help="Session to go on with, or the name of one to begin.")
-@click.option("--resume", is_flag=True, help="Go on with the session used last; with --session, it must be there.")
-@click.option("-C", "--folder", metavar="PATH", default=".", help="Folder for the tools; by default this one.")
-@click.option("-y", "--yes", is_flag=True, help="Run commands of the shell without asking.")
+@click.option("--disable-compaction", is_flag=True, help="Do not compact automatically; /compact still works.")
+@click.option("-w", "--window", type=options.TokenNumber(), help="Context window; by default the model's.")
+@click.option("--summarize-with", metavar="MODEL", help="Model that writes summaries; by default the same model.")
+@click.option("--session", metavar="ID", help="Session to continue, or the name of a new one.")
+@click.option("--resume", is_flag=True, help="Continue the session used last; with --session, that session must exist.")
+@click.option("-C", "--folder", metavar="PATH", default=".", help="Folder for the tools; by default the current one.")
+@click.option("-y", "--yes", is_flag=True, help="Run shell commands without asking.")
 @session_commands.option
 def command(session: str | None, folder: str, wire: Wire | None, *, resume: bool, yes: bool, **given: Any) -> int:
-    """Talk with an agent that has file tools for one folder and a shell that asks first.
+    """Chat with an agent that has file tools for one folder and a shell that asks before each command.
 
-    The conversation is kept, and compacted when it is due; `/help` lists the commands in it. The key is taken from
+    The conversation is stored, and compacted when it is due. `/help` lists the commands. The key is taken from
     OPENAI_API_KEY or ANTHROPIC_API_KEY. Without a terminal each line of standard input is a message, answers go to
     standard output, and the first failure ends it. `refold loop` is the same.
     """

@@ -41,9 +41,9 @@ class CheckReport(NamedTuple):
 def command(
     files: tuple[str, ...], how: options.ReadOptions, policy_options: options.PolicyOptions, as_json: bool
 ) -> int:
-    """Check the provider's rules, and the budget where --window, --model or --budget is given.
+    """Check the provider's rules, and with --window, --model or --budget the size.
 
-    Exit code 1 when a rule is broken or the budget is exceeded.
+    The exit code is 1 if a rule is violated or the budget is exceeded.
     """
     from refold._cli import files as reading
     from refold._cli import show

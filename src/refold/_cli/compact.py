@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command("compact")
 @options.files
 @options.output
-@click.option("--plan-out", metavar="PLAN", help="Keep the plan, for `refold apply` and `refold diff`.")
+@click.option("--plan-out", metavar="PLAN", help="Write the plan to this file, for `refold apply` and `refold diff`.")
 @options.reading
 @options.budgeted
 @options.summarized
@@ -35,8 +35,8 @@ def command(
 ) -> int:
     """Compact conversations and write them in the provider's own shape.
 
-    With system prompt or tools apart, a request body is written, else the list of messages. With several files OUT
-    is a folder. `--json` reports on standard error what was done.
+    If the system prompt or the tools are separate from the messages, a request body is written, else the list of
+    messages. For several files OUT is a folder. `--json` prints a report on standard error.
     """
     from refold._cli import files as reading
     from refold._cli import output

@@ -13,15 +13,13 @@ if TYPE_CHECKING:
 
 
 @click.command("config")
-@click.option("--file", metavar="PATH", help="Read this file, and not refold.toml of the working folder.")
-@click.option(
-    "--set", "assignments", multiple=True, metavar="NAME=VALUE", help="A setting as an argument; may be repeated."
-)
+@click.option("--file", metavar="PATH", help="Read this file instead of refold.toml in the working folder.")
+@click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="Override a setting; can be repeated.")
 @options.as_json
 def command(file: str | None, assignments: tuple[str, ...], as_json: bool) -> None:
-    """Show the settings in force and where each value comes from.
+    """Show the effective settings and the source of each value.
 
-    An argument wins over the environment (`REFOLD_THRESHOLD=0.7`), the environment over `refold.toml`.
+    An argument overrides the environment (`REFOLD_THRESHOLD=0.7`), and the environment overrides `refold.toml`.
     """
     from refold._cli import show
     from refold.config import Settings, names

@@ -24,14 +24,14 @@ R = TypeVar("R")
 def priced(function: Callable[..., R]) -> Callable[..., R]:
     """Add the options on prices; the command gets them one by one, for `user_prices`."""
     for name, what in (
-        ("cache-write", "tokens put into the cache"),
+        ("cache-write", "tokens written to the cache"),
         ("cache-read", "tokens read from the cache"),
         ("output", "tokens of output"),
         ("input", "tokens of input"),
     ):
         function = click.option(
             f"--price-{name}", type=click.FloatRange(min=0), metavar="USD",
-            help=f"US dollars for a million {what}; from the table by default.",
+            help=f"US dollars for a million {what}; from the table of models by default.",
         )(function)  # fmt: skip
     return function
 
@@ -46,12 +46,14 @@ def user_prices(prices: dict[str, Any]) -> UserPrices:
 @click.command("cost")
 @options.files
 @options.reading
-@click.option("-m", "--model", metavar="ID", help="Model whose prices hold; the file's own by default.")
+@click.option("-m", "--model", metavar="ID", help="Model; sets the prices; the file's own by default.")
 @click.option(
     "-p", "--policy", "names", multiple=True, default=("all",), show_default=True, metavar="NAME",
-    help="Policies to price too, for one conversation; none for no others.",
+    help="Policies whose cost is computed too, for one conversation; `none` for no policy.",
 )  # fmt: skip
-@click.option("-w", "--window", type=options.TokenNumber(), help="Context window for them; the model's by default.")
+@click.option(
+    "-w", "--window", type=options.TokenNumber(), help="Context window for these policies; the model's by default."
+)
 @priced
 @click.option("--calls", "each", is_flag=True, help="Show every call.")
 @options.as_json
@@ -59,11 +61,11 @@ def command(
     files: tuple[str, ...], how: options.ReadOptions, model: str | None, names: tuple[str, ...], window: int | None,
     each: bool, as_json: bool, **prices: float | None,
 ) -> int:  # fmt: skip
-    """Explain what a recorded conversation cost: reads and writes of the cache, output, breaks and their causes.
+    """Explain the cost of a recorded conversation: cache reads and writes, output, cache misses and their causes.
 
-    The figures are the provider's own, from the file. Beside them stands the bill of the same calls by the model of
-    the cache with nothing compacted, which should be within 2 %. For one conversation, what each policy would have cost
-    stands under it; for many, see `refold replay`.
+    The costs come from the provider's usage reports in the file. The table also shows the cost of the same calls in
+    refold's model of the prompt cache without compaction; the two should agree within 2 %. For one conversation it
+    also shows the cost under each policy. For many conversations use `refold replay`.
     """
     from refold._cli import files as reading
     from refold._cli import replay, show

@@ -38,13 +38,18 @@ class Trial(NamedTuple):
 
 
 @click.command("demo")
-@click.option("-p", "--policy", metavar="NAME", help="One policy instead of all.")
+@click.option("-p", "--policy", metavar="NAME", help="Run one policy instead of all.")
 @click.option(
-    "-w", "--window", "windows", type=options.TokenNumber(), multiple=True, help="Window; 32k and 200k by default."
+    "-w",
+    "--window",
+    "windows",
+    type=options.TokenNumber(),
+    multiple=True,
+    help="Context window; 32k and 200k by default.",
 )
 @options.as_json
 def command(policy: str | None, windows: tuple[int, ...], as_json: bool) -> None:
-    """Run every policy over invented conversations, and have an agent work under each; show what each does."""
+    """Run every policy over generated conversations and in an agent, and show the results."""
     from refold import _demo as demo
     from refold import policies
     from refold._cli import demo_mail, show

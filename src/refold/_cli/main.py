@@ -121,9 +121,9 @@ def cli() -> None:
     """Keep an agent's conversation inside the context window.
 
     FILE is a session file of any agent, a request body, or a list of messages: a file, a folder, a pattern, or `-`
-    for standard input. Look first (`stats`, `plan`, `diff`), then write (`compact`).
+    for standard input. Inspect first (`stats`, `plan`, `diff`), then write (`compact`).
 
-    Exit codes: 0 done, 1 the conversation is broken or cannot fit, 2 wrong input, 130 interrupted.
+    Exit codes: 0 success, 1 the conversation is invalid or cannot fit, 2 wrong input, 130 interrupted.
     """
 
 

@@ -18,13 +18,13 @@ ALL = 1_000_000
 
 @click.command("models")
 @click.argument("model", required=False, metavar="[ID]")
-@click.option("--provider", metavar="NAME", help="Who serves it; some cut the window.")
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Rows of a search.")
+@click.option("--provider", metavar="NAME", help="Provider that serves the model; some reduce the window.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Maximum number of rows.")
 @options.as_json
 def command(model: str | None, provider: str | None, limit: int, as_json: bool) -> None:
-    """Show what is known of a model: window, caps and prices; or of how many models, without ID.
+    """Show window, caps and prices of a model; without ID, the number of known models.
 
-    ID may be a part of an id: then all that hold it are shown.
+    If ID is a part of an id, all models whose id contains it are shown.
     """
     from refold._cli import show
     from refold._text.suggestions import did_you_mean

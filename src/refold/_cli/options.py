@@ -152,18 +152,20 @@ def output(function: Callable[P, R]) -> Callable[P, R]:
     """Add `-o OUT`."""
     return click.option(
         "-o", "--output", "out", default="-", metavar="OUT",
-        help="Where to write: a file (one message a line when it ends in .jsonl), `-`, or a folder for several files.",
+        help="Where to write: a file (one message a line if it ends in .jsonl), `-`, or a folder for several files.",
     )(function)  # fmt: skip
 
 
 def reading(function: Callable[..., R]) -> Callable[..., R]:
     """Add the options on reading; the command gets them as one `how`."""
 
-    @click.option("--kind", metavar="KIND", help="Kind of session file; told from the content by default.")
-    @click.option("--format", "shape", metavar="FORMAT", help="Format of the messages; told from them by default.")
-    @click.option("--lenient", is_flag=True, help="Skip damaged lines, and say which.")
+    @click.option("--kind", metavar="KIND", help="Kind of session file; detected from the content by default.")
+    @click.option("--format", "shape", metavar="FORMAT", help="Format of the messages; detected by default.")
+    @click.option("--lenient", is_flag=True, help="Skip damaged lines and list them.")
     @click.option(
-        "--select", metavar="NAME|N|all", help="Which conversation, where a file holds several; the first by default."
+        "--select",
+        metavar="NAME|N|all",
+        help="The conversation to read if a file contains several; the first by default.",
     )
     @functools.wraps(function)
     def read(kind: str | None, shape: str | None, lenient: bool, select: str | None, *args: Any, **rest: Any) -> R:
@@ -176,11 +178,11 @@ def reading(function: Callable[..., R]) -> Callable[..., R]:
 def summarized(function: Callable[..., R]) -> Callable[..., R]:
     """Add the options on a model that writes summaries; the command gets who answers needs as `outside`."""
 
+    @click.option("--summarize-with", metavar="MODEL", help="Model that writes summaries; none by default.")
+    @click.option("--base-url", metavar="URL", help="URL of that model: any OpenAI-compatible server.")
     @click.option(
-        "--summarize-with", metavar="MODEL", help="Model that writes summaries, behind a guard; none by default."
+        "--keep-secrets", is_flag=True, help="Do not remove keys and passwords from what that model receives."
     )
-    @click.option("--base-url", metavar="URL", help="Where it is asked: any server that speaks as OpenAI does.")
-    @click.option("--keep-secrets", is_flag=True, help="Send that model keys and passwords too.")
     @functools.wraps(function)
     def summarize(summarize_with: str | None, base_url: str | None, keep_secrets: bool, *args: Any, **rest: Any) -> R:
         redact = False if keep_secrets else None
@@ -200,22 +202,28 @@ def budgeted(function: Callable[..., R]) -> Callable[..., R]:
 
 
 _POLICY = (
-    click.option("-p", "--policy", help="Policy by name, or a file with one; by default what is configured: refold."),
+    click.option(
+        "-p", "--policy", help="Name of a policy, or a file with one; by default the configured one (refold)."
+    ),
 )
 _SIZE = (
     click.option("-w", "--window", type=TokenNumber(), help="Context window in tokens."),
-    click.option("-m", "--model", metavar="ID", help="Model, whose window and tokenizer are used."),
-    click.option("--budget", type=TokenNumber(), help="Tokens into which everything must fit, counted exactly."),
-    click.option("--max-output", type=TokenNumber(), help="Tokens the answer may have."),
-    click.option("--counter", type=click.Choice(["exact", "policy"]), help="The model's tokenizer, or the policy."),
+    click.option("-m", "--model", metavar="ID", help="Model; sets the window and the tokenizer."),
+    click.option("--budget", type=TokenNumber(), help="Maximum size of the whole request in tokens, counted exactly."),
+    click.option("--max-output", type=TokenNumber(), help="Maximum size of the response in tokens."),
     click.option(
-        "--reported", is_flag=True, help="Measure by the provider's last report in the file, where it holds one."
+        "--counter",
+        type=click.Choice(["exact", "policy"]),
+        help="Count with the model's tokenizer, or with the policy's estimate.",
+    ),
+    click.option(
+        "--reported", is_flag=True, help="Measure with the provider's last usage report in the file, if there is one."
     ),
 )
 _RUN = (
-    click.option("--goal", type=Goal(), help="Where compaction may stop."),
-    click.option("--force", is_flag=True, help="Compact although it is not due."),
-    click.option("--instructions", metavar="TEXT", help="What a summary should heed."),
+    click.option("--goal", type=Goal(), help="Size at which compaction may stop."),
+    click.option("--force", is_flag=True, help="Compact even if it is not due."),
+    click.option("--instructions", metavar="TEXT", help="What a summary should pay attention to."),
 )
 
 

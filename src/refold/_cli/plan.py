@@ -26,7 +26,7 @@ LONG = 3  # a run of messages with one fate and more than this many is one line
 @options.reading
 @options.budgeted
 @options.summarized
-@click.option("--all", "every", is_flag=True, help="Every message on a line of its own.")
+@click.option("--all", "every", is_flag=True, help="Show every message on a line of its own.")
 @options.as_json
 def command(
     file: str,
@@ -38,7 +38,7 @@ def command(
 ) -> int:
     """Show what a compaction would do to each message, and why, without doing it.
 
-    Exit code 1 when what is left would not fit.
+    The exit code is 1 if the result would not fit.
     """
     from refold._cli import files, plan_table, show
     from refold.core._plan_json import dump_plan

@@ -25,34 +25,36 @@ GAP = 2  # blanks between two columns
 @options.reading
 @click.option(
     "-p", "--policy", "names", multiple=True, default=(ALL,), show_default=True, metavar="NAME",
-    help="Policy by name, or a file with one; may be given several times.",
+    help="Name of a policy, or a file with one; can be repeated.",
 )  # fmt: skip
-@click.option("-m", "--model", metavar="ID", help="Model whose prices, window and tokenizer hold; else the file's own.")
+@click.option(
+    "-m", "--model", metavar="ID", help="Model; sets prices, window and tokenizer; the file's own by default."
+)
 @click.option("-w", "--window", type=options.TokenNumber(), help="Context window in tokens; the model's by default.")
 @click.option(
     "--budget", "sizes", multiple=True, type=options.Goal(), default=("10%", "25%", "50%"), show_default=True,
-    help="Size at which all policies are compared, as tokens or a share of the history; may be given several times.",
+    help="Size at which the policies are compared, in tokens or as a share of the history; can be repeated.",
 )  # fmt: skip
-@click.option("--goal", type=options.Goal(), help="Where compaction may stop; the policy's own by default.")
+@click.option("--goal", type=options.Goal(), help="Size at which compaction may stop; the policy's own by default.")
 @priced
-@click.option("--out", metavar="HTML", help="Write a report: one HTML file with all tables and plots in it.")
+@click.option("--out", metavar="HTML", help="Write a report: one HTML file with all tables and plots.")
 @click.option("--plots", metavar="DIR", help="Write each plot as an SVG file into this folder.")
-@click.option("--png", is_flag=True, help="With --plots: write each plot as a PNG picture too.")
-@click.option("--keep", metavar="DIR", help="Where results are kept; the user's cache folder by default.")
-@click.option("--fresh", is_flag=True, help="Neither read nor keep results.")
-@click.option("--jobs", type=click.IntRange(1, 256), help="Processes at once; all cores by default.")
+@click.option("--png", is_flag=True, help="With --plots: write each plot as a PNG file too.")
+@click.option("--keep", metavar="DIR", help="Folder for stored results; the user's cache folder by default.")
+@click.option("--fresh", is_flag=True, help="Neither read nor store results.")
+@click.option("--jobs", type=click.IntRange(1, 256), help="Number of parallel processes; all cores by default.")
 @options.as_json
 def command(
     files: tuple[str, ...], how: options.ReadOptions, names: tuple[str, ...], model: str | None, window: int | None,
     sizes: tuple[int | float, ...], goal: int | float | None, out: str | None, plots: str | None, png: bool,
     keep: str | None, fresh: bool, jobs: int | None, as_json: bool, **prices: float | None,
 ) -> int:  # fmt: skip
-    """Replay recorded conversations under policies, without a model: what each keeps, and what it would have cost.
+    """Replay recorded conversations under policies, without a model, and compare what they preserve and cost.
 
-    Policies compact where they would have, with an outline in place of a model's summary, which is charged. Each call
-    is priced by its longest live beginning in the prompt cache, and what would have had to be read again is charged.
-    `none` is doing nothing. Then all are compared at equal sizes, and after five compactions in a row. Results are
-    kept, so an interrupted run goes on where it was.
+    Each policy compacts at its own trigger. An outline takes the place of a model's summary, and the summary call is
+    charged. The price of a call depends on the longest prefix that is still in the prompt cache. Content that would
+    have to be read again is charged too. `none` never compacts. Then the policies are compared at equal sizes and
+    after five compactions in a row. Results are stored, so an interrupted run continues.
     """
     from refold._cli import output
     from refold.errors import UsageError

@@ -11,11 +11,11 @@ from refold._cli import session_commands
 @click.argument("session")
 @click.argument("to", required=False)
 @session_commands.option
-@click.option("--undo", is_flag=True, help="Take the last rewind back, or else the newest compaction.")
+@click.option("--undo", is_flag=True, help="Undo the last rewind, or if there is none, the newest compaction.")
 def command(session: str, to: str | None, store: str | None, undo: bool) -> None:
     """Go back in a session: before its last TO turns (1), or to the message or compaction of the id TO.
 
-    Nothing is deleted: `--undo` goes forward again. SESSION is an id, the beginning of one, or `last`.
+    Nothing is deleted: `--undo` reverts it. SESSION is an id, the beginning of one, or `last`.
     """
     from refold._cli import show
     from refold.errors import UsageError

@@ -24,10 +24,10 @@ ENDING = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 @click.argument("words", nargs=-1, required=True, metavar="-- COMMAND", type=click.UNPROCESSED)
 @acting
 def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
-    """Run COMMAND with a gateway on a free port before its provider, and say at the end what it saved.
+    """Run COMMAND with a gateway on a free port between it and its provider, and report the savings at the end.
 
-    The variables that tell clients of OpenAI, Anthropic and Gemini where their provider is are set for COMMAND; where
-    one of them is set already, the gateway sends there. The exit code is COMMAND's.
+    COMMAND gets the variables with which clients of OpenAI, Anthropic and Gemini find their provider. If one of them
+    is already set, the gateway forwards to its value. The exit code is COMMAND's.
     """
     if words[0].startswith("-"):
         raise click.UsageError(f"there is no option {words[0]}: options of refold stand before --, COMMAND after it")

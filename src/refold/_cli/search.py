@@ -12,13 +12,15 @@ FOUND_NOTHING = 1
 @click.command("search")
 @click.argument("query", nargs=-1, required=True)
 @session_commands.option
-@click.option("--session", metavar="ID", help="Only in this session.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many are listed.")
+@click.option("--session", metavar="ID", help="Search only this session.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Maximum number of messages."
+)
 @options.as_json
 def command(query: tuple[str, ...], store: str | None, session: str | None, limit: int, as_json: bool) -> int:
-    """Find messages that hold all words of QUERY, in all sessions, whatever compactions and rewinds did to them.
+    """Find messages that contain all words of QUERY, in all sessions, also messages removed by a compaction or rewind.
 
-    Exit code 1 when there are none.
+    The exit code is 1 if there are none.
     """
     from refold._cli import show
     from refold.errors import UsageError

@@ -33,32 +33,39 @@ NAMES = {
 def acting(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how a gateway acts, and hand them over as keywords of its settings."""
     options = (
-        click.option("--openai", metavar="URL", help="Where OpenAI's paths go; any server that speaks them."),
-        click.option("--anthropic", metavar="URL", help="Where Anthropic's paths go."),
-        click.option("--gemini", metavar="URL", help="Where Gemini's paths go."),
-        click.option("--policy", help="Policy that compacts; by default what is configured: refold."),
-        click.option("--model-policy", "model_policies", multiple=True, metavar="MODEL=POLICY", help="For one model."),
+        click.option("--openai", metavar="URL", help="Base URL for OpenAI's paths: any OpenAI-compatible server."),
+        click.option("--anthropic", metavar="URL", help="Base URL for Anthropic's paths."),
+        click.option("--gemini", metavar="URL", help="Base URL for Gemini's paths."),
+        click.option("--policy", help="Policy; by default the configured one (refold)."),
+        click.option("--model-policy", "model_policies", multiple=True, metavar="MODEL=POLICY",
+                     help="Policy for one model."),
         click.option("--route-policy", "route_policies", multiple=True, metavar="ROUTE=POLICY",
-                     help="For one route: /v1/chat/completions, /v1/responses, /v1/messages or /v1beta/models."),
+                     help="Policy for a route: /v1/chat/completions, /v1/responses, /v1/messages or /v1beta/models."),
         click.option("--trigger", metavar="SIZE",
-                     help="When compaction is due: a share of the input budget (0.7), tokens (60k), or never."),
-        click.option("--model-trigger", "model_triggers", multiple=True, metavar="MODEL=SIZE", help="For one model."),
-        click.option("--route-trigger", "route_triggers", multiple=True, metavar="ROUTE=SIZE", help="For one route."),
-        click.option("--window", type=TokenNumber(), help="Context window of all models, in tokens (200k, 1M)."),
-        click.option("--model-window", "model_windows", multiple=True, metavar="MODEL=TOKENS", help="Of one model."),
-        click.option("--store", metavar="PLACE", help="A file, a postgresql:// URL, or memory; a file by default."),
+                     help="Size that starts a compaction: a share of the input budget (0.7), tokens (60k), or never."),
+        click.option("--model-trigger", "model_triggers", multiple=True, metavar="MODEL=SIZE",
+                     help="Trigger for one model."),
+        click.option("--route-trigger", "route_triggers", multiple=True, metavar="ROUTE=SIZE",
+                     help="Trigger for one route."),
+        click.option("--window", type=TokenNumber(), help="Context window of all models in tokens (200k, 1M)."),
+        click.option("--model-window", "model_windows", multiple=True, metavar="MODEL=TOKENS",
+                     help="Context window of one model."),
+        click.option("--store", metavar="PLACE", help="A file (the default), a postgresql:// URL, or memory."),
         click.option("--retention", type=click.FloatRange(0), default=30.0, show_default=True, metavar="DAYS",
-                     help="Days without use after which a conversation is forgotten; 0 keeps it."),
+                     help="Delete a conversation after this many days without use; 0: never."),
         click.option("--summarizer", metavar="MODEL", help="Model that writes summaries."),
-        click.option("--summarizer-url", metavar="URL", help="Where that model is."),
-        click.option("--keep-secrets", is_flag=True, help="Send that model keys and passwords too."),
-        click.option("--strict", is_flag=True, help="Refuse a request whose compaction fails, instead of sending it."),
-        click.option("--shadow", is_flag=True, help="Plan and report, and change nothing."),
-        click.option("--repair", is_flag=True, help="Mend invalid conversations before they are sent."),
-        click.option("--recall-tool", is_flag=True, help="Offer models a tool that brings back what plans left out."),
+        click.option("--summarizer-url", metavar="URL", help="Base URL of that model."),
+        click.option("--keep-secrets", is_flag=True,
+                     help="Do not remove keys and passwords from what that model receives."),
+        click.option("--strict", is_flag=True,
+                     help="Reject a request whose compaction fails, instead of forwarding it."),
+        click.option("--shadow", is_flag=True, help="Plan and report, but change nothing."),
+        click.option("--repair", is_flag=True, help="Repair invalid conversations before they are forwarded."),
+        click.option("--recall-tool", is_flag=True, help="Offer models a tool that reads content that plans removed."),
         click.option("--timeout", type=click.FloatRange(0.1), default=720.0, show_default=True, metavar="SECONDS",
-                     help="Longest silence of a provider."),
-        click.option("--connections", type=click.IntRange(0), default=0, help="Most connections upstream; 0: any."),
+                     help="Longest time that a provider may be silent."),
+        click.option("--connections", type=click.IntRange(0), default=0,
+                     help="Maximum number of connections to providers; 0: no limit."),
     )  # fmt: skip
 
     @functools.wraps(command)
@@ -80,15 +87,17 @@ _ACTING = (
 
 
 @click.command("serve")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; another one needs a token.")
-@click.option("--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="Port; 0: a free one.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address to listen on; any other one needs a token."
+)
+@click.option("--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="Port; 0: any free port.")
 @acting
 def command(host: str, port: int, acts: dict[str, Any]) -> int:
-    """Stand between agents and their providers, and keep every conversation inside the window.
+    """Run a proxy between agents and providers that keeps every conversation inside the context window.
 
-    Agents are told where it is by their base URL: OPENAI_BASE_URL=http://127.0.0.1:8787/v1,
+    Point each agent at it with its base URL: OPENAI_BASE_URL=http://127.0.0.1:8787/v1,
     ANTHROPIC_BASE_URL=http://127.0.0.1:8787, GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8787. REFOLD_GATEWAY_TOKEN is the
-    token that clients must send, REFOLD_STORE_KEY the secret that encrypts what is stored.
+    token that clients must send. REFOLD_STORE_KEY is the key that encrypts the store.
     """
     gateway = serving(gateway_settings(acts, host=host, port=port))
     click.echo(f"refold: serving on {gateway.url} (Ctrl-C stops)", err=True)

@@ -45,7 +45,7 @@ DAY, HOUR, MINUTE = 86_400, 3_600, 60
 def option(function: Callable[..., R]) -> Callable[..., R]:
     """Add `--store`."""
     return click.option(
-        "--store", metavar="PLACE", help="Where sessions are kept: a file or a database's URL; by default your own."
+        "--store", metavar="PLACE", help="Store of the sessions: a file or the URL of a database; by default your own."
     )(function)
 
 

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 @click.command("sessions")
 @session_commands.option
-@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many are listed.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Maximum number of sessions."
+)
 @options.as_json
 def command(store: str | None, limit: int, as_json: bool) -> None:
-    """List the sessions that are kept, the last used first."""
+    """List the stored sessions, the last used first."""
     from refold._cli import show
 
     with session_commands.stored(store) as place:

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 @click.command("show")
 @click.argument("session")
 @session_commands.option
-@click.option("--view", "seen", is_flag=True, help="What the model sees, compactions applied, not what was said.")
-@click.option("--message", metavar="ID", help="Only this message, or what stands behind this compaction, in full.")
+@click.option("--view", "seen", is_flag=True, help="Show the messages as the model sees them, after compaction.")
+@click.option(
+    "--message", metavar="ID", help="Show only this message, or the messages that this compaction replaced, in full."
+)
 @options.as_json
 def command(session: str, store: str | None, seen: bool, message: str | None, as_json: bool) -> None:
-    """Show a session: every message, and how compactions changed what the model sees.
+    """Show a session: every message, and its changes by compactions.
 
     SESSION is an id, the beginning of one, or `last`. `--json` prints the messages in the provider's own shape.
     """

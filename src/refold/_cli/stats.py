@@ -17,14 +17,18 @@ if TYPE_CHECKING:
 @click.command("stats")
 @options.files
 @options.reading
-@click.option("-m", "--model", metavar="ID", help="Model whose tokenizer counts; the file's own by default.")
-@click.option("--counter", type=click.Choice(["exact", "policy"]), help="The model's tokenizer, or the policy.")
+@click.option("-m", "--model", metavar="ID", help="Model; sets the tokenizer; the file's own by default.")
+@click.option(
+    "--counter",
+    type=click.Choice(["exact", "policy"]),
+    help="Count with the model's tokenizer, or with the policy's estimate.",
+)
 @click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="Rows of each table.")
 @options.as_json
 def command(
     files: tuple[str, ...], how: options.ReadOptions, model: str | None, counter: str | None, top: int, as_json: bool
 ) -> None:
-    """Show where the tokens go: by role, kind, tool, file and turn, and the largest messages."""
+    """Show the tokens by role, kind, tool, file and turn, and the largest messages."""
     from refold._cli import files as reading
     from refold._cli import show
     from refold._cli.token_table import tallied
