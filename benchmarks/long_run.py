@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 from refold import policies
 from refold._demo.seeded_random import Dice
-from refold.agent import Agent, tool
-from refold.agent._profiles import AgentProfile
+from refold.agent import Agent, AgentProfile, tool
 from refold.agent.cards import DoneCard, FailedCard
 from refold.core.budget import Budget
 from refold.core.messages import MessageId, texts

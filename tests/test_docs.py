@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 import rich_click as click
+from click.testing import CliRunner
 
 import refold
 from refold import errors, formats, policies, transcripts
@@ -133,6 +134,35 @@ def test_every_field_of_what_comes_back_is_in_the_page_of_the_library():
     told = page("library.md").partition("## Results")[2].partition("\n## ")[0]
     for value in (refold.Result, refold.Plan, refold.Check, Sizes):
         assert not unnamed([value.__name__, *value.__struct_fields__], told)
+
+
+def terms():
+    """The terms of the glossary, row by row."""
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \|$", page("glossary.md"), re.M)[1:]
+    return [row.split(", ") for row in rows if not row.startswith("---")]
+
+
+def test_the_terms_of_the_glossary_are_sorted_and_each_has_one_line():
+    rows = terms()
+    assert len(rows) > 50
+    assert [row[0] for row in rows] == sorted(row[0] for row in rows)
+    names = [term for row in rows for term in row]
+    assert len(names) == len(set(names))
+
+
+def test_every_term_of_the_glossary_is_used_on_another_page():
+    others = "".join(path.read_text("utf-8") for path in PAGES if path.name != "glossary.md").lower()
+    assert not [term for row in terms() for term in row if not re.search(rf"\b{term}(s|es|d|ed|ing)?\b", others)]
+
+
+def test_no_row_of_a_policy_is_named_outside_of_the_pages_of_policies():
+    row = re.compile(r"\b[WNOLV]\d\d\b")
+    pages = [path for path in PAGES if path.parent.name != "policies"]
+    assert not [path.name for path in pages if row.search(path.read_text("utf-8"))]
+    for arguments in ([], *([name] for name in commands())):
+        shown = CliRunner().invoke(cli, [*arguments, "--help"])
+        assert shown.exit_code == 0
+        assert not row.search(shown.output), arguments
 
 
 def test_every_page_is_reached_from_the_readme():

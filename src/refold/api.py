@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["apply", "check", "compact", "count", "plan", "repair", "rewind", "violations", "window"]
 
 
-def compact(messages: Messages, **options: Unpack[CompactOptions]) -> Result:
+def compact(messages: Messages, **options: Unpack[CompactOptions]) -> Result:  # L07
     """Keep a conversation inside its budget; messages in the provider's own shape, in and out.
 
     Untouched messages come out as the very same objects, the input is never changed, and nothing happens while
@@ -67,7 +67,7 @@ def compact(messages: Messages, **options: Unpack[CompactOptions]) -> Result:
             `.max_tokens`, `.language`) to a string; an exception is a refusal, and so is a response that is no summary.
         force: compact although it is not due.
         cause: "threshold", "overflow", "silent_overflow" or "manual" (which `force` means).
-        instructions: what a summary should pay attention to (L07).
+        instructions: what a summary should pay attention to.
         max_output: tokens that the response may have.
         counter: "exact" (the model's tokenizer), "policy" (the policy's own estimate), or a counter. By default a
             budget in plain tokens is counted exactly and a window as the policy counts.
@@ -148,8 +148,8 @@ def rewind(
     return formats.assemble(shape, rewound(formats.read(shape, originals), in_force, remaining))
 
 
-def check(messages: Messages, **options: Unpack[CheckOptions]) -> Check:
-    """Measure a request against its budget: size, limit, whether compaction is due, and what it is made of (N01).
+def check(messages: Messages, **options: Unpack[CheckOptions]) -> Check:  # N01
+    """Measure a request against its budget: size, limit, whether compaction is due, and what it is made of.
 
     A request that cannot fit is measured like any other: its ratio is above 1.
     One call reads and counts everything; `Meter.check` does the same for a growing list at the price of what is new.

@@ -51,10 +51,10 @@ ALIASES = {
 }
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class Settings(Struct, frozen=True, kw_only=True):  # N17, V13
     """What is set; `sources` says of each setting where it comes from.
 
-    A default of `threshold` and `auto_compact_threshold` is what the systems they come from have (N17, V13); the
+    A default of `threshold` and `auto_compact_threshold` is what the systems they come from have; the
     policy's own trigger stays unless one of them is set.
     """
 
@@ -144,16 +144,16 @@ class Settings(Struct, frozen=True, kw_only=True):
         name = model or self.model
         return catalog.window(name, override=self.window or self.windows or None, deployments=self.deployments)
 
-    def tool_output(self, text: str, save: Callable[[str], str] | None = None) -> Output:
-        """Return an output of a tool cut to the bytes and lines that are set (N14)."""
+    def tool_output(self, text: str, save: Callable[[str], str] | None = None) -> Output:  # N14
+        """Return an output of a tool cut to the bytes and lines that are set."""
         return truncate_output(text, self.max_tool_output_bytes, self.max_tool_output_lines, save=save)
 
-    def file_budget(self, window: int, used: int, max_output: int = 0) -> int:
-        """Return the tokens for files: the share that is set of what the window has left (N15)."""
+    def file_budget(self, window: int, used: int, max_output: int = 0) -> int:  # N15
+        """Return the tokens for files: the share that is set of what the window has left."""
         return max(0, window - used - max_output) * round(self.file_read_budget_percent * 10_000) // 10_000
 
-    def warns_at(self, policy: Policy, budget: Budget) -> int | None:
-        """Return the tokens from which a warning is due, half the trigger; None where warnings are off (V13)."""
+    def warns_at(self, policy: Policy, budget: Budget) -> int | None:  # V13
+        """Return the tokens from which a warning is due, half the trigger; None where warnings are off."""
         off = not self.context_warnings or isinstance(policy.trigger, Never)
         return None if off else int(policy.trigger.tokens(budget) * WARNED_AT)
 

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 __all__ = ["Handlers"]
 
 
-class Handlers(Struct, frozen=True):
+class Handlers(Struct, frozen=True):  # W09
     """Who answers which need; a field left out refuses.
 
     `summarize` gives a summary, `read_file` a file's content, `archive` writes messages away and returns the place,
     `count` is the provider's own count. Each takes the need and returns a string (`count`: a number), or raises,
     which is a refusal; a coroutine function too. `summarize` may return `Refused` with a kind; a request that it
-    refuses for its size is asked again in parts (W09).
+    refuses for its size is asked again in parts.
 
     A summarizer is never sent the model's thinking nor, unless `redact` is off, a known shape of a secret. An answer
     that is certainly no summary (a tool call, an echo, a question back, a refusal) becomes a refusal.

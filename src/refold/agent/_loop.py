@@ -63,7 +63,7 @@ UNANSWERED = "[The turn was stopped before an answer]"
 NOTHING = "(no output)"
 
 
-class Agent:
+class Agent:  # L10, L05, L08, V11
     """A conversation with a model that may use tools and never outgrows its window. Not for several threads at once.
 
     `run` takes what a person says and returns the answer. `stop` may be called from a tool, an observer or another
@@ -85,9 +85,9 @@ class Agent:
         summarize: writes summaries, as in `refold.compact`.
         handlers: handlers of the other needs, as in `refold.compact`.
         redact: remove secrets from what a summarizer is sent; by default as the settings say, else they are removed.
-        files: the workspace whose files are noticed when they change (L10) and come back after a compaction (L05).
-        folder: where outputs go that are too large for the conversation (L08).
-        heartbeat: answers health checks beside the conversation (V11).
+        files: the workspace whose files are noticed when they change and come back after a compaction.
+        folder: where outputs go that are too large for the conversation.
+        heartbeat: answers health checks beside the conversation.
         habits: what is done beside compaction; by default what the policy's own system does.
         windows: windows learned from refusals; see `refold.recovery._run`.
         max_steps: calls of the model in one turn.
@@ -158,8 +158,8 @@ class Agent:
         return self._client.format
 
     @property
-    def messages(self) -> list[Any]:
-        """What the model sees, in the provider's shape; a compaction changes it at once (O17)."""
+    def messages(self) -> list[Any]:  # O17
+        """What the model sees, in the provider's shape; a compaction changes it at once."""
         return self.session.view()
 
     @property
@@ -180,8 +180,8 @@ class Agent:
         """End the turn after what is being done now; calls that are still open get a result that says so."""
         self._stopping = True
 
-    def compact(self, focus: str | None = None, *, keep_recent: int | None = None) -> DoneCard | None:
-        """Compact now; `focus` shapes the summary (L07), `keep_recent` is what stays in tokens (O17).
+    def compact(self, focus: str | None = None, *, keep_recent: int | None = None) -> DoneCard | None:  # L07, O17
+        """Compact now; `focus` shapes the summary, `keep_recent` is what stays in tokens.
 
         Returns None where nothing could be made smaller.
         """
@@ -189,10 +189,10 @@ class Agent:
         self._after(card)
         return card
 
-    def run(self, text: str, attach: Sequence[str | Path] = ()) -> str:
+    def run(self, text: str, attach: Sequence[str | Path] = ()) -> str:  # N15
         """Take what a person says, work until the model has answered, and return the answer.
 
-        `attach` are files that go with it, all together within 60 % of what the window has left (N15).
+        `attach` are files that go with it, all together within 60 % of what the window has left.
 
         Raises:
             UsageError: nothing is said and nothing goes with it.

@@ -1,4 +1,4 @@
-"""What a person sees of a compaction: a card while it runs, and one in its place when it is done (W15, V10)."""
+"""What a person sees of a compaction: a card while it runs, and one in its place when it is done."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class StartedCard(Struct, frozen=True, tag="compaction_started"):
     cause: Cause = Cause.THRESHOLD
 
     @property
-    def force(self) -> bool:
-        """Tell whether it runs although the trigger did not fire (W16)."""
+    def force(self) -> bool:  # W16
+        """Tell whether it runs although the trigger did not fire."""
         return self.cause is not Cause.THRESHOLD
 
     @property
@@ -82,8 +82,8 @@ class DoneCard(Struct, frozen=True, tag="compaction"):
         return max(self.before - self.after, 0)
 
     @property
-    def line(self) -> str:
-        """The card as a line (V10)."""
+    def line(self) -> str:  # V10
+        """The card as a line."""
         change = (self.after - self.before) / self.before if self.before else 0.0
         return f"Compaction complete: {self.before:,} → {self.after:,} tokens ({change:+.0%})"
 
@@ -110,10 +110,10 @@ def done_card(
     left: int = 0,
     window: int = 0,
     seconds: float = 0.0,
-) -> DoneCard:
+) -> DoneCard:  # V01
     """Return the card of a plan; `before` and `after` are the messages of the view it was made on, and its result.
 
-    `left` is the counter's figure afterwards: it stands where the gauge had known less than was there (V01).
+    `left` is the counter's figure afterwards: it stands where the gauge had known less than was there.
     """
     summary = sum(
         len(text_of(edit.message))

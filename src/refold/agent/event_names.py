@@ -1,4 +1,4 @@
-"""What each system calls the same events, and which figures it sends with them (W16, O03, V10), as a table."""
+"""What each system calls the same events, and which figures it sends with them, as a table."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ class ToolFinished(Struct, frozen=True, tag="tool_finished"):
     seconds: float = 0.0
 
 
-class UsageReported(Struct, frozen=True, tag="usage"):
-    """The provider's figures after a call, with the context window (O16)."""
+class UsageReported(Struct, frozen=True, tag="usage"):  # O16
+    """The provider's figures after a call, with the context window."""
 
     statistics: Statistics
 
@@ -60,15 +60,15 @@ class Warned(Struct, frozen=True, tag="warning"):
     text: str
 
 
-class SessionRenewed(Struct, frozen=True, tag="session_renewed"):
-    """After a compaction the session goes on under another id (V09)."""
+class SessionRenewed(Struct, frozen=True, tag="session_renewed"):  # V09
+    """After a compaction the session goes on under another id."""
 
     old: str
     new: str
 
 
-class TurnEnded(Struct, frozen=True, tag="turn_ended"):
-    """A turn is over: why, after how many calls of the model, and the figures with the context window (O16)."""
+class TurnEnded(Struct, frozen=True, tag="turn_ended"):  # O16
+    """A turn is over: why, after how many calls of the model, and the figures with the context window."""
 
     number: int
     steps: int

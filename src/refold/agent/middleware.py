@@ -1,4 +1,4 @@
-"""What is asked before and after each call of the model: go on, compact first, or stop (V03)."""
+"""What is asked before and after each call of the model: go on, compact first, or stop."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ class Pipeline:
             each.reset(reason)
 
 
-class AutoCompact:
-    """Compacts from so many tokens of context on, whatever the policy's trigger says (V01, V13); 0 or less never."""
+class AutoCompact:  # V01, V13
+    """Compacts from so many tokens of context on, whatever the policy's trigger says; 0 or less never."""
 
     def __init__(self, threshold: int) -> None:
         self.threshold = threshold
@@ -112,8 +112,8 @@ class AutoCompact:
         """Nothing is remembered."""
 
 
-class ContextWarning:
-    """Warns once when half of a threshold is reached, and again only after a reset (V02)."""
+class ContextWarning:  # V02
+    """Warns once when half of a threshold is reached, and again only after a reset."""
 
     def __init__(self, threshold: int, warn: Callable[[str], object], *, share: float = WARNS_AT) -> None:
         self._threshold, self._warn, self._share = threshold, warn, share

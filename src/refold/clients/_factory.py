@@ -94,8 +94,8 @@ class Client(Known, Protocol):
     ) -> Reply:
         """Ask for the next message; with `on_text` it is streamed, and the function gets each piece of text."""
 
-    def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
-        """Return the input tokens of a request by the provider's own count (V08)."""
+    def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:  # V08
+        """Return the input tokens of a request by the provider's own count."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -116,7 +116,7 @@ class AsyncClient(Known, Protocol):
         """Ask for the next message; `on_text` may be a coroutine function."""
 
     async def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
-        """Return the input tokens of a request by the provider's own count (V08)."""
+        """Return the input tokens of a request by the provider's own count."""
 
     async def close(self) -> None:
         """Close the connections."""
@@ -180,8 +180,8 @@ def _speech(model: str, base_url: str | None, wire: Wire | None, options: Mappin
 
 def recounting(
     client: Client | AsyncClient, *, system: Any = None, tools: Sequence[Any] | None = None
-) -> Callable[[CountNeed], int | Awaitable[int]]:
-    """Return a count for `Outside(count=…)`: the provider's own, of the messages as they will be sent (V08)."""
+) -> Callable[[CountNeed], int | Awaitable[int]]:  # V08
+    """Return a count for `Outside(count=…)`: the provider's own, of the messages as they will be sent."""
 
     def count(need: CountNeed) -> int | Awaitable[int]:
         from refold import formats

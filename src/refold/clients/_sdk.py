@@ -142,8 +142,8 @@ class SDKClient(_KnownClient):
                         on_text(text)
         return self._whole(total)
 
-    def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
-        """Return the input tokens by the counting endpoint; where there is none, by a call of 16 tokens (V08)."""
+    def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:  # V08
+        """Return the input tokens by the counting endpoint; where there is none, by a call of 16 tokens."""
         try:
             counted = self._speech.count(self.sdk, *_sendable(messages, system, tools))
         except self._absent:
@@ -184,7 +184,7 @@ class AsyncSDKClient(_KnownClient):
         return self._whole(total)
 
     async def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
-        """Return the input tokens by the counting endpoint; where there is none, by a call of 16 tokens (V08)."""
+        """Return the input tokens by the counting endpoint; where there is none, by a call of 16 tokens."""
         try:
             counting = self._speech.count(self.sdk, *_sendable(messages, system, tools))
             counted = None if counting is None else await counting

@@ -15,8 +15,8 @@ __all__ = ["Breakdown", "Budget", "Exactly", "LeastCost", "Limit", "Never", "Res
 MESSAGES_ONLY_CAP = 0.35  # of what system prompt and tools leave
 
 
-class Breakdown(Struct, frozen=True, omit_defaults=True):
-    """What a request is made of, in tokens (W01, N01). `system` is a system prompt kept apart from the messages.
+class Breakdown(Struct, frozen=True, omit_defaults=True):  # W01, N01
+    """What a request is made of, in tokens. `system` is a system prompt kept apart from the messages.
 
     `kinds` and `roles` split `messages` by kind of part and by role, where that was asked for.
     """
@@ -62,8 +62,8 @@ class Budget(Struct, frozen=True, omit_defaults=True):
             )
 
     @property
-    def input(self) -> int:
-        """The input budget: what a request may hold (W14)."""
+    def input(self) -> int:  # W14
+        """The input budget: what a request may hold."""
         return self.window - self.output_reserve
 
 
@@ -83,10 +83,10 @@ class Reserve(Struct, frozen=True, omit_defaults=True):
         return max(0, min(reserve, window - 1))
 
 
-class Share(Struct, frozen=True, omit_defaults=True, tag="share"):
+class Share(Struct, frozen=True, omit_defaults=True, tag="share"):  # L01
     """A share of the input budget or of the window, minus a constant; `inclusive` says whether reaching it counts.
 
-    `floor` is a share that the constant never takes it below: on a small window 13,000 tokens are all there is (L01).
+    `floor` is a share that the constant never takes it below: on a small window 13,000 tokens are all there is.
     `min_message_share` is the least share of what system prompt and tools leave that a goal has for messages, `cap` the
     share of the base up to which it rises for that: 60,000 tokens of tools would else leave nothing under half of a
     window.
@@ -120,8 +120,8 @@ class Share(Struct, frozen=True, omit_defaults=True, tag="share"):
         return max(base * self.share - self.minus, base * self.floor)
 
 
-class Exactly(Struct, frozen=True, omit_defaults=True, tag="exactly"):
-    """A number of tokens, whatever the window (V01); with `messages_only` of messages, without system prompt and tools.
+class Exactly(Struct, frozen=True, omit_defaults=True, tag="exactly"):  # V01
+    """A number of tokens, whatever the window; with `messages_only` of messages, without system prompt and tools.
 
     Messages then have at most 35 % of what those leave: a goal near to a trigger would soon be due again.
 
@@ -186,8 +186,8 @@ class LeastCost(Struct, frozen=True, omit_defaults=True, tag="least_cost"):
         return tokens >= self.tokens(budget, fixed)
 
 
-class Never(Struct, frozen=True, tag="never"):
-    """No limit: a trigger that never fires (V01, zero or less)."""
+class Never(Struct, frozen=True, tag="never"):  # V01, zero or less
+    """No limit: a trigger that never fires."""
 
     def tokens(self, budget: Budget, fixed: int = 0) -> int:
         """Return the window, since nothing smaller is asked."""

@@ -46,11 +46,11 @@ class Counter(Protocol):
         """Count tool definitions, given as JSON text."""
 
 
-class CharCounter(Struct, frozen=True):
+class CharCounter(Struct, frozen=True):  # N09, L11, O02
     """Characters divided by a constant: the estimate all five seeds use, with their numbers as parameters.
 
-    Each text costs `ceil(characters / per_token) * factor * margin` (N09); rounding down instead of up is
-    `floor` (L11, O02). Tokens per picture are flat (`image`), other files cost their bytes over `file_bytes_per_token`.
+    Each text costs `ceil(characters / per_token) * factor * margin`; rounding down instead of up is
+    `floor`. Tokens per picture are flat (`image`), other files cost their bytes over `file_bytes_per_token`.
     Base64, hex and other bytes in words count a token for 1.4 characters, whatever `per_token` is, where that is more.
     """
 

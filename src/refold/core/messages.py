@@ -166,10 +166,10 @@ NoteKind: TypeAlias = Literal[
 ]
 
 
-class Note(Struct, frozen=True, omit_defaults=True):
+class Note(Struct, frozen=True, omit_defaults=True):  # O10, O11
     """Why we made a message, beside it and never inside the native object (providers refuse unknown fields).
 
-    `read` and `modified` are the file lists that a summary carries on (O10, O11).
+    `read` and `modified` are the file lists that a summary carries on.
     """
 
     kind: NoteKind

@@ -57,8 +57,8 @@ class Sizes(Struct, frozen=True, omit_defaults=True):
     fixed: int = 0
 
     @property
-    def saved(self) -> int:
-        """Tokens saved; never negative (N02)."""
+    def saved(self) -> int:  # N02
+        """Tokens saved; never negative."""
         return max(self.before - self.after, 0)
 
 
@@ -84,8 +84,8 @@ class Plan(Struct, frozen=True, omit_defaults=True):
     id: PlanId = PlanId("")
 
     @property
-    def stages_used(self) -> tuple[str, ...]:
-        """The labels of the steps that changed something, in order (N02)."""
+    def stages_used(self) -> tuple[str, ...]:  # N02
+        """The labels of the steps that changed something, in order."""
         return tuple(step.label for step in self.steps if step.stop > step.start)
 
     @property
@@ -94,8 +94,8 @@ class Plan(Struct, frozen=True, omit_defaults=True):
         return not self.edits
 
 
-class Tag(Struct, frozen=True, omit_defaults=True):
-    """How one message is marked by a plan (N07); a message may carry a group of its own, a parent, or both."""
+class Tag(Struct, frozen=True, omit_defaults=True):  # N07
+    """How one message is marked by a plan; a message may carry a group of its own, a parent, or both."""
 
     condense_id: str | None = None
     condense_parent: str | None = None
@@ -141,8 +141,8 @@ def checked(plan: Plan, transcript: Transcript, known: Container[MessageId] = ()
     return plan
 
 
-def tags(plan: Plan) -> dict[MessageId, Tag]:
-    """Read off a plan how each message is condensed or truncated, in NeuroLink's words (N07)."""
+def tags(plan: Plan) -> dict[MessageId, Tag]:  # N07
+    """Read off a plan how each message is condensed or truncated, in NeuroLink's words."""
     found: dict[MessageId, Tag] = {}
     for step in plan.steps:
         edits = plan.edits[step.start : step.stop]

@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 __all__ = ["Estimate", "Gauge", "HigherOf", "LastTotal", "ReportedPlusTail", "covered"]
 
 
-class Estimate(Struct, frozen=True, tag="estimate"):
-    """The counter's word alone (N01, L11)."""
+class Estimate(Struct, frozen=True, tag="estimate"):  # N01, L11
+    """The counter's word alone."""
 
     def measure(self, estimated: int, since: int, usage: Usage | None) -> int:
         """Return the tokens of the whole request, given the estimate of all and of what came since the report."""
         return estimated
 
 
-class HigherOf(Struct, frozen=True, tag="higher_of"):
-    """The larger of the estimate and the last reported input (W03)."""
+class HigherOf(Struct, frozen=True, tag="higher_of"):  # W03
+    """The larger of the estimate and the last reported input."""
 
     def measure(self, estimated: int, since: int, usage: Usage | None) -> int:
         """Return the tokens of the whole request, given the estimate of all and of what came since the report."""
         return max(estimated, usage.prompt if usage else 0)
 
 
-class ReportedPlusTail(Struct, frozen=True, tag="reported_plus_tail"):
-    """The last reported input plus an estimate of what came since; an estimate of all before any report (O02).
+class ReportedPlusTail(Struct, frozen=True, tag="reported_plus_tail"):  # O02
+    """The last reported input plus an estimate of what came since; an estimate of all before any report.
 
     `doubt`: a report below this share of the estimate is not believed; some local servers cut a prompt that is too
     long without a word and report what was left of it.
@@ -48,8 +48,8 @@ class ReportedPlusTail(Struct, frozen=True, tag="reported_plus_tail"):
         return reported if reported >= estimated * self.doubt else estimated
 
 
-class LastTotal(Struct, frozen=True, tag="last_total"):
-    """Prompt and completion of the last call, and nothing newer (V01); an estimate where no call was made."""
+class LastTotal(Struct, frozen=True, tag="last_total"):  # V01
+    """Prompt and completion of the last call, and nothing newer; an estimate where no call was made."""
 
     def measure(self, estimated: int, since: int, usage: Usage | None) -> int:
         """Return the tokens of the whole request, given the estimate of all and of what came since the report."""

@@ -292,8 +292,8 @@ class View(Struct, frozen=True, dict=True):
         id = MessageId("made:" + blake2b(canonical(made), digest_size=10).hexdigest())
         return Insert(Message(id, role, content, note), before)
 
-    def original(self, id: MessageId) -> Message | None:
-        """Return a message as it was said, whatever plans did to it (W07)."""
+    def original(self, id: MessageId) -> Message | None:  # W07
+        """Return a message as it was said, whatever plans did to it."""
         place = self.transcript.index.get(id)
         return None if place is None else self.transcript.messages[place]
 

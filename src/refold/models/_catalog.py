@@ -84,8 +84,8 @@ class CatalogMatch(Struct, frozen=True):
     prices: Prices | None = None
 
 
-class Allowance(Struct, frozen=True):
-    """Context window and output reserve of W14's table; the reserve is 0 where the answer is counted apart."""
+class Allowance(Struct, frozen=True):  # W14
+    """Context window and output reserve in Wolffish's table; the reserve is 0 where the answer is counted apart."""
 
     window: int
     reserve: int
@@ -174,15 +174,15 @@ def find(query: str, limit: int = 50) -> list[CatalogMatch]:
     return [CatalogMatch(name, window(name), prices(name)) for name in names[:limit]]
 
 
-def output_reserve(window: int, max_tokens: int | None = None) -> int:
-    """Return the tokens to leave for the answer: the given maximum, or min(64,000, 35 % of the window) (N10)."""
+def output_reserve(window: int, max_tokens: int | None = None) -> int:  # N10
+    """Return the tokens to leave for the answer: the given maximum, or min(64,000, 35 % of the window)."""
     if max_tokens:
         return max_tokens
     return min(MOST_RESERVE, int(window * RESERVE_SHARE))
 
 
-def neurolink_window(provider: str, model: str | None = None) -> int:
-    """Return the window by N10's order: exact model, longest prefix, provider default, 128,000 (N20's table)."""
+def neurolink_window(provider: str, model: str | None = None) -> int:  # N10, N20
+    """Return the window in NeuroLink's table, by exact model, longest prefix, provider default, or 128,000."""
     rows = _overlays().neurolink.get(provider, {})
     name = model or ""
     if name in rows and name != "_default":
@@ -191,8 +191,8 @@ def neurolink_window(provider: str, model: str | None = None) -> int:
     return rows[max(fitting, key=len)] if fitting else rows.get("_default", DEFAULT_WINDOW)
 
 
-def wolffish_allowance(model: str) -> Allowance | None:
-    """Return W14's window and reserve of a model, None when it is not one of the eight.
+def wolffish_allowance(model: str) -> Allowance | None:  # W14
+    """Return window and reserve of a model in Wolffish's table, None when it is not one of the eight.
 
     "Claude Opus 4.6+" stands for later versions too.
     """

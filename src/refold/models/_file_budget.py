@@ -41,13 +41,13 @@ class Attached(Struct, frozen=True):
     chars: int = 0
 
 
-def file_budget(window: int, used: int, max_output: int = 0) -> int:
-    """Return the tokens for files: 60 % of what the window has left, rounded down; 0 when nothing is left (N15)."""
+def file_budget(window: int, used: int, max_output: int = 0) -> int:  # N15
+    """Return the tokens for files: 60 % of what the window has left, rounded down; 0 when nothing is left."""
     return max(0, window - used - max_output) * SHARE // 100
 
 
-def how_to_read(size: int, budget: int) -> FileReading:
-    """Return how to take a file of so many bytes (N15).
+def how_to_read(size: int, budget: int) -> FileReading:  # N15
+    """Return how to take a file of so many bytes.
 
     Below 100 KB it passes, above 5 MB it is a preview of 2,000 characters, otherwise it is cut to the budget at
     4 characters a token.
@@ -59,8 +59,8 @@ def how_to_read(size: int, budget: int) -> FileReading:
     return FileReading(True, max(0, budget) * CHARS_PER_TOKEN)
 
 
-def fit_files(files: Sequence[Attached], budget: int, counter: Counter | None = None) -> tuple[Attached, ...]:
-    """Return the files so that all together stay inside the budget, in their order (N15).
+def fit_files(files: Sequence[Attached], budget: int, counter: Counter | None = None) -> tuple[Attached, ...]:  # N15
+    """Return the files so that all together stay inside the budget, in their order.
 
     Small ones stay whole; the large ones share what is left evenly, and say what was cut. One for which there is no
     room at all becomes empty. Files above 5 MB are previews. Default counter: 4 characters a token.

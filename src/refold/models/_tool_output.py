@@ -45,8 +45,8 @@ def truncate_output(
     max_lines: int = MAX_LINES,
     keep: Literal["head", "tail"] = "tail",
     save: Save | None = None,
-) -> Output:
-    """Return an output of at most so many bytes and lines, the notice at its end included (N14).
+) -> Output:  # N14
+    """Return an output of at most so many bytes and lines, the notice at its end included.
 
     The newest part stays unless `keep` is "head". No character is torn; a line that is too long by itself is cut
     inside. What fits exactly is untouched, and `save` is not called for it. Raises BadBudget for a limit below 1.
@@ -68,8 +68,8 @@ def truncate_output(
 
 def archive_output(
     text: str, save: Save, counter: Counter, max_tokens: int = MAX_TOKENS, preview: int = PREVIEW
-) -> Output:
-    """Return an output as it is up to `max_tokens`; above, save it and leave its place and first characters (L08)."""
+) -> Output:  # L08
+    """Return an output as it is up to `max_tokens`; above, save it and leave its place and first characters."""
     size = _bytes(text)
     tokens = counter.text(text)
     if tokens <= max_tokens:

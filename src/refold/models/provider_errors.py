@@ -181,10 +181,10 @@ def classify_response(response: object, window: int | None = None) -> ProviderEr
     )
 
 
-def seed_overflow(seed: Seed, error: object) -> str | None:
+def seed_overflow(seed: Seed, error: object) -> str | None:  # N11, O12
     """Return the provider one seed's own, narrower list names for an error, "" where it names none, None for no match.
 
-    N11 names seven providers in order, O12 has 17 texts for all. What is plainly a rate limit is no match.
+    NeuroLink names seven providers in order, Opal has 17 texts for all. A plain rate limit is no match.
     """
     facts = read_error(error)
     if facts.status == 429 or _first(_compiled("rate_limit"), re.sub("(?i)resource_exhausted", "", facts.text)):

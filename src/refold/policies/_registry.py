@@ -50,8 +50,8 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(file.stem.replace("_", "-") for file in files))
 
 
-def threshold(tokens: int) -> Limit:
-    """Return a trigger at a number of tokens; zero or less never fires (V01)."""
+def threshold(tokens: int) -> Limit:  # V01
+    """Return a trigger at a number of tokens; zero or less never fires."""
     return Exactly(tokens, inclusive=True) if tokens > 0 else Never()
 
 

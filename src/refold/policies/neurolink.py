@@ -3,7 +3,7 @@
 It stops at 60 % of the input budget, well under its trigger, so that one run is not followed by the next at once. The
 last four steps before the repair are our additions: they fit what the four leave in place, such as four enormous
 messages, and the last of them what could not be sent at all.
-After an overflow the goal is 70 % (N13), and a run that the estimate finds nothing to do for slides all the same.
+After an overflow the goal is 70 %, and a run that the estimate finds nothing to do for slides all the same.
 """
 
 from msgspec.structs import replace

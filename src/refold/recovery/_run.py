@@ -63,11 +63,11 @@ class RecoveryOptions(RunOptions, total=False):
 OWN = frozenset({"windows", "endpoint", "passes", "max_passes", "waits", "sleep"})  # options that `compact` has not
 
 
-class Recovered(Struct, frozen=True):
+class Recovered(Struct, frozen=True):  # O13
     """A reply, the messages that were sent for it, and all plans in force, oldest first.
 
     `passes` counts the compactions after refusals, those the caller named included. `cause` is set where the reply
-    shows that the window was full: give it to the next call, which then compacts first (O13). `window` is the window
+    shows that the window was full: give it to the next call, which then compacts first. `window` is the window
     reckoned with.
     """
 
@@ -79,12 +79,12 @@ class Recovered(Struct, frozen=True):
     window: int | None = None
 
 
-def recovering(call: Callable[..., Any], messages: Messages, **options: Unpack[RecoveryOptions]) -> Recovered:
+def recovering(call: Callable[..., Any], messages: Messages, **options: Unpack[RecoveryOptions]) -> Recovered:  # N12
     """Call a model, and when it refuses the request for its size, make it smaller and call once more.
 
     Reasoning that the provider does not accept back is removed, once (Gemini's after the same request was sent again);
     refused once more, the refusal is raised with a note. The retry counts as none. Errors that no smaller request mends
-    are raised as they are, at once (N12), but where
+    are raised as they are, at once, but where
     `waits` are given, those that pass are asked again as by `refold.clients._retry.retrying`.
 
     Args:

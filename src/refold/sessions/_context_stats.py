@@ -14,11 +14,11 @@ from refold.sessions._state import Billed
 __all__ = ["Compacted", "CompactionStats", "ContextStats", "Recalled", "SessionUsageReported"]
 
 
-class ContextStats(Struct, frozen=True):
-    """How full a session's context is (N19), in tokens; fields are read as attributes and as keys.
+class ContextStats(Struct, frozen=True):  # N19, O01, O16
+    """How full a session's context is, in tokens; fields are read as attributes and as keys.
 
     `context_tokens` is what the meter shows: of the last call's prompt and what came since, where the policy reads
-    reports (O01). `billed` is what all calls were billed together, and `context_window` the whole window (O16).
+    reports. `billed` is what all calls were billed together, and `context_window` the whole window.
     """
 
     estimated_input_tokens: int
@@ -41,10 +41,10 @@ class ContextStats(Struct, frozen=True):
         return iter(self.__struct_fields__)
 
 
-class CompactionStats(Struct, frozen=True):
-    """What a compaction of a session did (N02, O03), in tokens of the whole request.
+class CompactionStats(Struct, frozen=True):  # N02, O03, V09
+    """What a compaction of a session did, in tokens of the whole request.
 
-    `session` is the id the conversation has now, and `previous` the one it had where the policy renews it (V09).
+    `session` is the id the conversation has now, and `previous` the one it had where the policy renews it.
     """
 
     compacted: bool
@@ -64,8 +64,8 @@ class CompactionStats(Struct, frozen=True):
         return max(self.tokens_before - self.tokens_after, 0)
 
 
-class SessionUsageReported(Struct, frozen=True, tag="usage_reported"):
-    """A provider reported usage: tokens of this call, all that was billed, and the context window (O16)."""
+class SessionUsageReported(Struct, frozen=True, tag="usage_reported"):  # O16
+    """A provider reported usage: tokens of this call, all that was billed, and the context window."""
 
     session: str
     prompt: int
@@ -74,8 +74,8 @@ class SessionUsageReported(Struct, frozen=True, tag="usage_reported"):
     context_window: int
 
 
-class Compacted(Struct, frozen=True, tag="session_compacted"):
-    """A compaction of a session is done and kept; message counts before and after and the window are in it (O03)."""
+class Compacted(Struct, frozen=True, tag="session_compacted"):  # O03
+    """A compaction of a session is done and kept; message counts before and after and the window are in it."""
 
     compaction: CompactionStats
 

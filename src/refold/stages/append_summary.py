@@ -1,4 +1,4 @@
-"""A summary of what was shortened goes to the end, with a word to carry on (W07, W09, W10)."""
+"""A summary of what was shortened goes to the end, with a word to carry on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["AppendSummary"]
 
 
-class AppendSummary(Struct, frozen=True):
+class AppendSummary(Struct, frozen=True):  # W07, W09, W10
     """Append a user message with a summary of the originals of all that this run has shortened, and a nudge.
 
     The summarizer also sees the first request and the newest `context` messages of the assistant, so that it can tell

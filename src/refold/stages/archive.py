@@ -1,4 +1,4 @@
-"""The whole conversation goes somewhere safe before any of it leaves the view (L04)."""
+"""The whole conversation goes somewhere safe before any of it leaves the view."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Archive"]
 
 
-class Archive(Struct, frozen=True):
+class Archive(Struct, frozen=True):  # L04
     """Ask that the transcript be archived; changes nothing itself, and goes on where there is no archive.
 
     The originals stay in the transcript and in the plan either way.

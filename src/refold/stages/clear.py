@@ -1,4 +1,4 @@
-"""Old tool results become a placeholder; the calls stay (N03, L02)."""
+"""Old tool results become a placeholder; the calls stay."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Clear"]
 _BARE = Message(MessageId("bare"), "tool")
 
 
-class Clear(Pure, frozen=True):
+class Clear(Pure, frozen=True):  # N03, L02
     """Clear results, older than the protected newest ones, if enough tokens are saved.
 
     `tools` names the tools whose results may be cleared (none: all but `never`). The newest `keep` results and the

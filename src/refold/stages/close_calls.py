@@ -1,4 +1,4 @@
-"""Makes every call have its result and every result its call again, with marked partners or by hiding (N16, V07)."""
+"""Makes every call have its result and every result its call again, with marked partners or by hiding."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ PLACEHOLDER = re.compile(
 )
 
 
-class CloseCalls(Pure, frozen=True):
+class CloseCalls(Pure, frozen=True):  # N16, V07
     """A call without result gets a marked one, a result without call a marked call; or both halves are hidden.
 
     Of two results for one call the first stays, or the second where the first is a placeholder. A result that stands
     too late is moved next to its call. `{tool}` in `call` is the tool's name. `hide` takes a lone half away instead,
     unless reasoning belongs to it. `pending`: calls at the very end await their results and are
-    left alone. `acknowledge`: words of an assistant message after a conversation that ends on a result (V07).
+    left alone. `acknowledge`: words of an assistant message after a conversation that ends on a result.
     """
 
     grows: ClassVar[bool] = True

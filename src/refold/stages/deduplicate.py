@@ -1,4 +1,4 @@
-"""Of several reads of one file only the latest stays (N04)."""
+"""Of several reads of one file only the latest stays."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Read(Struct, frozen=True):
     edits: int
 
 
-class DeduplicateReads(Pure, frozen=True):
+class DeduplicateReads(Pure, frozen=True):  # N04
     """Replace a read by a reference if a later read shows all its lines.
 
     Reads are known by tool and arguments, never by prose. A later read counts only if it succeeded, was not shortened

@@ -1,4 +1,4 @@
-"""The size after compaction is counted exactly, by whoever will be sent the messages (V08)."""
+"""The size after compaction is counted exactly, by whoever will be sent the messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Recount"]
 
 
-class Recount(Struct, frozen=True):
+class Recount(Struct, frozen=True):  # V08
     """Ask for an exact count of the view, by a real call of `max_tokens` or by an endpoint that counts.
 
     Changes nothing: the answer is for whoever gives it, to replace the usage that the old messages reported.

@@ -1,4 +1,4 @@
-"""Everything but the system messages becomes a summary (L04, V05)."""
+"""Everything but the system messages becomes a summary."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 __all__ = ["ReplaceAll"]
 
 
-class ReplaceAll(Struct, frozen=True):
-    """Hide all but the system messages; a summary takes their place, never in the system prompt (L06).
+class ReplaceAll(Struct, frozen=True):  # L04, L06, V05
+    """Hide all but the system messages; a summary takes their place, never in the system prompt.
 
     With `request`, a template such as "Last request: {request}", the last words of the user go into the summary's
-    message (V05), or stay as a message where they came with pictures or files or would not fit. Without it an
+    message, or stay as a message where they came with pictures or files or would not fit. Without it an
     `acknowledgement` by the assistant follows if the format allows an assistant's message to be the last, and an
     unfinished request stays as it is, last. A call that waits for its result stays too. Without anybody to ask, a
     digest made without a model is used.

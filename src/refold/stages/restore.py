@@ -1,4 +1,4 @@
-"""Files that were read lately come back into the view after everything was replaced (L05)."""
+"""Files that were read lately come back into the view after everything was replaced."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Restore", "recently_read"]
 
 
-class Restore(Struct, frozen=True):
+class Restore(Struct, frozen=True):  # L05
     """Insert the present content of recently read files, newest first, each followed by an acknowledgement.
 
     At most `files` of them, `each` tokens a file and `total` together, and never more than the goal has room for. Done

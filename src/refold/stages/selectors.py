@@ -52,8 +52,8 @@ class CutSelector(Protocol):
         """Return the place, or None where nothing is to be cut off."""
 
 
-class LargestThenOldest(Struct, frozen=True):
-    """Tool results largest first, then assistant messages oldest first, then user messages oldest first (W05).
+class LargestThenOldest(Struct, frozen=True):  # W05
+    """Tool results largest first, then assistant messages oldest first, then user messages oldest first.
 
     Goes on until what the targets are expected to lose covers the excess over the goal. Never chosen: the first
     user message, the last `recent` of each role, error results, texts under `smallest` characters, and messages
@@ -106,8 +106,8 @@ class LargestThenOldest(Struct, frozen=True):
         return [m for m in own if m.id not in newest and (m.note is None or m.note.kind in SUMMARIES)]
 
 
-class KeepTokens(Struct, frozen=True):
-    """Keep about so many tokens of the newest messages, whole turns where that is possible (O04).
+class KeepTokens(Struct, frozen=True):  # O04
+    """Keep about so many tokens of the newest messages, whole turns where that is possible.
 
     Walks back until the kept part exceeds the budget, then takes the nearest user message at or after that place;
     without one the turn is split at the next cut. `share` is a part of the window instead of a number. What is kept
@@ -154,8 +154,8 @@ class KeepTokens(Struct, frozen=True):
         return cut_before(view, position, start) or cut_after(view, position, start)
 
 
-class KeepRatio(Struct, frozen=True):
-    """Keep a share of the newest messages, at least a few; nothing at all is cut in a short list (N05)."""
+class KeepRatio(Struct, frozen=True):  # N05
+    """Keep a share of the newest messages, at least a few; nothing at all is cut in a short list."""
 
     ratio: float = 0.3  # N05
     at_least: int = 4  # N05

@@ -1,4 +1,4 @@
-"""The oldest messages leave, the first exchange stays, a marker says so (N06)."""
+"""The oldest messages leave, the first exchange stays, a marker says so."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Slide"]
 
 
-class Slide(Pure, frozen=True):
+class Slide(Pure, frozen=True):  # N06
     """Hide a share of the messages after the first `first`, an even number where cuts allow it.
 
     Nothing is done in a list of `skip_at` messages or fewer. System messages, summaries that stand at the head, and

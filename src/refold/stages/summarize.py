@@ -1,4 +1,4 @@
-"""A range of older messages becomes one summary (N05, O04 to O11)."""
+"""A range of older messages becomes one summary."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Range(Struct, frozen=True):
     turn: int
 
 
-class Summarize(Struct, frozen=True):
+class Summarize(Struct, frozen=True):  # N05, O04 to O11
     """Replace everything before a cut by one message of the given role, headed by `heading`.
 
     An earlier summary in the range is updated by the prompt `update`, not summarized again. From `split_from` messages
-    of a turn before the cut, that beginning gets a summary of its own by the prompt `split` (O05); 0 is never.
+    of a turn before the cut, that beginning gets a summary of its own by the prompt `split`; 0 is never.
     `files` adds the lists of read and modified files. Without a summary, `otherwise` says what is done: nothing, or an
-    outline of what was there (O07). The last request, where the range holds it, is quoted in the message, or stays a
+    outline of what was there. The last request, where the range holds it, is quoted in the message, or stays a
     message of its own with `keeps_request`. A system role is used only where the format has it in the list and a user
     message follows, for an assistant cannot open a conversation.
     """
@@ -161,8 +161,8 @@ class Summarize(Struct, frozen=True):
         return [f"{REQUESTED}\n\n{text}"]
 
 
-def outline(messages: Sequence[Message]) -> str:
-    """Return one line that says how many messages of which role are gone (O07)."""
+def outline(messages: Sequence[Message]) -> str:  # O07
+    """Return one line that says how many messages of which role are gone."""
     roles = Counter(message.role for message in messages)
     counts = ", ".join(f"{count} {role}" for role, count in sorted(roles.items()))
     return f"[Compacted {len(messages)} messages: {counts}]"

@@ -1,4 +1,4 @@
-"""Head, label and tail in place of a long text (W08)."""
+"""Head, label and tail in place of a long text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Truncate"]
 
 
-class Truncate(Pure, frozen=True):
+class Truncate(Pure, frozen=True):  # W08
     """Shorten the chosen texts to a head and a tail, with a label between that states the sizes in characters.
 
     A text cut before is cut again from the whole of it, so labels never nest. An assistant message also loses
