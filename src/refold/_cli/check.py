@@ -64,7 +64,7 @@ def _verdict(talk: InputConversation, policy_options: options.PolicyOptions) -> 
     shape = formats.find(conversation.format)
     messages = formats.read(shape, conversation.messages).messages
     broken = [(each.rule, each.message, each.at) for each in formats.broken(shape, messages)]
-    pending = [_named(call) for rule in shape.rules for call in getattr(rule, "open_calls", lambda _: ())(messages)]
+    pending = [_named(call) for call in formats.open_calls(shape, messages)]
     if not policy_options.sized:
         return CheckReport(talk.label, conversation.format, broken, pending)
     resolved = policy_options.of(conversation)

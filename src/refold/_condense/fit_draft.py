@@ -1,4 +1,25 @@
-"""A working copy of a view while a fit is sought: every change is counted exactly, and can be taken back."""
+"""A working copy of a view while a fit is sought: every change is counted exactly, and can be taken back.
+
+Theory of operation of the fit engine (`stages.fit` drives it). The goal is a number of tokens; what is to be kept is
+what will be needed again. Both ends are approached:
+
+    view ── regions ──► draft ── reduce ──► too small a draft ── select / refill ──► the goal, filled
+                          ▲                      │
+                          └── digest written, its size known ◄┘   (up to five rounds)
+
+1. `regions` splits the view by age: an old part, a protected newest part, the users' turns, and the newest turn with
+   results that nothing has followed yet.
+2. A `Draft` holds the messages with changes on trial. Every change returns the tokens it saves, counted by the view's
+   own counter, so that no estimate is ever trusted. `undo` and `restore` take a change back exactly.
+3. `reduction_order.shrink` applies `reductions`, the cheapest loss first, until the draft meets the goal less what the
+   digest will need. Each is taken down in a `ReductionLog`.
+4. `selection` goes the other way for the old part: it is emptied, and then batches, calls and lines come back in the
+   order of predicted use for their size (`_salience`), as far as there is room.
+5. The digest of what left is written; if it needs more than was reserved, the draft is shrunk again.
+6. `refill` puts back what left last while there is room, so that the goal is filled and not only met.
+
+The result is edits like those of any stage: rewrites and one hide. Nothing here changes a message.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""The moves of a fit, cheapest first: each takes a draft nearer to its size and stops when it is reached."""
+"""The reductions of a fit, cheapest first: each takes a draft nearer to its size and stops when the size is reached.
+
+Every function takes a draft and a target and returns what it did: a `Reduction` for changed parts, ranges for hidden
+messages. Most go from the oldest message to the newest; cuts take the largest texts, all to one size. A reduction that
+saves nothing is taken back at once (`try_change`). Texts are always cut from the original, never from what an earlier
+plan left of it, so that labels do not nest. Sealed reasoning of the running tool loop stays, for the provider demands
+it, as do users' pinned sentences and what the system said. `reduction_order` says in which order they are used.
+"""
 
 from __future__ import annotations
 

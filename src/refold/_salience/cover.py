@@ -1,4 +1,19 @@
-"""Greedy coverage: the choice of units that covers the most worth for their size, a second copy gaining nothing."""
+"""Greedy coverage: the choice of units that covers the most worth for their size, a second copy gaining nothing.
+
+Theory of operation. Units (batches, calls, runs of lines) hold atoms, and each atom has a worth: how likely it is
+needed again. The worth of a choice is that of the atoms it covers, each once. This is the budgeted maximum coverage
+problem (Khuller, Moss and Naor 1999). The function is monotone and submodular, for which the greedy choice by gain per
+token is the usual approximation.
+
+- Gains only fall while units are chosen. So the heap may hold old ratios, which are upper bounds: a unit that comes to
+  the top is computed anew, and chosen if it is still the best ("lazy greedy", Minoux 1978).
+- The gain of each unit is kept up to date by its atoms: the first unit that covers an atom takes its worth away from
+  all other holders. Computing a ratio then costs nothing, whatever the number of atoms.
+- Worths are whole numbers (`GRAIN`), so that what is subtracted leaves no remainder, and the order does not depend on
+  rounding: plans are deterministic.
+- Some units make sense only behind another (lines of an output behind its call). They are weighed together until the
+  other one is chosen, which puts them into the heap again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""How likely each atom is needed again: a logistic regression over its features, calibrated; its weights are data."""
+"""How likely each atom is needed again: a logistic regression over its features, calibrated; its weights are data.
+
+Theory of operation. An atom (identifier, path, number) has a row of features: how often, how lately and by whom it was
+mentioned, what kind of word it is, and what stands near the end of the conversation (`features`). Its score is the sum
+of weight times feature, and the logistic function of slope times score plus shift its likelihood. Weights, slope and
+shift are in `weights.json`; `tools/train_salience.py` makes them from recorded sessions (docs/salience.md).
+
+The sum is not computed feature by feature. Most features depend on one small number (a count, a position), which many
+atoms share, so the weighted sum of all features of that number is computed once and looked up (`LazyTable`). A score
+is then a few additions. `predicted_use` gives the same as the plain regression; a test compares the two.
+"""
 
 from __future__ import annotations
 

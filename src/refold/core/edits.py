@@ -1,4 +1,19 @@
-"""The three edits a plan is made of, and the fold that turns a transcript and plans into a view."""
+"""The three edits a plan is made of, and the fold that turns a transcript and plans into a view.
+
+Theory of operation. A transcript is never changed. A plan is a list of edits, and a view is a fold: all edits of all
+plans in force, applied to the messages in one pass. So a rewind is a fold with fewer plans, and no edit needs an
+inverse.
+
+- Edits name messages by id and parts by path, never by position: an edit means the same whatever other edits do. A path
+  leads into the provider's own object, and a removed entry keeps its place until the object is written, so paths do
+  not move either.
+- An edit whose message is not there is void. A hidden message wins over a rewrite of it.
+- An insert stands before a message, or at the end as the plan knew it (`tips`): messages that came later stand behind
+  it. Several inserts at one place keep the order of the plans. An insert may stand before another insert; that is why
+  placing is recursive.
+- A message that no edit names comes out as the very same object, which is what makes untouched history cheap, and
+  keeps a provider's cache valid.
+"""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from refold.formats._registry import (
     detect,
     find,
     names,
+    open_calls,
     read,
 )
 
@@ -29,6 +30,7 @@ __all__ = [
     "loaded_in",
     "names",
     "open_body",
+    "open_calls",
     "read",
     "system_text",
     "tools_text",

@@ -1,4 +1,19 @@
-"""What all formats share: reading that never fails, and writing that copies only what an edit touched."""
+"""What all formats share: reading that never fails, and writing that copies only what an edit touched.
+
+Theory of operation. A format is a lens between a provider's object and a `Message`:
+
+- `read(native)` gives parts, each with its path in the native object. What is not known becomes `Opaque`: it is
+  carried, counted by its size, and never edited. Reading never fails on a value that JSON can hold.
+- `write(message)` gives the native object back. Without patches it is the very same object (get-put law); with patches
+  it is a copy along the paths of the patches, and everything off those paths is the same object as before (`put`).
+- Patches are applied in order. A removed entry is marked first and swept last, so that no path of a later patch moves
+  (`edited`). A patch whose path leads nowhere is void.
+- A message of ours has no native object; `invent` makes one. `spread` and `join` are for providers that want one
+  message as several or several as one, and `finish` puts right what must hold after edits (results first, content
+  where nothing is left).
+- `identity(native)` gives the bytes that say which message this is, without what clients change from call to call
+  (cache marks), so that a list that is sent again is known again.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Protocol
 
+from refold._rules.pairing import Pairing
 from refold._text.suggestions import did_you_mean
 from refold.core._annotations import recovered
 from refold.core._surrogates import repair_surrogates_in_message
@@ -19,11 +20,11 @@ from refold.errors import BadMessages, UnknownFormat
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold.core.messages import MessageId
+    from refold.core.messages import MessageId, ToolCall
     from refold.core.view import FormatTraits, Rule
     from refold.formats._base import Body
 
-__all__ = ["Format", "broken", "detect", "find", "names", "read"]
+__all__ = ["Format", "broken", "detect", "find", "names", "open_calls", "read"]
 
 
 class Format(Protocol):
@@ -153,6 +154,12 @@ def broken(format: Format, messages: Sequence[Message]) -> tuple[Violation, ...]
     """Return every breach of the format's rules, by position."""
     violations = [violation for rule in format.rules for violation in rule.broken(messages)]
     return tuple(sorted(violations, key=lambda violation: violation.at))
+
+
+def open_calls(format: Format, messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+    """Return the calls at the very end that still await their results."""
+    rules = (rule for rule in format.rules if isinstance(rule, Pairing))
+    return tuple(call for rule in rules for call in rule.open_calls(messages))
 
 
 def _identity(format: Format, native: Any, position: int) -> bytes:

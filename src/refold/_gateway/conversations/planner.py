@@ -381,8 +381,7 @@ class Planner:
 
 def faulty(track: Conversation) -> bool:
     """Tell whether the provider would refuse a conversation that is read, be it for calls that nobody answered."""
-    waiting = any(getattr(rule, "open_calls", lambda _: ())(track.view) for rule in track.format.rules)
-    return waiting or bool(formats.broken(track.format, track.view))
+    return bool(formats.open_calls(track.format, track.view) or formats.broken(track.format, track.view))
 
 
 def _plausible(target: CompactionTarget) -> bool:
