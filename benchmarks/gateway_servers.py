@@ -75,7 +75,7 @@ listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
 listening.bind(("127.0.0.1", 0))
 listening.listen(2048)
 config = uvicorn.Config(
-    Bare(), log_config=None, log_level="critical", access_log=False, lifespan="on", ws="none", http="httptools",
+    Bare(), log_config=None, log_level="critical", access_log=False, lifespan="on", ws="none", http="h11",
     loop="uvloop", server_header=False, date_header=False, proxy_headers=False)
 print("http://127.0.0.1:%d" % listening.getsockname()[1], flush=True)
 uvicorn.Server(config).run(sockets=[listening])

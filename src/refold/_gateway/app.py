@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from refold._gateway.admin import Admin, is_ours
@@ -17,7 +17,7 @@ from refold._gateway.conversations.tracker import ConversationTracker
 from refold._gateway.observability.metrics import Metrics
 from refold._gateway.proxy import Exchanges
 from refold._gateway.server.asgi import (
-    CLIENT,
+    CLOSE,
     ClientDisconnected,
     GatewayError,
     in_time,
@@ -124,6 +124,8 @@ class Gateway:
         try:
             if len(headers) != len(scope["headers"]):
                 once(scope["headers"])
+            if b"transfer-encoding" in headers and b"content-length" in headers:
+                raise GatewayError(400, "a body has one length: send content-length or chunks", "bad_header", CLOSE)
             path = self._door.admitted(path, headers)
             if headers.get(b"upgrade", b"").lower() == b"websocket" and scope["method"] == "GET":
                 raise GatewayError(426, "this gateway speaks HTTP alone, no WebSocket", "websocket")
@@ -169,14 +171,12 @@ class Gateway:
         headers: Headers = scope["headers"]
         sized = [(name, value) for name, value in headers if name == b"content-length"]
         has_body = bool(sized and sized[0][1] != b"0") or any(name == b"transfer-encoding" for name, _ in headers)
-        body = _parts(receive, self.settings.body_timeout) if has_body else None
-        there = WhileConnected(scope, receive)
-        early = body is None or CLIENT in scope.get("extensions", {})  # else who leaves is told where the body comes
-        with there if early else nullcontext():
+        connected = WhileConnected(receive, body_follows=has_body)
+        body = _parts(receive, self.settings.body_timeout, connected) if has_body else None
+        with connected:
             answer = await self._upstream.send(scope["method"], url, [*to_upstream(headers), *sized], body)
             try:
-                with nullcontext() if early else there:
-                    await relay(send, answer, from_upstream(answer))
+                await relay(send, answer, from_upstream(answer))
             finally:
                 answer.close()
 
@@ -186,11 +186,10 @@ class Gateway:
         headers: Headers = scope["headers"]
         url = self._upstream.address(where.dialect.provider, path, scope["query_string"])
         wishes = asked(held, self.settings)
-        client = scope.get("extensions", {}).get(CLIENT)
-        raw = await read_body(receive, held, self.settings.max_body, self.settings.body_timeout, client)
+        raw = await read_body(receive, held, self.settings.max_body, self.settings.body_timeout)
         begun = time.perf_counter()
         plain = inflated(raw, held.get(b"content-encoding", b""), self.settings.max_body)
-        with WhileConnected(scope, receive):
+        with WhileConnected(receive):
             if where.kind == "compact" and plain is not None and not wishes.bypass and not self.settings.shadow:
                 target = await self._compactable(where, wishes, plain)
                 if target is not None:
@@ -214,7 +213,7 @@ def _forgotten(track: Conversation, lost: StaleThinking, local: Store | None) ->
             local.delete(track.stored or track.id)
 
 
-async def _parts(receive: Receive, timeout: float) -> AsyncIterator[bytes]:
+async def _parts(receive: Receive, timeout: float, connected: WhileConnected) -> AsyncIterator[bytes]:
     more = True
     while more:
         message = await in_time(receive, timeout)
@@ -222,3 +221,4 @@ async def _parts(receive: Receive, timeout: float) -> AsyncIterator[bytes]:
             raise ClientDisconnected
         yield message.get("body", b"")
         more = message.get("more_body", False)
+    connected.watch()

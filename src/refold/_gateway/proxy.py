@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from refold._gateway.server.asgi import Send
     from refold._gateway.server.request_headers import RequestOptions
     from refold._gateway.settings import GatewaySettings
-    from refold._gateway.upstream.client import Upstream
-    from refold._gateway.upstream.connection_pool import UpstreamResponse
+    from refold._gateway.upstream.client import Upstream, UpstreamResponse
     from refold._gateway.wire.routes import Route
     from refold.models.provider_errors import ProviderError
 

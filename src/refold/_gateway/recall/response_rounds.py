@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import aiohttp
 import msgspec
 from msgspec import Struct
 
@@ -24,7 +23,7 @@ from refold._gateway.recall.search import FULL, RemovedMessages, room_for
 from refold._gateway.recall.tool import Offer, offered
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.server.relay import UpstreamAborted, relay
-from refold._gateway.upstream.client import from_upstream
+from refold._gateway.upstream.client import READ_ERRORS, from_upstream
 from refold._gateway.wire.compression import Unreadable, unpacker
 from refold._gateway.wire.response_observer import ResponseObserver
 from refold._gateway.wire.routes import error_body
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from refold._gateway.recall.response_merger import RecallRound, ResponseMerger
     from refold._gateway.server.asgi import Headers, Send
     from refold._gateway.settings import GatewaySettings
-    from refold._gateway.upstream.connection_pool import UpstreamResponse
+    from refold._gateway.upstream.client import UpstreamResponse
 
 __all__ = ["RecallRelay", "Recalls", "RoundOverflow", "recalls"]
 
@@ -168,7 +167,7 @@ class RecallRelay:
         try:
             async for piece in answer.content.iter_any():
                 reading.feed(piece)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except READ_ERRORS as error:
             if self._weaver.round:
                 raise GatewayError(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
             await self._begin(None)
@@ -225,7 +224,7 @@ class RecallRelay:
                 for event in decoder.feed(unpack(piece) if unpack is not None else piece):
                     take(event)
                 await self._flush()
-        except (aiohttp.ClientError, TimeoutError, OSError, Unreadable) as error:
+        except (*READ_ERRORS, Unreadable) as error:
             await self._flush(speaks=True)
             raise UpstreamAborted(type(error).__name__) from None
         for event in decoder.finish():
@@ -325,7 +324,7 @@ class RecallRelay:
         reading = ResponseObserver(answer.headers)
         try:
             raw = await answer.content.read()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except READ_ERRORS as error:
             raise GatewayError(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
         reading.feed(raw)
         answer.content.unread_data(raw)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from refold._gateway.wire.routes import error_body
 
 __all__ = [
-    "CLIENT",
     "CLOSE",
     "ClientDisconnected",
     "GatewayError",
     "Headers",
     "Receive",
-    "RequestClient",
     "Scope",
     "Send",
     "gone",
@@ -30,17 +28,6 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 CLOSE: Headers = [(b"connection", b"close")]  # what still comes of the request is not waited for
-CLIENT = "refold.client"  # the extension of ASGI by which our own server tells of a request's client
-
-
-class RequestClient(Protocol):
-    """What a server can tell of a request's client without a task that waits for it."""
-
-    def arrived(self) -> bool:
-        """Tell whether the next message is there, so that nobody waits for it."""
-
-    def watch(self, left: Callable[[], object] | None) -> None:
-        """Call something when the client closes its connection; at once where it has."""
 
 
 class GatewayError(Exception):  # it ends a request and is answered, like an HTTP status
@@ -57,9 +44,7 @@ class ClientDisconnected(Exception):  # nobody is left to be told of it
     """The client has closed its connection."""
 
 
-async def read_body(
-    receive: Receive, headers: dict[bytes, bytes], limit: int, timeout: float, client: RequestClient | None = None
-) -> bytes:
+async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, timeout: float) -> bytes:
     """Return a request's whole body.
 
     Raises:
@@ -72,10 +57,7 @@ async def read_body(
     chunks: list[bytes] = []
     size = 0
     while True:
-        if client is not None and client.arrived():
-            message = await receive()
-        else:
-            message = await in_time(receive, timeout)
+        message = await in_time(receive, timeout)
         if message["type"] == "http.disconnect":
             raise ClientDisconnected
         chunk = message.get("body", b"")

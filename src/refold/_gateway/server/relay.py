@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import aiohttp
-
-from refold._gateway.server.asgi import CLIENT, ClientDisconnected, gone
+from refold._gateway.server.asgi import ClientDisconnected, gone
+from refold._gateway.upstream.client import READ_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-    from refold._gateway.server.asgi import Receive, RequestClient, Scope, Send
-    from refold._gateway.upstream.connection_pool import UpstreamResponse
+    from refold._gateway.server.asgi import Receive, Send
+    from refold._gateway.upstream.client import UpstreamResponse
 
 __all__ = ["UpstreamAborted", "WhileConnected", "relay"]
 
@@ -26,39 +25,44 @@ class UpstreamAborted(Exception):  # it is the server's sign to close the connec
 
 
 class WhileConnected:
-    """Runs a block for as long as the client is there: `with WhileThere(scope, receive): ...` in a task.
+    """Runs a block for as long as the client is connected: `with WhileConnected(receive): ...` in a task.
+
+    The client is watched from the moment in which the body of its request has been received, as what follows a body
+    is the end of the connection: at once, or where `body_follows` from the call of `watch`.
 
     Raises:
-        Gone: the client closed its connection; what the block waited for was cancelled.
+        ClientDisconnected: the client closed its connection; what the block waited for was cancelled.
     """
 
-    def __init__(self, scope: Scope, receive: Receive) -> None:
-        self._client: RequestClient | None = scope.get("extensions", {}).get(CLIENT)
+    def __init__(self, receive: Receive, *, body_follows: bool = False) -> None:
         self._receive = receive
+        self._body_follows = body_follows
+        self._watcher: asyncio.Future[None] | None = None
         self._left = False
 
     def __enter__(self) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._task = task
-        if self._client is not None:
-            self._client.watch(self._leave)
-        else:
-            self._watch = asyncio.ensure_future(gone(self._receive))
-            self._watch.add_done_callback(lambda done: None if done.cancelled() else self._leave())
+        if not self._body_follows:
+            self.watch()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if self._client is not None:
-            self._client.watch(None)
-        else:
-            self._watch.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
         if self._left and kind is asyncio.CancelledError:
             self._task.uncancel()
             raise ClientDisconnected from None
 
-    def _leave(self) -> None:
-        self._left = True
-        self._task.cancel()
+    def watch(self) -> None:
+        """Watch the client from now on: the body of its request is complete."""
+        self._watcher = asyncio.ensure_future(gone(self._receive))
+        self._watcher.add_done_callback(self._leave)
+
+    def _leave(self, watcher: asyncio.Future[None]) -> None:
+        if not watcher.cancelled():
+            self._left = True
+            self._task.cancel()
 
 
 async def relay(
@@ -86,5 +90,5 @@ async def relay(
             piece = await content.readany()
             if piece and seen is not None:
                 seen(piece)
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+    except READ_ERRORS as error:
         raise UpstreamAborted(type(error).__name__) from None

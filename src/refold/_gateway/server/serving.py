@@ -7,106 +7,46 @@ import socket
 import threading
 from contextlib import suppress
 from errno import EADDRNOTAVAIL
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import uvicorn
 
 from refold._gateway.app import Gateway
-from refold._gateway.server.asgi import CLIENT
-from refold._gateway.server.http_protocol import BoundedHTTPProtocol
+from refold._gateway.server.head_timeout import HeadTimeout, bounded_protocol
 from refold._gateway.settings import is_loopback
 from refold.errors import RefoldError, StoreError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import TracebackType
     from typing import Self
 
-    from refold._gateway.server.asgi import Scope
+    from refold._gateway.server.asgi import Receive, Scope, Send
     from refold._gateway.settings import GatewaySettings
 
 __all__ = ["Serving"]
 
 
-class _Joining:
-    """A transport that holds the head of an answer back for the body that follows in the same turn of the loop.
-
-    uvloop writes at once, so that a head and its body are two calls of the system otherwise.
-    """
-
-    __slots__ = ("_held", "_holding", "_loop", "_transport")
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._held = b""
-        self._holding = False
-
-    def hold(self) -> None:
-        """Hold the next piece back."""
-        self._holding = True
-
-    def write(self, data: bytes) -> None:
-        if self._holding:
-            self._holding, self._held = False, data
-            self._loop.call_soon(self._flush)
-        elif self._held:
-            self._held, data = b"", self._held + data
-            self._transport.write(data)
-        else:
-            self._transport.write(data)
-
-    def close(self) -> None:
-        self._flush()
-        self._transport.close()
-
-    def is_closing(self) -> bool:
-        return self._transport.is_closing()
-
-    def _flush(self) -> None:
-        if self._held:
-            held, self._held = self._held, b""
-            self._transport.write(held)
+MAX_HEAD = 64 * 1024  # bytes of request line and headers
 
 
-class _Protocol(BoundedHTTPProtocol):
-    """HTTP that tells when its client has gone."""
+class _Application:
+    """The gateway's application; the connection of each request learns when its head is complete."""
 
-    _left: Callable[[], object] | None = None
+    def __init__(self, gateway: Gateway, connections: dict[Any, HeadTimeout]) -> None:
+        self._gateway = gateway
+        self._connections = connections
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        super().connection_made(transport)
-        self._joining = _Joining(transport, self.loop)
-
-    def on_message_complete(self) -> None:
-        super().on_message_complete()
-        if self._left is not None and not self.pipeline:
-            self.flow.resume_reading()  # the body that somebody watched over is whole
-
-    def headed(self) -> None:
-        super().headed()
-        scope: Scope = self.scope  # type: ignore[assignment] # uvicorn's names them all
-        scope["extensions"] = {CLIENT: self}  # the task has not begun
-        self._joining.hold()
-        self.cycle.transport = self._joining  # type: ignore[assignment] # as much of one as is used
-
-    def arrived(self) -> bool:
-        """Tell whether a part of the newest request's body is there."""
-        return self.cycle.message_event.is_set()
-
-    def watch(self, left: Callable[[], object] | None) -> None:
-        """Call something when the connection is lost; at once where it is."""
-        self._left = left
-        if left is not None:
-            self.flow.resume_reading()  # else nobody notices
-            if self.transport.is_closing():
-                left()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        if self._left is not None:
-            self._left()
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        connection = self._connections.get(scope.get("client"))
+        if connection is None:
+            await self._gateway(scope, receive, send)
+            return
+        connection.request_began()
+        try:
+            await self._gateway(scope, receive, send)
+        finally:
+            connection.request_ended()
 
 
 class _Server(uvicorn.Server):
@@ -129,11 +69,12 @@ class Serving:
     def __init__(self, settings: GatewaySettings) -> None:
         self.settings = settings
         self.gateway = Gateway(settings)
-        protocol = type("Protocol", (_Protocol,), {"head_timeout": settings.head_timeout})
+        protocol = bounded_protocol(settings.head_timeout)
         config = uvicorn.Config(
-            self.gateway, log_config=None, log_level="critical", access_log=False, lifespan="on", ws="none",
-            http=protocol, loop="uvloop", timeout_graceful_shutdown=5, server_header=False, date_header=False,
-            proxy_headers=False, timeout_keep_alive=75,
+            _Application(self.gateway, protocol.connections), log_config=None, log_level="critical", access_log=False,
+            lifespan="on", ws="none", http=protocol, h11_max_incomplete_event_size=MAX_HEAD, loop="uvloop",
+            timeout_graceful_shutdown=5, server_header=False, date_header=False, proxy_headers=False,
+            timeout_keep_alive=75,
         )  # fmt: skip
         self._server = _Server(config)
         self._thread: threading.Thread | None = None

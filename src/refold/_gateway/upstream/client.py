@@ -1,35 +1,41 @@
-"""The one connection outward: requests to the configured providers, and to nobody else."""
+"""Requests to the configured providers, and to no other server, over a session of aiohttp.
+
+A request is forwarded as it came: no cookies, no redirects, no header that the client did not send except `host` and
+`content-length`. A server may close an idle connection in the moment in which it is used again; aiohttp repeats only
+idempotent requests then. A POST to a model is repeated once, on a connection of its own, if the lost connection had
+been used before and nothing of a response had arrived.
+"""
 
 from __future__ import annotations
 
+import io
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from time import monotonic
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
-from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from refold._gateway.server.asgi import GatewayError
-from refold._gateway.upstream.connection_pool import (
-    LONGEST_FIELD,
-    BadRequest,
-    Connector,
-    Pool,
-    UpstreamResponse,
-    proxy_of,
-)
 from refold._gateway.wire.compression import READABLE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from refold._gateway.server.asgi import Headers
     from refold._gateway.settings import GatewaySettings
 
-__all__ = ["Upstream", "from_upstream", "to_upstream"]
+__all__ = ["READ_ERRORS", "Upstream", "UpstreamResponse", "from_upstream", "to_upstream"]
 
+READ_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)  # what reading a response raises when upstream breaks off
+MAX_LINE = 64 * 1024  # bytes of a line in the head of a response
+BUFFER = 64 * 1024  # bytes of a response that wait for a slow client
+ONE_PIECE = 1024 * 1024  # bytes of a body that are written at once; aiohttp warns about more
+STALE = 1.0  # seconds in which a connection shows that its server had closed it before the request was sent
 HOP = frozenset(
     {
         b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te",
@@ -41,46 +47,55 @@ BACK = (HOP - {b"content-length"}) | {b"set-cookie"}
 OURS = b"x-refold-"
 ENCODINGS = re.compile(
     rf"\b({'|'.join(READABLE)}|identity)\b".encode()
-)  # what the usage in an answer can be read through
+)  # what the usage in a response can be read through
 SEGMENTS = re.compile(r"[/\\]")
 DOTS = frozenset({".", ".."})
-MOST = 1_024  # addresses that are remembered
+MAX_REMEMBERED = 1_024  # addresses
 VERSION = re.compile(r"/v\d+(?:alpha|beta)?$")
+LINE_ENDS = re.compile(rb"[\r\n\0]")
+
+
+class UpstreamResponse(Protocol):
+    """A response from upstream whose body is still to be read; aiohttp's own response is one."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def raw_headers(self) -> tuple[tuple[bytes, bytes], ...]: ...
+    @property
+    def content(self) -> aiohttp.StreamReader: ...
+    def close(self) -> None:
+        """Drop the connection where the response has not come to its end."""
 
 
 class Upstream:
-    """Sends requests to the configured providers over a pool of connections; made inside the event loop."""
+    """Sends requests to the configured providers; made inside the event loop."""
 
     def __init__(self, settings: GatewaySettings) -> None:
         self._bases = {name: url.rstrip("/") for name, url in settings.upstreams.items()}
-        connector = Connector(limit=settings.connections, keepalive_timeout=settings.keepalive, ttl_dns_cache=300)
-        timeout = aiohttp.ClientTimeout(total=None, sock_read=settings.timeout, sock_connect=settings.connect_timeout)
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            timeout=timeout,
-            auto_decompress=False,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
-            max_line_size=LONGEST_FIELD,
-            max_field_size=LONGEST_FIELD,
+        self._settings = settings
+        self._session = self._new_session(
+            aiohttp.TCPConnector(limit=settings.connections, keepalive_timeout=settings.keepalive, ttl_dns_cache=300)
         )
-        self._pool = Pool(connector, timeout)
-        self._known: dict[tuple[str, str], URL] = {}
+        self._unpooled: aiohttp.ClientSession | None = None  # a new connection for every request
+        self._addresses: dict[tuple[str, str], URL] = {}
+        self._proxies: dict[str, URL | None] = {}
 
     def address(self, provider: str, path: str, query: bytes) -> URL:
-        """Return where a path of a provider is.
+        """Return the address of a path of a provider.
 
         Raises:
-            Refusal: the provider is not configured (404), or a path that would leave what is configured (400).
+            GatewayError: the provider is not configured (404), or a path that would leave what is configured (400).
         """
-        found = None if query else self._known.get((provider, path))
-        return found or self._made(provider, path, query)
-
-    def _made(self, provider: str, path: str, query: bytes) -> URL:
+        known = None if query else self._addresses.get((provider, path))
+        if known is not None:
+            return known
         base = self._bases.get(provider)
         if base is None:
-            said = f"this gateway has no upstream for {provider}: use another provider, or start it with one"
-            raise GatewayError(404, said, "no_upstream")
+            message = f"this gateway has no upstream for {provider}: use another provider, or start it with one"
+            raise GatewayError(404, message, "no_upstream")
         if not path.startswith("/") or not DOTS.isdisjoint(SEGMENTS.split(unquote(path))):
             raise GatewayError(
                 400, "a path that leads out of its own beginning is not sent on: write it out", "bad_path"
@@ -91,50 +106,110 @@ class Upstream:
         elif provider == "openai" and path.startswith("/v1/") and urlsplit(base).path:
             path = path[3:]  # OpenAI's clients put nothing but /chat/completions behind a base
         url = URL(f"{base}{path}" + (f"?{query.decode('latin-1')}" if query else ""), encoded=True)
-        if not query and len(self._known) < MOST:  # a query may hold a client's key
-            self._known[provider, whole] = url
+        if not query and len(self._addresses) < MAX_REMEMBERED:  # a query may hold a client's key
+            self._addresses[provider, whole] = url
         return url
 
     async def send(
         self, method: str, url: URL, headers: Headers, body: bytes | AsyncIterator[bytes] | None
     ) -> UpstreamResponse:
-        """Send a request and return the answer with its body still to be read.
+        """Send a request and return the response with its body still to be read.
 
         Raises:
-            Refusal: upstream cannot be reached (502) or says nothing in time (504).
+            GatewayError: upstream cannot be reached (502), does not respond in time (504), or a header is not one
+                line (400).
         """
+        if url.raw_user is not None:  # the credentials of the address replace the client's
+            headers = [header for header in headers if header[0] != b"authorization"]
+        if any(LINE_ENDS.search(value) for _, value in headers):
+            raise GatewayError(400, "a header of the request is not one line: send it without line ends", "bad_header")
         try:
-            if isinstance(body, bytes) and url.raw_user is None:
-                return await self._pool.send(method, url, headers, body)
-            if url.raw_user is not None:  # what the address itself says goes before it, as with clients of their own
-                headers = [header for header in headers if header[0] != b"authorization"]
-            proxy, proxy_auth = proxy_of(url)
-            return await self._session.request(
-                method,
-                url,
-                proxy=proxy,
-                proxy_auth=proxy_auth,
-                headers=[(name.decode("latin-1"), _text(value)) for name, value in headers],
-                data=body,
-                allow_redirects=False,  # a redirect would carry a client's key to another host
-            )
+            return await self._send(method, url, headers, body)
         except TimeoutError as error:
-            said = f"{url.host_port_subcomponent} did not answer in time: try again, or start with a longer --timeout"
-            raise GatewayError(504, said, "upstream_timeout") from error
-        except BadRequest:
-            raise GatewayError(
-                400, "a header of the request is not one line: send it without line ends", "bad_header"
-            ) from None
-        except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
-            if isinstance(error.__cause__, GatewayError):  # of the client's own body, on its way
+            host = url.host_port_subcomponent
+            message = f"{host} did not answer in time: try again, or start with a longer --timeout"
+            raise GatewayError(504, message, "upstream_timeout") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            if isinstance(error.__cause__, GatewayError):  # raised by the client's own body, on its way
                 raise error.__cause__ from None
-            said = f"{url.host_port_subcomponent} cannot be reached ({type(error).__name__})"
+            message = f"{url.host_port_subcomponent} cannot be reached ({type(error).__name__})"
             remedy = "try again, or see what address the gateway was started with"
-            raise GatewayError(502, f"{said}: {remedy}", "upstream_down") from error
+            raise GatewayError(502, f"{message}: {remedy}", "upstream_down") from error
 
     async def close(self) -> None:
         """Close all connections."""
         await self._session.close()
+        if self._unpooled is not None:
+            await self._unpooled.close()
+
+    async def _send(
+        self, method: str, url: URL, headers: Headers, body: bytes | AsyncIterator[bytes] | None
+    ) -> UpstreamResponse:
+        connection = SimpleNamespace(reused=False)
+        begun = monotonic()
+        try:
+            return await self._request(self._session, method, url, headers, body, connection)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            responded = isinstance(error, aiohttp.ServerDisconnectedError) and not isinstance(error.message, str)
+            repeatable = body is None or isinstance(body, bytes)
+            if not (connection.reused and repeatable) or responded or monotonic() - begun > STALE:
+                raise
+        if self._unpooled is None:
+            self._unpooled = self._new_session(aiohttp.TCPConnector(force_close=True, ttl_dns_cache=300))
+        return await self._request(self._unpooled, method, url, headers, body, connection)
+
+    async def _request(
+        self,
+        session: aiohttp.ClientSession,
+        method: str,
+        url: URL,
+        headers: Headers,
+        body: bytes | AsyncIterator[bytes] | None,
+        connection: SimpleNamespace,
+    ) -> UpstreamResponse:
+        large = isinstance(body, bytes) and len(body) > ONE_PIECE
+        return await session.request(
+            method,
+            url,
+            proxy=self._proxy(url),
+            headers=[(name.decode("latin-1"), _text(value)) for name, value in headers],
+            data=io.BytesIO(body) if large else body,  # type: ignore[arg-type] # `large` says that these are bytes
+            allow_redirects=False,  # a redirect would carry a client's key to another host
+            trace_request_ctx=connection,
+        )
+
+    def _new_session(self, connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_reuseconn.append(_mark_reused)
+        return aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_read=self._settings.timeout, sock_connect=self._settings.connect_timeout
+            ),
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+            max_line_size=MAX_LINE,
+            max_field_size=MAX_LINE,
+            read_bufsize=BUFFER,
+            trace_configs=[trace],
+        )
+
+    def _proxy(self, url: URL) -> URL | None:
+        """Return the proxy that the environment names for a server; it relays encrypted bytes.
+
+        Servers without TLS, which stand nearby, are reached directly.
+        """
+        if url.scheme != "https" or url.host is None:
+            return None
+        if url.host not in self._proxies:
+            proxy = None if proxy_bypass(url.host) else getproxies().get("https")
+            self._proxies[url.host] = URL(proxy) if proxy else None
+        return self._proxies[url.host]
+
+
+async def _mark_reused(session: object, context: SimpleNamespace, params: object) -> None:
+    context.trace_request_ctx.reused = True
 
 
 def to_upstream(headers: Headers) -> Headers:
@@ -153,6 +228,11 @@ def to_upstream(headers: Headers) -> Headers:
     return [header for header in out if header[0] not in named] if named else out
 
 
+def from_upstream(response: UpstreamResponse) -> Headers:
+    """Return the headers of a response as the client gets them; a length that upstream stated stays."""
+    return [(low, value) for name, value in response.raw_headers if (low := _back(name))]
+
+
 def _text(value: bytes) -> str:
     """Return a header's value as the text that aiohttp writes as these bytes."""
     try:
@@ -164,11 +244,6 @@ def _text(value: bytes) -> str:
 @lru_cache(64)
 def _encodings(accepted: bytes) -> bytes:
     return b", ".join(ENCODINGS.findall(accepted)) or b"identity"
-
-
-def from_upstream(answer: UpstreamResponse) -> Headers:
-    """Return the headers of an answer as the client gets them; a length that was told stays."""
-    return [(low, value) for name, value in answer.raw_headers if (low := _back(name))]
 
 
 @lru_cache(1_024)

@@ -11,11 +11,11 @@ import asyncio
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import msgspec
 from msgspec import Raw, Struct
 
 from refold._gateway.server.asgi import GatewayError
+from refold._gateway.upstream.client import READ_ERRORS
 from refold._gateway.wire.compression import Unreadable, unpacker
 from refold.errors import UsageError
 from refold.formats._streaming.openai_responses import BEGINNING
@@ -26,7 +26,9 @@ from refold.models.provider_errors import classify_response
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from refold._gateway.upstream.connection_pool import UpstreamResponse
+    import aiohttp
+
+    from refold._gateway.upstream.client import UpstreamResponse
 
 __all__ = ["ResponseObserver", "beginning", "refused"]
 
@@ -263,7 +265,7 @@ async def beginning(answer: UpstreamResponse, reading: ResponseObserver) -> byte
         first = content.read_nowait()
         reading.feed(first)
         return first if not reading.unsaid else first + await _more(content, reading)
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+    except READ_ERRORS as error:
         raise GatewayError(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
 
 
