@@ -62,6 +62,7 @@ __all__ = [
     "try_change",
 ]
 
+# Chosen by hand: below these sizes a pointer or a marker is about as long as what it stands for.
 WORTH = 240  # characters from which an output is cleared
 ARGUMENT = 320  # characters left of a long argument
 REPEATED = 40  # characters from which words that are said again are no mere "go on"

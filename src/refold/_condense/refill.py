@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["refill"]
 
+# Chosen by hand: they bound the time of a refill, and what is left unused.
 SLACK = 0.01  # of the goal that may stay empty
 WORTH = 80  # tokens from which part of an output is worth its place
 CHARS = 6  # characters of arguments that a token holds at most, as a rule

@@ -37,13 +37,13 @@ __all__ = ["PARTS", "Selection", "select"]
 
 PARTS = "[parts of the output]"
 MARKER = "\n[… 100 lines left out …]"  # what a segment on its own needs beside it
+# The numbers below were chosen by hand; benchmarks/recall.py measures what they give together (docs/salience.md). More
+# worth for EDITED buys lines that are edited later at the price of identifiers, with figures there.
 ROUNDS = 4  # of choosing, until the room is filled
 STEPS = 16  # in which the room grows while a floor of predicted coverage is looked for
 SLACK = 0.01  # of the room that may stay empty
-SHORT, WRONG = (
-    2_000,
-    0.02,
-)  # characters of a short error, and its worth by token: it comes back before most other output
+SHORT = 2_000  # characters of an error that is short
+WRONG = 0.02  # worth by token of a short error: it comes back before most other output
 EDITED = 0.002  # worth by token of a file's lines, times its path's: an edit quotes lines that hold no identifier
 UNSEEN = 0.002  # worth by token of output that no answer has followed yet, where it is too large to stay whole
 LARGE, LARGEST = 0.15, 0.5  # of the room: what a newest output may have whole, and one that no answer has followed yet

@@ -28,6 +28,7 @@ __all__ = ["cut_to_sentences", "show_sentences"]
 
 GAP = "[…]"  # in place of sentences that are left out
 MARKER = 2  # tokens of it
+# Chosen by hand.
 ANSWERS = 0.5  # of the room that is left, for sentences of older answers; the rest is for whole ones, newest first
 FEWEST = 3  # answers among which what is common can be told from what is not
 WORD = re.compile(r"\w+")

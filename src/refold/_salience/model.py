@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Model", "Scorer", "loaded", "predicted_use", "shipped"]
 
+# Chosen by hand; benchmarks/recall.py measures the choice that comes of it (docs/salience.md).
 EVEN = 0.7  # the power of a likelihood in a choice: evens out, since what is likely is likely in several places
 FARTHEST = 30.0  # a score beyond which the logistic function is flat
 

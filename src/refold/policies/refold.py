@@ -17,7 +17,7 @@ POLICY = Policy(
     trigger=Share(0.8, inclusive=True),
     # at equal prices, deeper is cheaper; 60,000 tokens of tools leave room all the same
     goal=Share(0.4, min_message_share=0.35),
-    gauge=ReportedPlusTail(doubt=0.6),
+    gauge=ReportedPlusTail(doubt=0.6),  # chosen by hand: servers that cut a prompt report far less than was sent
     steps=(
         Step(TruncateNew(), When.FIRST, "new output"),  # before it is sent and cached, so this is free
         Step(CloseCalls(), When.DUE, "repair"),  # before the fit, which then leaves no room unused and breaks nothing

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Fit", "unshrinkable"]
 
+# Chosen by hand: each round writes and counts the whole digest.
 AIMS = 4  # of aiming lower, where what stays depends on what leaves
 ROUNDS = 5  # of shrinking and writing the digest, until both fit together
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TruncateNew"]
 
+# Chosen by hand: the beginning says what an output is, the end how it went.
 HEAD, TAIL, WRONG = 0.3, 0.25, 0.2  # of what is kept: the beginning, the end, lines that tell of errors
 LONG = 400  # characters of a line, on the average, from which whole lines are too coarse
 ROUNDS = 4  # of choosing fewer lines, until they fit

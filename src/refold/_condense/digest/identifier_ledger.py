@@ -34,6 +34,7 @@ NAMED = re.compile(
     r"(?P<name>(?=\w*[A-Za-z])(?:\w+_\w*|_\w+|[a-z]+[A-Z]\w*|(?:[A-Z][a-z0-9]+){2,}\w*|[A-Z]{2,}[a-z]\w+|(?=\w*\d)[A-Za-z0-9-]+[\w-]*|"
     r"[A-Z]{2,}-\d+))|(?P<number>\d{3,}(?:\.\d+)*)",
 )
+# Chosen by hand; benchmarks/recall.py measures what they give together (docs/salience.md).
 WEIGHTS = {"path": 1.5, "dotted": 1.2, "name": 1.0, "number": 0.6}  # of a reference, by its kind
 OUTPUT_CHARS = 200_000  # of the newest output that are looked through
 OWN_CHARS = 200_000  # of the newest words and calls of users and the assistant
