@@ -29,7 +29,7 @@ from rich.table import Table
 
 import refold
 from refold import policies
-from refold._demo import Example, conversations
+from refold._samples import SampleConversation, conversations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,7 +62,7 @@ def sources(shared: Path) -> list[str]:
 
 
 @cache
-def load(source: str) -> tuple[Example, ...]:
+def load(source: str) -> tuple[SampleConversation, ...]:
     """Return the conversations of a source; none for a file that holds nothing large enough or cannot be read."""
     samples = {example.name: example for example in conversations()}
     if source in samples:
@@ -75,7 +75,7 @@ def load(source: str) -> tuple[Example, ...]:
         return ()
     name = "/".join(Path(source).parts[-3:])
     found = (
-        Example(f"{name}#{place}", "", each.format, each.messages, each.system, each.tools)
+        SampleConversation(f"{name}#{place}", "", each.format, each.messages, each.system, each.tools)
         for place, each in enumerate(recorded)
     )
     return tuple(each for each in found if _tokens(each, each.messages) >= LEAST)
@@ -92,7 +92,7 @@ def runs_of(source: str) -> list[Run]:
     ]
 
 
-def run(example: Example, policy: str, goal: str) -> Run:
+def run(example: SampleConversation, policy: str, goal: str) -> Run:
     """Return what one pass did."""
     before = _tokens(example, example.messages)
     asked, known = _asked(goal, before), _violations(example, example.messages)
@@ -141,11 +141,11 @@ def _asked(goal: str, size: int) -> int:
     return {"50%": size // 2, "25%": size // 4, "32k": 32_000}[goal]
 
 
-def _tokens(example: Example, messages: Any) -> int:
+def _tokens(example: SampleConversation, messages: Any) -> int:
     return refold.count(messages, format=example.format, system=example.system, tools=example.tools)
 
 
-def _violations(example: Example, messages: Any) -> int:
+def _violations(example: SampleConversation, messages: Any) -> int:
     return len(refold.violations(messages, format=example.format))
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from refold import policies
-from refold._demo.seeded_random import Dice
 from refold.agent import Agent, AgentProfile, tool
 from refold.agent.cards import DoneCard, FailedCard
 from refold.core.budget import Budget
@@ -26,6 +25,7 @@ from refold.core.messages import MessageId, texts
 from refold.formats import find
 from refold.sessions import Session, open_store
 from refold.summaries.summarizers import guarded
+from refold.testing._seeded_random import SeededRandom
 from refold.testing.client import ScriptedClient
 from refold.testing.provider import ScriptedReply
 
@@ -122,7 +122,7 @@ class Flaky:
 
 
 def report(number: str) -> str:
-    dice = Dice(7).fork(f"report {number}")
+    dice = SeededRandom(7).fork(f"report {number}")
     lines = [
         f"{dice.pick(WORDS)} {dice.pick(WORDS)} {dice.between(1, 999)} {dice.between(100, 99_999) / 1000:.3f}"
         for _ in range(dice.between(20, 160))

@@ -11,13 +11,17 @@ import argparse
 import gc
 import json
 import statistics
+import sys
 import tempfile
 import time
 from itertools import islice
 from pathlib import Path
 
-from refold._demo.sized import exchanges, sized
 from refold.sessions import Session, open_store
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from tools.sample_sessions.sized import exchanges, sized
 
 GOAL = 2.0  # times the cost of the smallest conversation
 

@@ -34,8 +34,11 @@ from rich.table import Table
 import refold
 from refold import policies
 from refold._counting.memo import forget
-from refold._demo import sized
-from refold._demo.sized import exchanges
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from tools.sample_sessions import sized
+from tools.sample_sessions.sized import exchanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable

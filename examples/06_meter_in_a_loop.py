@@ -1,31 +1,31 @@
-"""An agent loop with a made-up model: measure before each call, compact when it is due, take it back afterwards."""
+"""An agent loop: measure before each call, compact when it is due, take the compaction back afterwards."""
 
-from typing import Any
+import json
+from pathlib import Path
 
 import refold
-from refold._demo.sized import exchanges
 
 WINDOW = 40_000
-meter = refold.Meter(window=WINDOW, format="openai-chat")  # counts each message once, so a check costs what is new
-model = exchanges(seed=6)  # stands in for a model and its tools
+recorded = iter(json.loads(Path(__file__).with_name("long-session.json").read_text("utf-8"))["messages"])
+meter = refold.Meter(window=WINDOW, format="anthropic")  # counts each message once, so a check costs what is new
 
-said: list[dict[str, Any]] = [{"role": "user", "content": "Go through the services; never touch migrations/."}]
+history = [next(recorded)]
 plans: list[refold.Plan] = []
-sent = said
+sent = history
 for call in range(1, 41):
     state = meter.check(sent)
     if state.due:
         # New messages join the compacted list: that list is what the next compaction starts from.
-        result = refold.compact(sent, format="openai-chat", window=WINDOW, meter=meter)
+        result = refold.compact(sent, format="anthropic", window=WINDOW, meter=meter)
         sent = result.messages
         plans.append(result.plan)
         print(f"before call {call}: {state.tokens:,} of {state.limit:,} tokens, now {result.sizes.after:,}")
-    exchange = next(model)
-    said = said + exchange
-    sent = sent + exchange
+    exchange = [next(recorded), next(recorded)]  # stands in for a model's answer and its tool results
+    history = [*history, *exchange]
+    sent = [*sent, *exchange]
 
-print(f"{len(plans)} compactions; the model would see {meter.check(sent).tokens:,} tokens of {len(said)} messages")
+print(f"{len(plans)} compactions; the model would see {meter.check(sent).tokens:,} tokens of {len(history)} messages")
 
-last = refold.compact(said, format="openai-chat", window=WINDOW)
+last = refold.compact(history, format="anthropic", window=WINDOW)
 print(f"one compaction of everything: {last.sizes.before:,} -> {last.sizes.after:,} tokens")
-print(f"rewound, all {len(said)} are back: {refold.rewind(last) == said}")
+print(f"rewound, all {len(history)} are back: {refold.rewind(last) == history}")

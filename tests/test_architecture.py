@@ -45,13 +45,13 @@ PURE = {
 
 # A package or module may import its own package, `errors`, and what stands in a layer above its own.
 LAYERS = (
-    ("_text",),
+    ("_text", "_samples"),
     ("core", "_prompts", "_files"),
     ("_rules", "_salience", "models"),
     ("formats", "_condense", "_counting"),
     ("stages",),
     ("policies",),
-    ("clients", "config", "transcripts", "_demo"),
+    ("clients", "config", "transcripts"),
     ("summaries",),
     ("handlers",),
     ("_compaction",),

@@ -42,8 +42,8 @@ from environments import (
 from msgspec import to_builtins
 from scoring import ASKS, Run, instructed_run, run_at
 
-from refold._demo.sized import sized
 from refold.replay._bounds import bounds
+from tools.sample_sessions.sized import sized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

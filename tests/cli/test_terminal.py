@@ -98,7 +98,7 @@ def test_help_loads_no_vocabulary_and_no_reader() -> None:
     code = (
         "import sys\nfrom refold._cli.main import cli\n"
         "try: cli.main(['--help'], prog_name='refold')\nexcept SystemExit: pass\n"
-        "print(sorted(name for name in sys.modules if name.startswith(('splintr', 'refold.transcripts', 'refold._demo'))))"
+        "print(sorted(name for name in sys.modules if name.startswith(('splintr', 'refold.transcripts', 'tools.sample_sessions'))))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.budget import Run, run, sources, summary
-from refold._demo import Example, conversations
+from refold._samples import SampleConversation, conversations
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +23,7 @@ def test_a_pass_on_the_small_sample_fits_and_breaks_no_rule():
 
 def test_a_goal_that_cannot_be_met_is_a_row_with_the_error_s_name():
     tools = next(each for each in conversations() if each.name == "mail").tools
-    heavy = Example("heavy", "", "openai-chat", [{"role": "user", "content": "Hello."}], None, tools * 9)
+    heavy = SampleConversation("heavy", "", "openai-chat", [{"role": "user", "content": "Hello."}], None, tools * 9)
     assert run(heavy, "refold", "25%").outcome == "BadBudget"
 
 

@@ -1,7 +1,6 @@
 import pytest
 
-from refold import _demo as demo
-from refold import formats
+from refold import _samples, formats
 from refold._condense.transcript_text import serialize
 from refold.summaries._secrets import REMOVED, without_secrets
 
@@ -75,7 +74,7 @@ def test_a_token_longer_than_its_rule_leaves_no_rest():
 
 
 def test_nothing_is_removed_from_the_sample_conversations():
-    for example in demo.conversations():
+    for example in _samples.conversations():
         read = formats.read(formats.detect(example.messages), example.messages)
         text = serialize(read.messages)
         assert without_secrets(text) is text

@@ -10,7 +10,7 @@ import rich_click as click
 from refold._cli import options
 
 if TYPE_CHECKING:
-    from refold._demo import Example
+    from refold._samples import SampleConversation
 
 WINDOWS = (32_000, 200_000)
 
@@ -50,14 +50,15 @@ class Trial(NamedTuple):
 @options.as_json
 def command(policy: str | None, windows: tuple[int, ...], as_json: bool) -> None:
     """Run every policy over generated conversations and in an agent, and show the results."""
-    from refold import _demo as demo
-    from refold import policies
+    from refold import _samples, policies
     from refold._cli import demo_mail, show
 
     if policy:
         options.policy_of(policy)
     names = (policy,) if policy else policies.names()
-    runs = [(each, window, name) for each in demo.conversations() for window in windows or WINDOWS for name in names]
+    runs = [
+        (each, window, name) for each in _samples.conversations() for window in windows or WINDOWS for name in names
+    ]
     trials = [_tried(*run) for run in show.progress(runs, "Compacting")]
     tasks = [(name, *size) for size in demo_mail.WINDOWS for name in names]
     worked = [demo_mail.tried(*task) for task in show.progress(tasks, "Reading e-mails")]
@@ -72,7 +73,7 @@ def command(policy: str | None, windows: tuple[int, ...], as_json: bool) -> None
     show.line("On a file of your own: refold plan FILE --window 200k")
 
 
-def _tried(example: Example, window: int, name: str) -> Trial:
+def _tried(example: SampleConversation, window: int, name: str) -> Trial:
     from refold import formats
     from refold._cli import plan_table
     from refold._compaction.options import Options

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from refold._demo.mail import mail, mail_tools
-from refold._demo.seeded_random import Dice
 from refold.core.messages import Text, ToolCall, ToolResult
+from refold.testing._seeded_random import SeededRandom
+from refold.testing.provider._mails import mail, mail_tools
 from refold.testing.provider._script import ScriptedReply
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Mailbox:
     """Two tools over 41 e-mails made from a seed; `read` lists every e-mail that was handed out, in order."""
 
     def __init__(self, seed: int = 41, lines: int = LINES) -> None:
-        messages = mail(Dice(seed), lines)
+        messages = mail(SeededRandom(seed), lines)
         self.system: str = messages[0]["content"]
         self.task: str = messages[1]["content"]
         self.tools = mail_tools()

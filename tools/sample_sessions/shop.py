@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+
+from refold.testing.provider._mails import mail_words
 
 __all__ = ["CodePieces", "Entity", "Prose", "Shop", "Task", "camel", "pieces", "prose", "shop", "tasks"]
 
@@ -109,7 +111,8 @@ def camel(name: str) -> str:
 @cache
 def shop() -> Shop:
     """Return the shop's words."""
-    return msgspec.json.decode(_data("shop.json"), type=Shop)
+    names = msgspec.json.decode(_data("shop.json"))
+    return msgspec.convert(names | msgspec.to_builtins(mail_words()), type=Shop)
 
 
 @cache
@@ -131,4 +134,4 @@ def tasks() -> tuple[Task, ...]:
 
 
 def _data(name: str) -> bytes:
-    return files(__package__).joinpath("data", name).read_bytes()
+    return (Path(__file__).parent / "data" / name).read_bytes()

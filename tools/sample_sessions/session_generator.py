@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from refold._demo import outputs, tools
-from refold._demo.python_code import words
-from refold._demo.recorder import CACHED, RecordedCall, Recorder
-from refold._demo.shop import Entity, Task, prose, shop, tasks
-from refold._demo.workspace import ROOT, DemoRepository
+from tools.sample_sessions import outputs, tools
+from tools.sample_sessions.python_code import words
+from tools.sample_sessions.recorder import CACHED, RecordedCall, Recorder
+from tools.sample_sessions.shop import Entity, Task, prose, shop, tasks
+from tools.sample_sessions.workspace import ROOT, DemoRepository
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._demo.seeded_random import Dice
+    from refold.testing._seeded_random import SeededRandom
 
 __all__ = ["Story", "agent"]
 
@@ -42,7 +42,7 @@ def agent() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 class Story:
     """Plays the tasks one after the other; `messages` is the session, which ends with a tool's answer."""
 
-    def __init__(self, dice: Dice) -> None:
+    def __init__(self, dice: SeededRandom) -> None:
         self._dice = dice.fork("story")
         self._space = DemoRepository(dice.fork("files"))
         self._recorder = Recorder(dice.fork("ids"))

@@ -7,11 +7,11 @@ import fnmatch
 import re
 from typing import TYPE_CHECKING
 
-from refold._demo import other_code, python_code
-from refold._demo.shop import shop, tasks
+from tools.sample_sessions import other_code, python_code
+from tools.sample_sessions.shop import shop, tasks
 
 if TYPE_CHECKING:
-    from refold._demo.seeded_random import Dice
+    from refold.testing._seeded_random import SeededRandom
 
 __all__ = ["ROOT", "DemoRepository", "numbered"]
 
@@ -22,7 +22,7 @@ MOST_HITS = 60  # lines that a search shows
 class DemoRepository:
     """Files by path below the root; `shown` is what a read has shown of each, `committed` its last committed text."""
 
-    def __init__(self, dice: Dice) -> None:
+    def __init__(self, dice: SeededRandom) -> None:
         self.files = dict(sorted(_files(dice).items()))
         self.committed = dict(self.files)
         self.shown: dict[str, list[str]] = {}
@@ -105,7 +105,7 @@ def numbered(lines: list[str], first: int) -> str:
     return "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(lines, first))
 
 
-def _files(dice: Dice) -> dict[str, str]:
+def _files(dice: SeededRandom) -> dict[str, str]:
     found: dict[str, str] = {}
     for number, entity in enumerate(shop().entities, 1):
         own = dice.fork(entity.name)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from refold._counting import counter_for
-from refold._demo.seeded_random import Dice
-from refold._demo.shop import shop
+from refold.testing._seeded_random import SeededRandom
+from tools.sample_sessions.shop import shop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ def sized(tokens: int, seed: int = 1) -> list[dict[str, Any]]:
 
 def exchanges(seed: int = 1) -> Iterator[list[dict[str, Any]]]:
     """Yield exchanges without end: a call and its result, now and then a user's word; no two are alike."""
-    dice = Dice(f"sized/{seed}")
+    dice = SeededRandom(f"sized/{seed}")
     number = 0
     while True:
         number += 1
@@ -61,7 +61,7 @@ def exchanges(seed: int = 1) -> Iterator[list[dict[str, Any]]]:
         ]
 
 
-def _call(dice: Dice, path: str) -> tuple[str, dict[str, Any]]:
+def _call(dice: SeededRandom, path: str) -> tuple[str, dict[str, Any]]:
     match dice.below(4):
         case 0:
             return "bash", {"command": f"python -m pytest -q {path.replace('services', 'tests')}"}
@@ -71,7 +71,7 @@ def _call(dice: Dice, path: str) -> tuple[str, dict[str, Any]]:
             return "read_file", {"path": path}
 
 
-def _output(dice: Dice, tool: str, path: str, count: int) -> str:
+def _output(dice: SeededRandom, tool: str, path: str, count: int) -> str:
     nouns, adjectives = shop().nouns, shop().adjectives
     entity = dice.pick(shop().entities)
     lines: list[str] = []

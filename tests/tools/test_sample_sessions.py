@@ -8,20 +8,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from refold import api
-from refold._demo import Example, conversations, sized
-from refold._demo.examples import write_examples
-from refold._demo.mail import BATCHES
+from refold import _samples, api
+from refold._samples import SampleConversation
+from refold.testing.provider._mails import BATCHES
+from tools.sample_sessions import conversations, sized
+from tools.sample_sessions.examples import write_examples
 
 ROOT = Path(__file__).parents[2]
 NUMBER = re.compile(r"^ *\d+\t", re.M)
 
 
-def example(name: str) -> Example:
+def example(name: str) -> SampleConversation:
     return next(each for each in conversations() if each.name == name)
 
 
-def blocks(found: Example, kind: str) -> list[dict]:
+def blocks(found: SampleConversation, kind: str) -> list[dict]:
     return [block for message in found.messages for block in message["content"] if block["type"] == kind]
 
 
@@ -45,7 +46,7 @@ def test_the_committed_files_are_what_the_generator_writes(tmp_path):
 
 def test_another_process_with_another_hash_seed_makes_the_same_conversations():
     code = (
-        "import hashlib, msgspec; from refold._demo import conversations;"
+        "import hashlib, msgspec; from tools.sample_sessions import conversations;"
         "print(hashlib.sha256(msgspec.json.encode([each.messages for each in conversations()])).hexdigest())"
     )
     env = {"PYTHONHASHSEED": "77", "PYTHONPATH": str(ROOT / "src")}
@@ -172,27 +173,10 @@ def test_a_sized_conversation_has_its_size_within_two_percent(tokens):
     assert messages != sized(tokens, seed=2)
 
 
-def test_the_command_writes_both_files_and_names_them(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "refold._demo", str(tmp_path / "out")],
-        env={"PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "long-session.json" in done.stdout
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["long-session.json", "small.json"]
-    body = json.loads((tmp_path / "out" / "long-session.json").read_bytes())
+def test_what_the_demo_reads_is_what_the_generator_makes():
+    assert list(_samples.conversations()) == conversations()
+
+
+def test_an_example_is_a_request_body():
+    body = json.loads((ROOT / "examples" / "long-session.json").read_bytes())
     assert list(body) == ["system", "tools", "messages"]
-
-
-def test_the_command_without_a_folder_says_how_it_is_used():
-    done = subprocess.run(
-        [sys.executable, "-m", "refold._demo"],
-        env={"PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "usage" in done.stderr

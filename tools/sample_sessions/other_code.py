@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refold._demo.python_code import words
-from refold._demo.shop import Entity, pieces, shop
+from tools.sample_sessions.python_code import words
+from tools.sample_sessions.shop import Entity, pieces, shop
 
 if TYPE_CHECKING:
-    from refold._demo.seeded_random import Dice
+    from refold.testing._seeded_random import SeededRandom
 
 __all__ = ["client", "migration", "page", "settings", "table_view"]
 
@@ -22,7 +22,7 @@ _SQL = {
 }
 
 
-def client(entity: Entity, dice: Dice) -> str:
+def client(entity: Entity, dice: SeededRandom) -> str:
     """Return the TypeScript client of an entity's endpoints."""
     fields = "\n".join(f"  {column}: {_TS[kind]};" for column, kind in entity.columns)
     calls = "\n".join(
@@ -51,7 +51,7 @@ export interface {entity.title} {{
 {calls}"""
 
 
-def table_view(entity: Entity, dice: Dice) -> str:
+def table_view(entity: Entity, dice: SeededRandom) -> str:
     """Return a TypeScript component that lists an entity."""
     shown = {
         column: f"formatCents(row.{column})" if kind == "cents" else f"row.{column}" for column, kind in entity.columns
@@ -90,7 +90,7 @@ export function {entity.title}Table({{ load }}: {{ load: Load }}) {{
 """
 
 
-def migration(entity: Entity, dice: Dice) -> str:
+def migration(entity: Entity, dice: SeededRandom) -> str:
     """Return the SQL that makes an entity's table."""
     columns = "\n".join(f"    {column} {_SQL[kind]}," for column, kind in entity.columns)
     statuses = ", ".join(f"'{status}'" for status in entity.statuses)
@@ -112,7 +112,7 @@ COMMENT ON TABLE {entity.table} IS 'owner {dice.pick(shop().people)}, see OD-{di
 """
 
 
-def settings(stage: str, dice: Dice) -> str:
+def settings(stage: str, dice: SeededRandom) -> str:
     """Return the YAML settings of one stage."""
     lines = [f"# {stage}; secrets come from the vault, not from here", "service: orderdesk", f"stage: {stage}"]
     for entity in shop().entities:
@@ -130,7 +130,7 @@ def settings(stage: str, dice: Dice) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(entity: Entity, dice: Dice) -> str:
+def page(entity: Entity, dice: SeededRandom) -> str:
     """Return the page about an entity."""
     lines = [f"# {entity.title}", "", f"In this service a {entity.name.replace('_', ' ')} is {entity.purpose}.", ""]
     for verb in entity.verbs:

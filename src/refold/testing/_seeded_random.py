@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Dice"]
+__all__ = ["SeededRandom"]
 
 T = TypeVar("T")
 SLOT = re.compile(r"<(\w+)>")
@@ -18,7 +18,7 @@ HEX = "0123456789abcdef"
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-class Dice:
+class SeededRandom:
     """Seeded choices; `fork` gives dice of their own to a name, so that a change in one place moves no other."""
 
     def __init__(self, seed: int | str) -> None:
@@ -26,9 +26,9 @@ class Dice:
         key = int.from_bytes(blake2b(self._seed.encode(), digest_size=8).digest(), "big")
         self._random = random.Random(key).random  # noqa: S311 - sample data, no secrets
 
-    def fork(self, name: str) -> Dice:
+    def fork(self, name: str) -> SeededRandom:
         """Return dice of their own for a name."""
-        return Dice(f"{self._seed}/{name}")
+        return SeededRandom(f"{self._seed}/{name}")
 
     def below(self, count: int) -> int:
         """Return a whole number from 0 to before `count`."""

@@ -2,66 +2,50 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+import msgspec
 
-from refold._demo.mail import mail, mail_tools
-from refold._demo.seeded_random import Dice
-from refold._demo.session_generator import Story, agent
+from refold._samples import SampleConversation
+from refold.testing._seeded_random import SeededRandom
+from refold.testing.provider._mails import mail, mail_tools
+from tools.sample_sessions.session_generator import Story, agent
 
-__all__ = ["Example", "conversations", "write_examples"]
+__all__ = ["conversations", "write_examples", "write_samples"]
 
 SEED = 20_260_302
 
 
-class Example(Struct, frozen=True):
-    """A conversation with its format, and system prompt and tools where they stand apart."""
-
-    name: str
-    title: str
-    format: str
-    messages: list[dict[str, Any]]
-    system: Any = None
-    tools: list[dict[str, Any]] | None = None
-
-    @property
-    def body(self) -> dict[str, Any]:
-        """The conversation as a request's body."""
-        apart = {"system": self.system} if self.system is not None else {}
-        return apart | ({"tools": self.tools} if self.tools else {}) | {"messages": self.messages}
-
-
-def conversations() -> list[Example]:
+def conversations() -> list[SampleConversation]:
     """Return all sample conversations: long-session, small, mail. They are shared: do not change."""
     return [long_session(), small(), e_mails()]
 
 
 @cache
-def long_session() -> Example:
+def long_session() -> SampleConversation:
     """Return nine tasks of a coding agent in one repository, in Anthropic's shape."""
     system, tools = agent()
     title = "Nine tasks of a coding agent in a web shop's order service"
-    return Example("long-session", title, "anthropic", Story(Dice(SEED)).messages, system, tools)
+    return SampleConversation("long-session", title, "anthropic", Story(SeededRandom(SEED)).messages, system, tools)
 
 
 @cache
-def small() -> Example:
+def small() -> SampleConversation:
     """Return a chat of a coding agent that fits on two screens."""
     body = json.loads(_small())
     title = "Two small corrections by a coding agent"
-    return Example("small", title, "openai-chat", body["messages"], None, body["tools"])
+    return SampleConversation("small", title, "openai-chat", body["messages"], None, body["tools"])
 
 
 @cache
-def e_mails() -> Example:
+def e_mails() -> SampleConversation:
     """Return a task over forty-one e-mails, all read and not yet summed up."""
     title = "Forty-one unread e-mails in three batches"
-    return Example("mail", title, "openai-chat", mail(Dice(SEED).fork("mail")), None, mail_tools())
+    return SampleConversation("mail", title, "openai-chat", mail(SeededRandom(SEED).fork("mail")), None, mail_tools())
 
 
 def write_examples(folder: Path) -> list[Path]:
@@ -71,6 +55,14 @@ def write_examples(folder: Path) -> list[Path]:
     for name, text in texts.items():
         (folder / name).write_bytes(text.encode())
     return [folder / name for name in texts]
+
+
+def write_samples(folder: Path) -> list[Path]:
+    """Write what `refold demo` reads, a compressed file for each conversation, and return their paths."""
+    paths = [folder / f"{each.name}.json.gz" for each in conversations()]
+    for path, each in zip(paths, conversations(), strict=True):
+        path.write_bytes(gzip.compress(msgspec.json.encode(each), mtime=0))
+    return paths
 
 
 def _lines(body: dict[str, Any]) -> str:
@@ -83,4 +75,4 @@ def _lines(body: dict[str, Any]) -> str:
 
 
 def _small() -> str:
-    return files(__package__).joinpath("data", "small.json").read_bytes().decode()
+    return (Path(__file__).parent / "data" / "small.json").read_text("utf-8")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from refold._demo.seeded_random import Dice
+    from refold.testing._seeded_random import SeededRandom
 
 __all__ = ["PICTURES", "RecordedCall", "Recorder"]
 
@@ -59,7 +59,7 @@ class RecordedCall(Struct, frozen=True):
 class Recorder:
     """Collects the messages of a session."""
 
-    def __init__(self, dice: Dice) -> None:
+    def __init__(self, dice: SeededRandom) -> None:
         self.messages: list[dict[str, Any]] = []
         self._dice = dice
         self._marked: list[dict[str, Any]] = []

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from refold._demo.recorder import RecordedCall
-from refold._demo.workspace import ROOT
+from tools.sample_sessions.recorder import RecordedCall
+from tools.sample_sessions.workspace import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._demo.seeded_random import Dice
-    from refold._demo.workspace import DemoRepository
+    from refold.testing._seeded_random import SeededRandom
+    from tools.sample_sessions.workspace import DemoRepository
 
 __all__ = ["bash", "edit", "glob", "grep", "head_of", "read", "small_change", "stale_edit", "todo", "write"]
 
@@ -88,7 +88,7 @@ _CHANGES = (
 )  # fmt: skip
 
 
-def small_change(workspace: DemoRepository, path: str, dice: Dice) -> tuple[str, str] | None:
+def small_change(workspace: DemoRepository, path: str, dice: SeededRandom) -> tuple[str, str] | None:
     """Return a small change to lines of a file that were shown and still stand there once, or None."""
     found: list[tuple[str, str]] = []
     lines = "\n".join(workspace.shown.get(path, ())).split("\n")

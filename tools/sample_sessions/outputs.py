@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refold._demo.shop import prose, shop
+from tools.sample_sessions.shop import prose, shop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from refold._demo.seeded_random import Dice
-    from refold._demo.shop import Task
-    from refold._demo.workspace import DemoRepository
+    from refold.testing._seeded_random import SeededRandom
+    from tools.sample_sessions.shop import Task
+    from tools.sample_sessions.workspace import DemoRepository
 
 __all__ = ["git_log", "query_plan", "service_log", "suite", "test_run", "web_run"]
 
 _LEVELS = ("info", "info", "info", "debug", "warning")
 
 
-def test_run(workspace: DemoRepository, paths: Sequence[str], failed: Sequence[str], task: Task, dice: Dice) -> str:
+def test_run(
+    workspace: DemoRepository, paths: Sequence[str], failed: Sequence[str], task: Task, dice: SeededRandom
+) -> str:
     """Return what `pytest -v` prints for some test files; `failed` are the names of the tests that fail."""
     chosen = [(path, name) for path in paths for at, name in workspace.tests(path) if at == path]
     width = len(chosen)
@@ -29,7 +31,7 @@ def test_run(workspace: DemoRepository, paths: Sequence[str], failed: Sequence[s
     return "\n".join([*lines, *_failures(chosen, failed, task, workspace, dice), _end(width, len(failed), dice)])
 
 
-def suite(workspace: DemoRepository, failed: Sequence[str], task: Task, dice: Dice) -> str:
+def suite(workspace: DemoRepository, failed: Sequence[str], task: Task, dice: SeededRandom) -> str:
     """Return what a quiet run of all tests prints, with the slowest of them."""
     chosen = workspace.tests()
     marks = "".join("F" if name in failed else "." for _, name in chosen)
@@ -52,7 +54,7 @@ def suite(workspace: DemoRepository, failed: Sequence[str], task: Task, dice: Di
     )
 
 
-def web_run(task: Task, passed: bool, dice: Dice) -> str:
+def web_run(task: Task, passed: bool, dice: SeededRandom) -> str:
     """Return what the tests of the TypeScript side print."""
     lines = [" RUN  v3.2.4 /srv/orderdesk/web", ""]
     for entity in shop().entities:
@@ -72,7 +74,7 @@ def web_run(task: Task, passed: bool, dice: Dice) -> str:
     return "\n".join(lines)
 
 
-def service_log(task: Task, dice: Dice, ids: Sequence[str], lines: int = 40) -> str:
+def service_log(task: Task, dice: SeededRandom, ids: Sequence[str], lines: int = 40) -> str:
     """Return lines of a service's log as JSON; `ids` come up in some of them."""
     second = dice.between(20_000, 80_000)
     own = next(entity for entity in shop().entities if entity.name == task.entity)
@@ -92,7 +94,7 @@ def service_log(task: Task, dice: Dice, ids: Sequence[str], lines: int = 40) -> 
     return "\n".join(out)
 
 
-def query_plan(table: str, dice: Dice) -> str:
+def query_plan(table: str, dice: SeededRandom) -> str:
     """Return a database's plan of a query."""
     rows = dice.between(900, 80_000)
     cost = dice.between(300, 9_000)
@@ -113,7 +115,7 @@ def query_plan(table: str, dice: Dice) -> str:
     )
 
 
-def git_log(dice: Dice, slots: Callable[[], dict[str, object]], count: int = 14) -> str:
+def git_log(dice: SeededRandom, slots: Callable[[], dict[str, object]], count: int = 14) -> str:
     """Return one line for each of the newest commits; `slots` gives what fills the subject of one."""
     return "\n".join(
         f"{dice.hex(9)} {dice.pick(shop().people):<7} 2026-02-{28 - number:02} "
@@ -123,7 +125,7 @@ def git_log(dice: Dice, slots: Callable[[], dict[str, object]], count: int = 14)
 
 
 def _failures(
-    chosen: Sequence[tuple[str, str]], failed: Sequence[str], task: Task, workspace: DemoRepository, dice: Dice
+    chosen: Sequence[tuple[str, str]], failed: Sequence[str], task: Task, workspace: DemoRepository, dice: SeededRandom
 ) -> list[str]:
     out = ["", "=" * 35 + " FAILURES " + "=" * 35] if failed else [""]
     for path, name in chosen:
@@ -137,13 +139,13 @@ def _failures(
     return out
 
 
-def _head(dice: Dice) -> str:
+def _head(dice: SeededRandom) -> str:
     return (
         f"{'=' * 25} test session starts {'=' * 25}\nplatform linux -- Python 3.12.7, pytest-8.3.4\n"
         f"rootdir: /srv/orderdesk, configfile: pyproject.toml, seed: {dice.between(10_000, 99_999)}"
     )
 
 
-def _end(count: int, failed: int, dice: Dice) -> str:
+def _end(count: int, failed: int, dice: SeededRandom) -> str:
     words = f"{failed} failed, {count - failed} passed" if failed else f"{count} passed"
     return f"{'=' * 20} {words} in {dice.between(2, 70)}.{dice.between(10, 99)}s {'=' * 20}"

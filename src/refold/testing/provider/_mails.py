@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-
-from refold._demo.shop import shop
+from msgspec import Struct
 
 if TYPE_CHECKING:
-    from refold._demo.seeded_random import Dice
+    from refold.testing._seeded_random import SeededRandom
 
-__all__ = ["BATCHES", "mail", "mail_tools"]
+__all__ = ["BATCHES", "MailWords", "mail", "mail_tools", "mail_words"]
 
 BATCHES = (15, 15, 11)  # W19
 
@@ -60,10 +61,26 @@ _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")
 _encode = msgspec.json.Encoder().encode
 
 
-def mail(dice: Dice, lines: int = 120) -> list[dict[str, Any]]:
+class MailWords(Struct, frozen=True):
+    """Names and words that the e-mails are filled with."""
+
+    warehouses: tuple[str, ...]
+    carriers: tuple[str, ...]
+    people: tuple[str, ...]
+    adjectives: tuple[str, ...]
+    nouns: tuple[str, ...]
+
+
+@cache
+def mail_words() -> MailWords:
+    """Return the words of the e-mails."""
+    return msgspec.json.decode(files(__package__).joinpath("mail_words.json").read_bytes(), type=MailWords)
+
+
+def mail(dice: SeededRandom, lines: int = 120) -> list[dict[str, Any]]:
     """Return the task in openai-chat shape, up to the answers of the third batch; `lines` is the length of a body."""
     ids = [f"msg_{dice.letters(12)}" for _ in range(sum(BATCHES))]
-    heads = [(dice.pick(shop().people), dice.pick(_TOPICS), _id(dice)) for _ in ids]
+    heads = [(dice.pick(mail_words().people), dice.pick(_TOPICS), _id(dice)) for _ in ids]
     listing = "\n".join(
         f"{id}  {name.lower()}@example.com  {topic} {subject}"
         for id, (name, topic, subject) in zip(ids, heads, strict=True)
@@ -101,7 +118,7 @@ def mail_tools() -> list[dict[str, Any]]:
     ]
 
 
-def _call(dice: Dice, text: str, tool: str, inputs: list[dict[str, str]]) -> dict[str, Any]:
+def _call(dice: SeededRandom, text: str, tool: str, inputs: list[dict[str, str]]) -> dict[str, Any]:
     calls = [
         {
             "id": f"call_{dice.letters(16)}",
@@ -120,7 +137,7 @@ def _answers(message: dict[str, Any], texts: list[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _body(dice: Dice, name: str, topic: str, subject: str, lines: int) -> str:
+def _body(dice: SeededRandom, name: str, topic: str, subject: str, lines: int) -> str:
     head = f"From: {name} <{name.lower()}@example.com>\nTo: desk@example.com\nSubject: {topic} {subject}\n"
     text = [dice.fill(dice.pick(_OPENINGS), **_slots(dice, topic) | {"name": name, "id": subject})]
     text.extend(
@@ -129,8 +146,8 @@ def _body(dice: Dice, name: str, topic: str, subject: str, lines: int) -> str:
     return f"{head}\n" + "\n".join(text) + f"\n\nKind regards\n{name}"
 
 
-def _slots(dice: Dice, topic: str) -> dict[str, object]:
-    words = shop()
+def _slots(dice: SeededRandom, topic: str) -> dict[str, object]:
+    words = mail_words()
     return {
         "topic": topic, "name": dice.pick(words.people), "day": dice.pick(_DAYS), "id": _id(dice),
         "adj": dice.pick(words.adjectives), "noun": dice.pick(words.nouns), "house": dice.pick(words.warehouses),
@@ -139,5 +156,5 @@ def _slots(dice: Dice, topic: str) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _id(dice: Dice) -> str:
+def _id(dice: SeededRandom) -> str:
     return f"{dice.pick(('RE', 'AB', 'LS', 'KV'))}-{dice.between(2_000, 9_999)}-{dice.hex(4)}"

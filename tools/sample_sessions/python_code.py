@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refold._demo.seeded_random import Dice
-from refold._demo.shop import Entity, pieces, shop
+from refold.testing._seeded_random import SeededRandom
+from tools.sample_sessions.shop import Entity, pieces, shop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,7 @@ _TYPES = {"cents": "int"}
 _EMPTY = {"str": '""', "int": "0", "cents": "0", "bool": "False", "datetime": "EPOCH"}
 
 
-def model(entity: Entity, dice: Dice) -> str:
+def model(entity: Entity, dice: SeededRandom) -> str:
     """Return the module with the value and its states."""
     title = entity.title
     states = "\n".join(f'    {status.upper()} = "{status}"' for status in entity.statuses)
@@ -66,7 +66,7 @@ class {title}:
 '''
 
 
-def repository(entity: Entity, dice: Dice) -> str:
+def repository(entity: Entity, dice: SeededRandom) -> str:
     """Return the module with the entity's SQL."""
     title, table = entity.title, entity.table
     columns = ", ".join(("id", *(column for column, _ in entity.columns), "status", "version"))
@@ -112,10 +112,10 @@ class {title}Repository:
         if changed == 0:
             raise StaleRow("{table}", {entity.name}.id)
         return self.get({entity.name}.id)
-'''  # noqa: S608
+'''
 
 
-def service(entity: Entity, dice: Dice) -> str:
+def service(entity: Entity, dice: SeededRandom) -> str:
     """Return the module with what can be done with the entity."""
     title = entity.title
     constants = [f"{noun.upper()}_{dice.pick(('LIMIT', 'MINUTES', 'SIZE'))}" for noun in dice.some(shop().nouns, 4)]
@@ -144,7 +144,7 @@ class {title}Service(Service[{title}]):
 {methods}'''
 
 
-def handlers(entity: Entity, dice: Dice) -> str:
+def handlers(entity: Entity, dice: SeededRandom) -> str:
     """Return the module with the HTTP handlers."""
     title, name = entity.title, entity.name
     parts = []
@@ -183,7 +183,7 @@ def {name}_json({name}: {title}) -> dict[str, object]:
 {"".join(parts)}'''
 
 
-def tests(entity: Entity, dice: Dice) -> str:
+def tests(entity: Entity, dice: SeededRandom) -> str:
     """Return the module with the entity's tests."""
     parts = [
         f'''"""Tests of the {entity.name.replace("_", " ")} service."""
@@ -200,7 +200,7 @@ from orderdesk.models.{entity.name} import {entity.title}Status
     return "\n\n".join(parts)
 
 
-def words(entity: Entity, dice: Dice, verb: str = "") -> dict[str, object]:
+def words(entity: Entity, dice: SeededRandom, verb: str = "") -> dict[str, object]:
     """Return a value for every slot that pieces of code have."""
     text = entity.of("str", "int")
     status, after = dice.pick(entity.statuses), dice.pick(entity.statuses[1:])
@@ -219,7 +219,7 @@ def words(entity: Entity, dice: Dice, verb: str = "") -> dict[str, object]:
     }  # fmt: skip
 
 
-def _moves(entity: Entity, dice: Dice) -> str:
+def _moves(entity: Entity, dice: SeededRandom) -> str:
     state = f"{entity.title}Status."
     lines = []
     for status in entity.statuses:
@@ -228,7 +228,7 @@ def _moves(entity: Entity, dice: Dice) -> str:
     return "\n".join(lines)
 
 
-def _method(entity: Entity, verb: str, constants: Sequence[str], dice: Dice) -> str:
+def _method(entity: Entity, verb: str, constants: Sequence[str], dice: SeededRandom) -> str:
     kinds = pieces()
     chosen = [
         *dice.some(kinds.guards, dice.between(1, 2)),
@@ -243,21 +243,21 @@ def _method(entity: Entity, verb: str, constants: Sequence[str], dice: Dice) -> 
     return f'{head}\n        """{doc}"""\n        {entity.name} = self._repo.get(id)\n{body}'
 
 
-def _finder(entity: Entity, column: str, dice: Dice) -> str:
+def _finder(entity: Entity, column: str, dice: SeededRandom) -> str:
     order = dice.pick([name for name, _ in entity.columns])
     kind = "int" if column in entity.of("int") else "str"
     return f"""
     def find_by_{column}(self, {column}: {kind}) -> list[{entity.title}]:
         sql = f"SELECT {{COLUMNS}} FROM {entity.table} WHERE {column} = %s ORDER BY {order}, id"
         return [{entity.title}.from_row(row) for row in self._connection.all(sql, ({column},))]
-"""  # noqa: S608 - text of a sample file, never run
+"""
 
 
-def _code(entity: Entity, dice: Dice) -> str:
+def _code(entity: Entity, dice: SeededRandom) -> str:
     return f"{entity.name[:3].upper()}-{dice.between(100, 899)}"
 
 
-def _value(column: str, entity: Entity, dice: Dice) -> str:
+def _value(column: str, entity: Entity, dice: SeededRandom) -> str:
     if column in entity.of("int"):
         return str(dice.between(1, 9_000))
     if column.endswith("_id"):
