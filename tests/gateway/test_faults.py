@@ -153,7 +153,7 @@ def test_a_store_that_fails_beside_the_traffic_is_counted_and_nothing_else(gatew
         raise StoreError("down")
         yield
 
-    monkeypatch.setattr(serving.gateway._keeper, "alone", failing)
+    monkeypatch.setattr(serving.gateway._keeper, "lease", failing)
     body = chat(9, max_tokens=100)
     assert call(serving.url, body=body)[1]["x-refold-reason"] == "background"
     end = time.monotonic() + 5

@@ -34,5 +34,5 @@ def test_under_faults_every_client_gets_its_own_answer_or_its_upstreams_own_erro
     assert seen.compacted
     assert bool(seen.recalls["found"]) == bool(seen.recalls["beside, found"]) == recall
     assert {"rate_limit", "server_error", "cut", "stall", "reset", "overflow"} <= set(seen.faults)
-    assert serving.gateway.tracks.held <= MEMORY
+    assert serving.gateway.tracks.size <= MEMORY
     assert all(not track.lock.locked() for track in serving.gateway.tracks.all())

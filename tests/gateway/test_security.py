@@ -259,7 +259,7 @@ def test_what_is_used_is_not_forgotten_and_what_was_never_compacted_is(gateway, 
     assert serving.gateway.metrics.total_compactions == 1
     (track,) = serving.gateway.tracks.all()
     with open_store(str(tmp_path / "g.db")) as store:
-        assert [head.id for head in store.sessions()] == [track.stored]
+        assert [head.id for head in store.sessions()] == [track.session_id]
 
 
 def test_a_store_that_fails_once_is_tidied_afterwards(gateway, tmp_path, monkeypatch):

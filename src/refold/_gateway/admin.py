@@ -67,7 +67,7 @@ class Admin:
         self._metrics = metrics
 
     async def answer(
-        self, method: str, path: str, query: bytes, body: bytes, asked: RequestOptions, send: Send, provider: str = ""
+        self, method: str, path: str, query: bytes, body: bytes, options: RequestOptions, send: Send, provider: str = ""
     ) -> None:
         """Answer one request; `provider` is whose client seems to ask, by its headers.
 
@@ -86,14 +86,14 @@ class Admin:
                 case "GET", "/metrics":
                     await reply(send, 200, self._metrics.page(), b"text/plain; version=0.0.4; charset=utf-8")
                 case "POST", "/v1/compact":
-                    await self._compact(body, asks.get("model", ""), provider, asked, send)
+                    await self._compact(body, asks.get("model", ""), provider, options, send)
                 case "GET", "/v1/sessions":
                     await _json(send, {"sessions": await self._sessions()})
                 case "GET", _ if path.startswith("/v1/recall"):
                     what = unquote(path.removeprefix("/v1/recall").lstrip("/")) or asks.get("q", "")
                     await _json(send, {"messages": await self.recall(what, asks.get("session", ""))})
-                case _ if found := SESSION.fullmatch(unquote(path)):
-                    await self._session(method, found[1], found[2] is not None, body, send)
+                case _ if match := SESSION.fullmatch(unquote(path)):
+                    await self._session(method, match[1], match[2] is not None, body, send)
                 case "GET" | "POST" | "DELETE", _ if path.startswith("/v1/sessions/"):
                     raise SessionNotFound(path)
                 case _:
@@ -127,58 +127,61 @@ class Admin:
             ids = behind(await self._keeper.plans(session), what)
         elif not ids and what.startswith("plan:"):
             ids = await self._keeper.behind(what)
-        found = await self._keeper.originals(ids) if ids else {}
-        if not found and what and not ids:
-            found = await self._keeper.search(what, track.stored if track is not None else session)
-        order = ids or list(found)
-        return [{"id": id, "message": found[id]} for id in order if id in found]
+        originals = await self._keeper.originals(ids) if ids else {}
+        if not originals and what and not ids:
+            originals = await self._keeper.search(what, track.session_id if track is not None else session)
+        order = ids or list(originals)
+        return [{"id": id, "message": originals[id]} for id in order if id in originals]
 
     async def responses_compact(self, target: CompactionTarget, send: Send) -> None:
         """Answer OpenAI's own request for a compaction with items that stand for those sent."""
-        made = await self._forced(target, "")
+        plan = await self._forced(target, "")
         track = target.track
         items = native(b"[" + write(track, target.bound) + b"]")
         size = measured(track, target.bound, fixed(track, target.dialect, target.bound))
-        before, after = (made.sizes.before, made.sizes.after) if made else (size, size)
+        before, after = (plan.sizes.before, plan.sizes.after) if plan else (size, size)
         usage = {"input_tokens": before, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": after}
         usage |= {"output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": before + after}
-        told = {"id": f"resp_{track.id}", "object": "response.compaction", "created_at": int(time.time())}
-        await _json(send, {**told, "output": list(map(_item, items)), "usage": usage})
+        response = {"id": f"resp_{track.id}", "object": "response.compaction", "created_at": int(time.time())}
+        await _json(send, {**response, "output": list(map(_item, items)), "usage": usage})
 
-    async def _compact(self, raw: bytes, model: str, provider: str, asked: RequestOptions, send: Send) -> None:
+    async def _compact(self, raw: bytes, model: str, provider: str, options: RequestOptions, send: Send) -> None:
         try:
-            held = native(raw)
-            dialect = _dialect(held, provider)
+            request = native(raw)
+            dialect = _dialect(request, provider)
         except (ValueError, RecursionError, BadMessages, UnknownFormat) as error:
-            said = f"this is no request with a conversation ({type(error).__name__}): send a body as for a provider"
-            raise GatewayError(400, said, "bad_body") from None
-        said = held.get("model") or model
+            message = f"this is no request with a conversation ({type(error).__name__}): send a body as for a provider"
+            raise GatewayError(400, message, "bad_body") from None
+        named = request.get("model") or model
         target = await self._exchanges.target(
-            Route(dialect, "compact", said if isinstance(said, str) else ""), asked, raw
+            Route(dialect, "compact", named if isinstance(named, str) else ""), options, raw
         )
         if target is None:
             raise GatewayError(
                 400, "this is no request with a list of messages and a model: name the model in it, or with ?model=",
                 "bad_body",
             )  # fmt: skip
-        instructions = held.get("instructions") if dialect.format != "openai-responses" else ""
-        made = await self._forced(target, instructions if isinstance(instructions, str) else "")
+        instructions = request.get("instructions") if dialect.format != "openai-responses" else ""
+        plan = await self._forced(target, instructions if isinstance(instructions, str) else "")
         track = target.track
         body = spliced(track.body, write(track, target.bound)) if track.plans else raw
-        told = {"conversation": track.id, "done": "nothing"}
-        if made is not None:
+        facts = {"conversation": track.id, "done": "nothing"}
+        if plan is not None:
             shadow = "shadow-" if self._shadow else ""
-            sizes = made.sizes
-            told |= {"done": "forwarded" if shadow else "compacted", "reason": "shadow" if shadow else made.cause.value}
-            told |= {f"{shadow}plan": made.id, f"{shadow}policy": made.policy}
-            told |= {f"{shadow}tokens-before": str(sizes.before), f"{shadow}tokens-after": str(sizes.after)}
-        await reply(send, 200, body, extra=[(f"x-refold-{name}".encode(), v.encode()) for name, v in told.items()])
+            sizes = plan.sizes
+            facts |= {
+                "done": "forwarded" if shadow else "compacted",
+                "reason": "shadow" if shadow else plan.cause.value,
+            }
+            facts |= {f"{shadow}plan": plan.id, f"{shadow}policy": plan.policy}
+            facts |= {f"{shadow}tokens-before": str(sizes.before), f"{shadow}tokens-after": str(sizes.after)}
+        await reply(send, 200, body, extra=[(f"x-refold-{name}".encode(), v.encode()) for name, v in facts.items()])
 
     async def _forced(self, target: CompactionTarget, instructions: str) -> Plan | None:
         track = target.track
         async with track.lock:
             await self._planner.read(target)
-            if await self._keeper.follow(track):
+            if await self._keeper.sync_plans(track):
                 refold(track, target.bound)
             try:
                 return await self._planner.compact(target, Cause.MANUAL, instructions=instructions)
@@ -189,51 +192,51 @@ class Admin:
                 raise GatewayError(422, f"the conversation could not be compacted: {failed}", "compaction") from None
 
     async def _sessions(self) -> list[dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = {}
+        sessions: dict[str, dict[str, Any]] = {}
         for track in reversed(self._tracks.all()[-MOST:]):
-            found[track.stored or track.id] = _told(track)
+            sessions[track.session_id or track.id] = _summary(track)
         for head in (await self._keeper.sessions())[:MOST]:
-            kept = {"format": head.format, "messages": head.messages, "kept": True, "touched": head.touched}
-            found[head.id] = {"id": head.id, "plans": 0, **kept} | found.get(head.id, {}) | {"kept": True}
-        return list(found.values())
+            stored = {"format": head.format, "messages": head.messages, "kept": True, "touched": head.touched}
+            sessions[head.id] = {"id": head.id, "plans": 0, **stored} | sessions.get(head.id, {}) | {"kept": True}
+        return list(sessions.values())
 
     async def _session(self, method: str, id: str, rewinding: bool, body: bytes, send: Send) -> None:
-        track = self._found(id)
+        track = self._find(id)
         match method, rewinding:
             case "GET", False:
                 plans = track.plans if track is not None else await self._keeper.plans(id)
-                told = _told(track) if track is not None else {"id": id, "kept": True}
-                await _json(send, {**told, "plans": [_plan(plan) for plan in plans]})
+                summary = _summary(track) if track is not None else {"id": id, "kept": True}
+                await _json(send, {**summary, "plans": [_plan(plan) for plan in plans]})
             case "DELETE", False:
                 if track is not None:
                     self._tracks.forget(track.id, deleted=True)
-                kept = await self._keeper.delete(track.stored if track is not None and track.stored else id)
-                if track is None and not kept:
+                deleted = await self._keeper.delete(track.session_id if track is not None and track.session_id else id)
+                if track is None and not deleted:
                     raise SessionNotFound(id)
                 await _json(send, {"id": id, "deleted": True})
             case "POST", True:
                 to = _to(body)
                 if track is None:
-                    stay = _until(await self._keeper.plans(id), to)
-                    await self._keeper.rewound(id, stay)
+                    remaining = _until(await self._keeper.plans(id), to)
+                    await self._keeper.rewound(id, remaining)
                 else:
-                    stay = await self._rewind(track, to)
-                told = _told(track) if track is not None else {"id": id, "kept": True}
-                await _json(send, {**told, "plans": [_plan(plan) for plan in stay]})
+                    remaining = await self._rewind(track, to)
+                summary = _summary(track) if track is not None else {"id": id, "kept": True}
+                await _json(send, {**summary, "plans": [_plan(plan) for plan in remaining]})
             case _:
                 raise _not_for(method, "POST" if rewinding else "GET, DELETE")
 
     async def _rewind(self, track: Conversation, to: int | str) -> tuple[Plan, ...]:
         async with track.lock:
-            kept = _until(track.plans, to)
-            if track.stored:
-                await self._keeper.rewound(track.stored, kept)
-            track.plans, track.view, track.written, track.pending = kept, (), None, None
-            track.resting = 0
-        return kept
+            remaining = _until(track.plans, to)
+            if track.session_id:
+                await self._keeper.rewound(track.session_id, remaining)
+            track.plans, track.view, track.written, track.pending_recall = remaining, (), None, None
+            track.cooldown_tokens = 0
+        return remaining
 
-    def _found(self, id: str) -> Conversation | None:
-        return self._tracks.get(id) or next((each for each in self._tracks.all() if each.stored == id), None)
+    def _find(self, id: str) -> Conversation | None:
+        return self._tracks.get(id) or next((each for each in self._tracks.all() if each.session_id == id), None)
 
 
 def _item(item: Any) -> Any:
@@ -267,39 +270,41 @@ def _until(plans: tuple[Plan, ...], to: int | str) -> tuple[Plan, ...]:
 
 
 def _not_for(method: str, allowed: str) -> GatewayError:
-    said = f"{method} is not for this path: {allowed} is" if "," not in allowed else f"{method} is not for this path"
-    return GatewayError(405, said, "method", [(b"allow", allowed.encode())])
+    message = f"{method} is not for this path: {allowed} is" if "," not in allowed else f"{method} is not for this path"
+    return GatewayError(405, message, "method", [(b"allow", allowed.encode())])
 
 
-def _dialect(held: Any, provider: str) -> Any:
-    if not isinstance(held, dict):
+def _dialect(request: Any, provider: str) -> Any:
+    if not isinstance(request, dict):
         raise BadMessages("no object")
-    if "contents" in held:
+    if "contents" in request:
         return DIALECTS["gemini"]
-    if "input" in held:
+    if "input" in request:
         return DIALECTS["responses"]
     name = (
-        "anthropic" if "system" in held or provider == "anthropic" else formats.detect(held.get("messages") or []).name
+        "anthropic"
+        if "system" in request or provider == "anthropic"
+        else formats.detect(request.get("messages") or []).name
     )
     return DIALECTS["anthropic" if name == "anthropic" else "chat"]
 
 
-def _told(track: Conversation) -> dict[str, Any]:
+def _summary(track: Conversation) -> dict[str, Any]:
     shadow = {"shadow": _plan(track.shadow)} if track.shadow is not None else {}
     return {
         **shadow,
-        "id": track.stored or track.id,
+        "id": track.session_id or track.id,
         "format": track.format.name,
         "messages": len(track.body.raws),
         "plans": len(track.plans),
-        "kept": bool(track.stored),
+        "kept": bool(track.session_id),
     }
 
 
 def _plan(plan: Plan) -> dict[str, Any]:
     sizes = plan.sizes
-    told = {"id": plan.id, "policy": plan.policy, "cause": plan.cause.value, "steps": list(plan.stages_used)}
-    return {**told, "messages": plan.base.length, "tokens_before": sizes.before, "tokens_after": sizes.after}
+    summary = {"id": plan.id, "policy": plan.policy, "cause": plan.cause.value, "steps": list(plan.stages_used)}
+    return {**summary, "messages": plan.base.length, "tokens_before": sizes.before, "tokens_after": sizes.after}
 
 
 async def _json(send: Send, value: Any) -> None:

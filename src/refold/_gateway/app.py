@@ -114,7 +114,7 @@ class Gateway:
                 gone = frozenset()
             before = time.time() - retention
             for track in self.tracks.all():
-                if track.stored in gone or (track.used < before and not track.lock.locked()):
+                if track.session_id in gone or (track.used < before and not track.lock.locked()):
                     self.tracks.forget(track.id, deleted=True)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -207,10 +207,10 @@ class Gateway:
 def _forgotten(track: Conversation, lost: StaleThinking, local: Store | None) -> None:
     """Let originals go with their conversation where they are in this process alone."""
     if local is not None or track.deleted:
-        lost.add(track.id, track.production, track.sent)
+        lost.add(track.id, track.production, track.known_messages)
     if local is not None:
         with suppress(SessionNotFound, WriteConflict):
-            local.delete(track.stored or track.id)
+            local.delete(track.session_id or track.id)
 
 
 async def _parts(receive: Receive, timeout: float, connected: WhileConnected) -> AsyncIterator[bytes]:

@@ -26,7 +26,7 @@ from refold._gateway.recall.response_rounds import RecallRelay, RoundOverflow, r
 from refold._gateway.recall.tool import offered
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.server.relay import relay
-from refold._gateway.server.response_headers import told, traced
+from refold._gateway.server.response_headers import response_headers, traced
 from refold._gateway.upstream.client import from_upstream, to_upstream
 from refold._gateway.wire.body import spliced
 from refold._gateway.wire.response_observer import ResponseObserver, beginning, refused
@@ -116,13 +116,13 @@ class Exchanges:
             Refusal: a compaction failed and the gateway is strict (503).
         """
         untouched = Ready(exchange.raw, plain=False)
-        if exchange.asked.bypass or exchange.plain is None:
-            untouched.done = "bypassed" if exchange.asked.bypass else "forwarded"
-            if exchange.asked.bypass:
+        if exchange.options.bypass or exchange.plain is None:
+            untouched.done = "bypassed" if exchange.options.bypass else "forwarded"
+            if exchange.options.bypass:
                 await self._bypassed(exchange)
             return untouched
         try:
-            target = await self.target(exchange.route, exchange.asked, exchange.plain)
+            target = await self.target(exchange.route, exchange.options, exchange.plain)
             if target is None:
                 return untouched
             return await self._prepared(exchange, target)
@@ -138,13 +138,13 @@ class Exchanges:
             untouched.failed = type(error).__name__ if isinstance(error, RefoldError) else ""
             return untouched
 
-    async def target(self, route: Route, asked: RequestOptions, plain: bytes) -> CompactionTarget | None:
+    async def target(self, route: Route, options: RequestOptions, plain: bytes) -> CompactionTarget | None:
         """Return the conversation a body belongs to, with what bounds it; None where it holds none to be seen."""
         dialect = route.dialect
         shape = formats.find(dialect.format)
         while True:
             try:
-                track = self._tracks.find(dialect, shape, asked.session, plain)
+                track = self._tracks.find(dialect, shape, options.session, plain)
                 break
             except ConversationLocked as busy:
                 async with busy.track.lock:
@@ -155,7 +155,9 @@ class Exchanges:
         model = route.model or wants.model
         if wants.elsewhere or not model:
             return None
-        bound = self._budgets.bound(model, wants.output, asked.policy, dialect.format, asked.trigger, long=asked.long)
+        bound = self._budgets.bound(
+            model, wants.output, options.policy, dialect.format, options.trigger, long=options.long
+        )
         return CompactionTarget(track, dialect, bound, model)
 
     async def _prepared(self, exchange: Exchange, target: CompactionTarget) -> Ready:
@@ -168,10 +170,16 @@ class Exchanges:
             top = most(track, target.dialect)
             if self._settings.repair and chat:
                 await self._repaired(target, ready)
-            if top is None or top >= target.bound.trigger or track.full or (chat and grown(track, target.bound.wakes)):
+            if (
+                top is None
+                or top >= target.bound.trigger
+                or track.window_was_full
+                or (chat and grown(track, target.bound.wakes))
+            ):
                 try:
                     ready.reason = (
-                        await (self._planner.look if chat else self._planner.recognize)(target) or ready.reason
+                        await (self._planner.compact_if_due if chat else self._planner.recognize)(target)
+                        or ready.reason
                     )
                 except (CompactionAborted, StoreError) as failed:
                     reason = str(failed) if isinstance(failed, CompactionAborted) else "store"
@@ -179,7 +187,7 @@ class Exchanges:
                     if self._strict:
                         raise _strict(reason) from None
                     ready.failed = reason
-            if chat and exchange.asked.recall and await self._planner.bringing.bring(target):
+            if chat and exchange.options.recall and await self._planner.deferred.apply_pending(target):
                 ready.reason = ready.reason or "recall"
             if track.plans or (track.production.tool and chat) or not unchanged(track, target.bound):
                 ready.plain, ready.done = True, "compacted" if track.plans else "forwarded"
@@ -187,7 +195,7 @@ class Exchanges:
             elif chat:
                 await self._planner.sent(target, tool=False)
             ready.reported = reported(track)
-            track.sent = len(track.body.raws) if chat else track.sent
+            track.known_messages = len(track.body.raws) if chat else track.known_messages
         return ready
 
     async def _begun(self, exchange: Exchange, target: CompactionTarget, ready: Ready) -> None:
@@ -201,21 +209,21 @@ class Exchanges:
             self._metrics.failed("store")
             ready.failed = "store"
         if track.production.tool is None:
-            offer = exchange.asked.recall and offered(
+            offer = exchange.options.recall and offered(
                 track.body, target.dialect, b"", url.raw_path, url.raw_query_string
             )
-            track.production.offer(bool(offer), first=not track.sent)
+            track.production.offer(bool(offer), first=not track.known_messages)
 
     async def _bypassed(self, exchange: Exchange) -> None:
         """Note of a request that goes past all plans that its answer is produced under none."""
         if exchange.route.kind != "chat" or exchange.route.dialect.format not in SIGNED_BLOCKS:
             return
         with suppress(ValueError, RefoldError, RecursionError):
-            target = await self.target(exchange.route, exchange.asked, exchange.plain or b"")
+            target = await self.target(exchange.route, exchange.options, exchange.plain or b"")
             if target is not None and target.track.production.ranges:
                 async with target.track.lock:
                     await self._planner.sent(target, tool=False, plain=True)
-                    target.track.sent = len(target.track.body.raws)
+                    target.track.known_messages = len(target.track.body.raws)
 
     async def _write(self, exchange: Exchange, ready: Ready, target: CompactionTarget) -> None:
         """Put the messages that stand for the client's into its body, and the recall tool beside them where it is on.
@@ -225,7 +233,7 @@ class Exchanges:
         track, url = target.track, exchange.url
         chat = exchange.route.kind == "chat"
         messages = write(track, target.bound)
-        wanted = track.production.tool if target.bound.binds_thinking else exchange.asked.recall and bool(track.plans)
+        wanted = track.production.tool if target.bound.binds_thinking else exchange.options.recall and bool(track.plans)
         if wanted and chat:
             ready.recalls = recalls(target, messages, url.raw_path, url.raw_query_string)
         ready.body = ready.recalls.offer.body if ready.recalls is not None else spliced(track.body, messages)
@@ -258,10 +266,12 @@ class Exchanges:
         if certain and error.limit and ready.target is not None and error.limit < ready.target.bound.budget.window:
             self._budgets.learn(ready.target.model, error.limit)
         empty = Ready(b"", done="rescued", reason="overflow")
-        made = await self._changed(exchange, ready, partial(self._planner.rescue, error=error), empty)
-        if made is not None:
+        changed = await self._changed(
+            exchange, ready, partial(self._planner.compact_after_overflow, error=error), empty
+        )
+        if changed is not None:
             self._metrics.retries.inc()
-        return made
+        return changed
 
     async def _cured(self, exchange: Exchange, ready: Ready, error: ProviderError) -> Ready | None:
         """Return a request without the reasoning that was refused; Gemini's goes out as it was once more before."""
@@ -272,23 +282,23 @@ class Exchanges:
         return await self._changed(exchange, ready, partial(self._planner.cure, error=error), empty)
 
     async def _changed(
-        self, exchange: Exchange, ready: Ready, change: Callable[[CompactionTarget], Awaitable[object]], made: Ready
+        self, exchange: Exchange, ready: Ready, change: Callable[[CompactionTarget], Awaitable[object]], changed: Ready
     ) -> Ready | None:
         """Write a request anew after a change of its conversation; None where that fails, which headers then name."""
         assert exchange.plain is not None  # `_again` leaves such a request as it is
         try:
-            target = await self.target(exchange.route, exchange.asked, exchange.plain)
+            target = await self.target(exchange.route, exchange.options, exchange.plain)
             if target is None:
                 return None
             async with target.track.lock:
                 await change(target)
-                made.target, made.reported = target, reported(target.track)
-                await self._write(exchange, made, target)
+                changed.target, changed.reported = target, reported(target.track)
+                await self._write(exchange, changed, target)
         except (CompactionAborted, RefoldError, ValueError) as failed:
             ready.failed = str(failed) if isinstance(failed, CompactionAborted) else type(failed).__name__
             self._metrics.failed(ready.failed)
             return None
-        return made
+        return changed
 
     def _send(self, exchange: Exchange, ready: Ready) -> Awaitable[UpstreamResponse]:
         headers = to_upstream(exchange.headers)
@@ -305,29 +315,31 @@ class Exchanges:
         async def again(body: bytes) -> UpstreamResponse:
             return await self._send(exchange, replace(ready, body=body))
 
-        async def later(said: RecallRound) -> bool:
+        async def later(recall_round: RecallRound) -> bool:
             assert ready.target is not None
             count = ready.reported.count if ready.reported is not None else 0
-            return await self._planner.bringing.remember(ready.target, said, count)
+            return await self._planner.deferred.remember(ready.target, recall_round, count)
 
         assert ready.recalls is not None
         name = exchange.route.dialect.format
-        carrying = RecallRelay(ready.recalls, self._settings, self._metrics, send, name, again, told(ready), later)
+        relaying = RecallRelay(
+            ready.recalls, self._settings, self._metrics, send, name, again, response_headers(ready), later
+        )
         try:
-            self._learn(ready, await carrying.carry(answer))
+            self._learn(ready, await relaying.carry(answer))
         except RoundOverflow as overflowed:
             await self._anew(exchange, ready, overflowed, send)
 
     async def _anew(self, exchange: Exchange, ready: Ready, overflowed: RoundOverflow, send: Send) -> None:
         """Begin an answer anew whose rounds have outgrown the window: once, with a shorter conversation."""
-        answer, said = overflowed.answer, overflowed.body
+        answer, body = overflowed.answer, overflowed.body
         try:
             reading = ResponseObserver(answer.headers)
-            reading.feed(said)
+            reading.feed(body)
             again = await self._again(exchange, ready, answer.status, reading) if ready.done != "rescued" else None
             if again is None:
-                answer.content.unread_data(said)
-                await relay(send, answer, [*from_upstream(answer), *told(ready)])
+                answer.content.unread_data(body)
+                await relay(send, answer, [*from_upstream(answer), *response_headers(ready)])
                 return
             answer.close()
             answer = await self._send(exchange, again)
@@ -351,7 +363,7 @@ class Exchanges:
                 answer.content.unread_data(first)
             await self._recalling(exchange, ready, answer, send)
             return
-        headers = [*from_upstream(answer), *told(ready)]
+        headers = [*from_upstream(answer), *response_headers(ready)]
         if ready.target is None or exchange.route.kind != "chat" or answer.status != 200:
             await relay(send, answer, headers, None, first)
             return
@@ -368,7 +380,7 @@ class Exchanges:
         track, sent = target.track, ready.reported
         track.reported = ReportedUsage(ready.usage, sent.count, sent.size, sent.plans)
         if not target.bound.assumed:
-            track.full = track.full or reading.full(usage, target.bound.budget.window)
+            track.window_was_full = track.window_was_full or reading.full(usage, target.bound.budget.window)
 
     def _count(self, exchange: Exchange, ready: Ready, answer: UpstreamResponse) -> None:
         name = exchange.route.dialect.format
@@ -386,5 +398,7 @@ def _error(status: int, reading: ResponseObserver) -> Any:
 
 
 def _strict(reason: str) -> GatewayError:
-    said = f"the conversation could not be compacted ({reason}) and this gateway is strict: shorten it, or end --strict"
-    return GatewayError(503, said, "compaction")
+    message = (
+        f"the conversation could not be compacted ({reason}) and this gateway is strict: shorten it, or end --strict"
+    )
+    return GatewayError(503, message, "compaction")

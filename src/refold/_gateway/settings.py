@@ -97,8 +97,8 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
                     f"there is no provider {name!r}{did_you_mean(name, UPSTREAMS)}; use one of {', '.join(UPSTREAMS)}"
                 )
             if not _is_address(url):
-                said = f"the upstream {url.rpartition('@')[2]!r} of {name} is no http or https address"
-                raise UsageError(f"{said}: write it as in {UPSTREAMS[name]}")
+                problem = f"the upstream {url.rpartition('@')[2]!r} of {name} is no http or https address"
+                raise UsageError(f"{problem}: write it as in {UPSTREAMS[name]}")
         for route in (*self.route_policies, *self.route_triggers):
             if route not in ROUTES:
                 raise UsageError(

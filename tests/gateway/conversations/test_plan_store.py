@@ -50,7 +50,7 @@ def test_a_conversation_is_held_for_as_long_as_the_work_on_it_takes(held, monkey
     monkeypatch.setattr(plan_store, "LEASE", 0.06)
 
     async def work():
-        async with keeper.alone(track):
+        async with keeper.lease(track):
             while store.done.count("lease") < 4:
                 await asyncio.sleep(0.01)
 
@@ -63,7 +63,7 @@ def test_who_finds_a_conversation_held_waits_for_it(held):
     store.taken = 3
 
     async def work():
-        async with keeper.alone(track):
+        async with keeper.lease(track):
             store.done.append("work")
 
     asyncio.run(work())
@@ -75,7 +75,7 @@ def test_who_leaves_while_a_conversation_is_being_reserved_gives_it_back(held):
     store.going_on.clear()
 
     async def work():
-        async with keeper.alone(track):
+        async with keeper.lease(track):
             store.done.append("work")
 
     async def leave():

@@ -81,12 +81,12 @@ def test_the_oldest_are_forgotten_when_all_together_are_too_much():
     tracks.on_forget = dropped.append
     for number in range(50):
         found(tracks, body(f"{number} " + "x" * 1_000))
-    assert tracks.held <= 30_000
+    assert tracks.size <= 30_000
     assert len(tracks) + len(dropped) == 50
     assert dropped[0].body.raws[0] != tracks.all()[0].body.raws[0]
     for track in tracks.all():
         tracks.forget(track.id)
-    assert (len(tracks), tracks.held) == (0, 0)
+    assert (len(tracks), tracks.size) == (0, 0)
 
 
 async def locked(tracks, raw):

@@ -6,6 +6,7 @@ import pytest
 
 import refold
 from refold import formats
+from refold._compaction import driver
 from refold._gateway import proxy
 from refold._gateway.conversations import planner
 from refold._gateway.conversations.budgets import Bound
@@ -13,7 +14,6 @@ from refold._gateway.recall import deferred
 from refold._gateway.recall.deferred_call import WORDS, RestoreOriginals, later, spot
 from refold._gateway.recall.response_merger import RecallCall, RecallRound
 from refold._gateway.recall.tool import NAME
-from refold.core import _engine as engine
 from refold.core.messages import ToolCall
 from refold.core.policy import Policy, Step
 from refold.sessions import MemoryStore, open_store
@@ -285,7 +285,7 @@ def said_of(calls, others):
 
 def test_what_is_too_much_or_cannot_be_named_is_not_remembered():
     own = RecallCall("c1", {}, "grep")
-    assert later(said_of([RecallCall("r1", {"query": "a"})], [own]), 3, "here").beside == ("c1",)
+    assert later(said_of([RecallCall("r1", {"query": "a"})], [own]), 3, "here").client_calls == ("c1",)
     assert later(said_of([RecallCall("r1", {"query": "a" * 5_000})], [own]), 3, "here") is None
     assert later(said_of([RecallCall(f"r{place}", {}) for place in range(9)], [own]), 3, "here") is None
     assert later(said_of([RecallCall("", {"query": "a"})], [own]), 3, "here") is None
@@ -304,9 +304,9 @@ def test_calls_without_ids_are_known_by_what_they_call():
         ]
 
     gemini = formats.find("gemini")
-    assert spot(formats.read(gemini, contents({"a": [2], "b": 1})).messages, held.beside) == (1, 3)
-    assert spot(formats.read(gemini, contents({"a": [3], "b": 1})).messages, held.beside) is None
-    assert spot(formats.read(gemini, contents({"a": [2], "b": 1})[:2]).messages, held.beside) is None
+    assert spot(formats.read(gemini, contents({"a": [2], "b": 1})).messages, held.client_calls) == (1, 3)
+    assert spot(formats.read(gemini, contents({"a": [3], "b": 1})).messages, held.client_calls) is None
+    assert spot(formats.read(gemini, contents({"a": [2], "b": 1})[:2]).messages, held.client_calls) is None
 
 
 @DIALECTS
@@ -432,7 +432,7 @@ def test_calls_and_results_stand_where_the_model_made_them(name):
     begun = [{"role": "user", "parts": [{"text": "Go."}]} if name == "gemini" else {"role": "user", "content": "Go."}]
     id, own = ("", RecallCall("", {}, "grep")) if name == "gemini" else ("r1", RecallCall("c1"))
     held = later(said_of([RecallCall(id, {"query": "a"})], [own]), 1, "here")
-    stage = RestoreOriginals(held.calls, (LONG,), held.beside, WORDS[name])
+    stage = RestoreOriginals(held.calls, (LONG,), held.client_calls, WORDS[name])
     policy = Policy(NAME, (Step(stage),))
     given = [*begun, *asked, *answered]
     made = refold.compact(given, format=name, policy=policy, window=9_000, force=True)
@@ -463,7 +463,7 @@ def test_where_a_compaction_could_wait_it_is_done_at_once_to_make_room(serving, 
     monkeypatch.setattr(deferred, "room_for", lambda *given: rooms.pop() if rooms else real(*given))
     monkeypatch.setattr(proxy, "most", lambda track, dialect: None)
     monkeypatch.setattr(Bound, "due", lambda bound, tokens: True)
-    monkeypatch.setattr(engine, "due", lambda policy, view: True)
+    monkeypatch.setattr(driver, "due", lambda policy, view: True)
     if fails:
         monkeypatch.setattr(planner.Planner, "_planned", lambda *given: (_ for _ in ()).throw(RuntimeError()))
     headers, _ = client.ask()

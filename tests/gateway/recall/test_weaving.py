@@ -33,8 +33,8 @@ def rounds(weaver, *streams):
     """Weave streams of events as the gateway does: all that is held goes at once when its round ends."""
     out = []
     for place, events in enumerate(streams):
-        said = weaver.said(body_of(weaver, events))
-        held = next((at for at, event in enumerate(events) if weaver.opens(event)), len(events))
+        said = weaver.read_round(body_of(weaver, events))
+        held = next((at for at, event in enumerate(events) if weaver.starts_recall(event)), len(events))
         if isinstance(weaver, OpenAIResponsesMerger):
             while held < len(events) and held and events[held - 1].get("item", {}).get("type") == "reasoning":
                 held -= 1
@@ -42,7 +42,7 @@ def rounds(weaver, *streams):
         for at, event in enumerate(events):
             if at == held:
                 weaver.dropped = said.dropped
-            out += weaver.woven(event, closing=closing or at < held)
+            out += weaver.merge_event(event, closing=closing or at < held)
         if not closing:
             weaver.follows(said)
     return out
@@ -83,7 +83,7 @@ OWN = (
 def test_thinking_before_a_recall_stays_before_the_call_that_follows():
     weaver = AnthropicMerger()
     first, second = anthropic(THOUGHT, RECALL, stop="tool_use"), anthropic(OWN, stop="tool_use", used=(30, 7))
-    said = weaver.said(body_of(weaver, first))
+    said = weaver.read_round(body_of(weaver, first))
     thought = {"type": "thinking", "thinking": "Where was it?", "signature": "sealed"}
     assert said.only
     assert said.turn[0]["content"] == [thought, {**RECALL[0], "input": {"query": "a.py"}}]
@@ -158,7 +158,7 @@ def test_reasoning_that_leads_to_the_clients_call_as_well_stays_before_it(output
     events = responses(*output, id="r1", used=10)
     weaver = OpenAIResponsesMerger()
     body = body_of(weaver, events)
-    assert [call.id for call in weaver.said(body).others] == ["c2"] * bool(left)
+    assert [call.id for call in weaver.read_round(body).others] == ["c2"] * bool(left)
     joined = weaver.joined([body])["output"]
     assert [item["id"] for item in joined] == (left or ["msg_refold"])
     assert rounds(OpenAIResponsesMerger(), events)[-1]["response"]["output"] == joined
@@ -193,7 +193,7 @@ def test_the_signature_of_calls_made_at_once_stays_with_the_first_one_left(parts
     events = gemini(*parts, apart=apart)
     (said,) = weaver.joined([body_of(weaver, events)])["candidates"]
     assert said["content"]["parts"] == left
-    assert weaver.said(body_of(weaver, events)).turn[0]["parts"] == parts
+    assert weaver.read_round(body_of(weaver, events)).turn[0]["parts"] == parts
     assert body_of(GeminiMerger(), rounds(GeminiMerger(), events))["candidates"][0]["content"]["parts"] == left
 
 
@@ -228,25 +228,29 @@ def test_a_signature_in_a_call_of_chat_stays_with_the_first_one_left():
 @pytest.mark.parametrize("sealed", [None, "sealed"])
 def test_what_is_not_kept_upstream_goes_back_without_what_only_the_keeper_knows(sealed):
     body = body_of(OpenAIResponsesMerger(stored=False), responses(reasoning("a", sealed), ASKS, id="r1", used=10))
-    turn = OpenAIResponsesMerger(stored=False).said(body).turn
+    turn = OpenAIResponsesMerger(stored=False).read_round(body).turn
     if sealed:
         assert turn == [reasoning("a", sealed), ASKS]
     else:
         assert turn == [{key: value for key, value in ASKS.items() if key != "id"}]
-    assert OpenAIResponsesMerger(stored=True).said(body).turn == [reasoning("a", sealed), ASKS]
+    assert OpenAIResponsesMerger(stored=True).read_round(body).turn == [reasoning("a", sealed), ASKS]
 
 
 def test_a_call_that_was_cut_is_not_answered():
     events = anthropic(THOUGHT, (*RECALL[:2],), stop="max_tokens")
     weaver = AnthropicMerger()
-    said = weaver.said(body_of(weaver, events))
+    said = weaver.read_round(body_of(weaver, events))
     assert said.recalls
     assert not said.only
     body = {"choices": [{"message": {"tool_calls": [ours()]}, "finish_reason": "length"}]}
-    assert not OpenAIChatMerger().said(body).only
-    assert not OpenAIResponsesMerger().said({"status": "incomplete", "output": [ASKS]}).only
+    assert not OpenAIChatMerger().read_round(body).only
+    assert not OpenAIResponsesMerger().read_round({"status": "incomplete", "output": [ASKS]}).only
     part = {"functionCall": {"name": NAME, "args": {}}}
-    assert not GeminiMerger().said({"candidates": [{"content": {"parts": [part]}, "finishReason": "MAX_TOKENS"}]}).only
+    assert (
+        not GeminiMerger()
+        .read_round({"candidates": [{"content": {"parts": [part]}, "finishReason": "MAX_TOKENS"}]})
+        .only
+    )
 
 
 def ours(arguments=ASKED):
@@ -266,10 +270,10 @@ def test_pieces_of_a_chat_message_are_put_together():
         chunk({}, "tool_calls"),
     ]
     weaver = OpenAIChatMerger()
-    assert [weaver.opens(event) for event in events] == [False, False, True, False, False, False]
-    assert weaver.silent(chunk({"role": "assistant", "content": ""}))
-    assert not weaver.silent(events[0])
-    said = weaver.said(body_of(weaver, events))
+    assert [weaver.starts_recall(event) for event in events] == [False, False, True, False, False, False]
+    assert weaver.is_preamble(chunk({"role": "assistant", "content": ""}))
+    assert not weaver.is_preamble(events[0])
+    said = weaver.read_round(body_of(weaver, events))
     assert said.only
     assert said.turn == [{"role": "assistant", "content": "", "reasoning_content": "Hmm.", "tool_calls": [ours()]}]
 
@@ -289,7 +293,7 @@ def test_a_recall_is_left_out_however_a_server_numbers_its_calls(numbers, first)
         {**call, **({} if number is None else {"index": number})} for call, number in zip(calls, numbers, strict=True)
     ]
     events = [*(chunk({"tool_calls": [call]}) for call in numbered), chunk({}, "tool_calls")]
-    said = OpenAIChatMerger().said(body_of(OpenAIChatMerger(), events))
+    said = OpenAIChatMerger().read_round(body_of(OpenAIChatMerger(), events))
     assert [call.id for call in said.recalls] == ["c1"]
     assert [call.name for call in said.others] == ["edit"]
     out = rounds(OpenAIChatMerger(), events)
@@ -305,7 +309,7 @@ def test_a_name_that_a_server_repeats_is_still_the_tools():
         chunk({"role": "assistant", "tool_calls": [{**piece, "function": {"name": NAME, "arguments": ASKED[5:]}}]}),
         chunk({}, "tool_calls"),
     ]
-    said = OpenAIChatMerger().said(body_of(OpenAIChatMerger(), events))
+    said = OpenAIChatMerger().read_round(body_of(OpenAIChatMerger(), events))
     assert said.only
     assert said.turn == [{"role": "assistant", "content": None, "tool_calls": [ours()]}]
 
@@ -315,7 +319,7 @@ def test_fragments_of_reasoning_go_back_as_the_details_they_are_of():
     sealed = {"type": "reasoning.text", "signature": "s=", "index": 0}
     events = [chunk({"reasoning_details": [detail]}) for detail in (*details, sealed)]
     events += [chunk({"tool_calls": [{**ours(), "index": 0}]}), chunk({}, "tool_calls")]
-    (turn,) = OpenAIChatMerger().said(body_of(OpenAIChatMerger(), events)).turn
+    (turn,) = OpenAIChatMerger().read_round(body_of(OpenAIChatMerger(), events)).turn
     assert turn["reasoning_details"] == [{"type": "reasoning.text", "text": "Let me.", "signature": "s=", "index": 0}]
 
 

@@ -77,13 +77,13 @@ class Budgets:
         if trigger is None:
             trigger = settings.triggers.get(model) or self._triggers.get(format) or settings.trigger
         key = model, max_output, name, format, trigger, long
-        found = self._known.get(key)
-        if found is None:
+        known = self._known.get(key)
+        if known is None:
             if len(self._known) >= MOST:
                 self._known.clear()
-            made = self._bound(model, max_output, policies.find(name), trigger, long)
-            found = self._known[key] = replace(made, binds_thinking=binds_thinking(format, model))
-        return found
+            bound = self._bound(model, max_output, policies.find(name), trigger, long)
+            known = self._known[key] = replace(bound, binds_thinking=binds_thinking(format, model))
+        return known
 
     def learn(self, model: str, window: int) -> None:
         """Take a model's true window from a provider's refusal."""
@@ -92,14 +92,14 @@ class Budgets:
 
     def _bound(self, model: str, max_output: int | None, policy: Policy, due: Limit | None, long: bool) -> Bound:
         settings = self._settings
-        given = settings.windows.get(model, settings.window)
-        table = catalog.window(f"{model}[1m]" if long else model, None, given)
+        configured = settings.windows.get(model, settings.window)
+        table = catalog.window(f"{model}[1m]" if long else model, None, configured)
         size = self._learned.window(model, "", table.window) or table.window
         if due is not None:
             policy = triggered(policy, due, size)
         assumed = table.assumed and self._learned.get(model) is None
         beyond_input = table.window - table.input_cap if table.input_cap and size == table.window else 0
-        answer = max_output if max_output is not None else (None if given else table.output_cap or None)
+        answer = max_output if max_output is not None else (None if configured else table.output_cap or None)
         reserve = max(policy.reserve(size, answer), beyond_input)
         try:
             budget = Budget(size, reserve)

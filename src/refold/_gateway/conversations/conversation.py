@@ -58,18 +58,18 @@ def most(track: Conversation, dialect: Dialect) -> int | None:
     A token is at least one byte of JSON, except of what is not text. With a report, only what came since counts.
     """
     body = track.body
-    if track.searched < body.stop:
-        start = max(track.searched - LONGEST_MARK, body.start)
+    if track.scanned_bytes < body.stop:
+        start = max(track.scanned_bytes - LONGEST_MARK, body.start)
         for mark in dialect.costly:
             if body.body.find(mark, start, body.stop) >= 0:
-                track.costly = len(body.raws)
+                track.last_media_index = len(body.raws)
                 break
-        track.searched = body.stop
+        track.scanned_bytes = body.stop
     report = _trusted(track)
     size = body.stop - body.start
     if report is None:
-        return None if track.costly or track.plans else len(body.body)
-    if track.costly > report.count or report.usage.prompt * LONGEST_TOKEN < report.size:
+        return None if track.last_media_index or track.plans else len(body.body)
+    if track.last_media_index > report.count or report.usage.prompt * LONGEST_TOKEN < report.size:
         return None  # pictures; or a server that cut the prompt and reports what was left
     return report.usage.prompt + report.usage.completion + size - report.size
 
@@ -78,7 +78,7 @@ def grown(track: Conversation, least: int | None) -> bool:
     """Tell from bytes alone whether a new message may have so many tokens; 0 and None say nothing."""
     if not least:
         return False
-    fresh = track.body.raws[track.sent :]
+    fresh = track.body.raws[track.known_messages :]
     return max([len(memoryview(raw)) for raw in fresh], default=0) >= least
 
 
@@ -86,14 +86,14 @@ def oversized(track: Conversation, bound: Bound, least: int | None) -> bool:
     """Tell of a conversation that is read whether new output has more than so many tokens."""
     if not grown(track, least):
         return False
-    fresh = reversed(track.view[len(track.view) - len(track.body.raws) + track.sent :])
+    fresh = reversed(track.view[len(track.view) - len(track.body.raws) + track.known_messages :])
     return any(message.results and _size(track, message, bound) > (least or 0) for message in fresh)
 
 
 def answers_unseen(track: Conversation) -> int:
     """Return how many answers of the model a conversation that is read holds since its last request here."""
-    said = [message.role == "assistant" for message in track.transcript.messages[track.sent :]]
-    return sum(now and not before for before, now in zip([False, *said], said, strict=False))
+    answers = [message.role == "assistant" for message in track.transcript.messages[track.known_messages :]]
+    return sum(now and not before for before, now in zip([False, *answers], answers, strict=False))
 
 
 def foreign(track: Conversation) -> bool:
@@ -102,10 +102,10 @@ def foreign(track: Conversation) -> bool:
     All are new to a process that sees the conversation for the first time; later on, all behind the answer to its own
     last request.
     """
-    if not track.sent:
+    if not track.known_messages:
         body = track.body
-        return not track.followed and bool(SIGNED.search(body.body, body.start, body.stop))
-    fresh = track.body.raws[track.sent :]
+        return not track.synced and bool(SIGNED.search(body.body, body.start, body.stop))
+    fresh = track.body.raws[track.known_messages :]
     if len(fresh) <= TURN or not any(SIGNED.search(bytes(raw)) for raw in fresh):
         return False
     roles = [value.get("role") for raw in fresh if isinstance(value := native(raw), dict)]
@@ -182,14 +182,14 @@ def wanted(track: Conversation, dialect: Dialect) -> Wanted:
     if known is not None and known.before is body.before and known.after is body.after:
         return known
     model = body.get("model")
-    found = body.get(*dialect.max_output)
+    limit = body.get(*dialect.max_output)
     if not dialect.max_output and isinstance(config := body.get("generationConfig"), dict):
-        found = config.get("maxOutputTokens")
-    output = found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+        limit = config.get("maxOutputTokens")
+    output = limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else None
     elsewhere = any((raw := body.raw(key)) is not None and bytes(raw) != b"null" for key in dialect.elsewhere)
     name = model if isinstance(model, str) else ""
-    made = track.wanted = Wanted(body.before, body.after, name, output, elsewhere)
-    return made
+    result = track.wanted = Wanted(body.before, body.after, name, output, elsewhere)
+    return result
 
 
 def fixed(track: Conversation, dialect: Dialect, bound: Bound) -> Fixed:
@@ -197,25 +197,25 @@ def fixed(track: Conversation, dialect: Dialect, bound: Bound) -> Fixed:
     body = track.body
     system = next((raw for key in dialect.system if (raw := body.raw(key)) is not None), None)
     tools = body.raw("tools")
-    known = track.beside
+    known = track.fixed_cache
     counted = bound.counter, track.loaded
     if known is not None and known[2] == counted and _equal(known[0], system) and _equal(known[1], tools):
         return known[3]
-    said, defined = None if system is None else native(system), None if tools is None else native(tools)
-    tokens = bound.counter.text(formats.system_text(said)) if said else 0
+    prompt, defined = None if system is None else native(system), None if tools is None else native(tools)
+    tokens = bound.counter.text(formats.system_text(prompt)) if prompt else 0
     tokens += bound.counter.tools(formats.tools_text(defined, track.loaded)) if defined else 0
-    made = Fixed(said, defined, tokens)
-    track.beside = system, tools, counted, made
-    return made
+    result = Fixed(prompt, defined, tokens)
+    track.fixed_cache = system, tools, counted, result
+    return result
 
 
-def measured(track: Conversation, bound: Bound, beside: Fixed) -> int:
+def measured(track: Conversation, bound: Bound, fixed_part: Fixed) -> int:
     """Return the size of the request under the plans in force, by the policy's gauge."""
     usage = usage_of(track)
     since = 0
     if usage is not None and usage.covers is not None:
         since = sum(_size(track, message, bound) for message in track.view[max(usage.covers, track.anchor) :])
-    estimated = beside.tokens + bound.counter.per_conversation + track.estimated
+    estimated = fixed_part.tokens + bound.counter.per_conversation + track.estimated
     return bound.policy.gauge.measure(estimated, since, usage)
 
 

@@ -58,7 +58,7 @@ class PlanStore:
         self.local = store.name == "memory"
 
     @asynccontextmanager
-    async def alone(self, track: Conversation) -> AsyncIterator[None]:
+    async def lease(self, track: Conversation) -> AsyncIterator[None]:
         """Be the only process that compacts a conversation; others wait until it is done, or until it is dead.
 
         Raises:
@@ -67,20 +67,20 @@ class PlanStore:
         if self.local:
             yield
             return
-        session = track.stored or track.id
+        session = track.session_id or track.id
         await self._run(lambda: self._store.create(session, track.format.name))
         async with acompaction_lease(self._store, session, LEASE, wait=LONGEST, run=self._run):
             yield
 
-    async def follow(self, track: Conversation) -> bool:
+    async def sync_plans(self, track: Conversation) -> bool:
         """Take over what others have planned for a conversation that is read; tell whether there was something new."""
-        if self.local and track.followed:
+        if self.local and track.synced:
             return False
-        found = await self._run(lambda: self._planned(track))
-        track.followed = True
-        if found is None:
+        newest = await self._run(lambda: self._planned(track))
+        track.synced = True
+        if newest is None:
             return False
-        plans, fresh = found
+        plans, fresh = newest
         fresh = fresh or plans != track.plans
         track.plans = plans
         return fresh
@@ -99,13 +99,13 @@ class PlanStore:
 
     async def remember(self, track: Conversation, later: DeferredCall) -> None:
         """Remember what the next request of a conversation is to bring, wherever that comes in."""
-        track.pending = later
-        if track.stored:
+        track.pending_recall = later
+        if track.session_id:
             await self._run(lambda: self._note(track, later))
 
     async def produced(self, track: Conversation) -> None:
         """Keep what answers are produced under from now on, before the request goes out that is the first of them."""
-        if track.stored and track.production.unsaved:
+        if track.session_id and track.production.unsaved:
             await self._run(lambda: self._produced(track))
 
     async def rewound(self, session: str, plans: tuple[Plan, ...]) -> None:
@@ -138,8 +138,8 @@ class PlanStore:
 
     async def originals(self, ids: list[MessageId]) -> dict[MessageId, Any]:
         """Return those messages as they were said."""
-        found = await self._run(lambda: self._store.natives(ids))
-        return {id: self._seal.opened(json.loads(text)) for id, text in found.items()}
+        texts = await self._run(lambda: self._store.natives(ids))
+        return {id: self._seal.opened(json.loads(text)) for id, text in texts.items()}
 
     async def search(self, query: str, session: str = "") -> dict[MessageId, Any]:
         """Return originals that hold all words of a query; none where they are encrypted."""
@@ -159,8 +159,8 @@ class PlanStore:
 
         Of those in memory that were used since anything was written of them, others are told in time by a report.
         """
-        gone = await self._run(lambda: self._unused(time() - retention, retention / 2, tracks))
-        return frozenset([id for id in gone if await self.delete(id)])
+        unused = await self._run(lambda: self._unused(time() - retention, retention / 2, tracks))
+        return frozenset([id for id in unused if await self.delete(id)])
 
     async def close(self) -> None:
         """Give connections back."""
@@ -180,8 +180,8 @@ class PlanStore:
                     return
 
     def _unused(self, before: float, margin: float, tracks: list[Conversation]) -> list[str]:
-        known = {track.stored: track for track in tracks if track.stored}
-        gone = []
+        known = {track.session_id: track for track in tracks if track.session_id}
+        unused = []
         for head in self._store.sessions():
             track = known.get(head.id)
             if not head.id.startswith(OURS) or head.touched >= before + margin:
@@ -190,13 +190,13 @@ class PlanStore:
                 usage = track.reported.usage if track.reported is not None else Usage(0)
                 self._store.report(head.id, UsageEntry(usage.prompt, usage.completion, usage.cached))
             elif head.touched < before:
-                gone.append(head.id)
-        return gone
+                unused.append(head.id)
+        return unused
 
     def _planned(self, track: Conversation) -> tuple[tuple[Plan, ...], bool] | None:
         """Return the plans in force, and whether it is news what earlier answers were produced under."""
         index = track.transcript.index
-        known = track.stored
+        known = track.session_id
         session = known or self._store.holder([message.id for message in track.transcript.messages])
         if session is None:
             return None
@@ -205,9 +205,9 @@ class PlanStore:
         except SessionNotFound:
             return None
         if loaded.head.tip in index:
-            track.stored = session
-        if loaded.noted > track.noted:
-            track.noted, track.pending = loaded.noted, loaded.later
+            track.session_id = session
+        if loaded.noted > track.last_note_seq:
+            track.last_note_seq, track.pending_recall = loaded.noted, loaded.later
         fitting = within(loaded.plans, len(track.transcript))
         messages, ids = track.transcript.messages, tuple(plan.id for plan in fitting)
         count = next(
@@ -218,10 +218,10 @@ class PlanStore:
             ),
             len(fitting),
         )
-        if not fitting[:count] and track.stored != session:
+        if not fitting[:count] and track.session_id != session:
             return None
         production, fresh = track.production, False
-        if not (known and production.unsaved) and (track.stored == session or not production.ranges):
+        if not (known and production.unsaved) and (track.session_id == session or not production.ranges):
             fresh = production.take(loaded.ranges, loaded.known, messages)
         return fitting[:count], fresh
 
@@ -253,14 +253,14 @@ class PlanStore:
 
     def _keep(self, track: Conversation, plan: Plan) -> None:
         index, messages = track.transcript.index, track.transcript.messages[: plan.base.length]
-        session = track.stored or track.id
+        session = track.session_id or track.id
         head = self._store.create(session, track.format.name)
         if head.tip != ROOT and head.tip not in index:  # another branch has this name
             session = f"{track.id}_{os.urandom(4).hex()}"
             head = self._store.create(session, track.format.name)
-        track.stored = session
+        track.session_id = session
         start = index[head.tip] + 1 if head.tip != ROOT else 0
-        made = (plan,) if start else (*track.plans, plan)  # a branch begins with the plans of what it comes from
+        added = (plan,) if start else (*track.plans, plan)  # a branch begins with the plans of what it comes from
         fresh = []
         for place in range(start, len(messages)):
             text = bytes(track.body.raws[place]).decode()
@@ -271,7 +271,7 @@ class PlanStore:
             )
         if fresh:
             head = self._store.append(session, fresh, head.tip)
-        entries = [Planned(self._seal.closed_text(Planned.of(each).plan)) for each in made]
+        entries = [Planned(self._seal.closed_text(Planned.of(each).plan)) for each in added]
         first = Write(entries[0], revision=head.revision)
         ranges = track.production.ranges[track.production.saved if start else 0 :]
         self._store.write(session, (first, *map(Write, entries[1:]), *map(self._entry, ranges)))
@@ -279,11 +279,11 @@ class PlanStore:
 
     def _note(self, track: Conversation, later: DeferredCall) -> None:
         entry = Noted(self._seal.closed_text(msgspec.json.encode(later).decode()))
-        track.noted = self._store.write(track.stored, (Write(entry),)).seq
+        track.last_note_seq = self._store.write(track.session_id, (Write(entry),)).seq
 
     def _produced(self, track: Conversation) -> None:
         production = track.production
-        self._store.write(track.stored, tuple(map(self._entry, production.unsaved)))
+        self._store.write(track.session_id, tuple(map(self._entry, production.unsaved)))
         production.saved = len(production.ranges)
 
     def _entry(self, produced: SentRange) -> Write:
@@ -334,17 +334,17 @@ def _read(text: str) -> DeferredCall | StoredRange | None:
 
 def behind(plans: tuple[Plan, ...], what: str) -> list[MessageId]:
     """Return the messages that a plan, or a message it made, stands for, in the order the plan names them."""
-    found: dict[MessageId, None] = {}
+    hidden: dict[MessageId, None] = {}
     for plan in plans:
-        made = {edit.message.id for edit in plan.edits if isinstance(edit, Insert)}
-        if what != plan.id and what not in made:
+        inserted = {edit.message.id for edit in plan.edits if isinstance(edit, Insert)}
+        if what != plan.id and what not in inserted:
             continue
         for edit in plan.edits:
             match edit:
                 case Hide(messages=ids):
-                    found.update(dict.fromkeys(ids))
+                    hidden.update(dict.fromkeys(ids))
                 case Rewrite(message=id):
-                    found[id] = None
+                    hidden[id] = None
                 case _:
                     pass
-    return [id for id in found if id.startswith("b2:")]
+    return [id for id in hidden if id.startswith("b2:")]

@@ -69,10 +69,10 @@ class CompactionTarget(Struct, frozen=True):
     model: str
 
 
-def reason_of(made: Plan) -> str:
+def reason_of(plan: Plan) -> str:
     """Return what a plan is reported as: its cause, or that it cut new output alone."""
-    alone = made.steps and all(record.stage == TruncateNew.__name__ for record in made.steps)
-    return NEW_OUTPUT if alone else made.cause.value
+    alone = plan.steps and all(record.stage == TruncateNew.__name__ for record in plan.steps)
+    return NEW_OUTPUT if alone else plan.cause.value
 
 
 class Planner:
@@ -86,10 +86,10 @@ class Planner:
         self._keeper = keeper
         self._metrics = metrics
         self._lost = lost
-        self.bringing = DeferredRecall(self, settings, keeper, metrics)
+        self.deferred = DeferredRecall(self, settings, keeper, metrics)
         self._works: set[asyncio.Task[None]] = set()
 
-    async def look(self, target: CompactionTarget) -> str:
+    async def compact_if_due(self, target: CompactionTarget) -> str:
         """Measure a conversation and compact it where that is due; return why it was, or nothing.
 
         The caller holds the conversation's lock. Below the hard limit the work goes on beside the traffic.
@@ -101,24 +101,24 @@ class Planner:
         await self.recognize(target)
         tokens = measured(track, bound, fixed(track, target.dialect, bound))
         limit = bound.budget.input
-        if not (track.full or bound.due(tokens)) or (tokens < track.resting and tokens <= limit):
+        if not (track.window_was_full or bound.due(tokens)) or (tokens < track.cooldown_tokens and tokens <= limit):
             early = oversized(track, bound, bound.wakes) and not self._settings.shadow
             return await self._early(target) if early else ""
         if self._settings.shadow:
             await self.compact(target, _cause(track))
             return "shadow"
-        if self._settings.background and tokens <= limit and not track.full:
+        if self._settings.background and tokens <= limit and not track.window_was_full:
             large = oversized(track, bound, bound.first) or oversized(track, bound, bound.wakes)
             if not large:  # which is cut before it is sent for the first time
-                return await self._beside_it(target)
+                return await self._compact_in_background(target)
         return reason_of(await self.compact(target, _cause(track)))
 
-    async def _beside_it(self, target: CompactionTarget) -> str:
+    async def _compact_in_background(self, target: CompactionTarget) -> str:
         """Begin a compaction beside the traffic; originals that are to be brought come first, or wait for the room."""
         track = target.track
-        if track.pending is not None:
-            await self.bringing.bring(target, patient=True)  # now, or what is begun would come to nothing by it
-        if self.bringing.waiting(track) is None:
+        if track.pending_recall is not None:
+            await self.deferred.apply_pending(target, patient=True)  # now, or what is begun would come to nothing by it
+        if self.deferred.waiting(track) is None:
             self.begin(target)
             return "background"
         try:
@@ -130,18 +130,18 @@ class Planner:
 
     async def _early(self, target: CompactionTarget) -> str:
         """Let the steps of every call act on new output before it is sent for the first time; return what was done."""
-        resting = target.track.resting
+        resting = target.track.cooldown_tokens
         try:
             return reason_of(await self.compact(target, Cause.THRESHOLD))
         except CompactionAborted:
             return ""
         finally:
-            target.track.resting = resting
+            target.track.cooldown_tokens = resting
 
     async def recognize(self, target: CompactionTarget) -> str:
         """Read a conversation and take over what other processes have planned for it; it is compacted for no reason."""
         await self.read(target)
-        await self.follow(target)
+        await self.sync_plans(target)
         return ""
 
     async def restore_production(self, target: CompactionTarget) -> None:
@@ -152,7 +152,7 @@ class Planner:
         track = target.track
         if not self._keeper.local and target.bound.binds_thinking and foreign(track):
             await self.recognize(target)
-        if track.id in self._lost and not track.sent:
+        if track.id in self._lost and not track.known_messages:
             await self.read(target)
             self._lost.restore(track.id, track.production, track.transcript.messages)
             refold(track, target.bound)
@@ -167,10 +167,10 @@ class Planner:
     def begin(self, target: CompactionTarget) -> None:
         """Begin a compaction beside the traffic, unless one is under way."""
         track = target.track
-        if track.work is not None and not track.work.done():
+        if track.compaction_task is not None and not track.compaction_task.done():
             return
-        track.work = asyncio.create_task(self._made(target, Cause.THRESHOLD))
-        adopting = asyncio.create_task(self._beside(target, track.work))
+        track.compaction_task = asyncio.create_task(self._make_plan(target, Cause.THRESHOLD))
+        adopting = asyncio.create_task(self._adopt_when_made(target, track.compaction_task))
         self._works.add(adopting)
         adopting.add_done_callback(self._works.discard)
 
@@ -182,19 +182,19 @@ class Planner:
             Failed: no plan could be made, or it would change nothing.
         """
         track = target.track
-        async with nullcontext() if self._settings.shadow else self._keeper.alone(track):
-            if await self.follow(target):  # somebody else has done it meanwhile
+        async with nullcontext() if self._settings.shadow else self._keeper.lease(track):
+            if await self.sync_plans(target):  # somebody else has done it meanwhile
                 return track.plans[-1]
-            made = await self._begun(track, cause)
-            if made is None:
-                making = self._made(target, cause, policy, usage, instructions)
+            plan = await self._begun_plan(track, cause)
+            if plan is None:
+                making = self._make_plan(target, cause, policy, usage, instructions)
                 if cause is Cause.MANUAL:
-                    made = await making
+                    plan = await making
                 else:  # what a client waits for that then leaves is there when it asks again
-                    track.work = asyncio.create_task(making)
-                    made = await asyncio.shield(track.work)
-            await self._adopt(target, made, made.policy if policy is REPAIR_REQUEST else reason_of(made))
-        return made
+                    track.compaction_task = asyncio.create_task(making)
+                    plan = await asyncio.shield(track.compaction_task)
+            await self._adopt(target, plan, plan.policy if policy is REPAIR_REQUEST else reason_of(plan))
+        return plan
 
     async def force(self, target: CompactionTarget, policy: Policy) -> None:
         """Put a plan in force that shortens nothing; the caller holds the conversation's lock.
@@ -202,15 +202,15 @@ class Planner:
         Raises:
             Failed: it came to nothing.
         """
-        resting = target.track.resting
+        resting = target.track.cooldown_tokens
         try:
-            await self._enforce(target, await self._made(target, Cause.MANUAL, policy))
+            await self._enforce(target, await self._make_plan(target, Cause.MANUAL, policy))
         finally:
-            target.track.resting = resting
+            target.track.cooldown_tokens = resting
 
-    async def follow(self, target: CompactionTarget) -> bool:
+    async def sync_plans(self, target: CompactionTarget) -> bool:
         """Take over what others have planned for a conversation that is read; tell whether there was something new."""
-        if not await self._keeper.follow(target.track):
+        if not await self._keeper.sync_plans(target.track):
             return False
         refold(target.track, target.bound)
         return True
@@ -240,7 +240,7 @@ class Planner:
         if self._works:
             await asyncio.wait(self._works, timeout=5)
 
-    async def rescue(self, target: CompactionTarget, error: ProviderError) -> Plan:
+    async def compact_after_overflow(self, target: CompactionTarget, error: ProviderError) -> Plan:
         """Compact a conversation that the provider has refused for its size; the caller holds its lock.
 
         Raises:
@@ -252,8 +252,8 @@ class Planner:
         if error.kind == "context_overflow" and error.confidence == "likely" and not _plausible(target):
             raise CompactionAborted("unlikely overflow")
         full = target.bound.budget.input
-        asked = error.requested or full + 1  # whoever tells no number has said that it is more than fits
-        usage = Usage(asked, covers=len(target.track.view)) if asked > full else None
+        requested = error.requested or full + 1  # whoever tells no number has said that it is more than fits
+        usage = Usage(requested, covers=len(target.track.view)) if requested > full else None
         return await self.compact(target, Cause.OVERFLOW, None, usage)
 
     async def cure(self, target: CompactionTarget, error: ProviderError) -> None:
@@ -264,37 +264,37 @@ class Planner:
         """
         track = target.track
         await self.read(target)
-        resting = track.resting
+        resting = track.cooldown_tokens
         try:
-            async with self._keeper.alone(track):
-                if not await self.follow(target):
+            async with self._keeper.lease(track):
+                if not await self.sync_plans(target):
                     await self._dropped(target, drop_reasoning(error))
                     if error.item:  # the messages that a compaction item stood for are read again without it
                         with suppress(CompactionAborted):
                             await self._dropped(target, drop_reasoning(error))
         finally:
-            track.resting = resting
+            track.cooldown_tokens = resting
 
     async def _dropped(self, target: CompactionTarget, policy: Policy) -> None:
-        made = await self._made(target, Cause.MANUAL, policy)
-        await self._adopt(target, made, made.policy)
+        plan = await self._make_plan(target, Cause.MANUAL, policy)
+        await self._adopt(target, plan, plan.policy)
 
-    async def _begun(self, track: Conversation, cause: Cause) -> Plan | None:
+    async def _begun_plan(self, track: Conversation, cause: Cause) -> Plan | None:
         """Return the plan that was begun beside the traffic or for a client that has left, if it still is for this."""
-        work = track.work
+        work = track.compaction_task
         if work is None or cause is Cause.MANUAL or (work.done() and (work.cancelled() or work.exception())):
             return None
-        made = await asyncio.shield(work)
-        return made if _fits(track, made) and (cause is not Cause.OVERFLOW or made.cause is cause) else None
+        plan = await asyncio.shield(work)
+        return plan if _fits(track, plan) and (cause is not Cause.OVERFLOW or plan.cause is cause) else None
 
-    async def _beside(self, target: CompactionTarget, work: asyncio.Task[Plan]) -> None:
+    async def _adopt_when_made(self, target: CompactionTarget, work: asyncio.Task[Plan]) -> None:
         track = target.track
         try:
-            async with self._keeper.alone(track):
-                made = await work
+            async with self._keeper.lease(track):
+                plan = await work
                 async with track.lock:
-                    if not await self.follow(target) and _fits(track, made):
-                        await self._adopt(target, made, reason_of(made))
+                    if not await self.sync_plans(target) and _fits(track, plan):
+                        await self._adopt(target, plan, reason_of(plan))
         except CompactionAborted as failed:
             self._metrics.failed(str(failed))
         except StoreError:
@@ -303,7 +303,7 @@ class Planner:
             if not work.cancelled():
                 work.exception()
 
-    async def _made(
+    async def _make_plan(
         self,
         target: CompactionTarget,
         cause: Cause,
@@ -312,28 +312,28 @@ class Planner:
         instructions: str = "",
     ) -> Plan:
         track, bound = target.track, target.bound
-        beside = fixed(track, target.dialect, bound)
+        fixed_part = fixed(track, target.dialect, bound)
         messages, budget = track.transcript.messages[: _lasting(track)], bound.budget
         if closing := sum(map(bound.counter.message, track.transcript.messages[len(messages) :])):
             budget = replace(budget, output_reserve=min(budget.output_reserve + closing, budget.window - 1))
         options = Options(
             format=track.format.name, policy=policy or bound.policy, budget=budget, model=target.model,
-            system=beside.system, tools=beside.tools, usage=usage or usage_of(track), cause=cause, plans=track.plans,
-            instructions=instructions or None,
+            system=fixed_part.system, tools=fixed_part.tools, usage=usage or usage_of(track), cause=cause,
+            plans=track.plans, instructions=instructions or None,
         )  # fmt: skip
         natives, dropped = [message.native for message in messages], stale(track, bound)
         with self._metrics.compacting():
             try:
-                made = await asyncio.to_thread(self._planned, natives, options, track, dropped)
+                plan = await asyncio.to_thread(self._planned, natives, options, track, dropped)
             except RefoldError as error:
-                track.resting = _rest(track, bound, measured(track, bound, beside))
+                track.cooldown_tokens = _rest(track, bound, measured(track, bound, fixed_part))
                 raise CompactionAborted(type(error).__name__) from error
             except Exception as error:  # whatever a policy or summarizer of others raises, the request goes on
                 raise CompactionAborted(type(error).__name__) from error
-        track.resting = _rest(track, bound, made.sizes.after)
-        if made.empty:
+        track.cooldown_tokens = _rest(track, bound, plan.sizes.after)
+        if plan.empty:
             raise CompactionAborted("nothing to compact")
-        return made
+        return plan
 
     def _planned(self, natives: list[Any], options: Options, track: Conversation, dropped: tuple[Edit, ...]) -> Plan:
         messages = track.transcript.messages[: len(natives)]
@@ -349,34 +349,34 @@ class Planner:
         verified_result(run, natives)
         return run.plan
 
-    async def _adopt(self, target: CompactionTarget, made: Plan, cause: str) -> None:
+    async def _adopt(self, target: CompactionTarget, plan: Plan, cause: str) -> None:
         track = target.track
-        if track.work is not None and track.work.done():
-            track.work = None
-        self._metrics.compacted(made, "shadow" if self._settings.shadow else cause)
+        if track.compaction_task is not None and track.compaction_task.done():
+            track.compaction_task = None
+        self._metrics.compacted(plan, "shadow" if self._settings.shadow else cause)
         if self._settings.shadow:
-            track.shadow = made
+            track.shadow = plan
             return
-        await self._enforce(target, made)
-        track.full = False
+        await self._enforce(target, plan)
+        track.window_was_full = False
 
-    async def _enforce(self, target: CompactionTarget, made: Plan) -> None:
+    async def _enforce(self, target: CompactionTarget, plan: Plan) -> None:
         track = target.track
         try:
-            await self._kept(track, made)
+            await self._persist(track, plan)
         except WriteConflict:
             raise PlanConflict("another process was first") from None
         except StoreError:  # the plan holds here all the same
             self._metrics.failed("store")
-        track.plans = (*track.plans, made)
+        track.plans = (*track.plans, plan)
         refold(track, target.bound)
 
-    async def _kept(self, track: Conversation, made: Plan) -> None:
+    async def _persist(self, track: Conversation, plan: Plan) -> None:
         """Keep a plan, unless its conversation was deleted while it was made."""
         if not track.deleted:
-            await self._keeper.keep(track, made)
-        if track.deleted and track.stored:
-            await self._keeper.delete(track.stored)
+            await self._keeper.keep(track, plan)
+        if track.deleted and track.session_id:
+            await self._keeper.delete(track.session_id)
 
 
 def faulty(track: Conversation) -> bool:
@@ -392,7 +392,7 @@ def _plausible(target: CompactionTarget) -> bool:
 
 
 def _cause(track: Conversation) -> Cause:
-    return Cause.SILENT_OVERFLOW if track.full else Cause.THRESHOLD
+    return Cause.SILENT_OVERFLOW if track.window_was_full else Cause.THRESHOLD
 
 
 def _lasting(track: Conversation) -> int:
@@ -407,11 +407,11 @@ def _lasting(track: Conversation) -> int:
     return count
 
 
-def _fits(track: Conversation, made: Plan) -> bool:
+def _fits(track: Conversation, plan: Plan) -> bool:
     """Tell whether a plan made beside the traffic still is for this conversation."""
-    messages, base = track.transcript.messages, made.base
+    messages, base = track.transcript.messages, plan.base
     same = 0 < base.length <= len(messages) and messages[base.length - 1].id == base.tip
-    return same and made.earlier == tuple(plan.id for plan in track.plans)
+    return same and plan.earlier == tuple(plan.id for plan in track.plans)
 
 
 def _rest(track: Conversation, bound: Bound, tokens: int) -> int:

@@ -83,7 +83,7 @@ class SentHistory:
         self.saved = 0  # leading ranges that the store has
         self.viewed: Under | None = None  # what the view in memory was computed under
         self._behind: dict[MessageId, bytes] = {}
-        self._found: tuple[Under, int, tuple[Edit, ...]] | None = None  # what was stale, and of how many messages
+        self._cached: tuple[Under, int, tuple[Edit, ...]] | None = None  # what was stale, and of how many messages
 
     @property
     def unsaved(self) -> tuple[SentRange, ...]:
@@ -117,24 +117,24 @@ class SentHistory:
             return
         self.tool = self.ranges[-1].tool if self.ranges else wanted
         if self.tool and first and not self.ranges:
-            self.ranges, self._behind, self._found = (SentRange(BEGINNING.base, (), True),), {}, None
+            self.ranges, self._behind, self._cached = (SentRange(BEGINNING.base, (), True),), {}, None
 
     def take(self, ranges: Sequence[StoredRange], known: Mapping[str, Plan], messages: Sequence[Message]) -> bool:
         """Take over what the store has of these messages; tell whether that is something new."""
-        found = [
+        ranges_here = [
             SentRange(each.base, tuple(known[id] for id in each.plans), each.tool, each.binds, each.unknown)
             if all(id in known for id in each.plans)
             else SentRange(each.base, (), each.tool, each.binds, unknown=True)
             for each in ranges
             if _of(each.base, messages)
         ]
-        self.saved = len(found)
-        if [each.under for each in found] == [each.under for each in self.ranges] and [each.base for each in found] == [
-            each.base for each in self.ranges
-        ]:
+        self.saved = len(ranges_here)
+        if [each.under for each in ranges_here] == [each.under for each in self.ranges] and [
+            each.base for each in ranges_here
+        ] == [each.base for each in self.ranges]:
             return False
-        self.ranges, self._behind, self._found = tuple(found), {}, None
-        self.tool = found[-1].tool if found and self.tool is None else self.tool
+        self.ranges, self._behind, self._cached = tuple(ranges_here), {}, None
+        self.tool = ranges_here[-1].tool if ranges_here and self.tool is None else self.tool
         return True
 
     def forked(self, shared: int) -> SentHistory:
@@ -145,14 +145,14 @@ class SentHistory:
         """Return the edits that remove what cannot be sent from the view under plans."""
         now = SentRange(BEGINNING.base, plans, tool)
         under = tuple([plan.id for plan in plans]), tool, True
-        known = self._found
+        known = self._cached
         if known is not None and known[0] == under and known[1] <= len(messages) and self.covers(known[1], under):
             return known[2]
         if self.constant(under) or not any(map(bound_parts, messages)):
             return ()
-        found = self._stale(messages, now)
-        self._found = under, len(messages), found
-        return found
+        edits = self._stale(messages, now)
+        self._cached = under, len(messages), edits
+        return edits
 
     def _stale(self, messages: Sequence[Message], now: SentRange) -> tuple[Edit, ...]:
         views: dict[Under | None, Sent] = {}

@@ -40,6 +40,6 @@ class Exchange(Struct, frozen=True):
     route: Route
     url: URL
     headers: Headers
-    asked: RequestOptions
+    options: RequestOptions
     raw: bytes
     plain: bytes | None

@@ -125,22 +125,24 @@ class Conversation:
         self.written: Written | None = None
         self.reported: ReportedUsage | None = None
         self.counter: Counter | None = None  # who made the estimates
-        self.beside: tuple[Bytes | None, Bytes | None, tuple[Counter, frozenset[str]], Fixed] | None = None
+        self.fixed_cache: tuple[Bytes | None, Bytes | None, tuple[Counter, frozenset[str]], Fixed] | None = None
         self.wanted: Wanted | None = None
-        self.resting = 0  # tokens below which no further compaction is tried
+        self.cooldown_tokens = 0  # tokens below which no further compaction is tried
         self.shadow: Plan | None = None  # what a gateway that only reports would have done
-        self.full = False  # the last answer showed that the window was full
-        self.sent = 0  # leading messages that were in an earlier request
-        self.searched = 0  # bytes of the body that were searched for what is not text
-        self.costly = 0  # how many messages there were when some was found
+        self.window_was_full = False  # the last answer showed that the window was full
+        self.known_messages = 0  # leading messages that were in an earlier request
+        self.scanned_bytes = 0  # bytes of the body that were searched for what is not text
+        self.last_media_index = 0  # how many messages there were when some was found
         self.used = 0.0  # when the last request was done, in seconds since 1970
         self.deleted = False  # nothing more of it is kept
-        self.followed = False  # the store was asked what it knows
-        self.stored = ""  # the session of the store that holds it
-        self.pending: DeferredCall | None = None  # calls of the recall tool that the next request brings the answers of
-        self.noted = 0  # the entry of the store that told of the last ones
+        self.synced = False  # the store was asked what it knows
+        self.session_id = ""  # the session of the store that holds it
+        self.pending_recall: DeferredCall | None = (
+            None  # calls of the recall tool that the next request brings the answers of
+        )
+        self.last_note_seq = 0  # the entry of the store that told of the last ones
         self.lock = asyncio.Lock()
-        self.work: asyncio.Task[Plan] | None = None
+        self.compaction_task: asyncio.Task[Plan] | None = None
 
     @property
     def applied(self) -> tuple[str, ...]:
@@ -161,14 +163,14 @@ class Conversation:
 
     def grow(self, body: ParsedBody) -> None:
         """Take a newer body that begins with all of the one before."""
-        self.searched = min(self.searched, self.body.end)
+        self.scanned_bytes = min(self.scanned_bytes, self.body.end)
         self.body = body
 
     def advance(self, body: ParsedBody, same: int) -> None:
         """Take a newer body, of which so many leading messages are the same bytes."""
         if same < len(self.body.raws):
-            self.searched = self.costly = 0
-            self.sent = min(self.sent, same)
+            self.scanned_bytes = self.last_media_index = 0
+            self.known_messages = min(self.known_messages, same)
         known = self.body.raws
         self.grow(body)
         if same < len(self.transcript):
@@ -184,7 +186,7 @@ class Conversation:
         changed = [place for place in range(self.lead) if _differ(known[place], raws[place])]
         if not changed:
             return
-        self.view, self.written, self.searched, self.costly = (), None, 0, 0
+        self.view, self.written, self.scanned_bytes, self.last_media_index = (), None, 0, 0
         messages = list(self.transcript.messages)
         for place in changed:
             if place < len(messages):
@@ -195,13 +197,13 @@ class Conversation:
 
     def fork(self, id: str, body: ParsedBody, shared: int, same: int) -> Conversation:
         """Return another conversation that begins with so many messages of this one."""
-        made = Conversation(id, self.format, self.session, body, self.lead)
-        made.transcript = Transcript(self.transcript.messages[: min(same, len(self.transcript))])
-        made.estimates, made.counter = dict(self.estimates), self.counter
-        made.plans, made.production = within(self.plans, shared), self.production.forked(shared)
-        made.pending = self.pending  # it may go on from the same answer, by whose calls that is known
-        made._instructed(self.body.raws)
-        return made
+        forked = Conversation(id, self.format, self.session, body, self.lead)
+        forked.transcript = Transcript(self.transcript.messages[: min(same, len(self.transcript))])
+        forked.estimates, forked.counter = dict(self.estimates), self.counter
+        forked.plans, forked.production = within(self.plans, shared), self.production.forked(shared)
+        forked.pending_recall = self.pending_recall  # it may go on from the same answer, by whose calls that is known
+        forked._instructed(self.body.raws)
+        return forked
 
 
 def within(plans: tuple[Plan, ...], count: int) -> tuple[Plan, ...]:
@@ -217,7 +219,7 @@ class ConversationTracker:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self.on_forget: Callable[[Conversation], None] = lambda track: None
-        self._held = 0
+        self._size = 0
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._tracks: dict[str, Conversation] = {}
         self._by_head: dict[tuple[str, str, bytes], dict[str, tuple[int, bytes]]] = {}
@@ -228,9 +230,9 @@ class ConversationTracker:
         return len(self._tracks)
 
     @property
-    def held(self) -> int:
+    def size(self) -> int:
         """Bytes that all conversations hold on to, about."""
-        return self._held
+        return self._size
 
     def all(self) -> list[Conversation]:
         """Return all conversations, the last used last."""
@@ -277,7 +279,7 @@ class ConversationTracker:
             return
         self._tracks[id].deleted = deleted
         self.on_forget(self._tracks.pop(id))
-        self._held -= self._sizes.pop(id)
+        self._size -= self._sizes.pop(id)
         by_head, by_first = self._keys.pop(id)
         self._unlisted(id, by_head, by_first)
 
@@ -286,9 +288,9 @@ class ConversationTracker:
         if track.id in self._sizes:
             track.used = time()
             size = track.size
-            self._held += size - self._sizes[track.id]
+            self._size += size - self._sizes[track.id]
             self._sizes[track.id] = size
-        while self._held > self._limit and len(self._sizes) > 1:
+        while self._size > self._limit and len(self._sizes) > 1:
             oldest = next((id for id in self._sizes if not _busy(self._tracks[id]) and id != track.id), None)
             if oldest is None:
                 break
@@ -298,7 +300,7 @@ class ConversationTracker:
         opening, name, lead = _opening(format, body.raws)
         first = format.name, session, opening
         best: Conversation | None = None
-        most, found = 0, (0, False, False)
+        most, rank = 0, (0, False, False)
         for id in islice(reversed(self._by_first.get(first, ())), CANDIDATES):
             track = self._tracks[id]
             known = track.body.raws
@@ -307,18 +309,20 @@ class ConversationTracker:
             same = _same(known, body.raws, lead)
             count = _shared(format, known, body.raws, same)
             alike = count > 0 and _shared(format, known[:lead], body.raws, _same(known[:lead], body.raws)) == lead
-            if (alike or count > lead + 1) and (count, count == len(known), alike) > found:
-                best, most, found = track, same, (count, count == len(known), alike)
-        shared = found[0]
+            if (alike or count > lead + 1) and (count, count == len(known), alike) > rank:
+                best, most, rank = track, same, (count, count == len(known), alike)
+        shared = rank[0]
         if best is not None and shared == len(best.body.raws):
             _free(best)
             best.advance(body, most)
             self._index(best, head, first)
             return best
         id = self._named(session, name, format, body, shared)
-        made = Conversation(id, format, session, body, lead) if best is None else best.fork(id, body, shared, most)
-        self._index(made, head, first)
-        return made
+        conversation = (
+            Conversation(id, format, session, body, lead) if best is None else best.fork(id, body, shared, most)
+        )
+        self._index(conversation, head, first)
+        return conversation
 
     def _named(self, session: str, first: bytes, format: Format, body: ParsedBody, shared: int) -> str:
         """Return an id that follows from what was said: the opening, and where another branch begins."""
@@ -334,7 +338,7 @@ class ConversationTracker:
 
     def _index(self, track: Conversation, head: tuple[str, str, bytes], first: tuple[str, str, bytes]) -> None:
         if track.id in self._tracks:
-            self._held -= self._sizes.pop(track.id)
+            self._size -= self._sizes.pop(track.id)
             self._unlisted(track.id, *self._keys[track.id])
         self._tracks[track.id] = track
         self._keys[track.id] = head, first
@@ -362,7 +366,7 @@ def _free(track: Conversation) -> None:
 
 
 def _busy(track: Conversation) -> bool:
-    return track.lock.locked() or (track.work is not None and not track.work.done())
+    return track.lock.locked() or (track.compaction_task is not None and not track.compaction_task.done())
 
 
 def _differ(known: Bytes, fresh: Bytes) -> bool:
@@ -394,15 +398,15 @@ def _opening(format: Format, raws: list[Bytes]) -> tuple[bytes, bytes, int]:
     All conversations of an application may begin with the same instructions, and those of one may change with the time
     of day: it is looked for by the message after them.
     """
-    said, lead, found = blake2b(digest_size=12), 0, b""
+    digest, lead, identity = blake2b(digest_size=12), 0, b""
     for raw in raws[:FIRST]:
         message = native(raw)
-        found = blake2b(format.identity(message), digest_size=12).digest()
-        said.update(found)
+        identity = blake2b(format.identity(message), digest_size=12).digest()
+        digest.update(identity)
         if not (isinstance(message, dict) and message.get("role") in INSTRUCTIONS):
             break
-        lead, found = lead + 1, b""
-    return found, said.digest(), lead
+        lead, identity = lead + 1, b""
+    return identity, digest.digest(), lead
 
 
 def _identity(format: Format, raw: Bytes) -> bytes:

@@ -24,13 +24,13 @@ def trigger(text: str) -> Limit:
     Raises:
         UsageError: it is none of these.
     """
-    said = text.strip().lower()
-    if said == "never":
+    value = text.strip().lower()
+    if value == "never":
         return Never()
-    tokens = parse_tokens(said)
+    tokens = parse_tokens(value)
     if tokens is not None and 0 <= tokens <= MOST:
         return policies.threshold(tokens)
-    if (found := SHARE.fullmatch(said)) and 0 < (share := float(found[1]) / (100 if found[2] else 1)) <= 1:
+    if (match := SHARE.fullmatch(value)) and 0 < (share := float(match[1]) / (100 if match[2] else 1)) <= 1:
         return Share(share, inclusive=True)
     raise UsageError(f"{text!r} is no trigger: give a share as in 0.7 or 70%, tokens as in 60k, or never")
 
@@ -39,9 +39,9 @@ def triggered(policy: Policy, limit: Limit, window: int) -> Policy:
     """Return a policy that is due from a limit on; its goal goes below where that would lie above."""
     match limit:
         case Share(share=share):
-            given = Configured(window=window, threshold=share, sources={"threshold": "argument"})
+            configured = Configured(window=window, threshold=share, sources={"threshold": "argument"})
         case Exactly(count=count):
-            given = Configured(window=window, auto_compact_threshold=count, sources=TOKENS)
+            configured = Configured(window=window, auto_compact_threshold=count, sources=TOKENS)
         case _:
-            given = Configured(window=window, auto_compact_threshold=0, sources=TOKENS)
-    return given.apply_to(policy)
+            configured = Configured(window=window, auto_compact_threshold=0, sources=TOKENS)
+    return configured.apply_to(policy)

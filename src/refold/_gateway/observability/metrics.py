@@ -77,7 +77,7 @@ class Metrics:
         self.planned = Histogram("refold_compaction_seconds", "A compaction's time", registry=registry, buckets=SECONDS)
         Gauge("refold_conversations", "Conversations in memory", registry=registry).set_function(lambda: len(tracks))
         Gauge("refold_held_bytes", "Bytes of conversations in memory", registry=registry).set_function(
-            lambda: tracks.held
+            lambda: tracks.size
         )
         self.recalls = Counter("refold_recalls", "Calls of the recall tool", ("outcome",), registry=registry)
         self._exchanges: defaultdict[tuple[str, str, int], int] = defaultdict(int)

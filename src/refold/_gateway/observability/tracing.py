@@ -33,15 +33,15 @@ def span(provider: str, operation: str, address: str) -> Iterator[Callable[[str,
     from opentelemetry.trace import SpanKind, Status, StatusCode
 
     attributes = {"gen_ai.operation.name": operation, "gen_ai.provider.name": PROVIDERS[provider]}
-    made = tracer.start_span(operation, kind=SpanKind.CLIENT, attributes=attributes | {"server.address": address})
+    started = tracer.start_span(operation, kind=SpanKind.CLIENT, attributes=attributes | {"server.address": address})
 
     def tell(name: str, value: Any) -> None:
         if name == "name":
-            made.update_name(value)
+            started.update_name(value)
             return
-        made.set_attribute(name, value)
+        started.set_attribute(name, value)
         if name == "error.type":
-            made.set_status(Status(StatusCode.ERROR))
+            started.set_status(Status(StatusCode.ERROR))
 
     try:
         yield tell
@@ -49,7 +49,7 @@ def span(provider: str, operation: str, address: str) -> Iterator[Callable[[str,
         tell("error.type", getattr(error, "code", "") or type(error).__name__)
         raise
     finally:
-        made.end()
+        started.end()
 
 
 def _tracer() -> Any:

@@ -33,13 +33,13 @@ class AnthropicMerger(ResponseMerger):
         self._begun: Json = {}  # the usage that this round's beginning told
         self._worded = self._called = False
 
-    def opens(self, data: Json) -> bool:
+    def starts_recall(self, data: Json) -> bool:
         return data.get("type") == "content_block_start" and _ours(data.get("content_block"))
 
-    def silent(self, data: Json) -> bool:
+    def is_preamble(self, data: Json) -> bool:
         return data.get("type") in ("message_start", "ping")
 
-    def woven(self, data: Json, *, closing: bool) -> list[Json]:
+    def merge_event(self, data: Json, *, closing: bool) -> list[Json]:
         match data.get("type"):
             case "message_start":
                 self._begun = (data.get("message") or {}).get("usage") or {}
@@ -62,24 +62,24 @@ class AnthropicMerger(ResponseMerger):
                 return [data]
 
     def _closing(self, data: Json) -> list[Json]:
-        made = dict(data)
+        merged = dict(data)
         if self.round and isinstance(data.get("usage"), dict):
-            made["usage"] = added(self.spent, {**self._begun, **_told(data["usage"])})
+            merged["usage"] = added(self.spent, {**self._begun, **_without_nulls(data["usage"])})
         delta = data.get("delta") or {}
         if not (self.dropped and delta.get("stop_reason") == "tool_use" and not self._called):
-            return [made]
-        made["delta"] = {**delta, "stop_reason": "end_turn"}
+            return [merged]
+        merged["delta"] = {**delta, "stop_reason": "end_turn"}
         if self._worded:
-            return [made]
+            return [merged]
         at = len(self._blocks)
         return [
             {"type": "content_block_start", "index": at, "content_block": {"type": "text", "text": ""}},
             {"type": "content_block_delta", "index": at, "delta": {"type": "text_delta", "text": GIVEN_UP}},
             {"type": "content_block_stop", "index": at},
-            made,
+            merged,
         ]
 
-    def said(self, body: Json) -> RecallRound:
+    def read_round(self, body: Json) -> RecallRound:
         content: list[Json] = body.get("content") or []
         ours = [place for place, block in enumerate(content) if _ours(block)]
         recalls = tuple(RecallCall(content[place].get("id", ""), content[place].get("input")) for place in ours)
@@ -104,16 +104,16 @@ class AnthropicMerger(ResponseMerger):
         usage: Json = {}
         for body in bodies:
             usage = added(usage, body.get("usage") or {})
-        made = {**bodies[-1], "id": bodies[0].get("id"), "content": content, "usage": usage}
-        if made.get("stop_reason") == "tool_use" and not any(block.get("type") == "tool_use" for block in content):
-            made["stop_reason"] = "end_turn"
-            made["content"] = content or [{"type": "text", "text": GIVEN_UP}]
-        return made
+        merged = {**bodies[-1], "id": bodies[0].get("id"), "content": content, "usage": usage}
+        if merged.get("stop_reason") == "tool_use" and not any(block.get("type") == "tool_use" for block in content):
+            merged["stop_reason"] = "end_turn"
+            merged["content"] = content or [{"type": "text", "text": GIVEN_UP}]
+        return merged
 
-    def results(self, said: RecallRound, texts: list[str]) -> list[Json]:
+    def results(self, recall_round: RecallRound, texts: list[str]) -> list[Json]:
         blocks = [
             {"type": "tool_result", "tool_use_id": call.id, "content": text}
-            for call, text in zip(said.recalls, texts, strict=True)
+            for call, text in zip(recall_round.recalls, texts, strict=True)
         ]
         return [{"role": "user", "content": blocks}]
 
@@ -129,5 +129,5 @@ def _ours(block: Any) -> bool:
     return isinstance(block, dict) and block.get("type") == "tool_use" and block.get("name") == NAME
 
 
-def _told(values: Json) -> Json:
+def _without_nulls(values: Json) -> Json:
     return {key: value for key, value in values.items() if value is not None}

@@ -39,91 +39,93 @@ class DeferredRecall:
         self._keeper = keeper
         self._metrics = metrics
 
-    async def remember(self, target: CompactionTarget, said: RecallRound, count: int) -> bool:
+    async def remember(self, target: CompactionTarget, recall_round: RecallRound, count: int) -> bool:
         """Remember the calls of a round for the next request; tell whether there is anything that it will bring.
 
         `count` are the messages of the request that was answered.
         """
         track = target.track
-        held = later(said, count, track.id)
-        if held is None:
+        pending = later(recall_round, count, track.id)
+        if pending is None:
             return False
         try:
-            await self._keeper.remember(track, held)
+            await self._keeper.remember(track, pending)
         except RefoldError:  # it is remembered here all the same
             self._metrics.failed("store")
         return True
 
-    async def bring(self, target: CompactionTarget, *, patient: bool = False) -> bool:
+    async def apply_pending(self, target: CompactionTarget, *, patient: bool = False) -> bool:
         """Put a plan in force that brings what was asked for in the answer before; tell whether there was such.
 
         The caller holds the conversation's lock, and what is due was done, which makes room; where it was not yet
         (`patient`), what has no room waits for that. What fails is let go, and the request goes on without it.
         """
         track = target.track
-        if self._settings.shadow or (track.pending is None and (self._keeper.local or not track.plans)):
+        if self._settings.shadow or (track.pending_recall is None and (self._keeper.local or not track.plans)):
             return False
         try:
             await self._planner.read(target)
-            if not self._keeper.local and (track.pending is not None or answers_unseen(track) > 1):
-                await self._planner.follow(target)
+            if not self._keeper.local and (track.pending_recall is not None or answers_unseen(track) > 1):
+                await self._planner.sync_plans(target)
             try:
-                return await self._bring(target, patient=patient)
+                return await self._apply(target, patient=patient)
             except PlanConflict:  # by a compaction, or by one that brings the same
-                await self._planner.follow(target)
-                return await self._bring(target, patient=patient)
+                await self._planner.sync_plans(target)
+                return await self._apply(target, patient=patient)
         except Exception as error:  # whatever it is, the request goes on
             named = str(error) if isinstance(error, CompactionAborted) else type(error).__name__
             self._metrics.failed("store" if isinstance(error, StoreError) else named)
-            self._let_go(track)
+            self._discard(track)
             return False
 
     def waiting(self, track: Conversation) -> DeferredCall | None:
         """Return what waits for this very request; what its conversation has gone past is let go."""
-        held = track.pending
-        if held is None or spot(track.view, held.beside) is not None:
-            return held
-        if is_back(track.plans, held):
-            track.pending = None
-        elif any(message.role == "assistant" for message in track.transcript.messages[held.count :]):
-            self._let_go(track)
+        pending = track.pending_recall
+        if pending is None or spot(track.view, pending.client_calls) is not None:
+            return pending
+        if is_back(track.plans, pending):
+            track.pending_recall = None
+        elif any(message.role == "assistant" for message in track.transcript.messages[pending.count :]):
+            self._discard(track)
         return None
 
-    async def _bring(self, target: CompactionTarget, *, patient: bool) -> bool:
+    async def _apply(self, target: CompactionTarget, *, patient: bool) -> bool:
         track, bound = target.track, target.bound
-        held = self.waiting(track)
-        if held is None:
+        pending = self.waiting(track)
+        if pending is None:
             return False
-        room = self._room(target, held, patient=patient)
+        room = self._room(target, pending, patient=patient)
         if room is None:
             return False
-        asked = [asking(call.arguments) for call in held.calls]
+        queries = [asking(call.arguments) for call in pending.calls]
         originals = RemovedMessages(track.transcript.messages, track.plans, bound.counter)
-        texts = tuple(await asyncio.to_thread(originals.answers, asked, room))
-        stage = RestoreOriginals(held.calls, texts, held.beside, WORDS[track.format.name])
+        texts = tuple(await asyncio.to_thread(originals.answers, queries, room))
+        stage = RestoreOriginals(pending.calls, texts, pending.client_calls, WORDS[track.format.name])
         policy = replace(bound.policy, name=NAME, steps=(Step(stage, label=NAME),), after_overflow=None)
         await self._planner.force(target, policy)
-        track.pending = None
-        self._metrics.recalled("later", len(held.calls))
+        track.pending_recall = None
+        self._metrics.recalled("later", len(pending.calls))
         return True
 
-    def _room(self, target: CompactionTarget, held: DeferredCall, *, patient: bool) -> int | None:
+    def _room(self, target: CompactionTarget, pending: DeferredCall, *, patient: bool) -> int | None:
         """Return the tokens that originals may take; None where not even words that say so have room."""
-        track, bound, count = target.track, target.bound, len(held.calls)
+        track, bound, count = target.track, target.bound, len(pending.calls)
         size = measured(track, bound, fixed(track, target.dialect, bound))
         room = room_for(bound.budget, size, self._settings.recall_tokens)
         if (below := (bound.trigger - size) // 2) >= ENOUGH * count:
             room = min(room, below)  # it stays in the conversation: the next request is not to be compacted for it
         if room // count >= ROOM:
             return room
-        at_work = track.work is not None and not track.work.done()  # on a plan that would come to nothing by this one
+        at_work = (
+            track.compaction_task is not None and not track.compaction_task.done()
+        )  # on a plan that would come to nothing by this one
         if not patient and not at_work and bound.budget.input - size >= ROOM * count:
             return room
         if not patient:
-            self._let_go(track)
+            self._discard(track)
         return None
 
-    def _let_go(self, track: Conversation) -> None:
-        held, track.pending = track.pending, None
-        if held is not None and held.home == track.id:
-            self._metrics.recalled("dropped", len(held.calls))
+    def _discard(self, track: Conversation) -> None:
+        pending, track.pending_recall = track.pending_recall, None
+        if pending is not None and pending.home == track.id:
+            self._metrics.recalled("dropped", len(pending.calls))

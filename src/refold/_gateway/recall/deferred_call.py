@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from refold._gateway.recall.response_merger import RecallCall, sound
 from refold._gateway.recall.tool import NAME
@@ -45,28 +45,28 @@ WORDS: dict[str, Path] = {  # where a result's words stand, from the result on
 class DeferredCall(Struct, frozen=True, tag="later"):
     """Calls of the tool that wait for the client's next request.
 
-    `beside` are the client's calls by which the answer is known again, `count` the messages of the request that was
-    answered, `home` the conversation in which that was.
+    `client_calls` are the client's calls by which the answer is known again, `count` the messages of the request that
+    was answered, `home` the conversation in which that was.
     """
 
     calls: tuple[ToolCall, ...]
-    beside: tuple[str, ...]
+    client_calls: tuple[str, ...] = field(name="beside")  # the name of the field in the store
     count: int
     home: str = ""
 
 
-def later(said: RecallRound, count: int, home: str) -> DeferredCall | None:
+def later(recall_round: RecallRound, count: int, home: str) -> DeferredCall | None:
     """Return what is to be brought back of an answer; None where that is too much, or where a call cannot be named."""
-    calls = tuple(ToolCall(call.id, NAME, _arguments(call.arguments)) for call in said.recalls)
-    named = bool(said.others) and bool(said.others[0].id)
+    calls = tuple(ToolCall(call.id, NAME, _arguments(call.arguments)) for call in recall_round.recalls)
+    named = bool(recall_round.others) and bool(recall_round.others[0].id)
     if len(calls) > MOST or sum(len(call.arguments) for call in calls) > LONGEST:
         return None
-    if not said.others or any(bool(call.call_id) != named for call in calls):
+    if not recall_round.others or any(bool(call.call_id) != named for call in calls):
         return None
-    return DeferredCall(calls, tuple(map(_key, said.others)), count, home)
+    return DeferredCall(calls, tuple(map(_key, recall_round.others)), count, home)
 
 
-def spot(messages: Sequence[Message], beside: Sequence[str]) -> tuple[int, int] | None:
+def spot(messages: Sequence[Message], client_calls: Sequence[str]) -> tuple[int, int] | None:
     """Return where the last answer with calls stands and where its results end; None where it is another answer.
 
     It is another one, too, where the tool's call is back in it already, or where no results follow.
@@ -74,7 +74,9 @@ def spot(messages: Sequence[Message], beside: Sequence[str]) -> tuple[int, int] 
     at = next((place for place in range(len(messages) - 1, -1, -1) if messages[place].calls), -1)
     if at < 0 or any(call.name == NAME for call in messages[at].calls):
         return None
-    if not any(_key(RecallCall(call.call_id, call.arguments, call.name)) in beside for call in messages[at].calls):
+    if not any(
+        _key(RecallCall(call.call_id, call.arguments, call.name)) in client_calls for call in messages[at].calls
+    ):
         return None
     stop = at + 1
     while stop < len(messages) and messages[stop].results:
@@ -82,9 +84,9 @@ def spot(messages: Sequence[Message], beside: Sequence[str]) -> tuple[int, int] 
     return (at, stop) if stop > at + 1 else None
 
 
-def is_back(plans: Sequence[Plan], held: DeferredCall) -> bool:
+def is_back(plans: Sequence[Plan], pending: DeferredCall) -> bool:
     """Tell whether a plan in force has brought the calls already."""
-    return any(plan.policy == NAME and plan.base.length > held.count for plan in plans)
+    return any(plan.policy == NAME and plan.base.length > pending.count for plan in plans)
 
 
 class RestoreOriginals(Pure, frozen=True):
@@ -94,15 +96,15 @@ class RestoreOriginals(Pure, frozen=True):
 
     calls: tuple[ToolCall, ...] = ()
     texts: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
+    client_calls: tuple[str, ...] = ()
     words: Path = ()
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the edits; none where the answer is not the last one with calls."""
         messages = view.messages
-        if (found := spot(messages, self.beside)) is None:
+        if (span := spot(messages, self.client_calls)) is None:
             return ()
-        at, stop = found
+        at, stop = span
         after = messages[stop].id if stop < len(messages) else None
         edits: list[Edit] = []
         first = _next(messages[at], messages[at].calls[-1].at)
@@ -143,7 +145,7 @@ def _key(call: RecallCall) -> str:
     """Return by what a call is known again: its id, or where there is none what it calls."""
     if call.id:
         return call.id
-    held = call.arguments
+    arguments = call.arguments
     with suppress(msgspec.DecodeError, UnicodeEncodeError):  # what is no JSON is compared as it is
-        held = msgspec.json.decode(held) if isinstance(held, str) else held
-    return f"{call.name} {canonical(held or {}).decode()}"
+        arguments = msgspec.json.decode(arguments) if isinstance(arguments, str) else arguments
+    return f"{call.name} {canonical(arguments or {}).decode()}"

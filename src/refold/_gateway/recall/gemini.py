@@ -29,38 +29,38 @@ class GeminiMerger(ResponseMerger):
     def __init__(self) -> None:
         super().__init__()
         self._id: Json = {}
-        self._said = self._worded = self._broken = self._gone = False
+        self._has_content = self._worded = self._broken = self._left_out = False
         self._seal: Json | None = {}  # of a recall that is left out; None once a call of the client's was shown
 
-    def opens(self, data: Json) -> bool:
+    def starts_recall(self, data: Json) -> bool:
         return any(_ours(part) for part in _parts(data))
 
-    def silent(self, data: Json) -> bool:
+    def is_preamble(self, data: Json) -> bool:
         return False
 
-    def woven(self, data: Json, *, closing: bool) -> list[Json]:
+    def merge_event(self, data: Json, *, closing: bool) -> list[Json]:
         if not data.get("candidates"):
             return [data] if closing or not _ends(data) else []
         self._id = self._id or ({"responseId": data["responseId"]} if "responseId" in data else {})
-        parts, self._seal = _kept(_parts(data), self._seal)
-        self._gone = self._gone or len(parts) < len(_parts(data))
+        parts, self._seal = _without_recalls(_parts(data), self._seal)
+        self._left_out = self._left_out or len(parts) < len(_parts(data))
         parts = self._apart(parts)
         candidate = dict(data["candidates"][0])
         if not closing:
             candidate.pop("finishReason", None)
-        elif candidate.get("finishReason") and self._gone and not self._said and not parts:
+        elif candidate.get("finishReason") and self._left_out and not self._has_content and not parts:
             parts = [{"text": GIVEN_UP}]
-        self._said = self._said or bool(parts)
+        self._has_content = self._has_content or bool(parts)
         if not parts and _parts(data) and not candidate.get("finishReason"):
             return []
         if not parts and not closing:
             return []
         if parts or _parts(data):
             candidate["content"] = {**(candidate.get("content") or {"role": "model"}), "parts": parts or [{"text": ""}]}
-        made = {**data, **self._id, "candidates": [candidate]}
+        merged = {**data, **self._id, "candidates": [candidate]}
         if isinstance(data.get("usageMetadata"), dict) and self.round:
-            made["usageMetadata"] = added(self.spent, data["usageMetadata"])
-        return [made]
+            merged["usageMetadata"] = added(self.spent, data["usageMetadata"])
+        return [merged]
 
     def _apart(self, parts: list[Json]) -> list[Json]:
         """Put a break before the first words of a round where words went before."""
@@ -72,12 +72,12 @@ class GeminiMerger(ResponseMerger):
             return parts
         return _broken(parts)
 
-    def follows(self, said: RecallRound) -> None:
-        super().follows(said)
+    def follows(self, recall_round: RecallRound) -> None:
+        super().follows(recall_round)
         self._broken = self._worded
         self._seal = {}
 
-    def said(self, body: Json) -> RecallRound:
+    def read_round(self, body: Json) -> RecallRound:
         parts = _parts(body)
         ours = [place for place, part in enumerate(parts) if _ours(part)]
         others = tuple(
@@ -97,9 +97,9 @@ class GeminiMerger(ResponseMerger):
         parts: list[Json] = []
         worded = False
         for body in bodies:
-            kept, _ = _kept(_parts(body), {})
-            parts += _broken(kept) if worded else kept
-            worded = worded or any(map(_worded, kept))
+            visible, _ = _without_recalls(_parts(body), {})
+            parts += _broken(visible) if worded else visible
+            worded = worded or any(map(_worded, visible))
         usage: Json = {}
         for body in bodies:
             usage = added(usage, body.get("usageMetadata") or {})
@@ -108,9 +108,9 @@ class GeminiMerger(ResponseMerger):
         candidate["content"] = {"role": "model", "parts": parts or [{"text": GIVEN_UP}]}
         return {**last, "candidates": [candidate, *(last.get("candidates") or [])[1:]], "usageMetadata": usage}
 
-    def results(self, said: RecallRound, texts: list[str]) -> list[Json]:
+    def results(self, recall_round: RecallRound, texts: list[str]) -> list[Json]:
         parts = []
-        for call, text in zip(said.recalls, texts, strict=True):
+        for call, text in zip(recall_round.recalls, texts, strict=True):
             id = {"id": call.id} if call.id else {}
             parts.append({"functionResponse": {**id, "name": NAME, "response": {"output": text}}})
         return [{"role": "user", "parts": parts}]
@@ -129,12 +129,12 @@ def _ours(part: Json) -> bool:
     return isinstance(call, dict) and call.get("name") == NAME
 
 
-def _kept(parts: list[Json], seal: Json | None) -> tuple[list[Json], Json | None]:
+def _without_recalls(parts: list[Json], seal: Json | None) -> tuple[list[Json], Json | None]:
     """Return what is the client's, with the signature of a recall before its first call on that call; and what is left.
 
     `seal` is what recalls before these parts bore, None where a call of the client's came before.
     """
-    kept: list[Json] = []
+    visible: list[Json] = []
     for part in parts:
         if seal is not None and "functionCall" in part:
             signed = {key: part[key] for key in SIGNED if part.get(key)}
@@ -143,8 +143,8 @@ def _kept(parts: list[Json], seal: Json | None) -> tuple[list[Json], Json | None
             else:
                 part, seal = part if signed else {**part, **seal}, None
         if not _ours(part):
-            kept.append(part)
-    return kept, seal
+            visible.append(part)
+    return visible, seal
 
 
 def _worded(part: Json) -> bool:

@@ -19,7 +19,7 @@ from refold.formats._streaming.openai_chat import continued_call
 
 __all__ = ["OpenAIChatMerger"]
 
-KEPT = ("id", "created", "system_fingerprint")  # of the first round
+FIRST_ROUND_FIELDS = ("id", "created", "system_fingerprint")  # of the first round
 SIGNED = ("extra_content", "provider_specific_fields")  # of a call: what Gemini and proxies want back with the first
 
 
@@ -34,22 +34,22 @@ class OpenAIChatMerger(ResponseMerger):
         self._seal: Json = {}  # of a call that is left out
         self._worded = self._broken = False
 
-    def opens(self, data: Json) -> bool:
+    def starts_recall(self, data: Json) -> bool:
         return any(_name(call) == NAME for choice in _choices(data) for call in _calls(choice.get("delta")))
 
-    def silent(self, data: Json) -> bool:
+    def is_preamble(self, data: Json) -> bool:
         return "error" not in data and not any(
             choice.get("finish_reason")
             or any(value for key, value in (choice.get("delta") or {}).items() if key != "role")
             for choice in _choices(data)
         )
 
-    def woven(self, data: Json, *, closing: bool) -> list[Json]:
+    def merge_event(self, data: Json, *, closing: bool) -> list[Json]:
         if "choices" not in data:
             return [data]
         if not self._head:
-            self._head = {key: data[key] for key in KEPT if key in data}
-        choices = [made for choice in _choices(data) if (made := self._choice(choice, closing=closing))]
+            self._head = {key: data[key] for key in FIRST_ROUND_FIELDS if key in data}
+        choices = [merged for choice in _choices(data) if (merged := self._choice(choice, closing=closing))]
         usage = data.get("usage")
         if isinstance(usage, dict):
             usage = added(self.spent, usage)
@@ -62,8 +62,8 @@ class OpenAIChatMerger(ResponseMerger):
         if self.round:
             delta.pop("role", None)
         calls = delta.pop("tool_calls", None)
-        if calls and (kept := [made for call in calls if (made := self._shown(call))]):
-            delta["tool_calls"] = kept
+        if calls and (visible := [merged for call in calls if (merged := self._client_call(call))]):
+            delta["tool_calls"] = visible
         elif calls is not None and not calls:
             delta["tool_calls"] = calls
         finish = choice.get("finish_reason")
@@ -75,10 +75,10 @@ class OpenAIChatMerger(ResponseMerger):
             finish = "stop"
             if not self._worded:
                 delta["content"] = GIVEN_UP
-        made = {**choice, "delta": delta}
+        merged = {**choice, "delta": delta}
         if "finish_reason" in choice:
-            made["finish_reason"] = finish
-        return made if delta or finish or not (calls or self.round or choice.get("finish_reason")) else None
+            merged["finish_reason"] = finish
+        return merged if delta or finish or not (calls or self.round or choice.get("finish_reason")) else None
 
     def _worded_on(self, text: str) -> str:
         if self.round > 0 and self._worded and not self._broken:
@@ -87,13 +87,13 @@ class OpenAIChatMerger(ResponseMerger):
         self._worded = True
         return text
 
-    def follows(self, said: RecallRound) -> None:
-        super().follows(said)
+    def follows(self, recall_round: RecallRound) -> None:
+        super().follows(recall_round)
         self._broken = False
         self._calls = []
         self._seal = {}
 
-    def _shown(self, call: Json) -> Json | None:
+    def _client_call(self, call: Json) -> Json | None:
         """Return a piece of a call as the client gets it; nothing of one that is left out but its signature."""
         known = continued_call(self._calls, call)
         if not known:
@@ -110,7 +110,7 @@ class OpenAIChatMerger(ResponseMerger):
             call, self._seal = {**self._seal, **call}, {}
         return {**call, "index": known["number"]}
 
-    def said(self, body: Json) -> RecallRound:
+    def read_round(self, body: Json) -> RecallRound:
         choice = (_choices(body) or [{}])[0]
         message: Json = choice.get("message") or {}
         calls = _calls(message)
@@ -131,7 +131,7 @@ class OpenAIChatMerger(ResponseMerger):
         message = dict(choice.get("message") or {})
         messages = [(_choices(body) or [{}])[0].get("message") or {} for body in bodies]
         texts = [each["content"] for each in messages if isinstance(each.get("content"), str) and each["content"]]
-        calls = _kept(_calls(message))
+        calls = _without_recalls(_calls(message))
         dropped = len(calls) < len(_calls(message))
         message.pop("tool_calls", None)
         if calls:
@@ -140,27 +140,27 @@ class OpenAIChatMerger(ResponseMerger):
             choice["finish_reason"] = "stop"
             texts = texts or [GIVEN_UP]
         message["content"] = BREAK.join(texts) if texts else message.get("content")
-        made = {**last, **{key: bodies[0][key] for key in KEPT if key in bodies[0]}}
-        made["choices"] = [{**choice, "message": message}]
-        return _with_usage(made, bodies)
+        merged = {**last, **{key: bodies[0][key] for key in FIRST_ROUND_FIELDS if key in bodies[0]}}
+        merged["choices"] = [{**choice, "message": message}]
+        return _with_usage(merged, bodies)
 
-    def results(self, said: RecallRound, texts: list[str]) -> list[Json]:
+    def results(self, recall_round: RecallRound, texts: list[str]) -> list[Json]:
         return [
             {"role": "tool", "tool_call_id": call.id, "content": text}
-            for call, text in zip(said.recalls, texts, strict=True)
+            for call, text in zip(recall_round.recalls, texts, strict=True)
         ]
 
 
-def _with_usage(made: Json, bodies: list[Json]) -> Json:
+def _with_usage(merged: Json, bodies: list[Json]) -> Json:
     usage: Json = {}
     for body in bodies:
         usage = added(usage, body.get("usage") or {})
-    return {**made, "usage": usage} if usage else made
+    return {**merged, "usage": usage} if usage else merged
 
 
 def _choices(data: Json) -> list[Json]:
-    found = data.get("choices")
-    return found if isinstance(found, list) else []
+    choices = data.get("choices")
+    return choices if isinstance(choices, list) else []
 
 
 def _calls(message: Any) -> list[Json]:
@@ -173,20 +173,20 @@ def _name(call: Json) -> Any:
 
 
 def _other(call: Json) -> RecallCall:
-    held = call.get("function") or call.get("custom") or {}
-    return RecallCall(call.get("id", ""), held.get("arguments", held.get("input")), held.get("name", ""))
+    function = call.get("function") or call.get("custom") or {}
+    return RecallCall(call.get("id", ""), function.get("arguments", function.get("input")), function.get("name", ""))
 
 
 def _seal(call: Json) -> Json:
     return {key: call[key] for key in SIGNED if call.get(key)}
 
 
-def _kept(calls: list[Json]) -> list[Json]:
+def _without_recalls(calls: list[Json]) -> list[Json]:
     """Return the client's calls; the signature of a recall that was the first goes to the one that is the first now."""
-    kept = [call for call in calls if _name(call) != NAME]
-    if kept and kept[0] is not calls[0]:
-        kept[0] = {**_seal(calls[0]), **kept[0]}
-    return kept
+    visible = [call for call in calls if _name(call) != NAME]
+    if visible and visible[0] is not calls[0]:
+        visible[0] = {**_seal(calls[0]), **visible[0]}
+    return visible
 
 
 def _sound(call: Json) -> Json:

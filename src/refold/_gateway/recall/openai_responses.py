@@ -37,20 +37,20 @@ class OpenAIResponsesMerger(ResponseMerger):
         self._waiting = False
         self._before: list[Json] = []  # what earlier rounds leave in the answer
 
-    def opens(self, data: Json) -> bool:
+    def starts_recall(self, data: Json) -> bool:
         return data.get("type") == "response.output_item.added" and _ours(data.get("item"))
 
-    def waits(self, data: Json) -> bool:
+    def may_belong_to_recall(self, data: Json) -> bool:
         if data.get("type") == "response.output_item.added":
             self._waiting = (data.get("item") or {}).get("type") == "reasoning"
         elif data.get("type") in ENDING:
             self._waiting = False
         return self._waiting
 
-    def silent(self, data: Json) -> bool:
+    def is_preamble(self, data: Json) -> bool:
         return data.get("type") in BEGINNING
 
-    def woven(self, data: Json, *, closing: bool) -> list[Json]:
+    def merge_event(self, data: Json, *, closing: bool) -> list[Json]:
         kind = data.get("type")
         if kind in BEGINNING:
             return [] if self.round else [self._numbered({**data, "response": _plain(data.get("response"))})]
@@ -66,7 +66,7 @@ class OpenAIResponsesMerger(ResponseMerger):
     def _ended(self, data: Json) -> list[Json]:
         response = _plain(data.get("response"))
         if "output" in response:
-            response["output"] = [*self._before, *_kept(response["output"])]
+            response["output"] = [*self._before, *_without_recalls(response["output"])]
             if not response["output"] and self.dropped:
                 return [*self._given_up(), self._numbered({**data, "response": {**response, "output": [_words()]}})]
         if self.round and isinstance(response.get("usage"), dict):
@@ -75,14 +75,14 @@ class OpenAIResponsesMerger(ResponseMerger):
 
     def _given_up(self) -> list[Json]:
         item, at = _words(), {"output_index": len(self._items)}
-        said = {"item_id": item["id"], "content_index": 0, **at}
+        address = {"item_id": item["id"], "content_index": 0, **at}
         part = item["content"][0]
         events = (
             {"type": "response.output_item.added", **at, "item": {**item, "content": []}},
-            {"type": "response.content_part.added", **said, "part": {**part, "text": ""}},
-            {"type": "response.output_text.delta", **said, "delta": GIVEN_UP, "logprobs": []},
-            {"type": "response.output_text.done", **said, "text": GIVEN_UP, "logprobs": []},
-            {"type": "response.content_part.done", **said, "part": part},
+            {"type": "response.content_part.added", **address, "part": {**part, "text": ""}},
+            {"type": "response.output_text.delta", **address, "delta": GIVEN_UP, "logprobs": []},
+            {"type": "response.output_text.done", **address, "text": GIVEN_UP, "logprobs": []},
+            {"type": "response.content_part.done", **address, "part": part},
             {"type": "response.output_item.done", **at, "item": item},
         )
         return [self._numbered(event) for event in events]
@@ -93,7 +93,7 @@ class OpenAIResponsesMerger(ResponseMerger):
         self._sent += 1
         return {**data, "sequence_number": self._sent - 1}
 
-    def said(self, body: Json) -> RecallRound:
+    def read_round(self, body: Json) -> RecallRound:
         output: list[Json] = body.get("output") or []
         ours = [item for item in output if _ours(item)]
         others = tuple(
@@ -115,31 +115,31 @@ class OpenAIResponsesMerger(ResponseMerger):
             return output
         return [{key: value for key, value in item.items() if key != "id"} for item in known]
 
-    def follows(self, said: RecallRound) -> None:
-        super().follows(said)
-        self._before += _kept(said.turn)
+    def follows(self, recall_round: RecallRound) -> None:
+        super().follows(recall_round)
+        self._before += _without_recalls(recall_round.turn)
 
     def joined(self, bodies: list[Json]) -> Json:
-        output = [item for body in bodies for item in _kept(body.get("output") or [])]
+        output = [item for body in bodies for item in _without_recalls(body.get("output") or [])]
         usage: Json = {}
         for body in bodies:
             usage = added(usage, body.get("usage") or {})
         dropped = any(_dropped(body.get("output") or []) for body in bodies)
-        made = {**_plain(bodies[-1]), "output": output or ([_words()] if dropped else [])}
-        return {**made, "usage": usage} if usage else made
+        merged = {**_plain(bodies[-1]), "output": output or ([_words()] if dropped else [])}
+        return {**merged, "usage": usage} if usage else merged
 
-    def results(self, said: RecallRound, texts: list[str]) -> list[Json]:
+    def results(self, recall_round: RecallRound, texts: list[str]) -> list[Json]:
         return [
             {"type": "function_call_output", "call_id": call.id, "output": text}
-            for call, text in zip(said.recalls, texts, strict=True)
+            for call, text in zip(recall_round.recalls, texts, strict=True)
         ]
 
     def error(self, body: Json) -> Json:
-        held = body.get("error")
-        told = held if isinstance(held, dict) else {}
+        error = body.get("error")
+        details = error if isinstance(error, dict) else {}
         return self._numbered(
-            {"type": "error", "sequence_number": 0, "code": told.get("code"), "message": told.get("message", ""),
-             "param": told.get("param")}
+            {"type": "error", "sequence_number": 0, "code": details.get("code"), "message": details.get("message", ""),
+             "param": details.get("param")}
         )  # fmt: skip
 
 
@@ -157,20 +157,20 @@ def _dropped(output: list[Json]) -> frozenset[int]:
 
     Reasoning that leads to several calls at once stays before the first of them that is the client's.
     """
-    found: set[int] = set()
+    items: set[int] = set()
     alone = True  # whether what follows the recalls needs no reasoning from before them
     for place in range(len(output) - 1, -1, -1):
         thinks = output[place].get("type") == "reasoning"
-        if _ours(output[place]) or (thinks and alone and place + 1 in found):
-            found.add(place)
+        if _ours(output[place]) or (thinks and alone and place + 1 in items):
+            items.add(place)
         else:
             alone = thinks
-    return frozenset(found)
+    return frozenset(items)
 
 
-def _kept(output: list[Json]) -> list[Json]:
-    gone = _dropped(output)
-    return [item for place, item in enumerate(output) if place not in gone]
+def _without_recalls(output: list[Json]) -> list[Json]:
+    indexes = _dropped(output)
+    return [item for place, item in enumerate(output) if place not in indexes]
 
 
 def _plain(response: Any) -> Json:

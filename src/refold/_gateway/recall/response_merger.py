@@ -48,7 +48,8 @@ class RecallRound(Struct, frozen=True):
 class ResponseMerger:
     """What the rounds of one answer have in common; a subclass knows one dialect.
 
-    Events and bodies are decoded JSON. `woven` is shown all events of a stream in order, those of earlier rounds too.
+    Events and bodies are decoded JSON. `merge_event` takes all events of a stream in order, those of earlier
+    rounds too.
     """
 
     usage_key = "usage"
@@ -60,23 +61,23 @@ class ResponseMerger:
         self.spent: Json = {}
         self.dropped: frozenset[int] = frozenset()
 
-    def opens(self, data: Json) -> bool:
+    def starts_recall(self, data: Json) -> bool:
         """Tell whether an event begins a call of the recall tool."""
         raise NotImplementedError
 
-    def waits(self, data: Json) -> bool:
+    def may_belong_to_recall(self, data: Json) -> bool:
         """Tell whether an event may yet belong to a call of the recall tool that follows."""
         return False
 
-    def silent(self, data: Json) -> bool:
+    def is_preamble(self, data: Json) -> bool:
         """Tell whether an event says nothing yet."""
         raise NotImplementedError
 
-    def woven(self, data: Json, *, closing: bool) -> list[Json]:
+    def merge_event(self, data: Json, *, closing: bool) -> list[Json]:
         """Return an event as the client gets it; nothing where it is of a recall, or ends a round before the last."""
         raise NotImplementedError
 
-    def said(self, body: Json) -> RecallRound:
+    def read_round(self, body: Json) -> RecallRound:
         """Read the body of one round."""
         raise NotImplementedError
 
@@ -84,13 +85,13 @@ class ResponseMerger:
         """Return one body for all rounds: what they said without recalls, and what they used together."""
         raise NotImplementedError
 
-    def results(self, said: RecallRound, texts: list[str]) -> list[Json]:
+    def results(self, recall_round: RecallRound, texts: list[str]) -> list[Json]:
         """Return what goes back upstream after the round's own words: the results of its calls."""
         raise NotImplementedError
 
-    def follows(self, said: RecallRound) -> None:
+    def follows(self, recall_round: RecallRound) -> None:
         """Go on with the next round."""
-        self.spent = added(self.spent, said.usage)
+        self.spent = added(self.spent, recall_round.usage)
         self.round += 1
         self.dropped = frozenset()
 
@@ -110,16 +111,16 @@ class ResponseMerger:
 
 def added(before: Json, after: Json) -> Json:
     """Return two reports of usage as one: figures summed, whatever else there is as the later one has it."""
-    made = dict(before)
+    merged = dict(before)
     for key, value in after.items():
-        old = made.get(key)
+        old = merged.get(key)
         if isinstance(value, dict) and isinstance(old, dict):
-            made[key] = added(old, value)
+            merged[key] = added(old, value)
         elif _figure(value) and _figure(old):
-            made[key] = old + value
-        elif value is not None or key not in made:
-            made[key] = value
-    return made
+            merged[key] = old + value
+        elif value is not None or key not in merged:
+            merged[key] = value
+    return merged
 
 
 def asking(arguments: Any) -> Asking:

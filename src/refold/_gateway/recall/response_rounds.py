@@ -83,26 +83,26 @@ class RoundOverflow(Exception):  # the conversation is made shorter, and the ans
 class RecallRelay:
     """One answer on its way to the client, in as many rounds as the model asks for, up to `recall_rounds`.
 
-    `again` sends a body upstream as the first was sent; `told` gives the headers of the gateway's own; `later` is shown
-    a round with calls of the tool beside the client's, and tells whether they are answered in the next request.
+    `again` sends a body upstream as the first was sent; `own_headers` are the headers that the gateway adds; `later`
+    takes a round with calls of the tool beside the client's, and tells whether the next request answers them.
     """
 
     def __init__(
-        self, held: Recalls, settings: GatewaySettings, metrics: Metrics, send: Send, dialect: str,
-        again: Callable[[bytes], Awaitable[UpstreamResponse]], told: Headers,
+        self, request: Recalls, settings: GatewaySettings, metrics: Metrics, send: Send, dialect: str,
+        again: Callable[[bytes], Awaitable[UpstreamResponse]], own_headers: Headers,
         later: Callable[[RecallRound], Awaitable[bool]],
     ) -> None:  # fmt: skip
-        self._held = held
+        self._request = request
         self._settings = settings
         self._metrics = metrics
         self._send = send
         self._again = again
-        self._told = told
+        self._own_headers = own_headers
         self._later = later
         self._format = dialect
         self._provider = "openai" if dialect.startswith("openai") else dialect
-        self._weaver = _weaver(dialect, stored=held.stored, binds_thinking=held.bound.binds_thinking)
-        self._offer = held.offer
+        self._merger = _merger_for(dialect, stored=request.stored, binds_thinking=request.bound.binds_thinking)
+        self._offer = request.offer
         self._headers: Headers = []
         self._status = 200
         self._started = False
@@ -121,7 +121,7 @@ class RecallRelay:
         reading = ResponseObserver(answer.headers)
         kind = answer.headers.get("Content-Type", "")
         if unpacker(answer.headers.get("Content-Encoding", "")) is None or not ("json" in kind or reading.streaming):
-            await relay(self._send, answer, [*from_upstream(answer), *self._told], reading.feed)
+            await relay(self._send, answer, [*from_upstream(answer), *self._own_headers], reading.feed)
             return reading
         self._status, self._headers = answer.status, from_upstream(answer)
         try:
@@ -136,28 +136,32 @@ class RecallRelay:
     # Whole answers
 
     async def _whole(self, answer: UpstreamResponse, reading: ResponseObserver) -> None:
-        weaver, bodies = self._weaver, list[dict[str, Any]]()
+        merger, bodies = self._merger, list[dict[str, Any]]()
         first = answer
         try:
             while True:
                 raw = await self._read(answer, reading)
                 body = reading.body()
                 try:
-                    said = weaver.said(body)
+                    recall_round = merger.read_round(body)
                 except (KeyError, TypeError, AttributeError):  # nothing that this dialect says
-                    said = None
+                    recall_round = None
                 bodies.append(body)
                 self._spent(reading, answer is first)
-                if said is None or not (said.only and weaver.round < self._settings.recall_rounds):
+                if recall_round is None or not (recall_round.only and merger.round < self._settings.recall_rounds):
                     break
-                answer = await self._next(said, answer, first)
+                answer = await self._next(recall_round, answer, first)
                 if answer.status != 200:
                     await self._refused(answer)
                     return
                 reading = ResponseObserver(answer.headers)
-            await self._left(said)
-            if len(bodies) > 1 or (said is not None and (said.recalls or said.dropped)) or b'"recall"' in raw:
-                raw = msgspec.json.encode(weaver.joined(bodies))
+            await self._left(recall_round)
+            if (
+                len(bodies) > 1
+                or (recall_round is not None and (recall_round.recalls or recall_round.dropped))
+                or b'"recall"' in raw
+            ):
+                raw = msgspec.json.encode(merger.joined(bodies))
             await self._begin(len(raw))
             await self._send({"type": "http.response.body", "body": raw})
         finally:
@@ -168,7 +172,7 @@ class RecallRelay:
             async for piece in answer.content.iter_any():
                 reading.feed(piece)
         except READ_ERRORS as error:
-            if self._weaver.round:
+            if self._merger.round:
                 raise GatewayError(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
             await self._begin(None)
             raise UpstreamAborted(type(error).__name__) from None
@@ -180,11 +184,11 @@ class RecallRelay:
         first = answer
         try:
             while True:
-                said = await self._round(answer, reading)
+                recall_round = await self._round(answer, reading)
                 self._spent(reading, answer is first)
-                if said is None:
+                if recall_round is None:
                     break
-                answer = await self._next(said, answer, first)
+                answer = await self._next(recall_round, answer, first)
                 if answer.status != 200:
                     await self._refused(answer)
                     return
@@ -196,22 +200,22 @@ class RecallRelay:
 
     async def _round(self, answer: UpstreamResponse, reading: ResponseObserver) -> RecallRound | None:
         """Carry one round of a stream; return it where it waits for originals."""
-        weaver = self._weaver
+        merger = self._merger
         unpack = unpacker(answer.headers.get("Content-Encoding", ""))
         decoder, seen = Decoder(), list[Json]()
-        held: list[Decoded] | None = None
+        buffered: list[Decoded] | None = None
         waiting: list[Decoded] = []
 
         def take(event: Event) -> None:
-            nonlocal held, waiting
+            nonlocal buffered, waiting
             data = event.json()
             if data is not None:
                 seen.append(data)
-            if held is not None:
-                held.append((event, data))
-            elif data is not None and weaver.opens(data):
-                held, waiting = [*waiting, (event, data)], []
-            elif data is not None and weaver.waits(data):
+            if buffered is not None:
+                buffered.append((event, data))
+            elif data is not None and merger.starts_recall(data):
+                buffered, waiting = [*waiting, (event, data)], []
+            elif data is not None and merger.may_belong_to_recall(data):
                 waiting.append((event, data))
             else:
                 for each in (*waiting, (event, data)):
@@ -229,33 +233,33 @@ class RecallRelay:
             raise UpstreamAborted(type(error).__name__) from None
         for event in decoder.finish():
             take(event)
-        if held is None:
+        if buffered is None:
             for each in waiting:
                 self._pass(*each, closing=True)
             return None
-        said = weaver.said(response_body(self._format, seen))
-        weaver.dropped = said.dropped
-        goes_on = said.only and weaver.round < self._settings.recall_rounds
+        recall_round = merger.read_round(response_body(self._format, seen))
+        merger.dropped = recall_round.dropped
+        goes_on = recall_round.only and merger.round < self._settings.recall_rounds
         if not goes_on:
-            await self._left(said)
-        for each in held:
+            await self._left(recall_round)
+        for each in buffered:
             self._pass(*each, closing=not goes_on)
         await self._flush()
-        return said if goes_on else None
+        return recall_round if goes_on else None
 
     def _pass(self, event: Event, data: Json | None, *, closing: bool) -> None:
         """Let an event go to the client, as its own bytes where nothing is changed in it."""
-        weaver = self._weaver
+        merger = self._merger
         if data is None:
             if closing or event.comment:
                 self._out.append(event.raw)
                 self._speaks = self._speaks or event.comment
             return
-        woven = weaver.woven(data, closing=closing)
-        if not woven:
+        events = merger.merge_event(data, closing=closing)
+        if not events:
             return
-        self._out += [event.raw] if woven == [data] else map(weaver.event, woven)
-        self._speaks = self._speaks or not weaver.silent(data)
+        self._out += [event.raw] if events == [data] else map(merger.event, events)
+        self._speaks = self._speaks or not merger.is_preamble(data)
 
     async def _flush(self, *, speaks: bool = False) -> None:
         """Send what was let go, once there is more than a beginning; until then an error still has a status."""
@@ -274,51 +278,61 @@ class RecallRelay:
             headers.append((b"content-length", b"%d" % length))
         if self._fetched:
             headers.append((b"x-refold-recalled", b"%d" % self._fetched))
-        await self._send({"type": "http.response.start", "status": self._status, "headers": [*headers, *self._told]})
+        await self._send(
+            {"type": "http.response.start", "status": self._status, "headers": [*headers, *self._own_headers]}
+        )
 
     # What follows
 
-    async def _left(self, said: RecallRound | None) -> None:
+    async def _left(self, recall_round: RecallRound | None) -> None:
         """Have the calls of the last round remembered, before the client can go on; or count what is let go."""
-        if said is not None and said.recalls and not (said.others and not said.cut and await self._later(said)):
-            self._metrics.recalled("dropped", len(said.recalls))
+        if (
+            recall_round is not None
+            and recall_round.recalls
+            and not (recall_round.others and not recall_round.cut and await self._later(recall_round))
+        ):
+            self._metrics.recalled("dropped", len(recall_round.recalls))
 
-    async def _next(self, said: RecallRound, answer: UpstreamResponse, first: UpstreamResponse) -> UpstreamResponse:
+    async def _next(
+        self, recall_round: RecallRound, answer: UpstreamResponse, first: UpstreamResponse
+    ) -> UpstreamResponse:
         """Return the answer of the round after, when the one before it is done with."""
-        self._weaver.follows(said)
-        following = await self._follow(said)
+        self._merger.follows(recall_round)
+        following = await self._follow(recall_round)
         _closed(answer, first)
         return following
 
-    async def _follow(self, said: RecallRound) -> UpstreamResponse:
+    async def _follow(self, recall_round: RecallRound) -> UpstreamResponse:
         """Fetch what a round asks for and send it upstream; without it where there is no room for it after all."""
-        texts = await asyncio.to_thread(self._texts, said)
+        texts = await asyncio.to_thread(self._texts, recall_round)
         self._fetched += len(texts)
         self._metrics.recalled("answered", len(texts))
         before = self._offer
-        self._offer = before.followed([*said.turn, *self._weaver.results(said, texts)])
+        self._offer = before.followed([*recall_round.turn, *self._merger.results(recall_round, texts)])
         answer = await self._again(self._offer.body)
         if answer.status != 200 and await self._overflows(answer):
             answer.close()
-            self._offer = before.followed([*said.turn, *self._weaver.results(said, [FULL] * len(texts))])
+            self._offer = before.followed(
+                [*recall_round.turn, *self._merger.results(recall_round, [FULL] * len(texts))]
+            )
             answer = await self._again(self._offer.body)
             if answer.status != 200 and not self._started and await self._overflows(answer):
                 raise RoundOverflow(answer, await answer.content.read())
         return answer
 
-    def _texts(self, said: RecallRound) -> list[str]:
-        last = LAST if self._weaver.round == self._settings.recall_rounds else ""
-        asked = [asking(call.arguments) for call in said.recalls]
-        return self._held.originals.answers(asked, self._room(said), last)
+    def _texts(self, recall_round: RecallRound) -> list[str]:
+        last = LAST if self._merger.round == self._settings.recall_rounds else ""
+        queries = [asking(call.arguments) for call in recall_round.recalls]
+        return self._request.originals.answers(queries, self._room(recall_round), last)
 
-    def _room(self, said: RecallRound) -> int:
+    def _room(self, recall_round: RecallRound) -> int:
         """Return the tokens that originals may take, in this round."""
         try:
-            usage = reported({self._weaver.usage_key: said.usage})
+            usage = reported({self._merger.usage_key: recall_round.usage})
             size = usage.prompt + usage.completion
         except UsageError:
             size = len(self._offer.body) // CHARS
-        return room_for(self._held.bound.budget, size, self._settings.recall_tokens)
+        return room_for(self._request.bound.budget, size, self._settings.recall_tokens)
 
     async def _overflows(self, answer: UpstreamResponse) -> bool:
         reading = ResponseObserver(answer.headers)
@@ -334,7 +348,7 @@ class RecallRelay:
         """Carry upstream's own error: as an answer where none has begun, else as an event of the stream."""
         if not self._started:
             self._out = []
-            await relay(self._send, answer, [*from_upstream(answer), *self._told])
+            await relay(self._send, answer, [*from_upstream(answer), *self._own_headers])
             return
         reading = ResponseObserver(answer.headers)
         reading.feed(await answer.content.read())
@@ -342,13 +356,13 @@ class RecallRelay:
 
     async def _broken(self, body: bytes) -> None:
         try:
-            held = msgspec.json.decode(body)
+            value = msgspec.json.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            held = msgspec.json.decode(
+            value = msgspec.json.decode(
                 error_body(self._provider, 502, "the provider answered with an error", "upstream")
             )
         await self._flush(speaks=True)
-        event = self._weaver.event(self._weaver.error(held if isinstance(held, dict) else {"error": held}))
+        event = self._merger.event(self._merger.error(value if isinstance(value, dict) else {"error": value}))
         await self._send({"type": "http.response.body", "body": event, "more_body": True})
         await self._send({"type": "http.response.body", "body": b""})
 
@@ -359,7 +373,7 @@ class RecallRelay:
             self._metrics.reported(usage)
 
 
-def _weaver(dialect: str, *, stored: bool, binds_thinking: bool) -> ResponseMerger:
+def _merger_for(dialect: str, *, stored: bool, binds_thinking: bool) -> ResponseMerger:
     match dialect:
         case "openai-chat":
             return OpenAIChatMerger()

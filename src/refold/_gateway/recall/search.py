@@ -76,43 +76,43 @@ class RemovedMessages:
         view = fold(self._messages, [plan.edits for plan in self._plans], [plan.base.tip for plan in self._plans])
         whole = {message.id: message.parts for message in view}
         calls: dict[str, ToolCall] = {}
-        found: list[RemovedText] = []
+        pieces: list[RemovedText] = []
         for place, message in enumerate(self._messages):
             calls.update((part.call_id or part.name, part) for part in message.parts if isinstance(part, ToolCall))
             if whole.get(message.id, ())[: len(message.parts)] != message.parts:  # what joined it takes nothing out
-                found += _pieces(place, message, calls)
-        return tuple(found)
+                pieces += _pieces(place, message, calls)
+        return tuple(pieces)
 
-    def answers(self, asked: Sequence[Asking], tokens: int, end: str = "") -> list[str]:
+    def answers(self, queries: Sequence[Asking], tokens: int, end: str = "") -> list[str]:
         """Return what answers each of several calls, in no more than so many tokens together."""
-        room = tokens // len(asked)
-        return [(self.answer(each, room) if room >= ROOM else FULL) + end for each in asked]
+        room = tokens // len(queries)
+        return [(self.answer(each, room) if room >= ROOM else FULL) + end for each in queries]
 
     def answer(self, asking: Asking, tokens: int) -> str:
         """Return the originals that hold what is asked for, the best first, in no more than so many tokens."""
         if not asking.query.strip():
             return "query is empty: give the words of a line that says what was left out, or words of the text itself."
-        found = self._found(asking.query)
-        if not found:
+        pieces = self._matching(asking.query)
+        if not pieces:
             return self._nothing(tokens)
-        shown: list[str] = []
+        excerpts: list[str] = []
         left = tokens
-        for number, piece in enumerate(found):
+        for number, piece in enumerate(pieces):
             where = asking if number == 0 else Asking(asking.query)  # the line is of the text that was shown first
-            text = self._shown(piece, where, left) if left >= LEAST else ""
+            text = self._excerpt(piece, where, left) if left >= LEAST else ""
             if not text:
-                shown.append(_named("More that holds some of this, by name", found[number : number + LISTED]))
+                excerpts.append(_named("More that holds some of this, by name", pieces[number : number + LISTED]))
                 break
-            shown.append(text)
+            excerpts.append(text)
             left -= self._counter.text(text)
-        return "\n\n".join(shown)
+        return "\n\n".join(excerpts)
 
-    def _found(self, query: str) -> list[RemovedText]:
+    def _matching(self, query: str) -> list[RemovedText]:
         exact = [piece for piece in self.pieces if query.strip().strip("[]") == piece.id]
         if exact:
             return exact
-        asked = {word for word in map(str.lower, WORD.findall(query)) if word not in NOISE and not _number(word)}
-        words = asked or {word.lower() for word in WORD.findall(query)}
+        significant = {word for word in map(str.lower, WORD.findall(query)) if word not in NOISE and not _number(word)}
+        words = significant or {word.lower() for word in WORD.findall(query)}
         scores: list[tuple[int, int, RemovedText]] = []
         for piece in self.pieces:
             name = f"{piece.name}, {piece.text.count(chr(10)) + 1:,} lines".lower()
@@ -127,7 +127,7 @@ class RemovedMessages:
             piece for score, _, piece in sorted(scores, key=lambda each: each[:2], reverse=True) if 2 * score >= best
         ]
 
-    def _shown(self, piece: RemovedText, asking: Asking, tokens: int) -> str:
+    def _excerpt(self, piece: RemovedText, asking: Asking, tokens: int) -> str:
         lines = piece.text.split("\n")
         start = min(max(asking.from_line - 1, 0), len(lines) - 1) or self._first(piece, asking)
         opening = f"{MARK} {piece.name}, message {piece.place + 1} of {len(self._messages):,}"
@@ -158,8 +158,8 @@ class RemovedMessages:
         newest = self.pieces[::-1][:LISTED]
         if not newest:
             return "Nothing was left out: all of this conversation is in front of you."
-        said = _named("Nothing that was left out holds this. What was left out, the newest first", newest)
-        return cut_to_tokens(said, tokens, self._counter)[0]
+        text = _named("Nothing that was left out holds this. What was left out, the newest first", newest)
+        return cut_to_tokens(text, tokens, self._counter)[0]
 
 
 def room_for(budget: Budget, size: int, most: int) -> int:

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from refold._gateway.conversations.tracker import Conversation
     from refold._gateway.server.asgi import Headers
 
-__all__ = ["told", "traced"]
+__all__ = ["response_headers", "traced"]
 
 
-def told(ready: Ready) -> Headers:
+def response_headers(ready: Ready) -> Headers:
     """Return the headers that say what the gateway did; every value is of its own making."""
     out = [_header("done", ready.done)]
     if ready.reason:
