@@ -373,3 +373,17 @@ def test_the_typed_options_are_those_that_are_read():
         assert CompactOptions.__annotations__[name].__forward_arg__ == written, name
     apart = {"summarize", "handlers", "redact", "meter", "alternate", "observers"}
     assert set(Options.__struct_fields__) == CompactOptions.__optional_keys__ - apart
+
+
+def test_a_value_prints_as_one_short_line_of_numbers_and_ids_without_text_of_messages():
+    result = refold.compact(MESSAGES, budget=HALF)
+    session = refold.Session(MemoryStore(), "talk", budget=HALF)
+    session.append(MESSAGES)
+    for value in (result, result.plan, refold.check(MESSAGES, budget=HALF), session):
+        line = repr(value)
+        assert line.startswith(f"<{type(value).__name__} ")
+        assert "\n" not in line
+        assert len(line) < 160
+        assert "orders" not in line
+    assert result.plan.id in repr(result)
+    assert f"messages={len(MESSAGES)}, plans=0" in repr(session)

@@ -7,6 +7,7 @@ RefoldError
 │   ├── UnknownPolicy        no policy of that name
 │   ├── UnknownModel         a model was required to be known and is not
 │   ├── BadBudget            a window, goal or limit that cannot hold
+│   ├── BadValue             a message, edit or limit that cannot exist
 │   ├── BadMessages          the messages are not a list of the named format
 │   ├── UnreadableTranscript a file that is not a transcript, with the line
 │   ├── UnreadablePlan       not a plan, or one of a later version
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BadBudget",
     "BadMessages",
+    "BadValue",
     "BrokenConversation",
     "CannotFit",
     "ContextOverflow",
@@ -95,6 +97,10 @@ class UnknownModel(UsageError):
 
 class BadBudget(UsageError):
     """A window, reserve, goal or limit that cannot hold."""
+
+
+class BadValue(UsageError, ValueError):
+    """A message, edit or limit that cannot exist; a ValueError too."""
 
 
 class BadMessages(UsageError):

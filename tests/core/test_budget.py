@@ -106,3 +106,18 @@ def test_what_system_prompt_and_tools_take_comes_on_top_of_the_size_of_least_cos
 def test_limits_in_stores_of_earlier_releases_are_read_and_written_by_the_same_names(stored, limit):
     assert msgspec.json.decode(stored, type=Limit) == limit
     assert msgspec.json.encode(limit) == stored
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Share(-0.1),
+        lambda: Share(0.5, minus=-1),
+        lambda: Share(0.5, cap=-0.5),
+        lambda: Exactly(-1),
+        lambda: Reserve(cap=-1),
+    ],
+)
+def test_a_limit_below_nothing_is_refused(make):
+    with pytest.raises(BadBudget):
+        make()

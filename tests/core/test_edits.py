@@ -1,5 +1,8 @@
+import pytest
+
 from refold.core.edits import Hide, Insert, Rewrite, fold
-from refold.core.messages import Message, MessageId, Note, Text, ToolResult
+from refold.core.messages import Message, MessageId, Note, Reasoning, Text, ToolResult
+from refold.errors import BadValue
 from refold.testing import talk
 
 LIST = talk("u: one", "a: two | read(x.py) as c", "t: c = body [image]", "a: three").messages
@@ -82,3 +85,19 @@ def test_a_rewrite_one_past_the_end_appends_a_part():
 def test_later_plans_may_hide_what_earlier_plans_inserted():
     out = fold(LIST, [(Insert(note("n"), before=SECOND),), (Hide((MessageId("n"),)),)], [FOURTH, FOURTH])
     assert out == LIST
+
+
+def test_edits_that_cannot_be_are_refused_where_they_are_made():
+    with pytest.raises(BadValue, match="at least one message"):
+        Hide(())
+    with pytest.raises(ValueError, match="not a value of type str"):
+        Rewrite(SECOND, (), "text")
+    with pytest.raises(BadValue, match="not 'developer'"):
+        Message(MessageId("m"), "developer")
+
+
+def test_a_result_takes_no_part_that_it_cannot_hold():
+    result = ToolResult("c1", (Text("out", at=("content", 0)),), at=("content",))
+    message = Message(MessageId("m"), "tool", (result,))
+    with pytest.raises(BadValue, match="not a Reasoning"):
+        fold([message], [(Rewrite(message.id, ("content", 0), Reasoning("thinking")),)])

@@ -257,7 +257,7 @@ def _policy(options: Options, cause: Cause) -> Policy:
     if cause in (Cause.OVERFLOW, Cause.SILENT_OVERFLOW) and policy.after_overflow is not None:
         policy = policy.after_overflow
     if isinstance(options.budget, int):  # "fit into this many tokens": due when it does not
-        policy = replace(policy, trigger=Exactly(options.budget))
+        policy = replace(policy, trigger=Exactly(_whole("budget", options.budget)))
     return policy
 
 

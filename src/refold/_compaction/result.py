@@ -60,6 +60,12 @@ class Result(Struct, frozen=True):
     plans: tuple[Plan, ...]
     format: str
 
+    def __repr__(self) -> str:
+        return (
+            f"<Result {self.format}: {len(self.originals):,} -> {len(self.messages):,} messages, "
+            f"{self.sizes.before:,} -> {self.sizes.after:,} tokens, {self.plan.id}>"
+        )
+
 
 class CompactionRun(Struct, frozen=True):
     """One compaction after planning: the request, whether it was due, the plan, and the view under the plan."""
@@ -92,6 +98,9 @@ class Check(Struct, frozen=True):
     limit: int
     due: bool
     breakdown: Breakdown
+
+    def __repr__(self) -> str:
+        return f"<Check {self.tokens:,} of {self.limit:,} tokens{', due' if self.due else ''}>"
 
     @property
     def ratio(self) -> float:

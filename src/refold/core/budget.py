@@ -74,6 +74,10 @@ class Reserve(Struct, frozen=True, omit_defaults=True):
     cap: int = 64_000  # N10
     given_cap: int | None = None
 
+    def __post_init__(self) -> None:
+        if min(self.share, self.cap, self.given_cap or 0) < 0:
+            raise BadBudget(f"{self} holds a negative number: give a share of the window and numbers of tokens")
+
     def __call__(self, window: int, max_output: int | None) -> int:
         """Return the reserve in tokens, always leaving at least one token for input."""
         if max_output is None:
@@ -101,6 +105,10 @@ class Share(Struct, frozen=True, omit_defaults=True, tag="share"):  # L01
     floor: float = 0.0
     min_message_share: float = field(default=0.0, name="free")
     cap: float = field(default=0.72, name="most")
+
+    def __post_init__(self) -> None:
+        if min(self.share, self.minus, self.floor, self.min_message_share, self.cap) < 0:
+            raise BadBudget(f"{self} holds a negative number: shares are from 0 to 1, `minus` is a number of tokens")
 
     def tokens(self, budget: Budget, fixed: int = 0) -> int:
         """Return the limit in tokens under a budget; `fixed` are those that no compaction shrinks."""
@@ -131,6 +139,10 @@ class Exactly(Struct, frozen=True, omit_defaults=True, tag="exactly"):  # V01
     count: int
     inclusive: bool = False
     messages_only: bool = field(default=False, name="beside")
+
+    def __post_init__(self) -> None:
+        if self.count < 0:
+            raise BadBudget(f"a limit of {self.count:,} tokens is below nothing: give a number of tokens")
 
     def tokens(self, budget: Budget, fixed: int = 0) -> int:
         """Return the limit in tokens."""

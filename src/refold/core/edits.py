@@ -31,6 +31,7 @@ from refold.core.messages import (
     Path,
     ToolResult,
 )
+from refold.errors import BadValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,25 +43,32 @@ class Rewrite(Struct, frozen=True, omit_defaults=True, tag="rewrite"):
     """The part of a message at a path becomes another part, or goes (`to=None`).
 
     A path that ends one past the last entry of a list appends a part.
+
+    Raises:
+        BadValue: `to` is no part of a message.
     """
 
     message: MessageId
     at: Path
     to: Part | None = None
 
+    def __post_init__(self) -> None:
+        if self.to is not None and not isinstance(self.to, Part):
+            raise BadValue(f"a rewrite puts a part of a message, not a value of type {type(self.to).__name__}")
+
 
 class Hide(Struct, frozen=True, omit_defaults=True, tag="hide"):
     """Messages leave the view; they stay in the transcript.
 
     Raises:
-        ValueError: no message is named.
+        BadValue: it hides nothing.
     """
 
     messages: tuple[MessageId, ...]
 
     def __post_init__(self) -> None:
         if not self.messages:
-            raise ValueError("a Hide names at least one message")
+            raise BadValue("a Hide names at least one message: return no edit where there is nothing to hide")
 
 
 class Insert(Struct, frozen=True, omit_defaults=True, tag="insert"):
@@ -156,7 +164,10 @@ def _put_content(content: tuple[Content, ...], change: Patch) -> tuple[Content, 
         if inner.at != change.at:
             contents.append(inner)
         elif change.to is not None:
-            assert isinstance(change.to, Content), "a result holds words, pictures, files or unknown blocks"
+            if not isinstance(change.to, Content):
+                raise BadValue(
+                    f"a tool result holds text, images, files or unknown blocks, not a {type(change.to).__name__}"
+                )
             contents.append(replace(change.to, at=change.at))
     return tuple(contents)
 

@@ -19,6 +19,8 @@ from typing import (
 
 from msgspec import Struct
 
+from refold.errors import BadValue
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -47,6 +49,7 @@ __all__ = [
 MessageId = NewType("MessageId", str)
 Path: TypeAlias = tuple[str | int, ...]
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 
 class Text(Struct, frozen=True, omit_defaults=True, tag="text"):
@@ -214,6 +217,10 @@ class Message(Struct, frozen=True, omit_defaults=True, dict=True):
     note: Note | None = None
     native: Any = None
     patches: tuple[Patch, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.role not in ROLES:
+            raise BadValue(f"a message has the role system, user, assistant or tool, not {self.role!r}")
 
     @_CachedProperty
     def calls(self) -> tuple[ToolCall, ...]:

@@ -83,6 +83,11 @@ class Plan(Struct, frozen=True, omit_defaults=True):
     binds_thinking: bool = False
     id: PlanId = PlanId("")
 
+    def __repr__(self) -> str:
+        sizes = self.sizes
+        done = f"{len(self.edits):,} edits, {sizes.before:,} -> {sizes.after:,} tokens" if self.edits else "no edits"
+        return f"<Plan {self.id} by {self.policy}: {done}, goal {sizes.goal:,}>"
+
     @property
     def stages_used(self) -> tuple[str, ...]:  # N02
         """The labels of the steps that changed something, in order."""
