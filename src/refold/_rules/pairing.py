@@ -126,9 +126,9 @@ class GroupPairing(Pairing, frozen=True, kw_only=True):
         first = newest_group(messages, together=self.together)
         if first is None:
             return Constraints()
-        found = super().constraints(messages[first:])
-        tail = None if found.tail is None else first + found.tail
-        return Constraints(fixed=frozenset(first + position for position in found.fixed), tail=tail)
+        newest = super().constraints(messages[first:])
+        tail = None if newest.tail is None else first + newest.tail
+        return Constraints(fixed=frozenset(first + position for position in newest.fixed), tail=tail)
 
     def _index(self, messages: Sequence[Message]) -> CallIndex:
         return index_by_group(messages, together=self.together)

@@ -54,8 +54,8 @@ class AnthropicSpeech:
         """Return the SDK's answer in our shape."""
         body = plain(answer) if hasattr(answer, "content") else {}
         if "content" not in body:
-            told = plain(answer) if hasattr(answer, "model_dump") else answer
-            raise BadReply("the answer is no message: check the base URL (Anthropic's SDK adds /v1 itself)", told)
+            message = plain(answer) if hasattr(answer, "model_dump") else answer
+            raise BadReply("the answer is no message: check the base URL (Anthropic's SDK adds /v1 itself)", message)
         return self.reply(body)
 
     def event(self, event: Any) -> Json:
