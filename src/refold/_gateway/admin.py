@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from refold._gateway.conversations.plan_store import PlanStore
-    from refold._gateway.conversations.planner import CompactionTarget, Planner
+    from refold._gateway.conversations.planner import Planner
+    from refold._gateway.conversations.plugin import CompactionTarget
     from refold._gateway.conversations.tracker import Conversation, ConversationTracker
     from refold._gateway.observability.metrics import Metrics
     from refold._gateway.proxy import Exchanges

@@ -16,6 +16,7 @@ from refold._gateway.conversations.ready import Exchange
 from refold._gateway.conversations.tracker import ConversationTracker
 from refold._gateway.observability.metrics import Metrics
 from refold._gateway.proxy import Exchanges
+from refold._gateway.recall.deferred import DeferredRecall
 from refold._gateway.server.asgi import (
     CLOSE,
     ClientDisconnected,
@@ -36,7 +37,7 @@ from refold.sessions import open_store
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from refold._gateway.conversations.planner import CompactionTarget
+    from refold._gateway.conversations.plugin import CompactionTarget
     from refold._gateway.conversations.tracker import Conversation
     from refold._gateway.server.asgi import Headers, Receive, Scope, Send
     from refold._gateway.server.request_headers import RequestOptions
@@ -97,8 +98,11 @@ class Gateway:
             raise
         self._upstream = Upstream(settings)
         self.tracks.on_forget = lambda track: _forgotten(track, lost, store if keeper.local else None)
-        self._planner = Planner(settings, writers, keeper, self.metrics, lost)
-        self._exchanges = Exchanges(settings, self._upstream, self.tracks, self._budgets, self._planner, self.metrics)
+        deferred = DeferredRecall(settings, keeper, self.metrics)
+        self._planner = Planner(settings, writers, keeper, self.metrics, lost, deferred)
+        self._exchanges = Exchanges(
+            settings, self._upstream, self.tracks, self._budgets, self._planner, deferred, self.metrics
+        )
         self._control = Admin(settings, self.tracks, keeper, self._planner, self._exchanges, self.metrics)
         if settings.retention:
             self._tidying = asyncio.create_task(self._tidy(settings.retention))

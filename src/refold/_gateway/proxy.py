@@ -18,7 +18,8 @@ from refold._gateway.conversations.conversation import (
     wanted,
     write,
 )
-from refold._gateway.conversations.planner import CompactionAborted, CompactionTarget, faulty
+from refold._gateway.conversations.planner import CompactionAborted, faulty
+from refold._gateway.conversations.plugin import CompactionTarget
 from refold._gateway.conversations.ready import Exchange, Ready
 from refold._gateway.conversations.tracker import ConversationLocked, ReportedUsage
 from refold._gateway.observability.tracing import span, watched
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from refold._gateway.conversations.planner import Planner
     from refold._gateway.conversations.tracker import ConversationTracker
     from refold._gateway.observability.metrics import Metrics
+    from refold._gateway.recall.deferred import DeferredRecall
     from refold._gateway.recall.response_merger import RecallRound
     from refold._gateway.server.asgi import Send
     from refold._gateway.server.request_headers import RequestOptions
@@ -64,6 +66,7 @@ class Exchanges:
         tracks: ConversationTracker,
         budgets: Budgets,
         planner: Planner,
+        deferred: DeferredRecall,
         metrics: Metrics,
     ) -> None:
         self._settings = settings
@@ -72,6 +75,7 @@ class Exchanges:
         self._tracks = tracks
         self._budgets = budgets
         self._planner = planner
+        self._deferred = deferred
         self._metrics = metrics
 
     def run(self, exchange: Exchange, send: Send, begun: float) -> Awaitable[None]:
@@ -187,7 +191,7 @@ class Exchanges:
                     if self._strict:
                         raise _strict(reason) from None
                     ready.failed = reason
-            if chat and exchange.options.recall and await self._planner.deferred.apply_pending(target):
+            if chat and exchange.options.recall and await self._planner.apply_pending(target):
                 ready.reason = ready.reason or "recall"
             if track.plans or (track.production.tool and chat) or not unchanged(track, target.bound):
                 ready.plain, ready.done = True, "compacted" if track.plans else "forwarded"
@@ -318,7 +322,7 @@ class Exchanges:
         async def later(recall_round: RecallRound) -> bool:
             assert ready.target is not None
             count = ready.reported.count if ready.reported is not None else 0
-            return await self._planner.deferred.remember(ready.target, recall_round, count)
+            return await self._deferred.remember(ready.target, recall_round, count)
 
         assert ready.recalls is not None
         name = exchange.route.dialect.format

@@ -7,7 +7,6 @@ from contextlib import nullcontext, suppress
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import formats
@@ -29,7 +28,6 @@ from refold._gateway.conversations.conversation import (
 from refold._gateway.conversations.failed import CompactionAborted, PlanConflict
 from refold._gateway.conversations.plan_store import finished
 from refold._gateway.observability.metrics import NEW_OUTPUT
-from refold._gateway.recall.deferred import DeferredRecall
 from refold.core.budget import Usage
 from refold.core.edits import fold
 from refold.core.plan import Base, Plan
@@ -44,29 +42,20 @@ from refold.stages.truncate_new import TruncateNew
 if TYPE_CHECKING:
     from refold._gateway.conversations.budgets import Bound
     from refold._gateway.conversations.plan_store import PlanStore
+    from refold._gateway.conversations.plugin import CompactionTarget, RequestPlugin
     from refold._gateway.conversations.provenance import StaleThinking
     from refold._gateway.conversations.tracker import Conversation
     from refold._gateway.observability.metrics import Metrics
     from refold._gateway.settings import GatewaySettings
-    from refold._gateway.wire.routes import Dialect
     from refold.core.edits import Edit
     from refold.handlers import Handlers
     from refold.models.provider_errors import ProviderError
 
-__all__ = ["CompactionAborted", "CompactionTarget", "Planner", "faulty"]
+__all__ = ["CompactionAborted", "Planner", "faulty"]
 
 AT_ONCE = 256 * 1024  # bytes that are read without leaving the event loop
 PLAUSIBLE = 2  # a likely overflow is one where the request, as counted, fills at least one part in two of the window
 REST = 0.05  # share of the window by which a request must grow before it is compacted again
-
-
-class CompactionTarget(Struct, frozen=True):
-    """A conversation with what bounds it and what is asked of it."""
-
-    track: Conversation
-    dialect: Dialect
-    bound: Bound
-    model: str
 
 
 def reason_of(plan: Plan) -> str:
@@ -79,14 +68,20 @@ class Planner:
     """Compacts conversations, each by one plan at a time."""
 
     def __init__(
-        self, settings: GatewaySettings, outside: Handlers, keeper: PlanStore, metrics: Metrics, lost: StaleThinking
+        self,
+        settings: GatewaySettings,
+        outside: Handlers,
+        keeper: PlanStore,
+        metrics: Metrics,
+        lost: StaleThinking,
+        plugin: RequestPlugin | None = None,
     ) -> None:
         self._settings = settings
         self._outside = outside
         self._keeper = keeper
         self._metrics = metrics
         self._lost = lost
-        self.deferred = DeferredRecall(self, settings, keeper, metrics)
+        self._plugin = plugin
         self._works: set[asyncio.Task[None]] = set()
 
     async def compact_if_due(self, target: CompactionTarget) -> str:
@@ -114,11 +109,11 @@ class Planner:
         return reason_of(await self.compact(target, _cause(track)))
 
     async def _compact_in_background(self, target: CompactionTarget) -> str:
-        """Begin a compaction beside the traffic; originals that are to be brought come first, or wait for the room."""
-        track = target.track
-        if track.pending_recall is not None:
-            await self.deferred.apply_pending(target, patient=True)  # now, or what is begun would come to nothing by it
-        if self.deferred.waiting(track) is None:
+        """Begin a compaction in the background; a plan of the plug-in comes first, or waits for the room."""
+        plugin = self._plugin
+        if plugin is not None and plugin.has_pending(target.track):  # its plan would invalidate one begun before it
+            await plugin.apply_pending(target, self, patient=True)
+        if plugin is None or not plugin.has_pending(target.track):
             self.begin(target)
             return "background"
         try:
@@ -127,6 +122,10 @@ class Planner:
             self._metrics.failed(str(failed))
             return ""
         return Cause.THRESHOLD.value
+
+    async def apply_pending(self, target: CompactionTarget) -> bool:
+        """Let the plug-in add its plan to this request; return whether it did. The caller holds the lock."""
+        return self._plugin is not None and await self._plugin.apply_pending(target, self)
 
     async def _early(self, target: CompactionTarget) -> str:
         """Let the steps of every call act on new output before it is sent for the first time; return what was done."""

@@ -1,4 +1,10 @@
-"""Brings what was asked for beside the client's tools with its next request, as a plan that is put in force then."""
+"""Deferred recall: calls of the recall tool made together with client tool calls are answered in the next request.
+
+An answer of the model can call the recall tool and tools of the client at once. The gateway cannot answer its own call
+then, since the provider wants all results together: `remember` keeps it, the client sees its own calls only, and
+`apply_pending` makes a plan for the client's next request that puts the call and its result back. It is the plug-in of
+the planner (`conversations/plugin.py`) and knows nothing else of it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +24,7 @@ from refold.errors import RefoldError, StoreError
 
 if TYPE_CHECKING:
     from refold._gateway.conversations.plan_store import PlanStore
-    from refold._gateway.conversations.planner import CompactionTarget, Planner
+    from refold._gateway.conversations.plugin import CompactionTarget, PlanActions
     from refold._gateway.conversations.tracker import Conversation
     from refold._gateway.observability.metrics import Metrics
     from refold._gateway.recall.deferred_call import DeferredCall
@@ -31,10 +37,9 @@ ENOUGH = 1_000  # tokens of originals a call that are worth no compaction
 
 
 class DeferredRecall:
-    """Remembers calls of the recall tool that stand beside the client's, and brings their answers."""
+    """Remembers calls of the recall tool made together with client tool calls, and answers them a request later."""
 
-    def __init__(self, planner: Planner, settings: GatewaySettings, keeper: PlanStore, metrics: Metrics) -> None:
-        self._planner = planner
+    def __init__(self, settings: GatewaySettings, keeper: PlanStore, metrics: Metrics) -> None:
         self._settings = settings
         self._keeper = keeper
         self._metrics = metrics
@@ -54,31 +59,35 @@ class DeferredRecall:
             self._metrics.failed("store")
         return True
 
-    async def apply_pending(self, target: CompactionTarget, *, patient: bool = False) -> bool:
-        """Put a plan in force that brings what was asked for in the answer before; tell whether there was such.
+    async def apply_pending(self, target: CompactionTarget, actions: PlanActions, *, patient: bool = False) -> bool:
+        """Activate a plan that answers the pending calls; return whether there were any.
 
-        The caller holds the conversation's lock, and what is due was done, which makes room; where it was not yet
-        (`patient`), what has no room waits for that. What fails is let go, and the request goes on without it.
+        The caller holds the conversation's lock, and a compaction that was due has been made. With `patient` it has
+        not yet, and calls without room wait for it. Calls that fail are discarded; the request goes on without them.
         """
         track = target.track
         if self._settings.shadow or (track.pending_recall is None and (self._keeper.local or not track.plans)):
             return False
         try:
-            await self._planner.read(target)
+            await actions.read(target)
             if not self._keeper.local and (track.pending_recall is not None or answers_unseen(track) > 1):
-                await self._planner.sync_plans(target)
+                await actions.sync_plans(target)
             try:
-                return await self._apply(target, patient=patient)
+                return await self._apply(target, actions, patient=patient)
             except PlanConflict:  # by a compaction, or by one that brings the same
-                await self._planner.sync_plans(target)
-                return await self._apply(target, patient=patient)
+                await actions.sync_plans(target)
+                return await self._apply(target, actions, patient=patient)
         except Exception as error:  # whatever it is, the request goes on
             named = str(error) if isinstance(error, CompactionAborted) else type(error).__name__
             self._metrics.failed("store" if isinstance(error, StoreError) else named)
             self._discard(track)
             return False
 
-    def waiting(self, track: Conversation) -> DeferredCall | None:
+    def has_pending(self, track: Conversation) -> bool:
+        """Return whether calls of the recall tool still wait to be answered with this very request."""
+        return self._waiting(track) is not None
+
+    def _waiting(self, track: Conversation) -> DeferredCall | None:
         """Return what waits for this very request; what its conversation has gone past is let go."""
         pending = track.pending_recall
         if pending is None or spot(track.view, pending.client_calls) is not None:
@@ -89,9 +98,9 @@ class DeferredRecall:
             self._discard(track)
         return None
 
-    async def _apply(self, target: CompactionTarget, *, patient: bool) -> bool:
+    async def _apply(self, target: CompactionTarget, actions: PlanActions, *, patient: bool) -> bool:
         track, bound = target.track, target.bound
-        pending = self.waiting(track)
+        pending = self._waiting(track)
         if pending is None:
             return False
         room = self._room(target, pending, patient=patient)
@@ -102,7 +111,7 @@ class DeferredRecall:
         texts = tuple(await asyncio.to_thread(originals.answers, queries, room))
         stage = RestoreOriginals(pending.calls, texts, pending.client_calls, WORDS[track.format.name])
         policy = replace(bound.policy, name=NAME, steps=(Step(stage, label=NAME),), after_overflow=None)
-        await self._planner.force(target, policy)
+        await actions.force(target, policy)
         track.pending_recall = None
         self._metrics.recalled("later", len(pending.calls))
         return True

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from refold._gateway.conversations.budgets import Bound
-    from refold._gateway.conversations.planner import CompactionTarget
+    from refold._gateway.conversations.plugin import CompactionTarget
     from refold._gateway.observability.metrics import Metrics
     from refold._gateway.recall.response_merger import RecallRound, ResponseMerger
     from refold._gateway.server.asgi import Headers, Send
