@@ -18,10 +18,10 @@ from itertools import islice
 from pathlib import Path
 
 from refold.sessions import Session, open_store
+from tools.sample_sessions.sized import exchanges, sized
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from tools.sample_sessions.sized import exchanges, sized
 
 GOAL = 2.0  # times the cost of the smallest conversation
 

@@ -14,12 +14,11 @@ from refold._counting import counter_for
 from refold.core.messages import File, Image, Text, ToolCall, ToolResult
 from refold.replay import _judge as judge
 from refold.transcripts import read
+from tools.sample_sessions.sized import sized
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 import recall  # the benchmark of that name: what identifiers are and where sessions lie
-
-from tools.sample_sessions.sized import sized
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
