@@ -6,8 +6,9 @@ import pytest
 
 import refold
 from refold._counting import reported
-from refold.clients._factory import TIMEOUT, BadReply, async_client, client, recounting
+from refold.clients._factory import TIMEOUT, async_client, client, recounting
 from refold.clients._openai import ChatSpeech
+from refold.clients._protocol import BadReply
 from refold.clients._sdk import CONNECTIONS, KEPT_ALIVE
 from refold.core.messages import ToolCall, text_of
 from refold.errors import UsageError

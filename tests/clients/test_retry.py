@@ -4,7 +4,8 @@ import json
 import httpx2
 import pytest
 
-from refold.clients._factory import BadReply, async_client, client
+from refold.clients._factory import async_client, client
+from refold.clients._protocol import BadReply
 from refold.clients._retry import WAITS, may_retry, retrying
 from refold.core.needs import Refused
 from refold.errors import BadBudget

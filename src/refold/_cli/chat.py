@@ -12,7 +12,7 @@ from refold._cli import options, session_commands
 
 if TYPE_CHECKING:
     from refold._cli.chat_session import Chat
-    from refold.clients._factory import Client, Wire
+    from refold.clients._protocol import Client, Wire
     from refold.config import Settings
     from refold.sessions import Head, Store
 

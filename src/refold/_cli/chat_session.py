@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from refold._cli.chat_screen import Screen
     from refold._compaction.result import Check
-    from refold.clients._factory import Client, OnText, Reply
+    from refold.clients._protocol import Client, OnText, Reply
     from refold.config import Settings
     from refold.core.messages import Message
     from refold.core.policy import Policy

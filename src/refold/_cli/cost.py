@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from refold._cli import options
+from refold._cli import options, replay_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,30 +16,6 @@ if TYPE_CHECKING:
     from refold.replay._run import Run
     from refold.replay.cost import Bill, Explained
     from refold.replay.pricing import Tariff, UserPrices
-
-R = TypeVar("R")
-
-
-def priced(function: Callable[..., R]) -> Callable[..., R]:
-    """Add the options on prices; the command gets them one by one, for `user_prices`."""
-    for name, what in (
-        ("cache-write", "tokens written to the cache"),
-        ("cache-read", "tokens read from the cache"),
-        ("output", "tokens of output"),
-        ("input", "tokens of input"),
-    ):
-        function = click.option(
-            f"--price-{name}", type=click.FloatRange(min=0), metavar="USD",
-            help=f"US dollars for a million {what}; from the table of models by default.",
-        )(function)  # fmt: skip
-    return function
-
-
-def user_prices(prices: dict[str, Any]) -> UserPrices:
-    """Return the prices the user named."""
-    from refold.replay.pricing import UserPrices
-
-    return UserPrices(**{name.removeprefix("price_"): value for name, value in prices.items()})
 
 
 @click.command("cost")
@@ -54,7 +29,7 @@ def user_prices(prices: dict[str, Any]) -> UserPrices:
 @click.option(
     "-w", "--window", type=options.TokenNumber(), help="Context window for these policies; the model's by default."
 )
-@priced
+@replay_options.with_prices
 @click.option("--calls", "each", is_flag=True, help="Show every call.")
 @options.as_json
 def command(
@@ -68,12 +43,12 @@ def command(
     also shows the cost under each policy. For many conversations use `refold replay`.
     """
     from refold._cli import files as reading
-    from refold._cli import replay, show
+    from refold._cli import show
     from refold.errors import UsageError
     from refold.replay._parallel import ReplaySettings
 
-    policies = replay.named(names)
-    settings = ReplaySettings(model, window, prices=user_prices(prices), judge=False)
+    policies = replay_options.selected_policies(names)
+    settings = ReplaySettings(model, window, prices=replay_options.user_prices(prices), judge=False)
     explained: list[tuple[InputConversation, Tariff, Explained]] = []
     alone = len(reading.expanded(files)) == 1
     for talk in reading.conversations(files, how, "Pricing"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from refold.errors import OutsideError, RefoldError, UsageError
 
 if TYPE_CHECKING:
-    from refold.clients._factory import Client
+    from refold.clients._protocol import Client
 
 __all__ = ["failure", "unreachable"]
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from refold._cli import options
-from refold._cli.cost import priced, user_prices
+from refold._cli import options, replay_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from refold.replay._run import Run
     from refold.replay._tables import ReportTable
 
-ALL = "all"
 GAP = 2  # blanks between two columns
 
 
@@ -24,7 +22,7 @@ GAP = 2  # blanks between two columns
 @options.files
 @options.reading
 @click.option(
-    "-p", "--policy", "names", multiple=True, default=(ALL,), show_default=True, metavar="NAME",
+    "-p", "--policy", "names", multiple=True, default=(replay_options.ALL,), show_default=True, metavar="NAME",
     help="Name of a policy, or a file with one; can be repeated.",
 )  # fmt: skip
 @click.option(
@@ -36,7 +34,7 @@ GAP = 2  # blanks between two columns
     help="Size at which the policies are compared, in tokens or as a share of the history; can be repeated.",
 )  # fmt: skip
 @click.option("--goal", type=options.Goal(), help="Size at which compaction may stop; the policy's own by default.")
-@priced
+@replay_options.with_prices
 @click.option("--out", metavar="HTML", help="Write a report: one HTML file with all tables and plots.")
 @click.option("--plots", metavar="DIR", help="Write each plot as an SVG file into this folder.")
 @click.option("--png", is_flag=True, help="With --plots: write each plot as a PNG file too.")
@@ -69,8 +67,10 @@ def command(
         raise UsageError("--png is about the plots: name a folder for them with --plots")
     if png:
         _png.ready()
-    settings = ReplaySettings(model, window, goal, user_prices(prices), "" if fresh else keep or _cache_folder(), sizes)
-    replayed_runs = _replayed(files, how, named(names), settings, jobs)
+    settings = ReplaySettings(
+        model, window, goal, replay_options.user_prices(prices), "" if fresh else keep or _cache_folder(), sizes
+    )
+    replayed_runs = _replayed(files, how, replay_options.selected_policies(names), settings, jobs)
     if not replayed_runs:
         raise UsageError("none of the conversations could be replayed: name longer ones, or a model and a window")
     _written(replayed_runs, out, plots, png=png)
@@ -132,22 +132,6 @@ def _written(replayed_runs: list[list[Run]], out: str | None, plots: str | None,
         output.write(f"{plots}/{name}.svg", svg.encode("utf-8", "replace"))
     for name, svg in report.plots(replayed_runs, charts.LIGHT).items() if png else ():
         output.write(f"{plots}/{name}.png", png_of(svg))
-
-
-def named(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the policies to replay, doing nothing first.
-
-    Raises:
-        UnknownPolicy: no such policy.
-    """
-    from refold import policies
-    from refold.replay._run import NONE
-
-    wanted = [each for name in names for each in (policies.names() if name == ALL else (name,))]
-    for name in wanted:
-        if name != NONE:
-            options.policy_of(name)
-    return (NONE, *(name for name in dict.fromkeys(wanted) if name != NONE))
 
 
 def _cache_folder() -> str:

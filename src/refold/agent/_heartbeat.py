@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from refold.clients._factory import Client
+    from refold.clients._protocol import Client
 
 __all__ = ["FILE", "OK", "Heartbeat"]
 

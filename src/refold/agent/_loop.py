@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from refold.agent._changed_files import Files
     from refold.agent._heartbeat import Heartbeat
     from refold.agent.cards import DoneCard
-    from refold.clients._factory import Client, OnText, Reply
+    from refold.clients._protocol import Client, OnText, Reply
     from refold.config import Settings
     from refold.core._native import SystemPrompt
     from refold.core.budget import Budget

@@ -22,7 +22,7 @@ from refold.stages.repair import Repair
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold.clients._factory import Reply
+    from refold.clients._protocol import Reply
 
 __all__ = ["answers", "kept", "open_calls", "says"]
 

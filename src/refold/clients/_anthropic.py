@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from refold.clients._factory import BadReply, Reply
+from refold.clients._protocol import BadReply, Reply
 from refold.clients._sdk import CUT, plain
 from refold.core.messages import ToolCall
 
 if TYPE_CHECKING:
-    from refold.clients._factory import Wire
+    from refold.clients._protocol import Wire
     from refold.formats._streaming.sse import Json
 
 __all__ = ["AnthropicSpeech"]

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
-from refold.clients._factory import BadReply, Reply
+from refold.clients._protocol import BadReply, Reply
 from refold.clients._sdk import plain
 from refold.core.messages import ToolCall
 from refold.formats._base import arguments_text
 
 if TYPE_CHECKING:
-    from refold.clients._factory import Wire
+    from refold.clients._protocol import Wire
     from refold.formats._streaming.sse import Json
 
 __all__ = ["ChatSpeech"]

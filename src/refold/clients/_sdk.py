@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from refold._text.surrogates import repair_surrogates_in_json
-from refold.clients._factory import BadReply
+from refold.clients._protocol import BadReply
 from refold.errors import UsageError
 from refold.formats._streaming.accumulate import accumulator
 from refold.models._usage_report import reported
@@ -20,7 +20,7 @@ from refold.models._usage_report import reported
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from refold.clients._factory import OnText, Reply, Wire
+    from refold.clients._protocol import OnText, Reply, Wire
     from refold.formats._streaming.accumulate import Accumulator
     from refold.formats._streaming.sse import Json
 
@@ -119,7 +119,7 @@ class _KnownClient:
 
 
 class SDKClient(_KnownClient):
-    """A model behind an SDK; see `refold.clients._factory.Client`."""
+    """A model behind an SDK; see `refold.clients._protocol.Client`."""
 
     def complete(
         self,

@@ -29,7 +29,7 @@ from refold.models.provider_errors import classify_response
 from refold.summaries._language import language_of
 
 if TYPE_CHECKING:
-    from refold.clients._factory import AsyncClient, Client, Reply
+    from refold.clients._protocol import AsyncClient, Client, Reply
 
 __all__ = ["SummaryCost", "cost", "guarded", "model_summarizer", "retrying", "summarizer"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from refold import formats
-from refold.clients._factory import Reply
+from refold.clients._protocol import Reply
 from refold.core.messages import MessageId, text_of
 from refold.errors import UsageError
 from refold.testing import judge
@@ -19,7 +19,7 @@ from refold.testing.provider._wire_anthropic import AnthropicWire
 from refold.testing.provider._wire_openai import OpenAIChatWire
 
 if TYPE_CHECKING:
-    from refold.clients._factory import OnText, Wire
+    from refold.clients._protocol import OnText, Wire
     from refold.core.counting import Counter
     from refold.testing.provider._script import Behave, Step
     from refold.testing.provider._wire import WireError
@@ -40,7 +40,7 @@ class ScriptedRefusal(Exception):
 
 
 class ScriptedClient:
-    """A `refold.clients._factory.Client` that answers by a script or a rule, counts, checks and refuses.
+    """A `refold.clients._protocol.Client` that answers by a script or a rule, counts, checks and refuses.
 
     The arguments are those of `ScriptedProvider`; `format` is "openai-chat" or "anthropic". `strict=None` is strict
     where the provider's SDK is installed. Faults that only a network has (timeout, cut stream, malformed) are raised

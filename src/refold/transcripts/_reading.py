@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from refold._text.suggestions import did_you_mean
 from refold.errors import UnreadableTranscript
-from refold.transcripts import _readers as readers
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._source import Document, load
 
@@ -23,6 +22,7 @@ __all__ = ["detect", "kinds", "read"]
 
 Source = str | os.PathLike[str] | bytes
 _MISSHAPEN = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+_READERS = "refold.transcripts._readers"  # a package with a module for each kind
 _LAST = "plain"  # takes any list of messages, so every other kind is asked first
 
 
@@ -34,10 +34,11 @@ class _KindReader(Struct, frozen=True):
 
 @functools.cache
 def _readers() -> dict[str, _KindReader]:
+    package = importlib.import_module(_READERS)
     names = sorted(
-        (module.name for module in pkgutil.iter_modules(readers.__path__)), key=lambda name: (name == _LAST, name)
+        (module.name for module in pkgutil.iter_modules(package.__path__)), key=lambda name: (name == _LAST, name)
     )
-    modules = {name.replace("_", "-"): importlib.import_module(f"{readers.__name__}.{name}") for name in names}
+    modules = {name.replace("_", "-"): importlib.import_module(f"{_READERS}.{name}") for name in names}
     return {kind: _KindReader(kind, module.matches, module.read) for kind, module in modules.items()}
 
 
