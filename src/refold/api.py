@@ -111,7 +111,7 @@ def apply(
     plans: Sequence[Plan] = (),
     alternate: bool = False,
 ) -> Result:
-    """Put a plan on the messages it was made for, or on a longer list that begins with them.
+    """Apply a plan to the messages it was made for, or to a longer list that begins with them.
 
     `plans` are those that are active already. `system` is returned unchanged.
 
@@ -130,7 +130,7 @@ def apply(
 def rewind(
     result: Result | Messages, plans: Sequence[Plan] = (), *, to: int = -1, format: str | None = None
 ) -> list[Any]:
-    """Take plans back and return the native messages under those that stay.
+    """Undo plans and return the native messages with the remaining plans applied.
 
     `result` is a `Result`, or the original messages with the `plans` in force. `to` is how many plans stay, 0 for the
     originals; negative counts from the end, so the default takes back the newest. Where a plan was made for a model
@@ -149,7 +149,7 @@ def rewind(
 
 
 def check(messages: Messages, **options: Unpack[CheckOptions]) -> Check:  # N01
-    """Measure a request against its budget: size, limit, whether compaction is due, and what it is made of.
+    """Measure a request against its budget: size, limit, whether compaction is due, and the size of each part.
 
     A request that cannot fit is measured like any other: its ratio is above 1.
     One call reads and counts everything; `Meter.check` does the same for a growing list at the price of what is new.
@@ -173,7 +173,7 @@ def violations(messages: Messages, *, format: str | None = None) -> tuple[Violat
 def repair(
     messages: Messages, *, format: str | None = None, model: str | None = None, system: SystemPrompt | None = None
 ) -> Result:
-    """Make a conversation valid for its provider: pair calls and results, drop empty content, mend arguments.
+    """Make a conversation valid for its provider: pair calls and results, drop empty content, repair arguments.
 
     The result's plan says what was done; a valid conversation comes back as the same objects with an empty plan. The
     rules are those that `violations` checks (docs/formats.md has their sources). For a model that binds thinking to
@@ -226,7 +226,7 @@ def count(
 
 
 def window(model: str, provider: str | None = None, override: Any = None, *, allocated: int | None = None) -> Window:
-    """Return a model's window, input cap and output cap, where the figures are from, and whether they are assumed.
+    """Return a model's window, input cap and output cap, their sources, and whether they are assumed.
 
     `override` is the user's own figure, which wins; `allocated` the window a local server has set aside, which caps.
 

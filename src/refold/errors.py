@@ -1,33 +1,33 @@
 """Everything refold raises on purpose, drawn as one tree.
 
 RefoldError
-├── UsageError               the caller asked for what cannot be done
+├── UsageError               a mistake of the caller
 │   ├── UnknownOption        a verb has no option of that name
-│   ├── UnknownFormat        no such format, or none that can be told from the messages
+│   ├── UnknownFormat        no such format, or it cannot be detected
 │   ├── UnknownPolicy        no policy of that name
-│   ├── UnknownModel         a model was required to be known and is not
-│   ├── BadBudget            a window, goal or limit that cannot hold
-│   ├── BadValue             a message, edit or limit that cannot exist
+│   ├── UnknownModel         the model is unknown, and a known one is required
+│   ├── BadBudget            an impossible window, goal or limit
+│   ├── BadValue             an impossible message, edit or limit
 │   ├── BadMessages          the messages are not a list of the named format
 │   ├── UnreadableTranscript a file that is not a transcript, with the line
 │   ├── UnreadablePlan       not a plan, or one of a later version
 │   └── StalePlan            a plan made for another transcript
-├── OutsideError             someone else said no
-│   ├── SummaryRefused       no summary could be had
-│   ├── ContextOverflow      a provider refused the request for its size
-│   └── StoreError           the place where sessions are kept
-│       ├── SessionNotFound  no session of that id in it
-│       ├── WriteConflict    somebody else wrote first, or is compacting
-│       ├── StoreLocked      somebody else holds it longer than was waited
-│       ├── StoreCorrupt     not a store, or a damaged one; left as it is
+├── OutsideError             a provider, a summarizer or a store failed
+│   ├── SummaryRefused       there is no summary
+│   ├── ContextOverflow      a provider rejected the request for its size
+│   └── StoreError           the store of sessions failed
+│       ├── SessionNotFound  no session of that id
+│       ├── WriteConflict    another process wrote first, or is compacting
+│       ├── StoreLocked      another process locked it for too long
+│       ├── StoreCorrupt     not a store, or damaged; unchanged
 │       ├── StoreTooNew      written by a later version of refold
-│       └── StoreFull        no room for what was to be written
-├── BrokenConversation       provider rules that do not hold and that no step repairs
+│       └── StoreFull        no room for a write
+├── BrokenConversation       violations of provider rules that no step repairs
 └── CannotFit                every step ran and the view is still above the input budget
 
-A UsageError is the caller's mistake: nothing was changed, mend the call. An OutsideError is a
-refusal from outside: nothing was changed, the call may be repeated. BrokenConversation and
-CannotFit carry the plan as far as it got.
+A UsageError is the caller's mistake: nothing was changed, correct the call. An OutsideError is a
+failure elsewhere: nothing was changed, the call may be repeated. BrokenConversation and CannotFit
+contain the plan so far.
 """
 
 from __future__ import annotations
@@ -69,98 +69,98 @@ __all__ = [
 
 
 class RefoldError(Exception):
-    """Anything refold raises on purpose.
+    """The base class of all errors that refold raises on purpose.
 
     Added in 0.1.0.
     """
 
 
 class UsageError(RefoldError):
-    """The caller asked for what cannot be done; nothing was changed."""
+    """A mistake of the caller; nothing was changed."""
 
 
 class UnknownOption(UsageError, TypeError):
-    """A verb has no option of that name; a TypeError too, as for any function."""
+    """The function has no option of that name; also a TypeError."""
 
 
 class UnknownFormat(UsageError):
-    """No format of that name, or none that can be told from the messages."""
+    """There is no format of that name, or the format cannot be detected from the messages."""
 
 
 class UnknownPolicy(UsageError):
-    """No policy of that name."""
+    """There is no policy of that name."""
 
 
 class UnknownModel(UsageError):
-    """A model that no table knows, where a known one was required."""
+    """The model is in no table, and a known model is required."""
 
 
 class BadBudget(UsageError):
-    """A window, reserve, goal or limit that cannot hold."""
+    """An impossible window, reserve, goal or limit."""
 
 
 class BadValue(UsageError, ValueError):
-    """A message, edit or limit that cannot exist; a ValueError too."""
+    """An impossible message, edit or limit; also a ValueError."""
 
 
 class BadMessages(UsageError):
-    """The messages are not what the named format calls a list of messages."""
+    """The messages are not a list of messages of the named format."""
 
 
 class UnreadableTranscript(UsageError):
-    """A file that is no transcript, or a damaged line in one."""
+    """The file is not a session file, or a line in it is damaged."""
 
 
 class UnreadablePlan(UsageError):
-    """Not a plan, a damaged plan, or one written by a later version."""
+    """The text is not a plan, is damaged, or was written by a later version."""
 
 
 class StalePlan(UsageError):
-    """A plan that was made for another transcript."""
+    """The plan was made for another transcript."""
 
 
 class OutsideError(RefoldError):
-    """Someone outside this library said no; nothing was changed."""
+    """A provider, a summarizer or a store failed; nothing was changed."""
 
 
 class SummaryRefused(OutsideError):
-    """No summary could be had, and the policy does not go on without one."""
+    """There is no summary, and the policy cannot continue without one."""
 
 
 class ContextOverflow(OutsideError):
-    """A provider refused the request because it does not fit its context window."""
+    """A provider rejected the request because it does not fit the context window."""
 
 
 class StoreError(OutsideError):
-    """The store could not be used; what it held before is still there, and the message names the store."""
+    """The store cannot be used; its content is unchanged, and the message names the store."""
 
 
 class SessionNotFound(StoreError):
-    """The store holds no session of that id."""
+    """The store contains no session of that id."""
 
 
 class WriteConflict(StoreError):
-    """Somebody else wrote to the session first, or is compacting it; nothing of this write was kept."""
+    """Another process wrote to the session first, or is compacting it; this write stored nothing."""
 
 
 class StoreLocked(StoreError):
-    """Somebody else held the store longer than this program waits."""
+    """Another process locked the store for longer than the timeout."""
 
 
 class StoreCorrupt(StoreError):
-    """A file that is not a store, or a store with damaged content; it is left as it is."""
+    """The file is not a store, or its content is damaged; it is unchanged."""
 
 
 class StoreTooNew(StoreError):
-    """A store that a later version of refold wrote."""
+    """A later version of refold wrote the store."""
 
 
 class StoreFull(StoreError):
-    """No room for what was to be written, on the disk or under the store's own limit."""
+    """There is no room for the write, on the disk or under the store's own limit."""
 
 
 class BrokenConversation(RefoldError):
-    """Provider rules that do not hold, and that no step of the policy repairs."""
+    """The result violates provider rules, and no step of the policy repairs them."""
 
     def __init__(self, message: str, violations: tuple[Violation, ...] = ()) -> None:
         super().__init__(message)

@@ -29,7 +29,7 @@ __all__ = ["Handlers"]
 
 
 class Handlers(Struct, frozen=True):  # W09
-    """Who answers which need; a field left out refuses.
+    """The functions that answer needs; a need without a handler is refused.
 
     `summarize` gives a summary, `read_file` a file's content, `archive` writes messages away and returns the place,
     `count` is the provider's own count. Each takes the need and returns a string (`count`: a number), or raises,
