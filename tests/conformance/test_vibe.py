@@ -81,7 +81,14 @@ def test_v05_all_but_the_system_message_becomes_a_summary_with_the_last_request(
 
 
 def test_v05_the_steps_run_in_order_clean_summarize_replace_recount():
-    assert [step.name for step in POLICY.steps] == ["clean", "compact", "truncate to goal", "fit", "mend", "recount"]
+    assert [step.name for step in POLICY.steps] == [
+        "clean",
+        "compact",
+        "truncate to goal",
+        "fit",
+        "repair messages",
+        "recount",
+    ]
     assert POLICY.renews_session
     asked = Asked("what happened")
     drive(POLICY, view_of(work(), goal=POLICY.goal), asked)

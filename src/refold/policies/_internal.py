@@ -31,8 +31,8 @@ def _repair(*, pending: bool) -> Policy:
         CloseCalls("[Result unavailable: none was recorded]", "[Call of {tool} was not recorded]", pending=pending),
         label="repair",
     )
-    rules = Step(Repair(), label="mend")
-    return Policy("repair", (pairs, rules, rules, pairs), trigger=Never())  # mend twice: a call may have two faults
+    rules = Step(Repair(), label="repair messages")
+    return Policy("repair", (pairs, rules, rules, pairs), trigger=Never())  # repaired twice: a call may have two faults
 
 
 REPAIR = _repair(pending=True)  # of a conversation that may rest on calls which wait for their results

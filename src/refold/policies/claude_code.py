@@ -40,6 +40,6 @@ POLICY = Policy(
         Step(TruncateToGoal(), When.OVER_GOAL, "truncate to goal"),
         Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
         Step(CloseCalls(), When.DUE, "repair"),
-        Step(Repair(), When.DUE, "mend"),
+        Step(Repair(), When.DUE, "repair messages"),
     ),
 )

@@ -48,7 +48,7 @@ POLICY = Policy(
         Step(Slide(MARKER, share=0, first=0, skip_at=2, to_goal=True), When.OVER_GOAL, "truncate the first pair"),
         Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
         Step(CloseCalls(), When.DUE, "repair"),  # N16
-        Step(Repair(), When.DUE, "mend"),
+        Step(Repair(), When.DUE, "repair messages"),
     ),
 )
 

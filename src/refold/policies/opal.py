@@ -36,7 +36,7 @@ FIT = (
     ),
     Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
     Step(CloseCalls(), When.DUE, "repair"),
-    Step(Repair(), When.DUE, "mend"),
+    Step(Repair(), When.DUE, "repair messages"),
 )
 
 POLICY = Policy(

@@ -21,10 +21,10 @@ POLICY = Policy(
     steps=(
         Step(TruncateNew(), When.FIRST, "new output"),  # before it is sent and cached, so this is free
         Step(CloseCalls(), When.DUE, "repair"),  # before the fit, which then leaves no room unused and breaks nothing
-        Step(Repair(), When.DUE, "mend"),
+        Step(Repair(), When.DUE, "repair messages"),
         Step(Supersede(), When.OVER_GOAL),
         Step(Fit(), When.OVER_GOAL),
-        Step(Repair(), When.DUE, "mend the rest"),
+        Step(Repair(), When.DUE, "repair the rest"),
     ),
 )
 POLICY = replace(POLICY, after_overflow=replace(POLICY, goal=Share(0.35, min_message_share=0.3)))

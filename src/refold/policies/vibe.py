@@ -28,7 +28,7 @@ POLICY = Policy(
         Step(REPLACE, When.DUE, "compact"),
         Step(TruncateToGoal(), When.OVER_GOAL, "truncate to goal"),
         Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
-        Step(Repair(), When.DUE, "mend"),
+        Step(Repair(), When.DUE, "repair messages"),
         Step(Recount(max_tokens=16), When.DUE, "recount"),  # V08
     ),
 )

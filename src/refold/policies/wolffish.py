@@ -41,7 +41,7 @@ POLICY = Policy(
         Step(Slide(LEFT_OUT, share=0, first=1, skip_at=2, to_goal=True), When.OVER_BUDGET, "leave out to fit"),
         Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
         Step(CloseCalls(), When.DUE, "repair"),
-        Step(Repair(), When.DUE, "mend"),
+        Step(Repair(), When.DUE, "repair messages"),
     ),
 )
 
