@@ -10,7 +10,6 @@ from urllib.parse import parse_qs, unquote
 import msgspec
 
 from refold import formats
-from refold._gateway.conversations.conversation import fixed, measured, refold, write
 from refold._gateway.conversations.plan_store import behind
 from refold._gateway.conversations.planner import CompactionAborted
 from refold._gateway.server.asgi import GatewayError, reply
@@ -23,10 +22,11 @@ from refold.errors import BadMessages, RefoldError, SessionNotFound, StoreError,
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.conversations.plan_store import PlanStore
     from refold._gateway.conversations.planner import Planner
     from refold._gateway.conversations.plugin import CompactionTarget
-    from refold._gateway.conversations.tracker import Conversation, ConversationTracker
+    from refold._gateway.conversations.tracker import ConversationTracker
     from refold._gateway.observability.metrics import Metrics
     from refold._gateway.proxy import Exchanges
     from refold._gateway.server.asgi import Send
@@ -138,8 +138,8 @@ class Admin:
         """Answer OpenAI's own request for a compaction with items that stand for those sent."""
         plan = await self._forced(target, "")
         track = target.track
-        items = native(b"[" + write(track, target.bound) + b"]")
-        size = measured(track, target.bound, fixed(track, target.dialect, target.bound))
+        items = native(b"[" + track.write(target.bound) + b"]")
+        size = track.measure(target.bound, track.fixed_part(target.dialect, target.bound))
         before, after = (plan.sizes.before, plan.sizes.after) if plan else (size, size)
         usage = {"input_tokens": before, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": after}
         usage |= {"output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": before + after}
@@ -165,7 +165,7 @@ class Admin:
         instructions = request.get("instructions") if dialect.format != "openai-responses" else ""
         plan = await self._forced(target, instructions if isinstance(instructions, str) else "")
         track = target.track
-        body = spliced(track.body, write(track, target.bound)) if track.plans else raw
+        body = spliced(track.body, track.write(target.bound)) if track.plans else raw
         facts = {"conversation": track.id, "done": "nothing"}
         if plan is not None:
             shadow = "shadow-" if self._shadow else ""
@@ -183,11 +183,11 @@ class Admin:
         async with track.lock:
             await self._planner.read(target)
             if await self._keeper.sync_plans(track):
-                refold(track, target.bound)
+                track.render(target.bound)
             try:
                 return await self._planner.compact(target, Cause.MANUAL, instructions=instructions)
             except CompactionAborted as failed:
-                size = measured(track, target.bound, fixed(track, target.dialect, target.bound))
+                size = track.measure(target.bound, track.fixed_part(target.dialect, target.bound))
                 if size <= target.bound.budget.input:
                     return None
                 raise GatewayError(422, f"the conversation could not be compacted: {failed}", "compaction") from None
@@ -232,8 +232,7 @@ class Admin:
             remaining = _until(track.plans, to)
             if track.session_id:
                 await self._keeper.rewound(track.session_id, remaining)
-            track.plans, track.view, track.written, track.pending_recall = remaining, (), None, None
-            track.cooldown_tokens = 0
+            track.rewind(remaining)
         return remaining
 
     def _find(self, id: str) -> Conversation | None:

@@ -37,8 +37,8 @@ from refold.sessions import open_store
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.conversations.plugin import CompactionTarget
-    from refold._gateway.conversations.tracker import Conversation
     from refold._gateway.server.asgi import Headers, Receive, Scope, Send
     from refold._gateway.server.request_headers import RequestOptions
     from refold._gateway.settings import GatewaySettings

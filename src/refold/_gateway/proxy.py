@@ -10,18 +10,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from refold import formats
-from refold._gateway.conversations.conversation import (
-    grown,
-    most,
-    reported,
-    unchanged,
-    wanted,
-    write,
-)
-from refold._gateway.conversations.planner import CompactionAborted, faulty
+from refold._gateway.conversations.conversation import ReportedUsage
+from refold._gateway.conversations.planner import CompactionAborted
 from refold._gateway.conversations.plugin import CompactionTarget
 from refold._gateway.conversations.ready import Exchange, Ready
-from refold._gateway.conversations.tracker import ConversationLocked, ReportedUsage
+from refold._gateway.conversations.tracker import ConversationLocked
 from refold._gateway.observability.tracing import span, watched
 from refold._gateway.recall.response_rounds import RecallRelay, RoundOverflow, recalls
 from refold._gateway.recall.tool import offered
@@ -155,7 +148,7 @@ class Exchanges:
                     pass
         if track is None:
             return None
-        wants = wanted(track, dialect)
+        wants = track.wants(dialect)
         model = route.model or wants.model
         if wants.elsewhere or not model:
             return None
@@ -171,14 +164,14 @@ class Exchanges:
             chat = exchange.route.kind == "chat"
             if chat:
                 await self._begun(exchange, target, ready)
-            top = most(track, target.dialect)
+            top = track.most_tokens(target.dialect)
             if self._settings.repair and chat:
                 await self._repaired(target, ready)
             if (
                 top is None
                 or top >= target.bound.trigger
                 or track.window_was_full
-                or (chat and grown(track, target.bound.wakes))
+                or (chat and track.has_large_message(target.bound.wakes))
             ):
                 try:
                     ready.reason = (
@@ -193,13 +186,14 @@ class Exchanges:
                     ready.failed = reason
             if chat and exchange.options.recall and await self._planner.apply_pending(target):
                 ready.reason = ready.reason or "recall"
-            if track.plans or (track.production.tool and chat) or not unchanged(track, target.bound):
+            if track.plans or (track.production.tool and chat) or not track.is_unchanged(target.bound):
                 ready.plain, ready.done = True, "compacted" if track.plans else "forwarded"
                 await self._write(exchange, ready, target)
             elif chat:
                 await self._planner.sent(target, tool=False)
-            ready.reported = reported(track)
-            track.known_messages = len(track.body.raws) if chat else track.known_messages
+            ready.reported = track.empty_report()
+            if chat:
+                track.mark_sent()
         return ready
 
     async def _begun(self, exchange: Exchange, target: CompactionTarget, ready: Ready) -> None:
@@ -227,7 +221,7 @@ class Exchanges:
             if target is not None and target.track.production.ranges:
                 async with target.track.lock:
                     await self._planner.sent(target, tool=False, plain=True)
-                    target.track.known_messages = len(target.track.body.raws)
+                    target.track.mark_sent()
 
     async def _write(self, exchange: Exchange, ready: Ready, target: CompactionTarget) -> None:
         """Put the messages that stand for the client's into its body, and the recall tool beside them where it is on.
@@ -236,7 +230,7 @@ class Exchanges:
         """
         track, url = target.track, exchange.url
         chat = exchange.route.kind == "chat"
-        messages = write(track, target.bound)
+        messages = track.write(target.bound)
         wanted = track.production.tool if target.bound.binds_thinking else exchange.options.recall and bool(track.plans)
         if wanted and chat:
             ready.recalls = recalls(target, messages, url.raw_path, url.raw_query_string)
@@ -247,7 +241,7 @@ class Exchanges:
     async def _repaired(self, target: CompactionTarget, ready: Ready) -> None:
         """Mend a conversation that breaks its provider's rules."""
         await self._planner.read(target)
-        if not faulty(target.track):
+        if not target.track.is_faulty():
             return
         try:
             await self._planner.compact(target, Cause.MANUAL, REPAIR_REQUEST)
@@ -296,7 +290,7 @@ class Exchanges:
                 return None
             async with target.track.lock:
                 await change(target)
-                changed.target, changed.reported = target, reported(target.track)
+                changed.target, changed.reported = target, target.track.empty_report()
                 await self._write(exchange, changed, target)
         except (CompactionAborted, RefoldError, ValueError) as failed:
             ready.failed = str(failed) if isinstance(failed, CompactionAborted) else type(failed).__name__
@@ -382,9 +376,8 @@ class Exchanges:
         self._metrics.reported(usage)
         ready.usage = usage.usage()
         track, sent = target.track, ready.reported
-        track.reported = ReportedUsage(ready.usage, sent.count, sent.size, sent.plans)
-        if not target.bound.assumed:
-            track.window_was_full = track.window_was_full or reading.full(usage, target.bound.budget.window)
+        full = not target.bound.assumed and reading.full(usage, target.bound.budget.window)
+        track.observe_usage(ReportedUsage(ready.usage, sent.count, sent.size, sent.plans), full=full)
 
     def _count(self, exchange: Exchange, ready: Ready, answer: UpstreamResponse) -> None:
         name = exchange.route.dialect.format

@@ -5,8 +5,8 @@ import pytest
 
 from refold import formats
 from refold._gateway.conversations import plan_store
+from refold._gateway.conversations.conversation import Conversation
 from refold._gateway.conversations.plan_store import PlanStore, finished
-from refold._gateway.conversations.tracker import Conversation
 from refold._gateway.wire.body import opened
 from refold.errors import WriteConflict
 

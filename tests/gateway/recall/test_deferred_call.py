@@ -7,9 +7,9 @@ import pytest
 import refold
 from refold import formats
 from refold._compaction import driver
-from refold._gateway import proxy
 from refold._gateway.conversations import planner
 from refold._gateway.conversations.budgets import Bound
+from refold._gateway.conversations.conversation import Conversation
 from refold._gateway.recall import deferred
 from refold._gateway.recall.deferred_call import WORDS, RestoreOriginals, later, spot
 from refold._gateway.recall.response_merger import RecallCall, RecallRound
@@ -461,7 +461,7 @@ def test_where_a_compaction_could_wait_it_is_done_at_once_to_make_room(serving, 
     before, rooms = provider.received[-1].number, [0]
     real = deferred.room_for
     monkeypatch.setattr(deferred, "room_for", lambda *given: rooms.pop() if rooms else real(*given))
-    monkeypatch.setattr(proxy, "most", lambda track, dialect: None)
+    monkeypatch.setattr(Conversation, "most_tokens", lambda track, dialect: None)
     monkeypatch.setattr(Bound, "due", lambda bound, tokens: True)
     monkeypatch.setattr(driver, "due", lambda policy, view: True)
     if fails:

@@ -1,265 +1,550 @@
-"""Reads and measures a conversation, as much of it as must be known; and writes what stands for it."""
+"""One conversation of the gateway: an object that owns its state.
+
+Theory of operation. A client resends its whole history with every call. A `Conversation` holds the newest body as the
+client's own bytes (`receive` and `advance` take a newer one), the messages read of it so far, the plans in force, the
+view that these plans leave, and what the provider reported last. Reading is lazy: `most_tokens` bounds a request from
+its number of bytes, and only where that bound reaches the trigger are messages parsed and counted (`read`, `measure`).
+`write` renders the messages that stand for the client's; a longer history renders to the same bytes at its beginning,
+which is what a provider's prompt cache needs.
+
+All changes are methods of this class, named for what happens; no other module assigns to a conversation, and a test
+holds that. Whoever calls one that changes plans, view or report holds `lock`. What is due is decided by the planner
+from two facts, a cooldown and whether the window was full:
+
+                   a request reaches the trigger            begin_compaction
+      +--------+ ------------------------------------> +----------+
+      |  idle  |                                       | planning |  compaction_task: before the request is sent, or
+      +--------+ <----------+                          +----------+  in the background below the hard limit
+          ^ |               | request exceeds               | |
+          | |               | cooldown_tokens               | | adopt, mark_shortened: the plan is in force
+          | |               |                               | | nothing to compact, or a failure: no plan
+          | |          +-------------+   begin_cooldown     | |
+          | |          | cooling down| <--------------------+-+
+          | |          +-------------+
+          | |               |
+          | |               | observe_usage(full=True)
+          | |               v
+          | |          +-------------+   the next request is compacted before it is sent, whatever it measures
+          | +--------> | window full | ----------------------------------------------------> planning
+          |            +-------------+   unless it is below the cooldown and below the hard limit
+          +-- rewind: fewer plans, no cooldown
+
+A plan that was made while another process put one in force is discarded. `pending_recall` is independent of these
+states: calls of the recall tool that the next request answers. Ends: `delete` (for good: work under way stores
+nothing), or the tracker forgets the object; the plans are in the store by then.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from time import time
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import formats
-from refold._gateway.conversations.tracker import Fixed, ReportedUsage, Wanted, Written
+from refold._gateway.conversations.provenance import SentHistory, Under
 from refold._gateway.wire.body import native
 from refold.core.budget import Usage
 from refold.core.edits import fold
+from refold.core.transcript import Transcript
 from refold.formats._base import json_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from refold._gateway.conversations.budgets import Bound
-    from refold._gateway.conversations.provenance import Under
-    from refold._gateway.conversations.tracker import Conversation
-    from refold._gateway.wire.body import Bytes
+    from refold._gateway.recall.deferred_call import DeferredCall
+    from refold._gateway.wire.body import Bytes, ParsedBody, Values
     from refold._gateway.wire.routes import Dialect
+    from refold.core.counting import Counter
     from refold.core.edits import Edit
-    from refold.core.messages import Message
+    from refold.core.messages import Message, MessageId
+    from refold.core.plan import Plan
+    from refold.formats import Format
 
-__all__ = [
-    "answers_unseen",
-    "fixed",
-    "foreign",
-    "grown",
-    "measured",
-    "most",
-    "oversized",
-    "read",
-    "refold",
-    "reported",
-    "stale",
-    "unchanged",
-    "unread",
-    "usage_of",
-    "wanted",
-    "write",
-]
+__all__ = ["Conversation", "Fixed", "ReportedUsage", "Wanted", "Written", "differs", "within"]
 
 LONGEST_TOKEN = 12  # bytes a token, on the average of a request; more is not text
 NOTHING = Usage(0)
 SIGNED = re.compile(rb'"signature"|"redacted_thinking"')
 TURN = 2  # messages that are new in a request of one client alone: an answer, and what the client says to it
 LONGEST_MARK = 32  # bytes: a mark is searched for again where the last search ended in its middle
+REST = 0.05  # share of the window by which a request must grow before it is compacted again
 
 
-def most(track: Conversation, dialect: Dialect) -> int | None:
-    """Return a number of tokens that the request cannot exceed, at hardly any cost; None where only reading tells.
+class Fixed(Struct, frozen=True):
+    """What stands beside the messages: system prompt and tools, and their tokens."""
 
-    A token is at least one byte of JSON, except of what is not text. With a report, only what came since counts.
+    system: Any = None  # JSON values of the request, whatever the client sent
+    tools: Any = None
+    tokens: int = 0
+
+
+class Wanted(Struct, frozen=True):
+    """What a body asks for beside its messages, and the values that this was read from.
+
+    `model` is empty where the body names none, `output` is the longest answer in tokens; a history that is `elsewhere`
+    is kept by the provider.
     """
-    body = track.body
-    if track.scanned_bytes < body.stop:
-        start = max(track.scanned_bytes - LONGEST_MARK, body.start)
-        for mark in dialect.costly:
-            if body.body.find(mark, start, body.stop) >= 0:
-                track.last_media_index = len(body.raws)
-                break
-        track.scanned_bytes = body.stop
-    report = _trusted(track)
-    size = body.stop - body.start
-    if report is None:
-        return None if track.last_media_index or track.plans else len(body.body)
-    if track.last_media_index > report.count or report.usage.prompt * LONGEST_TOKEN < report.size:
-        return None  # pictures; or a server that cut the prompt and reports what was left
-    return report.usage.prompt + report.usage.completion + size - report.size
+
+    before: Values
+    after: Values
+    model: str
+    output: int | None
+    elsewhere: bool
 
 
-def grown(track: Conversation, least: int | None) -> bool:
-    """Tell from bytes alone whether a new message may have so many tokens; 0 and None say nothing."""
-    if not least:
-        return False
-    fresh = track.body.raws[track.known_messages :]
-    return max([len(memoryview(raw)) for raw in fresh], default=0) >= least
+class ReportedUsage(Struct, frozen=True):
+    """A usage report: how many messages of the client were in that request, and under which plans it was sent."""
+
+    usage: Usage
+    count: int
+    size: int  # bytes of the messages in the request
+    plans: tuple[str, ...] = ()
 
 
-def oversized(track: Conversation, bound: Bound, least: int | None) -> bool:
-    """Tell of a conversation that is read whether new output has more than so many tokens."""
-    if not grown(track, least):
-        return False
-    fresh = reversed(track.view[len(track.view) - len(track.body.raws) + track.known_messages :])
-    return any(message.results and _size(track, message, bound) > (least or 0) for message in fresh)
+class Written(Struct, frozen=True):
+    """A view as bytes: what stands for the first `count` messages of the client.
 
-
-def answers_unseen(track: Conversation) -> int:
-    """Return how many answers of the model a conversation that is read holds since its last request here."""
-    answers = [message.role == "assistant" for message in track.transcript.messages[track.known_messages :]]
-    return sum(now and not before for before, now in zip([False, *answers], answers, strict=False))
-
-
-def foreign(track: Conversation) -> bool:
-    """Tell of a conversation whether it holds answers with thinking that were not given here, by its newest messages.
-
-    All are new to a process that sees the conversation for the first time; later on, all behind the answer to its own
-    last request.
+    More of the client's messages can follow as they are where it is `open`; else the border must be written again.
     """
-    if not track.known_messages:
-        body = track.body
-        return not track.synced and bool(SIGNED.search(body.body, body.start, body.stop))
-    fresh = track.body.raws[track.known_messages :]
-    if len(fresh) <= TURN or not any(SIGNED.search(bytes(raw)) for raw in fresh):
-        return False
-    roles = [value.get("role") for raw in fresh if isinstance(value := native(raw), dict)]
-    return roles.count("assistant") > 1
+
+    count: int
+    body: bytes
+    open: bool
+    under: Under
 
 
-def reported(track: Conversation) -> ReportedUsage:
-    """Return an empty report as of the newest request, to be filled when its answer comes."""
-    body = track.body
-    return ReportedUsage(NOTHING, len(body.raws), body.stop - body.start, track.applied)
+class Conversation:
+    """One conversation: the newest body, and what was read, counted and planned of it.
 
+    `transcript` and `estimates` are of the first messages alone, until more is needed, which it is not far below the
+    trigger.
+    """
 
-def unread(track: Conversation) -> int:
-    """Return the bytes of messages that were not read yet."""
-    return sum(len(memoryview(raw)) for raw in track.body.raws[len(track.transcript) :])
+    def __init__(self, id: str, format: Format, session: str, body: ParsedBody, lead: int = 0) -> None:
+        self.id = id
+        self.lead = lead  # leading messages that are instructions
+        self.format = format
+        self.session = session
+        self.body = body
+        self.transcript = Transcript()
+        self.view: tuple[Message, ...] = ()
+        self.estimated = 0  # tokens of the view from the anchor on
+        self.anchor = 0  # the first message of the view that the provider reads
+        self.loaded: frozenset[str] = frozenset()  # deferred tools that messages have brought into the context
+        self.estimates: dict[MessageId, int] = {}
+        self.plans: tuple[Plan, ...] = ()
+        self.production = SentHistory()
+        self.written: Written | None = None
+        self.reported: ReportedUsage | None = None
+        self.counter: Counter | None = None  # who made the estimates
+        self.fixed_cache: tuple[Bytes | None, Bytes | None, tuple[Counter, frozenset[str]], Fixed] | None = None
+        self.wanted: Wanted | None = None
+        self.cooldown_tokens = 0  # tokens below which no further compaction is tried
+        self.shadow: Plan | None = None  # what a gateway that only reports would have done
+        self.window_was_full = False  # the last answer showed that the window was full
+        self.known_messages = 0  # leading messages that were in an earlier request
+        self.scanned_bytes = 0  # bytes of the body that were searched for what is not text
+        self.last_media_index = 0  # how many messages there were when some was found
+        self.used = 0.0  # when the last request was done, in seconds since 1970
+        self.deleted = False  # nothing more of it is kept
+        self.synced = False  # the store was asked what it knows
+        self.session_id = ""  # the session of the store that holds it
+        self.pending_recall: DeferredCall | None = (
+            None  # calls of the recall tool that the next request brings the answers of
+        )
+        self.last_note_seq = 0  # the entry of the store that told of the last ones
+        self.lock = asyncio.Lock()
+        self.compaction_task: asyncio.Task[Plan] | None = None
 
+    @property
+    def applied(self) -> tuple[str, ...]:
+        """The ids of the plans in force."""
+        return tuple([plan.id for plan in self.plans]) if self.plans else ()
 
-def read(track: Conversation, bound: Bound) -> None:
-    """Read and count what is new; may take long for what was never seen before."""
-    start = len(track.transcript)
-    raws = track.body.raws
-    if track.counter is not bound.counter:
-        track.counter, track.estimates, track.view = bound.counter, {}, ()
-    if track.production.viewed != _under(track, bound):
-        track.view = ()
-    if start < len(raws) or not track.view:
-        natives = [message.native for message in track.transcript.messages]
-        natives += [native(raw) for raw in raws[start:]]
-        track.transcript = formats.read(track.format, natives, track.transcript)
-        if track.view and start and _valid_from(track, bound, start):
-            fresh = track.transcript.messages[start:]
-            track.view += fresh
-            if any(message.anchor for message in fresh):
-                _weigh(track, bound)
+    @property
+    def size(self) -> int:
+        """Bytes that this conversation holds on to, about: bodies, what was read of them, plans, and what is kept."""
+        size = 2_000 + 2 * (body := len(self.body.body))
+        if read := len(self.transcript):
+            size += 6 * body * read // max(len(self.body.raws), 1)
+        if self.written is not None:
+            size += len(self.written.body)
+        for plan in self.plans:
+            size += 500 * len(plan.edits) + 4 * max(plan.sizes.after - plan.sizes.before, 0)
+        return size
+
+    def receive(self, body: ParsedBody) -> None:
+        """Take a newer body that begins with all of the one before."""
+        self.scanned_bytes = min(self.scanned_bytes, self.body.end)
+        self.body = body
+
+    def advance(self, body: ParsedBody, same: int) -> None:
+        """Take a newer body, of which so many leading messages are the same bytes."""
+        if same < len(self.body.raws):
+            self.scanned_bytes = self.last_media_index = 0
+            self.known_messages = min(self.known_messages, same)
+        known = self.body.raws
+        self.receive(body)
+        if same < len(self.transcript):
+            self.transcript = Transcript(self.transcript.messages[:same])
+            self.view = ()
+        if self.written is not None and same < self.written.count:
+            self.written = None
+        self._instructed(known)
+
+    def _instructed(self, known: list[Bytes]) -> None:
+        """Take newer instructions, under the ids of the older ones: what was said since goes on from them."""
+        raws = self.body.raws
+        changed = [place for place in range(self.lead) if differs(known[place], raws[place])]
+        if not changed:
+            return
+        self.view, self.written, self.scanned_bytes, self.last_media_index = (), None, 0, 0
+        messages = list(self.transcript.messages)
+        for place in changed:
+            if place < len(messages):
+                id = messages[place].id
+                messages[place] = self.format.read(native(raws[place]), id)
+                self.estimates.pop(id, None)
+        self.transcript = Transcript(tuple(messages))
+
+    def fork(self, id: str, body: ParsedBody, shared: int, same: int) -> Conversation:
+        """Return another conversation that begins with so many messages of this one."""
+        forked = Conversation(id, self.format, self.session, body, self.lead)
+        forked.transcript = Transcript(self.transcript.messages[: min(same, len(self.transcript))])
+        forked.estimates, forked.counter = dict(self.estimates), self.counter
+        forked.plans, forked.production = within(self.plans, shared), self.production.forked(shared)
+        forked.pending_recall = self.pending_recall  # it may go on from the same answer, by whose calls that is known
+        forked._instructed(self.body.raws)
+        return forked
+
+    # What happens to a conversation
+
+    def mark_sent(self) -> None:
+        """Record that all messages of the newest body are in a request that is sent."""
+        self.known_messages = len(self.body.raws)
+
+    def observe_usage(self, report: ReportedUsage, *, full: bool) -> None:
+        """Take the usage that the provider reported for a request; `full`: the report shows a window without room."""
+        self.reported = report
+        self.window_was_full = self.window_was_full or full
+
+    def begin_cooldown(self, tokens: int, window: int) -> None:
+        """Try no further compaction until a request exceeds these tokens by a share of the window."""
+        self.cooldown_tokens = tokens + int(window * REST)
+
+    @contextmanager
+    def same_cooldown(self) -> Iterator[None]:
+        """Keep the cooldown as it is over a plan that was not made because one was due."""
+        cooldown = self.cooldown_tokens
+        try:
+            yield
+        finally:
+            self.cooldown_tokens = cooldown
+
+    @property
+    def compacting(self) -> bool:
+        """Whether a plan is being made."""
+        return self.compaction_task is not None and not self.compaction_task.done()
+
+    def begin_compaction(self, task: asyncio.Task[Plan]) -> None:
+        """Take the task that makes the next plan."""
+        self.compaction_task = task
+
+    def end_compaction(self) -> None:
+        """Forget the task that made a plan, once it is done."""
+        if self.compaction_task is not None and self.compaction_task.done():
+            self.compaction_task = None
+
+    def adopt(self, plan: Plan, bound: Bound) -> None:
+        """Put a plan in force after those that are, and compute the view under it."""
+        self.plans = (*self.plans, plan)
+        self.render(bound)
+
+    def mark_shortened(self) -> None:
+        """Record that a compaction has made room since the window was full."""
+        self.window_was_full = False
+
+    def record_shadow(self, plan: Plan) -> None:
+        """Record what a gateway that only reports would have done."""
+        self.shadow = plan
+
+    def sync(self, plans: tuple[Plan, ...]) -> bool:
+        """Take over the plans of the store; tell whether they are others. The view is to be rendered by the caller."""
+        changed, self.plans = plans != self.plans, plans
+        return changed
+
+    def mark_synced(self) -> None:
+        """Record that the store was asked for plans."""
+        self.synced = True
+
+    def store_as(self, session: str) -> None:
+        """Record the session of the store that holds this conversation."""
+        self.session_id = session
+
+    def rewind(self, plans: tuple[Plan, ...]) -> None:
+        """Leave only these plans in force; what was computed under the others is dropped, and so is the cooldown."""
+        self.plans, self.view, self.written, self.pending_recall = plans, (), None, None
+        self.cooldown_tokens = 0
+
+    def defer_recall(self, later: DeferredCall | None) -> None:
+        """Record the calls of the recall tool that the next request answers; None where there are none any more."""
+        self.pending_recall = later
+
+    def read_note(self, number: int, later: DeferredCall | None) -> None:
+        """Take over what the store noted about deferred recalls, unless it is known already."""
+        if number > self.last_note_seq:
+            self.last_note_seq, self.pending_recall = number, later
+
+    def wrote_note(self, number: int) -> None:
+        """Record the number of the note that this process wrote."""
+        self.last_note_seq = number
+
+    def touch(self) -> None:
+        """Record that the conversation was used now."""
+        self.used = time()
+
+    def delete(self) -> None:
+        """Record that nothing of the conversation is to be stored any more."""
+        self.deleted = True
+
+    # Reading, measuring, writing
+
+    def most_tokens(self, dialect: Dialect) -> int | None:
+        """Return a number of tokens that the request cannot exceed, at hardly any cost; None where only reading tells.
+
+        A token is at least one byte of JSON, except of what is not text. With a report, only what came since counts.
+        """
+        body = self.body
+        if self.scanned_bytes < body.stop:
+            start = max(self.scanned_bytes - LONGEST_MARK, body.start)
+            for mark in dialect.costly:
+                if body.body.find(mark, start, body.stop) >= 0:
+                    self.last_media_index = len(body.raws)
+                    break
+            self.scanned_bytes = body.stop
+        report = self._trusted_report()
+        size = body.stop - body.start
+        if report is None:
+            return None if self.last_media_index or self.plans else len(body.body)
+        if self.last_media_index > report.count or report.usage.prompt * LONGEST_TOKEN < report.size:
+            return None  # pictures; or a server that cut the prompt and reports what was left
+        return report.usage.prompt + report.usage.completion + size - report.size
+
+    def has_large_message(self, least: int | None) -> bool:
+        """Tell from bytes alone whether a new message may have so many tokens; 0 and None say nothing."""
+        if not least:
+            return False
+        fresh = self.body.raws[self.known_messages :]
+        return max([len(memoryview(raw)) for raw in fresh], default=0) >= least
+
+    def has_oversized_output(self, bound: Bound, least: int | None) -> bool:
+        """Tell of a conversation that is read whether new output has more than so many tokens."""
+        if not self.has_large_message(least):
+            return False
+        fresh = reversed(self.view[len(self.view) - len(self.body.raws) + self.known_messages :])
+        return any(message.results and self._tokens(message, bound) > (least or 0) for message in fresh)
+
+    def answers_unseen(self) -> int:
+        """Return how many answers of the model a conversation that is read holds since its last request here."""
+        answers = [message.role == "assistant" for message in self.transcript.messages[self.known_messages :]]
+        return sum(now and not before for before, now in zip([False, *answers], answers, strict=False))
+
+    def has_foreign_thinking(self) -> bool:
+        """Tell by the newest messages whether there are answers with thinking that did not pass through here.
+
+        All are new to a process that sees the conversation for the first time; later on, all behind the answer to its
+        own last request.
+        """
+        if not self.known_messages:
+            body = self.body
+            return not self.synced and bool(SIGNED.search(body.body, body.start, body.stop))
+        fresh = self.body.raws[self.known_messages :]
+        if len(fresh) <= TURN or not any(SIGNED.search(bytes(raw)) for raw in fresh):
+            return False
+        roles = [value.get("role") for raw in fresh if isinstance(value := native(raw), dict)]
+        return roles.count("assistant") > 1
+
+    def empty_report(self) -> ReportedUsage:
+        """Return an empty report as of the newest request, to be filled when its answer comes."""
+        body = self.body
+        return ReportedUsage(NOTHING, len(body.raws), body.stop - body.start, self.applied)
+
+    def unread_bytes(self) -> int:
+        """Return the bytes of messages that were not read yet."""
+        return sum(len(memoryview(raw)) for raw in self.body.raws[len(self.transcript) :])
+
+    def read(self, bound: Bound) -> None:
+        """Read and count what is new; may take long for what was never seen before."""
+        start = len(self.transcript)
+        raws = self.body.raws
+        if self.counter is not bound.counter:
+            self.counter, self.estimates, self.view = bound.counter, {}, ()
+        if self.production.viewed != self._under(bound):
+            self.view = ()
+        if start < len(raws) or not self.view:
+            natives = [message.native for message in self.transcript.messages]
+            natives += [native(raw) for raw in raws[start:]]
+            self.transcript = formats.read(self.format, natives, self.transcript)
+            if self.view and start and self._valid_from(bound, start):
+                fresh = self.transcript.messages[start:]
+                self.view += fresh
+                if any(message.anchor for message in fresh):
+                    self._measure_view(bound)
+                else:
+                    self.loaded |= formats.loaded_in(fresh)
+                    self.estimated += sum(self._tokens(message, bound) for message in fresh)
             else:
-                track.loaded |= formats.loaded_in(fresh)
-                track.estimated += sum(_size(track, message, bound) for message in fresh)
-        else:
-            refold(track, bound)
+                self.render(bound)
 
+    def render(self, bound: Bound) -> None:
+        """Compute the view and its size anew, after plans changed or messages were read again."""
+        messages = self.transcript.messages
+        runs, tips = [plan.edits for plan in self.plans], [plan.base.tip for plan in self.plans]
+        self.view = fold(messages, [*runs, self.stale_edits(bound)], tips)
+        self.production.viewed = self._under(bound)
+        self._measure_view(bound)
 
-def refold(track: Conversation, bound: Bound) -> None:
-    """Compute the view and its size anew, after plans changed or messages were read again."""
-    messages = track.transcript.messages
-    runs, tips = [plan.edits for plan in track.plans], [plan.base.tip for plan in track.plans]
-    track.view = fold(messages, [*runs, stale(track, bound)], tips)
-    track.production.viewed = _under(track, bound)
-    _weigh(track, bound)
+    def _measure_view(self, bound: Bound) -> None:
+        """Find what of the view the provider reads, and its size."""
+        self.anchor = self.format.anchor(self.view)
+        read = self.view[self.anchor :]
+        self.loaded = formats.loaded_in(read)
+        self.estimated = sum(self._tokens(message, bound) for message in read)
 
+    def stale_edits(self, bound: Bound) -> tuple[Edit, ...]:
+        """Return the edits that remove thinking which a model that binds it would refuse under the plans in force."""
+        if not bound.binds_thinking:
+            return ()
+        return self.production.stale(self.transcript.messages, self.plans, bool(self.production.tool))
 
-def _weigh(track: Conversation, bound: Bound) -> None:
-    """Find what of the view the provider reads, and its size."""
-    track.anchor = track.format.anchor(track.view)
-    read = track.view[track.anchor :]
-    track.loaded = formats.loaded_in(read)
-    track.estimated = sum(_size(track, message, bound) for message in read)
+    def is_unchanged(self, bound: Bound) -> bool:
+        """Tell from what was sent before, without reading, whether no thinking can be stale."""
+        return not bound.binds_thinking or self.production.constant(self._under(bound))
 
+    def wants(self, dialect: Dialect) -> Wanted:
+        """Return what the newest body asks for beside its messages; read again only where that has changed."""
+        body, known = self.body, self.wanted
+        if known is not None and known.before is body.before and known.after is body.after:
+            return known
+        model = body.get("model")
+        limit = body.get(*dialect.max_output)
+        if not dialect.max_output and isinstance(config := body.get("generationConfig"), dict):
+            limit = config.get("maxOutputTokens")
+        output = limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else None
+        elsewhere = any((raw := body.raw(key)) is not None and bytes(raw) != b"null" for key in dialect.elsewhere)
+        name = model if isinstance(model, str) else ""
+        result = self.wanted = Wanted(body.before, body.after, name, output, elsewhere)
+        return result
 
-def stale(track: Conversation, bound: Bound) -> tuple[Edit, ...]:
-    """Return the edits that remove thinking which a model that binds it would refuse under the plans in force."""
-    if not bound.binds_thinking:
-        return ()
-    return track.production.stale(track.transcript.messages, track.plans, bool(track.production.tool))
+    def fixed_part(self, dialect: Dialect, bound: Bound) -> Fixed:
+        """Return system prompt and tools with their tokens; counted again only when they change."""
+        body = self.body
+        system = next((raw for key in dialect.system if (raw := body.raw(key)) is not None), None)
+        tools = body.raw("tools")
+        known = self.fixed_cache
+        counted = bound.counter, self.loaded
+        if known is not None and known[2] == counted and _equal(known[0], system) and _equal(known[1], tools):
+            return known[3]
+        prompt, defined = None if system is None else native(system), None if tools is None else native(tools)
+        tokens = bound.counter.text(formats.system_text(prompt)) if prompt else 0
+        tokens += bound.counter.tools(formats.tools_text(defined, self.loaded)) if defined else 0
+        result = Fixed(prompt, defined, tokens)
+        self.fixed_cache = system, tools, counted, result
+        return result
 
+    def measure(self, bound: Bound, fixed_part: Fixed) -> int:
+        """Return the size of the request under the plans in force, by the policy's gauge."""
+        usage = self.usage()
+        since = 0
+        if usage is not None and usage.covers is not None:
+            since = sum(self._tokens(message, bound) for message in self.view[max(usage.covers, self.anchor) :])
+        estimated = fixed_part.tokens + bound.counter.per_conversation + self.estimated
+        return bound.policy.gauge.measure(estimated, since, usage)
 
-def unchanged(track: Conversation, bound: Bound) -> bool:
-    """Tell from what was sent before, without reading, whether no thinking can be stale."""
-    return not bound.binds_thinking or track.production.constant(_under(track, bound))
+    def usage(self) -> Usage | None:
+        """Return the last report, in messages of the view; None where plans have changed since."""
+        report = self._trusted_report()
+        if report is None:
+            return None
+        return replace(report.usage, covers=max(len(self.view) - (len(self.body.raws) - report.count), 0))
 
+    def write(self, bound: Bound) -> bytes:
+        """Return the messages that stand for the client's under the plans in force, as the JSON of a list.
 
-def wanted(track: Conversation, dialect: Dialect) -> Wanted:
-    """Return what the newest body asks for beside its messages; read again only where that has changed."""
-    body, known = track.body, track.wanted
-    if known is not None and known.before is body.before and known.after is body.after:
+        What no plan touched is the client's own bytes, without thinking that could not be sent any more. A longer
+        history gives the same bytes at its beginning.
+        """
+        if not self.plans and self.is_unchanged(bound):
+            return self.body.body[self.body.start : self.body.stop]
+        under = self._under(bound)
+        written = self.written
+        raws = self.body.raws
+        grown = written is not None and len(raws) > written.count
+        if (
+            written is None
+            or written.under != under
+            or (grown and not (written.open and self._valid_from(bound, written.count)))
+        ):
+            self.read(bound)
+            written = self._assemble(under)
+        elif grown:
+            body = b",".join((written.body, *map(bytes, raws[written.count :])))
+            written = Written(len(raws), body, True, under)
+        self.written = written
+        return written.body
+
+    def _assemble(self, under: Under) -> Written:
+        messages, raws = self.transcript.messages, self.body.raws
+        own = {id(message.native): place for place, message in enumerate(messages)}
+        natives = formats.assemble(self.format, self.view)
+        pieces = [_bytes(native, own, raws) for native in natives]
+        last = own.get(id(natives[-1])) if natives else None
+        return Written(len(raws), b",".join(pieces), last == len(messages) - 1, under)
+
+    def _under(self, bound: Bound) -> Under:
+        return self.applied, bool(self.production.tool), bound.binds_thinking
+
+    def _valid_from(self, bound: Bound, start: int) -> bool:
+        """Tell whether the messages from a position on are sent as they are: all was produced under what is sent."""
+        return not bound.binds_thinking or self.production.covers(start, self._under(bound))
+
+    def _tokens(self, message: Message, bound: Bound) -> int:
+        if message.patches or message.native is None:
+            return bound.counter.message(message)
+        known = self.estimates.get(message.id)
+        if known is None:
+            known = self.estimates[message.id] = bound.counter.message(message)
         return known
-    model = body.get("model")
-    limit = body.get(*dialect.max_output)
-    if not dialect.max_output and isinstance(config := body.get("generationConfig"), dict):
-        limit = config.get("maxOutputTokens")
-    output = limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else None
-    elsewhere = any((raw := body.raw(key)) is not None and bytes(raw) != b"null" for key in dialect.elsewhere)
-    name = model if isinstance(model, str) else ""
-    result = track.wanted = Wanted(body.before, body.after, name, output, elsewhere)
-    return result
+
+    def _trusted_report(self) -> ReportedUsage | None:
+        """Return the last report where it is of this beginning and these plans."""
+        report = self.reported
+        if report is None or report.count > len(self.body.raws):
+            return None
+        return report if report.plans == self.applied else None
+
+    def is_faulty(self) -> bool:
+        """Tell of a conversation that is read whether the provider would refuse it, be it for calls without results."""
+        waiting = any(getattr(rule, "open_calls", lambda _: ())(self.view) for rule in self.format.rules)
+        return waiting or bool(formats.broken(self.format, self.view))
 
 
-def fixed(track: Conversation, dialect: Dialect, bound: Bound) -> Fixed:
-    """Return system prompt and tools with their tokens; counted again only when they change."""
-    body = track.body
-    system = next((raw for key in dialect.system if (raw := body.raw(key)) is not None), None)
-    tools = body.raw("tools")
-    known = track.fixed_cache
-    counted = bound.counter, track.loaded
-    if known is not None and known[2] == counted and _equal(known[0], system) and _equal(known[1], tools):
-        return known[3]
-    prompt, defined = None if system is None else native(system), None if tools is None else native(tools)
-    tokens = bound.counter.text(formats.system_text(prompt)) if prompt else 0
-    tokens += bound.counter.tools(formats.tools_text(defined, track.loaded)) if defined else 0
-    result = Fixed(prompt, defined, tokens)
-    track.fixed_cache = system, tools, counted, result
-    return result
+def within(plans: tuple[Plan, ...], count: int) -> tuple[Plan, ...]:
+    """Return the leading plans that were made for no more than so many messages."""
+    fitting = enumerate(plans)
+    stop = next((place for place, plan in fitting if not 0 < plan.base.length <= count), len(plans))
+    return plans[:stop]
 
 
-def measured(track: Conversation, bound: Bound, fixed_part: Fixed) -> int:
-    """Return the size of the request under the plans in force, by the policy's gauge."""
-    usage = usage_of(track)
-    since = 0
-    if usage is not None and usage.covers is not None:
-        since = sum(_size(track, message, bound) for message in track.view[max(usage.covers, track.anchor) :])
-    estimated = fixed_part.tokens + bound.counter.per_conversation + track.estimated
-    return bound.policy.gauge.measure(estimated, since, usage)
-
-
-def usage_of(track: Conversation) -> Usage | None:
-    """Return the last report, in messages of the view; None where plans have changed since."""
-    report = _trusted(track)
-    if report is None:
-        return None
-    return replace(report.usage, covers=max(len(track.view) - (len(track.body.raws) - report.count), 0))
-
-
-def write(track: Conversation, bound: Bound) -> bytes:
-    """Return the messages that stand for the client's under the plans in force, as the JSON of a list.
-
-    What no plan touched is the client's own bytes, without thinking that could not be sent any more. A longer history
-    gives the same bytes at its beginning.
-    """
-    if not track.plans and unchanged(track, bound):
-        return track.body.body[track.body.start : track.body.stop]
-    under = _under(track, bound)
-    written = track.written
-    raws = track.body.raws
-    grown = written is not None and len(raws) > written.count
-    if (
-        written is None
-        or written.under != under
-        or (grown and not (written.open and _valid_from(track, bound, written.count)))
-    ):
-        read(track, bound)
-        written = _written(track, under)
-    elif grown:
-        body = b",".join((written.body, *map(bytes, raws[written.count :])))
-        written = Written(len(raws), body, True, under)
-    track.written = written
-    return written.body
-
-
-def _written(track: Conversation, under: Under) -> Written:
-    messages, raws = track.transcript.messages, track.body.raws
-    own = {id(message.native): place for place, message in enumerate(messages)}
-    natives = formats.assemble(track.format, track.view)
-    pieces = [_bytes(native, own, raws) for native in natives]
-    last = own.get(id(natives[-1])) if natives else None
-    return Written(len(raws), b",".join(pieces), last == len(messages) - 1, under)
+def differs(known: Bytes, fresh: Bytes) -> bool:
+    return known is not fresh and bytes(known) != bytes(fresh)
 
 
 def _bytes(value: object, own: dict[int, int], raws: Sequence[Bytes]) -> bytes:
@@ -270,32 +555,6 @@ def _bytes(value: object, own: dict[int, int], raws: Sequence[Bytes]) -> bytes:
         return msgspec.json.encode(value)
     except (UnicodeEncodeError, TypeError, ValueError):
         return json_text(value).encode()
-
-
-def _under(track: Conversation, bound: Bound) -> Under:
-    return track.applied, bool(track.production.tool), bound.binds_thinking
-
-
-def _valid_from(track: Conversation, bound: Bound, start: int) -> bool:
-    """Tell whether the messages from a position on are sent as they are: all was produced under what is sent now."""
-    return not bound.binds_thinking or track.production.covers(start, _under(track, bound))
-
-
-def _size(track: Conversation, message: Message, bound: Bound) -> int:
-    if message.patches or message.native is None:
-        return bound.counter.message(message)
-    known = track.estimates.get(message.id)
-    if known is None:
-        known = track.estimates[message.id] = bound.counter.message(message)
-    return known
-
-
-def _trusted(track: Conversation) -> ReportedUsage | None:
-    """Return the last report where it is of this beginning and these plans."""
-    report = track.reported
-    if report is None or report.count > len(track.body.raws):
-        return None
-    return report if report.plans == track.applied else None
 
 
 def _equal(known: Bytes | None, raw: Bytes | None) -> bool:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from refold._gateway.conversations.conversation import within
 from refold._gateway.conversations.encryption import Seal
 from refold._gateway.conversations.provenance import StoredRange
-from refold._gateway.conversations.tracker import within
 from refold._gateway.recall.deferred_call import DeferredCall
 from refold.core._plan_json import load_plan
 from refold.core.budget import Usage
@@ -33,8 +33,8 @@ from refold.sessions._stores.protocol import StoredMessage, Write
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.conversations.provenance import SentRange
-    from refold._gateway.conversations.tracker import Conversation
     from refold.core.messages import MessageId
     from refold.core.plan import Plan
     from refold.sessions._stores.protocol import Head, Store
@@ -77,13 +77,11 @@ class PlanStore:
         if self.local and track.synced:
             return False
         newest = await self._run(lambda: self._planned(track))
-        track.synced = True
+        track.mark_synced()
         if newest is None:
             return False
         plans, fresh = newest
-        fresh = fresh or plans != track.plans
-        track.plans = plans
-        return fresh
+        return track.sync(plans) or fresh
 
     async def check(self) -> None:
         """See that what others have kept can be read here.
@@ -99,7 +97,7 @@ class PlanStore:
 
     async def remember(self, track: Conversation, later: DeferredCall) -> None:
         """Remember what the next request of a conversation is to bring, wherever that comes in."""
-        track.pending_recall = later
+        track.defer_recall(later)
         if track.session_id:
             await self._run(lambda: self._note(track, later))
 
@@ -205,9 +203,8 @@ class PlanStore:
         except SessionNotFound:
             return None
         if loaded.head.tip in index:
-            track.session_id = session
-        if loaded.noted > track.last_note_seq:
-            track.last_note_seq, track.pending_recall = loaded.noted, loaded.later
+            track.store_as(session)
+        track.read_note(loaded.noted, loaded.later)
         fitting = within(loaded.plans, len(track.transcript))
         messages, ids = track.transcript.messages, tuple(plan.id for plan in fitting)
         count = next(
@@ -258,7 +255,7 @@ class PlanStore:
         if head.tip != ROOT and head.tip not in index:  # another branch has this name
             session = f"{track.id}_{os.urandom(4).hex()}"
             head = self._store.create(session, track.format.name)
-        track.session_id = session
+        track.store_as(session)
         start = index[head.tip] + 1 if head.tip != ROOT else 0
         added = (plan,) if start else (*track.plans, plan)  # a branch begins with the plans of what it comes from
         fresh = []
@@ -279,7 +276,7 @@ class PlanStore:
 
     def _note(self, track: Conversation, later: DeferredCall) -> None:
         entry = Noted(self._seal.closed_text(msgspec.json.encode(later).decode()))
-        track.last_note_seq = self._store.write(track.session_id, (Write(entry),)).seq
+        track.wrote_note(self._store.write(track.session_id, (Write(entry),)).seq)
 
     def _produced(self, track: Conversation) -> None:
         production = track.production

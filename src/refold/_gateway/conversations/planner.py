@@ -9,22 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from refold import formats
 from refold._compaction.driver import plan_request
 from refold._compaction.options import Options
 from refold._compaction.request import check_plans, request_for
 from refold._compaction.result import verified_result
-from refold._gateway.conversations.conversation import (
-    fixed,
-    foreign,
-    measured,
-    oversized,
-    read,
-    refold,
-    stale,
-    unread,
-    usage_of,
-)
 from refold._gateway.conversations.failed import CompactionAborted, PlanConflict
 from refold._gateway.conversations.plan_store import finished
 from refold._gateway.observability.metrics import NEW_OUTPUT
@@ -40,22 +28,20 @@ from refold.policies._internal import REPAIR_REQUEST, STRIP_MEDIA, drop_reasonin
 from refold.stages.truncate_new import TruncateNew
 
 if TYPE_CHECKING:
-    from refold._gateway.conversations.budgets import Bound
+    from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.conversations.plan_store import PlanStore
     from refold._gateway.conversations.plugin import CompactionTarget, RequestPlugin
     from refold._gateway.conversations.provenance import StaleThinking
-    from refold._gateway.conversations.tracker import Conversation
     from refold._gateway.observability.metrics import Metrics
     from refold._gateway.settings import GatewaySettings
     from refold.core.edits import Edit
     from refold.handlers import Handlers
     from refold.models.provider_errors import ProviderError
 
-__all__ = ["CompactionAborted", "Planner", "faulty"]
+__all__ = ["CompactionAborted", "Planner"]
 
 AT_ONCE = 256 * 1024  # bytes that are read without leaving the event loop
 PLAUSIBLE = 2  # a likely overflow is one where the request, as counted, fills at least one part in two of the window
-REST = 0.05  # share of the window by which a request must grow before it is compacted again
 
 
 def reason_of(plan: Plan) -> str:
@@ -94,16 +80,16 @@ class Planner:
         """
         track, bound = target.track, target.bound
         await self.recognize(target)
-        tokens = measured(track, bound, fixed(track, target.dialect, bound))
+        tokens = track.measure(bound, track.fixed_part(target.dialect, bound))
         limit = bound.budget.input
         if not (track.window_was_full or bound.due(tokens)) or (tokens < track.cooldown_tokens and tokens <= limit):
-            early = oversized(track, bound, bound.wakes) and not self._settings.shadow
+            early = track.has_oversized_output(bound, bound.wakes) and not self._settings.shadow
             return await self._early(target) if early else ""
         if self._settings.shadow:
             await self.compact(target, _cause(track))
             return "shadow"
         if self._settings.background and tokens <= limit and not track.window_was_full:
-            large = oversized(track, bound, bound.first) or oversized(track, bound, bound.wakes)
+            large = track.has_oversized_output(bound, bound.first) or track.has_oversized_output(bound, bound.wakes)
             if not large:  # which is cut before it is sent for the first time
                 return await self._compact_in_background(target)
         return reason_of(await self.compact(target, _cause(track)))
@@ -129,13 +115,11 @@ class Planner:
 
     async def _early(self, target: CompactionTarget) -> str:
         """Let the steps of every call act on new output before it is sent for the first time; return what was done."""
-        resting = target.track.cooldown_tokens
-        try:
-            return reason_of(await self.compact(target, Cause.THRESHOLD))
-        except CompactionAborted:
-            return ""
-        finally:
-            target.track.cooldown_tokens = resting
+        with target.track.same_cooldown():
+            try:
+                return reason_of(await self.compact(target, Cause.THRESHOLD))
+            except CompactionAborted:
+                return ""
 
     async def recognize(self, target: CompactionTarget) -> str:
         """Read a conversation and take over what other processes have planned for it; it is compacted for no reason."""
@@ -149,27 +133,28 @@ class Planner:
         What they were produced under tells whether it can be sent. The caller holds the conversation's lock.
         """
         track = target.track
-        if not self._keeper.local and target.bound.binds_thinking and foreign(track):
+        if not self._keeper.local and target.bound.binds_thinking and track.has_foreign_thinking():
             await self.recognize(target)
         if track.id in self._lost and not track.known_messages:
             await self.read(target)
             self._lost.restore(track.id, track.production, track.transcript.messages)
-            refold(track, target.bound)
+            track.render(target.bound)
 
     async def read(self, target: CompactionTarget) -> None:
         """Read what is new of a conversation, in a thread where that is much."""
-        if unread(target.track) > AT_ONCE:
-            await finished(asyncio.to_thread(read, target.track, target.bound))
+        if target.track.unread_bytes() > AT_ONCE:
+            await finished(asyncio.to_thread(target.track.read, target.bound))
         else:
-            read(target.track, target.bound)
+            target.track.read(target.bound)
 
     def begin(self, target: CompactionTarget) -> None:
         """Begin a compaction beside the traffic, unless one is under way."""
         track = target.track
-        if track.compaction_task is not None and not track.compaction_task.done():
+        if track.compacting:
             return
-        track.compaction_task = asyncio.create_task(self._make_plan(target, Cause.THRESHOLD))
-        adopting = asyncio.create_task(self._adopt_when_made(target, track.compaction_task))
+        making = asyncio.create_task(self._make_plan(target, Cause.THRESHOLD))
+        track.begin_compaction(making)
+        adopting = asyncio.create_task(self._adopt_when_made(target, making))
         self._works.add(adopting)
         adopting.add_done_callback(self._works.discard)
 
@@ -190,8 +175,9 @@ class Planner:
                 if cause is Cause.MANUAL:
                     plan = await making
                 else:  # what a client waits for that then leaves is there when it asks again
-                    track.compaction_task = asyncio.create_task(making)
-                    plan = await asyncio.shield(track.compaction_task)
+                    work = asyncio.create_task(making)
+                    track.begin_compaction(work)
+                    plan = await asyncio.shield(work)
             await self._adopt(target, plan, plan.policy if policy is REPAIR_REQUEST else reason_of(plan))
         return plan
 
@@ -201,17 +187,14 @@ class Planner:
         Raises:
             Failed: it came to nothing.
         """
-        resting = target.track.cooldown_tokens
-        try:
+        with target.track.same_cooldown():
             await self._enforce(target, await self._make_plan(target, Cause.MANUAL, policy))
-        finally:
-            target.track.cooldown_tokens = resting
 
     async def sync_plans(self, target: CompactionTarget) -> bool:
         """Take over what others have planned for a conversation that is read; tell whether there was something new."""
         if not await self._keeper.sync_plans(target.track):
             return False
-        refold(target.track, target.bound)
+        target.track.render(target.bound)
         return True
 
     async def sent(self, target: CompactionTarget, *, tool: bool, plain: bool = False) -> None:
@@ -263,16 +246,13 @@ class Planner:
         """
         track = target.track
         await self.read(target)
-        resting = track.cooldown_tokens
-        try:
+        with track.same_cooldown():
             async with self._keeper.lease(track):
                 if not await self.sync_plans(target):
                     await self._dropped(target, drop_reasoning(error))
                     if error.item:  # the messages that a compaction item stood for are read again without it
                         with suppress(CompactionAborted):
                             await self._dropped(target, drop_reasoning(error))
-        finally:
-            track.cooldown_tokens = resting
 
     async def _dropped(self, target: CompactionTarget, policy: Policy) -> None:
         plan = await self._make_plan(target, Cause.MANUAL, policy)
@@ -311,25 +291,25 @@ class Planner:
         instructions: str = "",
     ) -> Plan:
         track, bound = target.track, target.bound
-        fixed_part = fixed(track, target.dialect, bound)
+        fixed_part = track.fixed_part(target.dialect, bound)
         messages, budget = track.transcript.messages[: _lasting(track)], bound.budget
         if closing := sum(map(bound.counter.message, track.transcript.messages[len(messages) :])):
             budget = replace(budget, output_reserve=min(budget.output_reserve + closing, budget.window - 1))
         options = Options(
             format=track.format.name, policy=policy or bound.policy, budget=budget, model=target.model,
-            system=fixed_part.system, tools=fixed_part.tools, usage=usage or usage_of(track), cause=cause,
+            system=fixed_part.system, tools=fixed_part.tools, usage=usage or track.usage(), cause=cause,
             plans=track.plans, instructions=instructions or None,
         )  # fmt: skip
-        natives, dropped = [message.native for message in messages], stale(track, bound)
+        natives, dropped = [message.native for message in messages], track.stale_edits(bound)
         with self._metrics.compacting():
             try:
                 plan = await asyncio.to_thread(self._planned, natives, options, track, dropped)
             except RefoldError as error:
-                track.cooldown_tokens = _rest(track, bound, measured(track, bound, fixed_part))
+                track.begin_cooldown(track.measure(bound, fixed_part), bound.budget.window)
                 raise CompactionAborted(type(error).__name__) from error
             except Exception as error:  # whatever a policy or summarizer of others raises, the request goes on
                 raise CompactionAborted(type(error).__name__) from error
-        track.cooldown_tokens = _rest(track, bound, plan.sizes.after)
+        track.begin_cooldown(plan.sizes.after, bound.budget.window)
         if plan.empty:
             raise CompactionAborted("nothing to compact")
         return plan
@@ -350,14 +330,13 @@ class Planner:
 
     async def _adopt(self, target: CompactionTarget, plan: Plan, cause: str) -> None:
         track = target.track
-        if track.compaction_task is not None and track.compaction_task.done():
-            track.compaction_task = None
+        track.end_compaction()
         self._metrics.compacted(plan, "shadow" if self._settings.shadow else cause)
         if self._settings.shadow:
-            track.shadow = plan
+            track.record_shadow(plan)
             return
         await self._enforce(target, plan)
-        track.window_was_full = False
+        track.mark_shortened()
 
     async def _enforce(self, target: CompactionTarget, plan: Plan) -> None:
         track = target.track
@@ -367,8 +346,7 @@ class Planner:
             raise PlanConflict("another process was first") from None
         except StoreError:  # the plan holds here all the same
             self._metrics.failed("store")
-        track.plans = (*track.plans, plan)
-        refold(track, target.bound)
+        track.adopt(plan, target.bound)
 
     async def _persist(self, track: Conversation, plan: Plan) -> None:
         """Keep a plan, unless its conversation was deleted while it was made."""
@@ -378,15 +356,10 @@ class Planner:
             await self._keeper.delete(track.session_id)
 
 
-def faulty(track: Conversation) -> bool:
-    """Tell whether the provider would refuse a conversation that is read, be it for calls that nobody answered."""
-    return bool(formats.open_calls(track.format, track.view) or formats.broken(track.format, track.view))
-
-
 def _plausible(target: CompactionTarget) -> bool:
     """Tell whether a request is large enough for an overflow that its refusal does not say for certain."""
     track, bound = target.track, target.bound
-    tokens = measured(track, bound, fixed(track, target.dialect, bound))
+    tokens = track.measure(bound, track.fixed_part(target.dialect, bound))
     return bound.assumed or tokens * PLAUSIBLE >= bound.budget.window
 
 
@@ -411,7 +384,3 @@ def _fits(track: Conversation, plan: Plan) -> bool:
     messages, base = track.transcript.messages, plan.base
     same = 0 < base.length <= len(messages) and messages[base.length - 1].id == base.tip
     return same and plan.earlier == tuple(plan.id for plan in track.plans)
-
-
-def _rest(track: Conversation, bound: Bound, tokens: int) -> int:
-    return tokens + int(bound.budget.window * REST)

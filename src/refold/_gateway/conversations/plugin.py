@@ -13,7 +13,7 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from refold._gateway.conversations.budgets import Bound
-    from refold._gateway.conversations.tracker import Conversation
+    from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.wire.routes import Dialect
     from refold.core.policy import Policy
 

@@ -9,8 +9,8 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from yarl import URL
 
+    from refold._gateway.conversations.conversation import ReportedUsage
     from refold._gateway.conversations.plugin import CompactionTarget
-    from refold._gateway.conversations.tracker import ReportedUsage
     from refold._gateway.recall.response_rounds import Recalls
     from refold._gateway.server.asgi import Headers
     from refold._gateway.server.request_headers import RequestOptions

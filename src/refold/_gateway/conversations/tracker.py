@@ -7,41 +7,22 @@ differs earlier than at the end is another conversation that shares a beginning:
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from hashlib import blake2b
 from itertools import islice
-from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from refold._gateway.conversations.provenance import SentHistory, Under
+from refold._gateway.conversations.conversation import Conversation, differs
 from refold._gateway.wire.body import continued, native, opened, repeats
-from refold.core.transcript import Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from refold._gateway.recall.deferred_call import DeferredCall
-    from refold._gateway.wire.body import Bytes, ParsedBody, Values
+    from refold._gateway.wire.body import Bytes, ParsedBody
     from refold._gateway.wire.routes import Dialect
-    from refold.core.budget import Usage
-    from refold.core.counting import Counter
-    from refold.core.messages import Message, MessageId
-    from refold.core.plan import Plan
     from refold.formats import Format
 
-__all__ = [
-    "Conversation",
-    "ConversationLocked",
-    "ConversationTracker",
-    "Fixed",
-    "ReportedUsage",
-    "Wanted",
-    "Written",
-    "within",
-]
+__all__ = ["ConversationLocked", "ConversationTracker"]
 
 HEAD = 512  # bytes at the start of a body by which those that may continue it are found
 CANDIDATES = 128  # conversations with one beginning that are looked at, the newest first
@@ -56,161 +37,6 @@ class ConversationLocked(Exception):  # the caller waits for the track's lock an
     def __init__(self, track: Conversation) -> None:
         super().__init__(track.id)
         self.track = track
-
-
-class Fixed(Struct, frozen=True):
-    """What stands beside the messages: system prompt and tools, and their tokens."""
-
-    system: Any = None  # JSON values of the request, whatever the client sent
-    tools: Any = None
-    tokens: int = 0
-
-
-class Wanted(Struct, frozen=True):
-    """What a body asks for beside its messages, and the values that this was read from.
-
-    `model` is empty where the body names none, `output` is the longest answer in tokens; a history that is `elsewhere`
-    is kept by the provider.
-    """
-
-    before: Values
-    after: Values
-    model: str
-    output: int | None
-    elsewhere: bool
-
-
-class ReportedUsage(Struct, frozen=True):
-    """A usage report: how many messages of the client were in that request, and under which plans it was sent."""
-
-    usage: Usage
-    count: int
-    size: int  # bytes of the messages in the request
-    plans: tuple[str, ...] = ()
-
-
-class Written(Struct, frozen=True):
-    """A view as bytes: what stands for the first `count` messages of the client.
-
-    More of the client's messages can follow as they are where it is `open`; else the border must be written again.
-    """
-
-    count: int
-    body: bytes
-    open: bool
-    under: Under
-
-
-class Conversation:
-    """One conversation: the newest body, and what was read, counted and planned of it.
-
-    `transcript` and `estimates` are of the first messages alone, until more is needed, which it is not far below the
-    trigger.
-    """
-
-    def __init__(self, id: str, format: Format, session: str, body: ParsedBody, lead: int = 0) -> None:
-        self.id = id
-        self.lead = lead  # leading messages that are instructions
-        self.format = format
-        self.session = session
-        self.body = body
-        self.transcript = Transcript()
-        self.view: tuple[Message, ...] = ()
-        self.estimated = 0  # tokens of the view from the anchor on
-        self.anchor = 0  # the first message of the view that the provider reads
-        self.loaded: frozenset[str] = frozenset()  # deferred tools that messages have brought into the context
-        self.estimates: dict[MessageId, int] = {}
-        self.plans: tuple[Plan, ...] = ()
-        self.production = SentHistory()
-        self.written: Written | None = None
-        self.reported: ReportedUsage | None = None
-        self.counter: Counter | None = None  # who made the estimates
-        self.fixed_cache: tuple[Bytes | None, Bytes | None, tuple[Counter, frozenset[str]], Fixed] | None = None
-        self.wanted: Wanted | None = None
-        self.cooldown_tokens = 0  # tokens below which no further compaction is tried
-        self.shadow: Plan | None = None  # what a gateway that only reports would have done
-        self.window_was_full = False  # the last answer showed that the window was full
-        self.known_messages = 0  # leading messages that were in an earlier request
-        self.scanned_bytes = 0  # bytes of the body that were searched for what is not text
-        self.last_media_index = 0  # how many messages there were when some was found
-        self.used = 0.0  # when the last request was done, in seconds since 1970
-        self.deleted = False  # nothing more of it is kept
-        self.synced = False  # the store was asked what it knows
-        self.session_id = ""  # the session of the store that holds it
-        self.pending_recall: DeferredCall | None = (
-            None  # calls of the recall tool that the next request brings the answers of
-        )
-        self.last_note_seq = 0  # the entry of the store that told of the last ones
-        self.lock = asyncio.Lock()
-        self.compaction_task: asyncio.Task[Plan] | None = None
-
-    @property
-    def applied(self) -> tuple[str, ...]:
-        """The ids of the plans in force."""
-        return tuple([plan.id for plan in self.plans]) if self.plans else ()
-
-    @property
-    def size(self) -> int:
-        """Bytes that this conversation holds on to, about: bodies, what was read of them, plans, and what is kept."""
-        size = 2_000 + 2 * (body := len(self.body.body))
-        if read := len(self.transcript):
-            size += 6 * body * read // max(len(self.body.raws), 1)
-        if self.written is not None:
-            size += len(self.written.body)
-        for plan in self.plans:
-            size += 500 * len(plan.edits) + 4 * max(plan.sizes.after - plan.sizes.before, 0)
-        return size
-
-    def grow(self, body: ParsedBody) -> None:
-        """Take a newer body that begins with all of the one before."""
-        self.scanned_bytes = min(self.scanned_bytes, self.body.end)
-        self.body = body
-
-    def advance(self, body: ParsedBody, same: int) -> None:
-        """Take a newer body, of which so many leading messages are the same bytes."""
-        if same < len(self.body.raws):
-            self.scanned_bytes = self.last_media_index = 0
-            self.known_messages = min(self.known_messages, same)
-        known = self.body.raws
-        self.grow(body)
-        if same < len(self.transcript):
-            self.transcript = Transcript(self.transcript.messages[:same])
-            self.view = ()
-        if self.written is not None and same < self.written.count:
-            self.written = None
-        self._instructed(known)
-
-    def _instructed(self, known: list[Bytes]) -> None:
-        """Take newer instructions, under the ids of the older ones: what was said since goes on from them."""
-        raws = self.body.raws
-        changed = [place for place in range(self.lead) if _differ(known[place], raws[place])]
-        if not changed:
-            return
-        self.view, self.written, self.scanned_bytes, self.last_media_index = (), None, 0, 0
-        messages = list(self.transcript.messages)
-        for place in changed:
-            if place < len(messages):
-                id = messages[place].id
-                messages[place] = self.format.read(native(raws[place]), id)
-                self.estimates.pop(id, None)
-        self.transcript = Transcript(tuple(messages))
-
-    def fork(self, id: str, body: ParsedBody, shared: int, same: int) -> Conversation:
-        """Return another conversation that begins with so many messages of this one."""
-        forked = Conversation(id, self.format, self.session, body, self.lead)
-        forked.transcript = Transcript(self.transcript.messages[: min(same, len(self.transcript))])
-        forked.estimates, forked.counter = dict(self.estimates), self.counter
-        forked.plans, forked.production = within(self.plans, shared), self.production.forked(shared)
-        forked.pending_recall = self.pending_recall  # it may go on from the same answer, by whose calls that is known
-        forked._instructed(self.body.raws)
-        return forked
-
-
-def within(plans: tuple[Plan, ...], count: int) -> tuple[Plan, ...]:
-    """Return the leading plans that were made for no more than so many messages."""
-    fitting = enumerate(plans)
-    stop = next((place for place, plan in fitting if not 0 < plan.base.length <= count), len(plans))
-    return plans[:stop]
 
 
 class ConversationTracker:
@@ -269,7 +95,7 @@ class ConversationTracker:
             if repeats(track.body, raw):
                 _free(track)
                 if (body := continued(track.body, raw)) is not None:
-                    track.grow(body)
+                    track.receive(body)
                     return track
         return None
 
@@ -277,7 +103,8 @@ class ConversationTracker:
         """Forget a conversation; with `deleted` for good, so that work under way keeps nothing of it."""
         if id not in self._tracks:
             return
-        self._tracks[id].deleted = deleted
+        if deleted:
+            self._tracks[id].delete()
         self.on_forget(self._tracks.pop(id))
         self._size -= self._sizes.pop(id)
         by_head, by_first = self._keys.pop(id)
@@ -286,7 +113,7 @@ class ConversationTracker:
     def resized(self, track: Conversation) -> None:
         """Reckon anew what a conversation holds on to, and forget others where all together is too much."""
         if track.id in self._sizes:
-            track.used = time()
+            track.touch()
             size = track.size
             self._size += size - self._sizes[track.id]
             self._sizes[track.id] = size
@@ -366,17 +193,13 @@ def _free(track: Conversation) -> None:
 
 
 def _busy(track: Conversation) -> bool:
-    return track.lock.locked() or (track.compaction_task is not None and not track.compaction_task.done())
-
-
-def _differ(known: Bytes, fresh: Bytes) -> bool:
-    return known is not fresh and bytes(known) != bytes(fresh)
+    return track.lock.locked() or track.compacting
 
 
 def _same(known: list[Bytes], fresh: list[Bytes], start: int = 0) -> int:
     """Return how many leading messages are the same bytes; those before the start are passed over."""
     stop = min(len(known), len(fresh))
-    return next((place for place in range(start, stop) if _differ(known[place], fresh[place])), stop)
+    return next((place for place in range(start, stop) if differs(known[place], fresh[place])), stop)
 
 
 def _shared(format: Format, known: list[Bytes], fresh: list[Bytes], same: int) -> int:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from refold._gateway.conversations.conversation import answers_unseen, fixed, measured
 from refold._gateway.conversations.failed import CompactionAborted, PlanConflict
 from refold._gateway.recall.deferred_call import WORDS, RestoreOriginals, is_back, later, spot
 from refold._gateway.recall.response_merger import asking
@@ -23,9 +22,9 @@ from refold.core.policy import Step
 from refold.errors import RefoldError, StoreError
 
 if TYPE_CHECKING:
+    from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.conversations.plan_store import PlanStore
     from refold._gateway.conversations.plugin import CompactionTarget, PlanActions
-    from refold._gateway.conversations.tracker import Conversation
     from refold._gateway.observability.metrics import Metrics
     from refold._gateway.recall.deferred_call import DeferredCall
     from refold._gateway.recall.response_merger import RecallRound
@@ -70,7 +69,7 @@ class DeferredRecall:
             return False
         try:
             await actions.read(target)
-            if not self._keeper.local and (track.pending_recall is not None or answers_unseen(track) > 1):
+            if not self._keeper.local and (track.pending_recall is not None or track.answers_unseen() > 1):
                 await actions.sync_plans(target)
             try:
                 return await self._apply(target, actions, patient=patient)
@@ -93,7 +92,7 @@ class DeferredRecall:
         if pending is None or spot(track.view, pending.client_calls) is not None:
             return pending
         if is_back(track.plans, pending):
-            track.pending_recall = None
+            track.defer_recall(None)
         elif any(message.role == "assistant" for message in track.transcript.messages[pending.count :]):
             self._discard(track)
         return None
@@ -112,14 +111,14 @@ class DeferredRecall:
         stage = RestoreOriginals(pending.calls, texts, pending.client_calls, WORDS[track.format.name])
         policy = replace(bound.policy, name=NAME, steps=(Step(stage, label=NAME),), after_overflow=None)
         await actions.force(target, policy)
-        track.pending_recall = None
+        track.defer_recall(None)
         self._metrics.recalled("later", len(pending.calls))
         return True
 
     def _room(self, target: CompactionTarget, pending: DeferredCall, *, patient: bool) -> int | None:
         """Return the tokens that originals may take; None where not even words that say so have room."""
         track, bound, count = target.track, target.bound, len(pending.calls)
-        size = measured(track, bound, fixed(track, target.dialect, bound))
+        size = track.measure(bound, track.fixed_part(target.dialect, bound))
         room = room_for(bound.budget, size, self._settings.recall_tokens)
         if (below := (bound.trigger - size) // 2) >= ENOUGH * count:
             room = min(room, below)  # it stays in the conversation: the next request is not to be compacted for it
@@ -135,6 +134,7 @@ class DeferredRecall:
         return None
 
     def _discard(self, track: Conversation) -> None:
-        pending, track.pending_recall = track.pending_recall, None
+        pending = track.pending_recall
+        track.defer_recall(None)
         if pending is not None and pending.home == track.id:
             self._metrics.recalled("dropped", len(pending.calls))

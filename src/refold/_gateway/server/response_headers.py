@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.conversations.ready import Ready
-    from refold._gateway.conversations.tracker import Conversation
     from refold._gateway.server.asgi import Headers
 
 __all__ = ["response_headers", "traced"]
