@@ -2,11 +2,15 @@
 
 import re
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 import refold
+from refold.testing.provider import ScriptedProvider
+from tests.gateway.conftest import standing
+from tests.gateway.scripted_upstream import call, chat
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "refold"
@@ -33,11 +37,13 @@ def calls_of(run) -> list[tuple[str, str, str]]:
         caller = str(Path(back.f_code.co_filename).relative_to(SOURCE)) if back else ""
         calls.append((frame.f_code.co_name, str(Path(frame.f_code.co_filename).relative_to(SOURCE)), caller))
 
+    threading.setprofile(trace)  # the gateway serves in a thread, and plans in another
     sys.setprofile(trace)
     try:
         run()
     finally:
         sys.setprofile(None)
+        threading.setprofile(None)
     return calls
 
 
@@ -51,7 +57,17 @@ def compact():
     assert not refold.compact(messages, window=32_000).plan.empty
 
 
-WALKS = {"One message through `compact`": (compact, 8)}
+def streamed():
+    body = chat(10, stream=True, stream_options={"include_usage": True})
+    with ScriptedProvider() as provider, standing(provider, window=16_000, background=False) as serving:
+        status, headers, data = call(serving.url, body=body)
+    assert (status, headers["x-refold-done"], b"data: " in data) == (200, "compacted", True)
+
+
+WALKS = {
+    "One message through `compact`": (compact, 8),
+    "One streamed request through the gateway": (streamed, 12),
+}
 
 
 @pytest.mark.parametrize("title", WALKS)
