@@ -476,7 +476,7 @@ def test_a_locked_store_is_named(desk: Desk) -> None:
     database = sqlite3.connect(desk.store, isolation_level=None)
     database.execute("begin exclusive")
     try:
-        refused(desk.pipes("hi\n", "--resume"), 1, str(desk.store), "held by somebody else")
+        refused(desk.pipes("hi\n", "--resume"), 1, str(desk.store), "locked by another process")
     finally:
         database.close()
 

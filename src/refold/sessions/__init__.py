@@ -1,4 +1,4 @@
-"""Conversations that outlive a process: sessions over a store in memory, SQLite or PostgreSQL."""
+"""Conversations that outlive a process: sessions in a store in memory, SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "SQLStore":  # which brings in a database library, and many need none
+    if name == "SQLStore":  # which imports a database library that many programs do not need
         from refold.sessions._stores.sql import SQLStore
 
         return SQLStore

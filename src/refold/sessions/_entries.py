@@ -1,4 +1,4 @@
-"""What a session's log is made of: one entry a write, never changed afterwards."""
+"""The entries of a session's log; each is written once and never changed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class SessionOpened(Struct, frozen=True, omit_defaults=True, tag="opened"):
-    """The session began; where it continues another one, that session and the last entry of it that counts."""
+    """The session was created; `parent` is a session it continues, up to and with that one's entry `at`."""
 
     format: str
     parent: str = ""
@@ -37,9 +37,9 @@ class SessionOpened(Struct, frozen=True, omit_defaults=True, tag="opened"):
 
 
 class Appended(Struct, frozen=True, omit_defaults=True, tag="appended"):
-    """Messages joined the end, by their ids.
+    """Messages were appended, by their ids.
 
-    `under` are the plans that the request was sent under which they answer, None for those in force; `settings` is a
+    `under` are the plans that the request was sent under which they answer, None for the active ones; `settings` is a
     digest of system prompt and tools then. Both tell later whether thinking may be sent again (`core.preserved`).
     """
 
@@ -49,7 +49,7 @@ class Appended(Struct, frozen=True, omit_defaults=True, tag="appended"):
 
 
 class Planned(Struct, frozen=True, tag="planned"):
-    """A plan came into force; `plan` is its wire form as JSON text."""
+    """A plan became active; `plan` is its wire form as JSON text."""
 
     plan: str
 
@@ -64,7 +64,7 @@ class Planned(Struct, frozen=True, tag="planned"):
 
 
 class Position(Struct, frozen=True):
-    """Where a session stands: its newest message, how many there are, and the plans in force, oldest first."""
+    """A state to return to: the newest message, the number of messages, and the active plans, oldest first."""
 
     tip: MessageId
     length: int
@@ -89,13 +89,13 @@ class UsageEntry(Struct, frozen=True, omit_defaults=True, tag="reported"):
 
 
 class Noted(Struct, frozen=True, tag="noted"):
-    """Something that its writer alone reads, about what was said last; the newest one counts."""
+    """A note that only its writer reads, about the newest message; the newest note counts."""
 
     text: str
 
 
 class Configured(Struct, frozen=True, tag="configured"):
-    """Settings of the session from here on, by name, as JSON values; null is one that is not set any more."""
+    """Settings of the session from here on, by name, as JSON values; null is one that was removed."""
 
     settings: dict[str, Any]
 
@@ -112,7 +112,7 @@ _decoder = msgspec.json.Decoder(Entry)
 
 
 def kind_of(entry: Entry) -> str:
-    """Return the word for what an entry is."""
+    """Return the kind of an entry: the tag of its struct."""
     return str(entry.__struct_config__.tag)
 
 
@@ -122,10 +122,10 @@ def body_of(entry: Entry) -> str:
 
 
 def entry_of(body: str) -> Entry:
-    """Return the entry that JSON text holds.
+    """Return the entry of JSON text.
 
     Raises:
-        msgspec.DecodeError: it holds none.
+        msgspec.DecodeError: it is not an entry.
     """
     entry: Entry = _decoder.decode(body)
     return entry

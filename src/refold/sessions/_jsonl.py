@@ -1,4 +1,4 @@
-"""A session as JSONL, out and in: a line a message or entry, with everything that is needed to go on from it."""
+"""Export and import of sessions as JSONL: one line per message or entry, complete enough to continue from."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ VERSION = 2  # 2: settings
 
 
 def export_session(store: Store, session: str) -> Iterator[str]:
-    """Yield a session's lines: a header, each message as received, each other entry; with what it continues.
+    """Yield a session's lines: a header, each message as received, each other entry; also of sessions it continues.
 
     Raises:
-        SessionNotFound: it is not in the store.
+        SessionNotFound: the session is not in the store.
     """
     parts = [store.load(session)]
     while isinstance(first := parts[-1].entries[0].entry, SessionOpened) and first.parent:
@@ -57,11 +57,11 @@ def export_session(store: Store, session: str) -> Iterator[str]:
 def import_session(store: Store, lines: Iterable[str], id: str | None = None) -> str:
     """Write an exported session into a store, all of it or nothing, and return its id.
 
-    `id` is the id it gets: by default its own one, or a new one where that is taken.
+    `id` is the new id: by default the exported one, or a generated one where that is taken.
 
     Raises:
-        UnreadableTranscript: a line that is damaged, named by its number.
-        WriteConflict: there is a session of the id that was asked for.
+        UnreadableTranscript: a line is damaged; the message has its number.
+        WriteConflict: there is a session with this id already.
     """
     reader: _LineReader | None = None
     own = ""
@@ -70,11 +70,11 @@ def import_session(store: Store, lines: Iterable[str], id: str | None = None) ->
             continue
         try:
             if reader is None:
-                own, reader = _begun(json.loads(line))
+                own, reader = _read_header(json.loads(line))
             else:
-                reader.take(line)
+                reader.read_line(line)
         except (ValueError, KeyError, TypeError, AttributeError, RefoldError) as error:
-            raise UnreadableTranscript(f"line {number} is no line of an exported session: {error}") from error
+            raise UnreadableTranscript(f"line {number} is not a line of an exported session: {error}") from error
     if reader is None:
         raise UnreadableTranscript("line 1 is missing: this is not an exported session")
     taken = {head.id for head in store.sessions() if head.seq > 1}
@@ -89,15 +89,15 @@ def import_session(store: Store, lines: Iterable[str], id: str | None = None) ->
 
 
 class _LineReader:
-    """Takes the lines after the header; checks each against what came before it."""
+    """Reads the lines after the header; checks each against those before it."""
 
     def __init__(self, format: str) -> None:
         self.format = formats.find(format)
         self.state = SessionState()
         self.writes: list[Write] = []
 
-    def take(self, line: str) -> None:
-        """Take a line."""
+    def read_line(self, line: str) -> None:
+        """Read one line."""
         fields = json.loads(line)
         if "id" in fields:
             self._message(fields)
@@ -114,13 +114,13 @@ class _LineReader:
         native = json.loads(text)
         id = chain(self.state.tip, self.format.identity(native))
         if id != fields["id"]:
-            raise ValueError(f"message {fields['id']} is not what it was, or not at its place")
+            raise ValueError(f"message {fields['id']} was changed, or is not at its place")
         under = fields.get("under")
         entry = Appended((id,), None if under is None else tuple(under), fields.get("settings", ""))
-        self._together(Write(entry, tuple(stored_messages([self.format.read(native, id)], [text]))))
+        self._append_write(Write(entry, tuple(stored_messages([self.format.read(native, id)], [text]))))
         self.state.apply(entry)
 
-    def _together(self, write: Write) -> None:
+    def _append_write(self, write: Write) -> None:
         """Append to the last entry where that appends too: one entry for messages in a row, produced under the same."""
         entry = write.entry
         assert isinstance(entry, Appended)
@@ -133,7 +133,7 @@ class _LineReader:
         self.writes[-1] = Write(joined, (*last.messages, *write.messages))
 
 
-def _begun(header: Mapping[str, Any]) -> tuple[str, _LineReader]:
+def _read_header(header: Mapping[str, Any]) -> tuple[str, _LineReader]:
     if header["refold_session"] > VERSION:
         raise ValueError(f"it has version {header['refold_session']}, this release reads up to {VERSION}")
     return str(header["id"]), _LineReader(header["format"])

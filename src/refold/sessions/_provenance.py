@@ -1,11 +1,11 @@
 """Finds under which plans each message of a session was produced, and leaves stale thinking out of a view.
 
-A session's log says in which order messages were appended and plans came into force, were taken off and came back, so
-what was sent when a message was produced can be folded again at any time, also after a restart and by another process.
-`refold.core._preserved_thinking` compares.
+A session's log says in which order messages were appended and plans became active, were deactivated and became active
+again, so what was sent when a message was produced can be folded again at any time, also after a restart and by another
+process. `refold.core._preserved_thinking` compares.
 
 Most views need no comparison: a message that was produced under the very plans that
-were made before it, all of them still in force, lost its thinking to the next plan if that changed anything before it.
+were made before it, all of them still active, lost its thinking to the next plan if that changed anything before it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Provenance:
         self.settings = settings
 
     def in_order(self, view: Sequence[Message], transcript: Transcript, in_force: Sequence[Plan]) -> bool:
-        """Tell whether each message was produced under the plans in force that were made before it, and no others."""
+        """Tell whether each message was produced under exactly the active plans that were made before it."""
         return all(self._in_order(message, transcript, in_force) for message in view if bound_parts(message))
 
     def preserved(self, view: Sequence[Message], transcript: Transcript, in_force: Sequence[Plan]) -> Sequence[Message]:
@@ -64,8 +64,8 @@ class Provenance:
             key = ids, settings or self.settings
             if key not in sent:
                 known = [self._plans[id] for id in ids if id in self._plans]
-                shown = fold_plans(transcript, known) if len(known) == len(ids) else ()
-                sent[key] = Sent(shown, key[1].encode())
+                view_then = fold_plans(transcript, known) if len(known) == len(ids) else ()
+                sent[key] = Sent(view_then, key[1].encode())
             return sent[key]
 
         now = Sent(view, self.settings.encode())
@@ -77,10 +77,10 @@ class Provenance:
 
     def _in_order(self, message: Message, transcript: Transcript, in_force: Sequence[Plan]) -> bool:
         place = transcript.index.get(message.id, 0)
-        made = tuple(plan.id for plan in in_force if plan.base.length <= place)
-        under, settings = self._of(message.id, made)
+        expected = tuple(plan.id for plan in in_force if plan.base.length <= place)
+        under, settings = self._of(message.id, expected)
         later = (plan for plan in in_force if plan.base.length > place)
-        return under == made and settings in ("", self.settings) and all(plan.binds_thinking for plan in later)
+        return under == expected and settings in ("", self.settings) and all(plan.binds_thinking for plan in later)
 
     def _of(self, id: MessageId, otherwise: tuple[PlanId, ...]) -> tuple[tuple[PlanId, ...], str]:
         return self._under.get(id, (otherwise, ""))

@@ -24,34 +24,34 @@ if TYPE_CHECKING:
 
 __all__ = ["Database", "Postgres", "SQLite"]
 
-LOCK = 7_733_653  # advisory lock of one store; shared by writers, alone by whoever deletes or upgrades
+LOCK = 7_733_653  # advisory lock of one store; shared by writers, exclusive for a delete or an upgrade
 HEADER = b"SQLite format 3\0"
 
 
 class Database(Protocol):
-    """A kind of database, and one of it."""
+    """A database of one kind."""
 
     name: str
     engine: Engine
     reading: Engine  # the same connections; all that one transaction reads is of one moment
 
     def hold(self, connection: Connection, *, alone: bool) -> None:
-        """Keep out whoever deletes or upgrades until the transaction ends; `alone` keeps out all writers."""
+        """Exclude deletes and upgrades until the transaction ends; `alone` excludes all writers."""
 
     def index(self, connection: Connection, number: int, words: Sequence[str]) -> None:
-        """Make a message found by its words."""
+        """Add a message's words to the search index."""
 
     def forget(self, connection: Connection, numbers: Sequence[int]) -> None:
-        """Make messages not found any more."""
+        """Remove messages from the search index."""
 
     def erase(self) -> None:
-        """Leave nothing of what was deleted beside the tables, as far as that is in our hands."""
+        """Overwrite what was deleted outside of the tables, as far as the database allows it."""
 
     def matching(self, query: str) -> tuple[str, dict[str, str]]:
-        """Return SQL for the numbers of the messages that hold all words of a query, with its parameters."""
+        """Return SQL for the numbers of the messages that contain all words of a query, with its parameters."""
 
     def search_tables(self) -> tuple[str, ...]:
-        """Return the statements that make the index of words."""
+        """Return the statements that create the search index."""
 
 
 class SQLite:
@@ -67,14 +67,14 @@ class SQLite:
 
         @event.listens_for(self.engine, "connect")
         def connected(native: Any, _: Any) -> None:
-            native.isolation_level = None  # transactions begin where we say, not where the driver guesses
+            native.isolation_level = None  # we begin transactions, not the driver
             native.execute(f"PRAGMA busy_timeout={int(timeout * 1000)}")
             if native.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
                 native.execute("PRAGMA journal_mode=WAL")
-            # FULL: a message that was said to be kept survives a power cut; a turn takes seconds, this milliseconds
+            # FULL: a stored message survives a power cut; a turn takes seconds, this milliseconds
             native.execute("PRAGMA synchronous=FULL")
             native.execute("PRAGMA foreign_keys=ON")
-            native.execute("PRAGMA secure_delete=ON")  # what is deleted is overwritten; not every build does so itself
+            native.execute("PRAGMA secure_delete=ON")  # overwrite what is deleted; not every build does so by default
 
         @event.listens_for(self.engine, "begin")
         def begun(connection: Connection) -> None:
@@ -85,19 +85,19 @@ class SQLite:
         """Do nothing: SQLite has one writer at a time."""
 
     def index(self, connection: Connection, number: int, words: Sequence[str]) -> None:
-        """Make a message found by its words."""
+        """Add a message's words to the search index."""
         connection.execute(
             text("INSERT INTO words (rowid, said) VALUES (:number, :words)"),
             {"number": number, "words": " ".join(words)},
         )
 
     def forget(self, connection: Connection, numbers: Sequence[int]) -> None:
-        """Make messages not found any more."""
+        """Remove messages from the search index."""
         connection.execute(text("DELETE FROM words WHERE rowid = :number"), [{"number": number} for number in numbers])
         connection.execute(text("INSERT INTO words (words) VALUES ('optimize')"))  # else their words stay in the index
 
     def erase(self) -> None:
-        """Empty the journal, where nobody reads from it now."""
+        """Empty the journal, unless it is being read."""
         native = self.engine.raw_connection()  # outside of a transaction, in which a journal cannot be emptied
         try:
             native.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -105,12 +105,12 @@ class SQLite:
             native.close()
 
     def matching(self, query: str) -> tuple[str, dict[str, str]]:
-        """Return SQL for the numbers of the messages that hold all words of a query, with its parameters."""
-        asked = " AND ".join(f'"{" ".join(run)}"' for run in terms(query))
-        return "SELECT rowid AS number FROM words WHERE words MATCH :asked", {"asked": asked}
+        """Return SQL for the numbers of the messages that contain all words of a query, with its parameters."""
+        match = " AND ".join(f'"{" ".join(run)}"' for run in terms(query))
+        return "SELECT rowid AS number FROM words WHERE words MATCH :match", {"match": match}
 
     def search_tables(self) -> tuple[str, ...]:
-        """Return the statements that make the index of words."""
+        """Return the statements that create the search index."""
         return ("CREATE VIRTUAL TABLE words USING fts5(said, tokenize='unicode61 remove_diacritics 0')",)
 
 
@@ -121,9 +121,9 @@ class Postgres:
         self.name = f"the store {url.render_as_string(hide_password=True)}"
         wait = max(1, int(timeout * 1000))  # 0 would mean for ever
         options = f"-c search_path=refold -c lock_timeout={wait}"
-        given = url.query.get("options")
-        if isinstance(given, str):
-            options = f"{given} {options}"
+        from_url = url.query.get("options")
+        if isinstance(from_url, str):
+            options = f"{from_url} {options}"
         query = {key: value for key, value in url.query.items() if key != "options"}
         self.engine = create_engine(
             url.set(drivername="postgresql+psycopg", query=query),
@@ -134,35 +134,35 @@ class Postgres:
         self.reading: Engine = self.engine.execution_options(isolation_level="REPEATABLE READ")
 
     def hold(self, connection: Connection, *, alone: bool) -> None:
-        """Keep out whoever deletes or upgrades until the transaction ends; `alone` keeps out all writers."""
+        """Exclude deletes and upgrades until the transaction ends; `alone` excludes all writers."""
         kind = "" if alone else "_shared"
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock{kind}({LOCK})")
 
     def index(self, connection: Connection, number: int, words: Sequence[str]) -> None:
-        """Make a message found by its words."""
+        """Add a message's words to the search index."""
         rows = [
             {"number": number, "piece": place, "words": " ".join(f"{word}:{at}" for at, word in enumerate(run, 1))}
             for place, run in enumerate(pieces(words))
         ]
         if rows:
-            said = "INSERT INTO words (number, piece, words) VALUES (:number, :piece, CAST(:words AS tsvector))"
-            connection.execute(text(said), rows)
+            statement = "INSERT INTO words (number, piece, words) VALUES (:number, :piece, CAST(:words AS tsvector))"
+            connection.execute(text(statement), rows)
 
     def forget(self, connection: Connection, numbers: Sequence[int]) -> None:
-        """Make messages not found any more."""
+        """Remove messages from the search index."""
         connection.execute(text("DELETE FROM words WHERE number = ANY(:numbers)"), {"numbers": list(numbers)})
 
     def erase(self) -> None:
         """Do nothing: the server's vacuum does."""
 
     def matching(self, query: str) -> tuple[str, dict[str, str]]:
-        """Return SQL for the numbers of the messages that hold all words of a query, with its parameters."""
-        asked = {f"asked{place}": " <-> ".join(run) for place, run in enumerate(terms(query))}
-        found = ("SELECT number FROM words WHERE words @@ CAST(:" + name + " AS tsquery)" for name in asked)  # noqa: S608 - our names
-        return " INTERSECT ".join(found), asked
+        """Return SQL for the numbers of the messages that contain all words of a query, with its parameters."""
+        phrases = {f"phrase{place}": " <-> ".join(run) for place, run in enumerate(terms(query))}
+        matches = ("SELECT number FROM words WHERE words @@ CAST(:" + name + " AS tsquery)" for name in phrases)  # noqa: S608 - our names
+        return " INTERSECT ".join(matches), phrases
 
     def search_tables(self) -> tuple[str, ...]:
-        """Return the statements that make the index of words; a long message has several rows."""
+        """Return the statements that create the search index; a long message has several rows."""
         return (
             "CREATE TABLE words (number BIGINT NOT NULL REFERENCES messages (number) ON DELETE CASCADE, "
             "piece INTEGER NOT NULL, words TSVECTOR NOT NULL, PRIMARY KEY (number, piece))",

@@ -24,11 +24,11 @@ __all__ = [
     "successor",
 ]
 
-DAMAGED = "is damaged or no store at all and was left as it is: restore a copy, or name another file"
+DAMAGED = "is damaged or not a store, and was left as it is: restore a copy, or name another file"
 
 
 def corrupt_store(store: str, what: str) -> StoreCorrupt:
-    """Return the error that says what is damaged in which store."""
+    """Return the error about a damaged store."""
     return StoreCorrupt(f"{store} {DAMAGED} ({what})")
 
 
@@ -36,19 +36,19 @@ def next_head(head: Head, write: Write, now: float) -> Head:
     """Return the head after a write.
 
     Raises:
-        WriteConflict: the session is not where the writer believes it to be.
+        WriteConflict: the head is not the one that the writer expects.
     """
     if head.next:
         raise WriteConflict(f"session {head.id} continues as {head.next}: open that one and write there")
     if write.tip is not None and write.tip != head.tip:
         raise WriteConflict(
-            f"session {head.id} ends in {head.tip} and not in {write.tip}, so somebody else wrote to it: "
+            f"session {head.id} ends in {head.tip} and not in {write.tip}, so another process wrote to it: "
             "refresh, and write again if it still applies"
         )
     if write.revision is not None and write.revision != head.revision:
         raise WriteConflict(
-            f"the plans of session {head.id} changed at entry {head.revision}, after entry {write.revision} that was "
-            "known here: refresh, and compact again if it is still due"
+            f"the plans of session {head.id} changed at entry {head.revision}, after entry {write.revision} that is "
+            "loaded here: refresh, and compact again if it is still due"
         )
     seq = head.seq + 1
     moved = replace(head, seq=seq, touched=now)
@@ -72,18 +72,18 @@ def successor(head: Head, session: str, now: float) -> tuple[Head, SessionOpened
 
 
 def session_not_found(session: str, store: str) -> SessionNotFound:
-    """Return the error that says which session is not in which store."""
+    """Return the error about a session that is not in a store."""
     return SessionNotFound(f"there is no session {session!r} in {store}: name one of those that it lists")
 
 
 def check_deletable(head: Head) -> None:
-    """Refuse to delete a session that another continues.
+    """Refuse to delete a session that another one continues.
 
     Raises:
-        WriteConflict: one does.
+        WriteConflict: another one continues it.
     """
     if head.next:
-        raise WriteConflict(f"session {head.id} continues as {head.next}, which stands on it: delete that one first")
+        raise WriteConflict(f"session {head.id} continues as {head.next}, which needs it: delete that one first")
 
 
 def new_id() -> str:

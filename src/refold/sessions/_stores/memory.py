@@ -1,4 +1,4 @@
-"""A store that lives as long as the process: for tests, and for agents that keep nothing."""
+"""A store in memory, for tests and for agents whose sessions end with the process."""
 
 from __future__ import annotations
 
@@ -31,32 +31,32 @@ __all__ = ["MemoryStore"]
 
 
 class MemoryStore(Writing):
-    """Sessions in memory; safe for threads. `clock` gives the seconds since 1970."""
+    """Sessions in memory; safe for threads. `clock` returns the time, in seconds since 1970."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.name = "memory"
         self._clock = clock
         self._lock = RLock()
-        self._heads: dict[str, Head] = {}
+        self._sessions: dict[str, Head] = {}
         self._entries: dict[str, list[StoredEntry]] = {}
-        self._held: dict[str, dict[MessageId, None]] = {}
+        self._session_messages: dict[str, dict[MessageId, None]] = {}
         self._natives: dict[MessageId, str] = {}
         self._words: dict[MessageId, str] = {}
         self._leases: dict[str, tuple[str, float]] = {}
 
     def create(self, session: str, format: str) -> Head:
-        """Begin a session, or return the one there is."""
+        """Create a session, or return the stored one."""
         with self._lock:
-            if session not in self._heads:
+            if session not in self._sessions:
                 now = self._clock()
                 self._begin(Head(session, format, created=now, touched=now, seq=1), SessionOpened(format), now)
-            return self._heads[session]
+            return self._sessions[session]
 
     def write(self, session: str, writes: Sequence[Write], renew: str = "") -> Head:
         """Write entries together; `renew` begins the session of that id, which continues this one."""
         with self._lock:
             head, now = self._head(session), self._clock()
-            if renew in self._heads:
+            if renew in self._sessions:
                 raise WriteConflict(f"there is a session {renew} in {self.name} already: choose another id")
             entries = []
             for write in writes:
@@ -66,18 +66,18 @@ class MemoryStore(Writing):
                 for message in write.messages:
                     self._natives.setdefault(message.id, message.native)
                     self._words.setdefault(message.id, _line(words_of(message.words)))
-                    self._held[session].setdefault(message.id)
+                    self._session_messages[session].setdefault(message.id)
             if renew:
                 child, opened = successor(head, renew, now)
                 head = next_head(head, Write(Renewed(renew)), now)
                 entries.append(StoredEntry(head.seq, now, Renewed(renew)))
                 self._begin(child, opened, now)
             self._entries[session] += entries
-            self._heads[session] = head
-            return self._heads[renew or session]
+            self._sessions[session] = head
+            return self._sessions[renew or session]
 
     def load(self, session: str, after: int = 0, upto: int | None = None) -> Loaded:
-        """Return the entries after one number and up to another, with the messages they brought."""
+        """Return the entries after number `after` and up to `upto`, with the messages they appended."""
         with self._lock:
             head = self._head(session)
             entries = tuple(self._entries[session][after:upto])
@@ -85,49 +85,53 @@ class MemoryStore(Writing):
             return Loaded(head, entries, {id: self._natives[id] for id in ids})
 
     def natives(self, ids: Sequence[MessageId]) -> dict[MessageId, str]:
-        """Return the JSON text of those messages that the store holds."""
+        """Return the JSON text of those messages that are stored."""
         with self._lock:
             return {id: self._natives[id] for id in ids if id in self._natives}
 
     def holder(self, ids: Sequence[MessageId]) -> str | None:
-        """Return the session, the newest of several, that holds the last of these messages that any session holds."""
+        """Return the newest session that contains the last of these messages which any session contains."""
         with self._lock:
-            newest = sorted(self._heads.values(), key=lambda head: -head.created)
-            return next((head.id for id in reversed(ids) for head in newest if id in self._held[head.id]), None)
+            newest = sorted(self._sessions.values(), key=lambda head: -head.created)
+            return next(
+                (head.id for id in reversed(ids) for head in newest if id in self._session_messages[head.id]), None
+            )
 
     def search(self, query: str, sessions: Sequence[str] = (), limit: int = 20) -> tuple[Hit, ...]:
-        """Return messages that hold all words of a query, newest first; in the given sessions, or in all."""
-        asked = [_line(run) for run in terms(query)]
+        """Return messages that contain all words of a query, newest first; in some sessions, or in all."""
+        phrases = [_line(run) for run in terms(query)]
         with self._lock:
-            where = {id: session for session in sessions or self._heads for id in self._held.get(session, ())}
-            found = (
+            where = {
+                id: session for session in sessions or self._sessions for id in self._session_messages.get(session, ())
+            }
+            hits = (
                 Hit(id, where[id], self._natives[id])
                 for id in reversed(self._natives)
-                if asked and id in where and all(run in self._words[id] for run in asked)
+                if phrases and id in where and all(run in self._words[id] for run in phrases)
             )
-            return tuple(hit for hit, _ in zip(found, range(limit), strict=False))
+            return tuple(hit for hit, _ in zip(hits, range(limit), strict=False))
 
     def sessions(self) -> tuple[Head, ...]:
         """Return all sessions, the last used first."""
         with self._lock:
-            return tuple(sorted(self._heads.values(), key=lambda head: (-head.touched, head.id)))
+            return tuple(sorted(self._sessions.values(), key=lambda head: (-head.touched, head.id)))
 
     def delete(self, session: str) -> None:
-        """Remove a session and the messages that no other session holds; one that is continued stays."""
+        """Remove a session and the messages that no other session contains; one that is continued stays."""
         with self._lock:
             head = self._head(session)
             check_deletable(head)
-            if head.parent in self._heads:
-                self._heads[head.parent] = replace(self._heads[head.parent], next="")
-            held = self._held.pop(session)
-            del self._heads[session], self._entries[session]
+            if head.parent in self._sessions:
+                self._sessions[head.parent] = replace(self._sessions[head.parent], next="")
+            ids = self._session_messages.pop(session)
+            del self._sessions[session], self._entries[session]
             self._leases.pop(session, None)
-            for id in held:
-                if not any(id in others for others in self._held.values()):
+            for id in ids:
+                if not any(id in others for others in self._session_messages.values()):
                     del self._natives[id], self._words[id]
 
     def lease(self, session: str, owner: str, seconds: float) -> None:
-        """Reserve the compaction of a session; a holder that is out of time or no longer runs loses it."""
+        """Take or renew the compaction lease of a session; see `Store.lease`."""
         with self._lock:
             self._head(session)
             now = self._clock()
@@ -135,7 +139,7 @@ class MemoryStore(Writing):
             self._leases[session] = owner, now + seconds
 
     def release(self, session: str, owner: str) -> None:
-        """Give the reservation back, if it is still held."""
+        """Release the lease, if this owner still has it."""
         with self._lock:
             if self._leases.get(session, ("", 0.0))[0] == owner:
                 del self._leases[session]
@@ -144,16 +148,16 @@ class MemoryStore(Writing):
         """Do nothing: there is no connection."""
 
     def _head(self, session: str) -> Head:
-        if session not in self._heads:
+        if session not in self._sessions:
             raise session_not_found(session, self.name)
-        return self._heads[session]
+        return self._sessions[session]
 
     def _begin(self, head: Head, opened: SessionOpened, now: float) -> None:
-        self._heads[head.id] = head
+        self._sessions[head.id] = head
         self._entries[head.id] = [StoredEntry(1, now, opened)]
-        self._held[head.id] = {}
+        self._session_messages[head.id] = {}
 
 
 def _line(words: Sequence[str]) -> str:
-    """Return words so that one run of them is found in another by whole words."""
+    """Return words as a string in which a phrase is matched by whole words."""
     return f" {' '.join(words)} "

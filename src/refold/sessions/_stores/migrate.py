@@ -1,4 +1,4 @@
-"""Bringing a store to the shape of this release, once, whoever opens it first."""
+"""Migrates a store to the schema of this release, when it is opened first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, inspect, text
 
 from refold.errors import StoreCorrupt, StoreTooNew
-from refold.sessions._stores.store_errors import told
+from refold.sessions._stores.store_errors import map_database_errors
 
 if TYPE_CHECKING:
     from refold.sessions._stores.engines import Database
@@ -26,14 +26,14 @@ def revisions() -> tuple[str, ...]:
 
 
 def upgrade(database: Database, to: str = "") -> None:
-    """Bring a store to a version, the newest by default, in one transaction.
+    """Migrate a store to a version, the newest by default, in one transaction.
 
     Raises:
         StoreTooNew: a later release wrote it.
-        StoreCorrupt: it is a database of something else.
+        StoreCorrupt: it is not a database of refold.
     """
     goal = to or revisions()[-1]
-    with told(database.name), database.engine.connect() as plain:
+    with map_database_errors(database.name), database.engine.connect() as plain:
         with plain.begin():
             if _version(database, plain) == goal:
                 return
@@ -42,7 +42,7 @@ def upgrade(database: Database, to: str = "") -> None:
             database.hold(connection, alone=True)
             if connection.dialect.name == "postgresql":
                 connection.exec_driver_sql("CREATE SCHEMA IF NOT EXISTS refold")
-            if _version(database, connection) != goal:  # nobody was quicker
+            if _version(database, connection) != goal:  # no other process did it first
                 _run(database, connection, goal)
 
 
@@ -55,13 +55,13 @@ def _version(database: Database, connection: Connection) -> str | None:
                 "is: name another file"
             )
         return None
-    found: str | None = connection.execute(text(f"SELECT version_num FROM {TABLE}")).scalar()  # noqa: S608 - a constant
-    if found is not None and found not in revisions():
+    version: str | None = connection.execute(text(f"SELECT version_num FROM {TABLE}")).scalar()  # noqa: S608 - a constant
+    if version is not None and version not in revisions():
         raise StoreTooNew(
-            f"{database.name} has version {found}, and this release knows those up to {revisions()[-1]}: "
+            f"{database.name} has version {version}, and this release knows those up to {revisions()[-1]}: "
             "install a newer refold"
         )
-    return found
+    return version
 
 
 def _run(database: Database, connection: Connection, goal: str) -> None:

@@ -1,4 +1,4 @@
-"""Opening a store by where it is: a file, a database's URL, or memory."""
+"""Opens a store by its place: a file, a database's URL, or memory."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ if TYPE_CHECKING:
 
 __all__ = ["default_path", "open_store"]
 
-WAIT = 10.0  # seconds for somebody else's write to end
+WAIT = 10.0  # seconds to wait for the write of another process
 POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 
 
 def default_path() -> Path:
-    """Return where sessions are kept by default: a file under the platform's folder for a user's data."""
+    """Return where sessions are stored by default: a file in the platform's folder for user data."""
     from platformdirs import user_data_path
 
     return user_data_path("refold", appauthor=False) / "sessions.db"
 
 
 def open_store(where: str | Path | None = None, *, timeout: float = WAIT) -> Store:
-    """Open a store, making it where it is not there yet.
+    """Open a store; create it when it does not exist yet.
 
     Args:
         where: a path; "memory"; "sqlite:///path"; "postgresql://user@host/database"; by default `default_path()`.
-        timeout: seconds to wait for somebody else's write.
+        timeout: seconds to wait for the write of another process.
 
     Raises:
-        UsageError: a URL of another kind of database.
-        StoreCorrupt: a file that is not a store, or is damaged; it is left as it is.
+        UsageError: the URL is of another kind of database.
+        StoreCorrupt: the file is not a store, or is damaged; it is left as it is.
         StoreTooNew: a later release wrote it.
         StoreLocked, StoreError: it cannot be opened now.
 

@@ -1,4 +1,4 @@
-"""What a store is: the protocol that memory, SQLite and PostgreSQL keep, and the values that go in and out."""
+"""The store protocol that memory, SQLite and PostgreSQL implement, and its values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Head", "Hit", "Loaded", "Store", "StoredEntry", "StoredMessage", "Wr
 
 
 class StoredMessage(Struct, frozen=True):
-    """A message to be kept: its chained id, its JSON text as received, and its words for the search."""
+    """A message to be stored: its chained id, its JSON text as received, and its text for the search."""
 
     id: MessageId
     native: str
@@ -34,7 +34,7 @@ class StoredMessage(Struct, frozen=True):
 
 
 class Head(Struct, frozen=True):
-    """What a store says of a session without reading its log.
+    """The head of a session: what a store returns of it without reading its log.
 
     `parent` is the session that it continues, `next` the one that continues it; `seq` counts its entries, `messages`
     the messages that are not rewound, `tip` is the newest of them. `revision` is the entry by which plans last changed.
@@ -62,7 +62,7 @@ class StoredEntry(Struct, frozen=True):
 
 
 class Loaded(Struct, frozen=True):
-    """The newer part of a session: its head, the entries, and the JSON text of the messages they brought."""
+    """The newer part of a session: its head, the entries, and the JSON text of the messages they appended."""
 
     head: Head
     entries: tuple[StoredEntry, ...]
@@ -70,7 +70,7 @@ class Loaded(Struct, frozen=True):
 
 
 class Hit(Struct, frozen=True):
-    """A message that a search found, and a session that holds it."""
+    """A message that matches a search, and a session that contains it."""
 
     id: MessageId
     session: str
@@ -78,7 +78,7 @@ class Hit(Struct, frozen=True):
 
 
 class Write(Struct, frozen=True):
-    """One entry to be written: `tip` and `revision` are what the writer believes to be there (None: whatever is)."""
+    """One entry to be written; `tip` and `revision` are those the writer expects in the head (None: any)."""
 
     entry: Entry
     messages: tuple[StoredMessage, ...] = ()
@@ -87,21 +87,21 @@ class Write(Struct, frozen=True):
 
 
 class Store(Protocol):
-    """Where sessions outlive a process. All methods are synchronous, and each write happens whole or not at all.
+    """Where sessions outlive a process. All methods are synchronous, and each write happens completely or not at all.
 
     Raises (all methods):
         SessionNotFound: no session of that id.
-        WriteConflict: somebody else wrote first; load what is new and write again.
-        StoreLocked, StoreFull, StoreCorrupt, StoreError: the database could not do it.
+        WriteConflict: another process wrote first; load what is new and write again.
+        StoreLocked, StoreFull, StoreCorrupt, StoreError: the database failed.
     """
 
     name: str
 
     def create(self, session: str, format: str) -> Head:
-        """Begin a session, or return the one there is."""
+        """Create a session, or return the stored one."""
 
     def write(self, session: str, writes: Sequence[Write], renew: str = "") -> Head:
-        """Write entries together; `renew` begins the session of that id, which continues this one."""
+        """Write entries together; `renew` is the id of a new session that continues this one."""
 
     def append(
         self,
@@ -112,43 +112,46 @@ class Store(Protocol):
         under: tuple[PlanId, ...] | None = None,
         settings: str = "",
     ) -> Head:
-        """Append messages after the message that is expected to be the newest; see `Appended` for the others."""
+        """Append messages after the expected newest message; for `under` and `settings` see `Appended`."""
 
     def record(self, session: str, plan: Plan, expect: int, renew: str = "") -> Head:
-        """Put a plan in force, unless plans have changed since the expected revision; newer messages do not matter."""
+        """Activate a plan, unless plans have changed since the expected revision; newer messages do not matter."""
 
     def rewind(self, session: str, to: Position, expect: Head, *, forward: bool = False) -> Head:
         """Go to a position, unless the session has moved from the expected head."""
 
     def report(self, session: str, report: UsageEntry) -> Head:
-        """Keep a usage report."""
+        """Store a usage report."""
 
     def load(self, session: str, after: int = 0, upto: int | None = None) -> Loaded:
-        """Return the entries after one number and up to another, with the messages they brought."""
+        """Return the entries after number `after` and up to `upto`, with the messages they appended."""
 
     def natives(self, ids: Sequence[MessageId]) -> dict[MessageId, str]:
-        """Return the JSON text of those messages that the store holds."""
+        """Return the JSON text of those messages that are stored."""
 
     def holder(self, ids: Sequence[MessageId]) -> str | None:
-        """Return the session, the newest of several, that holds the last of these messages that any session holds."""
+        """Return the newest session that contains the last of these messages which any session contains."""
 
     def search(self, query: str, sessions: Sequence[str] = (), limit: int = 20) -> tuple[Hit, ...]:
-        """Return messages that hold all words of a query, newest first; in the given sessions, or in all."""
+        """Return messages that contain all words of a query, newest first; in some sessions, or in all."""
 
     def sessions(self) -> tuple[Head, ...]:
         """Return all sessions, the last used first."""
 
     def delete(self, session: str) -> None:
-        """Remove a session and the messages that no other session holds; one that is continued stays."""
+        """Remove a session and the messages that no other session contains; one that is continued stays."""
 
     def lease(self, session: str, owner: str, seconds: float) -> None:
-        """Reserve the compaction of a session; a holder that is out of time or no longer runs loses it."""
+        """Take or renew the compaction lease of a session for some seconds, unless another owner has it.
+
+        A lease ends when it is released, when its time is over, or with its process where that was on this machine.
+        """
 
     def release(self, session: str, owner: str) -> None:
-        """Give the reservation back, if it is still held."""
+        """Release the lease, if this owner still has it."""
 
     def close(self) -> None:
-        """Give connections back; leaving a `with` block does the same."""
+        """Close connections; leaving a `with` block does the same."""
 
     def __enter__(self) -> Self:
         """Return the store."""
@@ -161,7 +164,7 @@ class Writing:
     """The four writes of a store, each one entry; and closing it at the end of a `with` block."""
 
     def close(self) -> None:
-        """Give connections back."""
+        """Close connections."""
 
     def __enter__(self) -> Self:
         """Return the store."""
@@ -189,7 +192,7 @@ class Writing:
         return self.write(session, (Write(entry, tuple(messages), tip=expect),))
 
     def record(self, session: str, plan: Plan, expect: int, renew: str = "") -> Head:
-        """Put a plan in force, unless plans have changed since the expected revision."""
+        """Activate a plan, unless plans have changed since the expected revision."""
         return self.write(session, (Write(Planned.of(plan), revision=expect),), renew)
 
     def rewind(self, session: str, to: Position, expect: Head, *, forward: bool = False) -> Head:
@@ -197,5 +200,5 @@ class Writing:
         return self.write(session, (Write(Rewound(to, forward), tip=expect.tip, revision=expect.revision),))
 
     def report(self, session: str, report: UsageEntry) -> Head:
-        """Keep a usage report."""
+        """Store a usage report."""
         return self.write(session, (Write(report),))

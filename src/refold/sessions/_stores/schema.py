@@ -1,4 +1,4 @@
-"""The tables of a store, the same on SQLite and PostgreSQL; the migrations make them."""
+"""The tables of a store, the same on SQLite and PostgreSQL; the migrations create them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlalchemy import (
     Text,
 )
 
-__all__ = ["entries", "held", "leases", "messages", "metadata", "sessions"]
+__all__ = ["entries", "leases", "messages", "metadata", "session_messages", "sessions"]
 
 metadata = MetaData()
 _NUMBER = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up an INTEGER key alone
@@ -33,7 +33,7 @@ sessions = Table(
     Column("revision", Integer, nullable=False),
 )
 
-# A message is kept once, however many sessions hold it; `native` is its JSON text as received.
+# A message is stored once, however many sessions contain it; `native` is its JSON text as received.
 messages = Table(
     "messages",
     metadata,
@@ -53,8 +53,8 @@ entries = Table(
     Column("body", Text, nullable=False),
 )
 
-# Which session holds which message, and by which entry it came.
-held = Table(
+# Which session contains which message, and which entry appended it.
+session_messages = Table(
     "held",
     metadata,
     Column("session", Text, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),

@@ -1,4 +1,4 @@
-"""The index of words over all that a store holds, made anew."""
+"""Rebuilds the search index over all messages of a store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AT_ONCE = 500
 
 
 def index_all(database: Database, connection: Connection) -> None:
-    """Index every message by the format of a session that holds it."""
+    """Index every message by the format of a session that contains it."""
     page = text(
         "SELECT m.number, m.native, (SELECT s.format FROM held h JOIN sessions s ON s.id = h.session "
         "WHERE h.message = m.id LIMIT 1) FROM messages m WHERE m.number > :after ORDER BY m.number LIMIT :count"

@@ -1,4 +1,4 @@
-"""The words of a text as every store searches them, and the excerpt around those that were found."""
+"""The words of a text as every store searches them, and the excerpt around a match."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["excerpt", "pieces", "terms", "words_of"]
 
-# Scripts that write no spaces: each sign is a word of its own, and a query for several is a phrase.
+# Scripts without spaces: each character is a word of its own, and a query for several is a phrase.
 SIGNS = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 LONGEST = 128  # characters; what is longer is encoded data that nobody searches for
 _WORD = re.compile(rf"[{SIGNS}]|[^\W_{SIGNS}]+")
@@ -18,29 +18,29 @@ _TERM = re.compile(rf"[{SIGNS}]+|[^\W_{SIGNS}]+")
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text in order, in small letters; `src/foo_bar.py` is four words."""
+    """Return the words of a text in order, in lower case; `src/foo_bar.py` is four words."""
     return [word for word in _WORD.findall(text.lower()) if len(word) <= LONGEST]
 
 
 def terms(query: str) -> list[list[str]]:
-    """Return what a query asks for: words that must stand in this order, next to each other, for each term."""
-    return [found for run in _TERM.findall(query.lower()) if (found := words_of(run))]
+    """Return the phrases of a query: for each term the words that must follow each other in a match."""
+    return [phrase for run in _TERM.findall(query.lower()) if (phrase := words_of(run))]
 
 
 def pieces(words: Sequence[str], count: int = 16_000, size: int = 200_000) -> list[Sequence[str]]:
-    """Split words into runs of so many words and characters, for an index that limits what one row may hold."""
+    """Split words into runs of so many words and characters, for an index that limits the size of a row."""
     out: list[Sequence[str]] = []
-    start = held = 0
+    start = size_so_far = 0
     for place, word in enumerate(words):
-        if place - start == count or held + len(word) > size:
+        if place - start == count or size_so_far + len(word) > size:
             out.append(words[start:place])
-            start, held = place, 0
-        held += len(word)
+            start, size_so_far = place, 0
+        size_so_far += len(word)
     return [*out, words[start:]] if start < len(words) else out
 
 
 def excerpt(text: str, query: str, around: int = 80) -> str:
-    """Return the text around the first word of a query that it holds, on one line."""
+    """Return the text around the first word of a query that it contains, on one line."""
     small = text.lower()
     places = [place for run in terms(query) if (place := small.find("".join(run))) >= 0]
     first = min(places, default=0)

@@ -40,7 +40,7 @@ from refold.sessions._stores.protocol import (
     Writing,
 )
 from refold.sessions._stores.search_terms import terms, words_of
-from refold.sessions._stores.store_errors import told
+from refold.sessions._stores.store_errors import map_database_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from refold.core.messages import MessageId
     from refold.sessions._stores.engines import Database
+    from refold.sessions._stores.protocol import StoredMessage
 
 __all__ = ["SQLStore"]
 
@@ -57,7 +58,7 @@ _HEAD = schema.sessions.columns
 
 
 class SQLStore(Writing):
-    """Sessions in a database; opening it brings it to the shape of this release.
+    """Sessions in a database; opening it migrates it to the schema of this release.
 
     Every write is one transaction, so a kill at any point leaves the last committed state. Safe for threads and
     processes.
@@ -77,12 +78,12 @@ class SQLStore(Writing):
             raise
 
     def create(self, session: str, format: str) -> Head:
-        """Begin a session, or return the one there is."""
+        """Create a session, or return the stored one."""
         now = self._clock()
         with self._transaction() as connection:
             begun = Head(session, format, created=now, touched=now, seq=1)
-            if self._begun(connection, begun):
-                self._enter(connection, session, 1, now, SessionOpened(format))
+            if self._insert_session(connection, begun):
+                self._insert_entry(connection, session, 1, now, SessionOpened(format))
             return self._head(connection, session)
 
     def write(self, session: str, writes: Sequence[Write], renew: str = "") -> Head:
@@ -92,16 +93,16 @@ class SQLStore(Writing):
             head = self._head(connection, session, locked=True)
             for write in writes:
                 before, head = head, next_head(head, write, now)
-                self._enter(connection, session, head.seq, now, write.entry)
-                self._keep(connection, before, head, write)
-            child = self._renewed(connection, head, renew, now) if renew else None
+                self._insert_entry(connection, session, head.seq, now, write.entry)
+                self._insert_message_pages(connection, before, head, write)
+            child = self._create_successor(connection, head, renew, now) if renew else None
             head = next_head(head, Write(Renewed(renew)), now) if renew else head
             connection.execute(update(schema.sessions).where(_HEAD.id == session).values(**_row(head)))
             return child or head
 
     def load(self, session: str, after: int = 0, upto: int | None = None) -> Loaded:
-        """Return the entries after one number and up to another, with the messages they brought."""
-        logs, held, kept = schema.entries.columns, schema.held.columns, schema.messages.columns
+        """Return the entries after number `after` and up to `upto`, with the messages they appended."""
+        logs, links, messages = schema.entries.columns, schema.session_messages.columns, schema.messages.columns
         last = 2**31 - 1 if upto is None else upto
         with self._transaction(writing=False) as connection:
             head = self._head(connection, session)
@@ -112,36 +113,36 @@ class SQLStore(Writing):
                 .where(logs.session == session, logs.seq > after, logs.seq <= last)
                 .order_by(logs.seq)
             )
-            found = tuple(StoredEntry(seq, at, entry_of(body)) for seq, at, body in rows)
+            entries = tuple(StoredEntry(seq, at, entry_of(body)) for seq, at, body in rows)
             natives = connection.execute(
-                select(kept.id, kept.native)
-                .join(schema.held, held.message == kept.id)
-                .where(held.session == session, held.seq > after, held.seq <= last)
+                select(messages.id, messages.native)
+                .join(schema.session_messages, links.message == messages.id)
+                .where(links.session == session, links.seq > after, links.seq <= last)
             )
-            return Loaded(head, found, dict(natives.all()))
+            return Loaded(head, entries, dict(natives.all()))
 
     def natives(self, ids: Sequence[MessageId]) -> dict[MessageId, str]:
-        """Return the JSON text of those messages that the store holds."""
-        kept = schema.messages.columns
-        found: dict[MessageId, str] = {}
+        """Return the JSON text of those messages that are stored."""
+        messages = schema.messages.columns
+        texts: dict[MessageId, str] = {}
         with self._transaction(writing=False) as connection:
             for start in range(0, len(ids), AT_ONCE):
                 some = ids[start : start + AT_ONCE]
-                rows = connection.execute(select(kept.id, kept.native).where(kept.id.in_(some)))
-                found |= dict(rows.all())
-        return {id: found[id] for id in ids if id in found}
+                rows = connection.execute(select(messages.id, messages.native).where(messages.id.in_(some)))
+                texts |= dict(rows.all())
+        return {id: texts[id] for id in ids if id in texts}
 
     def holder(self, ids: Sequence[MessageId]) -> str | None:
-        """Return the session, the newest of several, that holds the last of these messages that any session holds."""
-        held = schema.held.columns
+        """Return the newest session that contains the last of these messages which any session contains."""
+        links = schema.session_messages.columns
         with self._transaction(writing=False) as connection:
             for stop in range(len(ids), 0, -AT_ONCE):
                 some = ids[max(0, stop - AT_ONCE) : stop]
                 place = {id: number for number, id in enumerate(some)}
                 rows = connection.execute(
-                    select(held.message, _HEAD.created, held.session)
-                    .join(schema.sessions, _HEAD.id == held.session)
-                    .where(held.message.in_(some))
+                    select(links.message, _HEAD.created, links.session)
+                    .join(schema.sessions, _HEAD.id == links.session)
+                    .where(links.message.in_(some))
                 ).all()
                 if rows:
                     best: str = max(rows, key=lambda row: (place[row[0]], row[1]))[2]
@@ -149,24 +150,24 @@ class SQLStore(Writing):
         return None
 
     def search(self, query: str, sessions: Sequence[str] = (), limit: int = 20) -> tuple[Hit, ...]:
-        """Return messages that hold all words of a query, newest first; in the given sessions, or in all."""
+        """Return messages that contain all words of a query, newest first; in some sessions, or in all."""
         if not terms(query):
             return ()
-        kept, held = schema.messages.columns, schema.held.columns
-        matching, asked = self._database.matching(query)
-        numbers = text(matching).columns(schema.messages.c.number).subquery("found")
-        found = (
-            select(kept.id, func.max(held.session), kept.native)
-            .join(schema.held, held.message == kept.id)
-            .where(kept.number.in_(select(numbers.c.number)))
-            .group_by(kept.number, kept.id, kept.native)
-            .order_by(kept.number.desc())
+        messages, links = schema.messages.columns, schema.session_messages.columns
+        condition, parameters = self._database.matching(query)
+        numbers = text(condition).columns(schema.messages.c.number).subquery("found")
+        hits = (
+            select(messages.id, func.max(links.session), messages.native)
+            .join(schema.session_messages, links.message == messages.id)
+            .where(messages.number.in_(select(numbers.c.number)))
+            .group_by(messages.number, messages.id, messages.native)
+            .order_by(messages.number.desc())
             .limit(limit)
         )
         if sessions:
-            found = found.where(held.session.in_(list(sessions)))
+            hits = hits.where(links.session.in_(list(sessions)))
         with self._transaction(writing=False) as connection:
-            return tuple(Hit(*row) for row in connection.execute(found, asked))
+            return tuple(Hit(*row) for row in connection.execute(hits, parameters))
 
     def sessions(self) -> tuple[Head, ...]:
         """Return all sessions, the last used first."""
@@ -175,20 +176,20 @@ class SQLStore(Writing):
             return tuple(Head(**row._mapping) for row in rows)
 
     def delete(self, session: str) -> None:
-        """Remove a session and the messages that no other session holds; one that is continued stays.
+        """Remove a session and the messages that no other session contains; one that is continued stays.
 
-        In a file nothing of them is left, nor of the summaries made of them; a server's space is its vacuum's to clear.
+        In a file nothing of them is left, nor of their summaries; on a server, its vacuum clears the space.
         """
-        kept, held = schema.messages.columns, schema.held.columns
-        others = schema.held.alias()
-        shared = select(others.c.message).where(others.c.message == held.message, others.c.session != session)
+        messages, links = schema.messages.columns, schema.session_messages.columns
+        others = schema.session_messages.alias()
+        shared = select(others.c.message).where(others.c.message == links.message, others.c.session != session)
         with self._transaction(alone=True) as connection:
             head = self._head(connection, session, locked=True)
             check_deletable(head)
             numbers = connection.execute(
-                select(kept.number)
-                .join(schema.held, held.message == kept.id)
-                .where(held.session == session, ~shared.exists())
+                select(messages.number)
+                .join(schema.session_messages, links.message == messages.id)
+                .where(links.session == session, ~shared.exists())
             ).scalars().all()  # fmt: skip
             connection.execute(update(schema.sessions).where(_HEAD.id == head.parent).values(next=""))
             connection.execute(delete(schema.sessions).where(_HEAD.id == session))
@@ -196,12 +197,12 @@ class SQLStore(Writing):
                 self._database.forget(connection, numbers)
             for start in range(0, len(numbers), AT_ONCE):
                 some = numbers[start : start + AT_ONCE]
-                connection.execute(delete(schema.messages).where(kept.number.in_(some)))
-        with told(self.name):
+                connection.execute(delete(schema.messages).where(messages.number.in_(some)))
+        with map_database_errors(self.name):
             self._database.erase()
 
     def lease(self, session: str, owner: str, seconds: float) -> None:
-        """Reserve the compaction of a session; a holder that is out of time or no longer runs loses it."""
+        """Take or renew the compaction lease of a session; see `Store.lease`."""
         table, now = schema.leases, self._clock()
         with self._transaction() as connection:
             self._head(connection, session, locked=True)
@@ -211,19 +212,19 @@ class SQLStore(Writing):
             connection.execute(insert(table).values(session=session, owner=owner, until=now + seconds))
 
     def release(self, session: str, owner: str) -> None:
-        """Give the reservation back, if it is still held."""
+        """Release the lease, if this owner still has it."""
         table = schema.leases
         with self._transaction() as connection:
             connection.execute(delete(table).where(table.c.session == session, table.c.owner == owner))
 
     def close(self) -> None:
-        """Give connections back."""
+        """Close connections."""
         self._database.engine.dispose()
 
     @contextmanager
     def _transaction(self, *, writing: bool = True, alone: bool = False) -> Iterator[Connection]:
         engine = self._database.engine if writing else self._database.reading
-        with told(self.name), engine.connect() as plain:
+        with map_database_errors(self.name), engine.connect() as plain:
             connection = plain.execution_options(writing=writing)
             with connection.begin():
                 if writing:
@@ -231,55 +232,57 @@ class SQLStore(Writing):
                 yield connection
 
     def _head(self, connection: Connection, session: str, *, locked: bool = False) -> Head:
-        found = select(schema.sessions).where(_HEAD.id == session)
-        row = connection.execute(found.with_for_update() if locked else found).first()
+        query = select(schema.sessions).where(_HEAD.id == session)
+        row = connection.execute(query.with_for_update() if locked else query).first()
         if row is None:
             raise session_not_found(session, self.name)
         return Head(**row._mapping)
 
-    def _begun(self, connection: Connection, head: Head) -> bool:
-        """Insert the row of a session; tell whether it was not there yet."""
-        made = _inserting(connection, schema.sessions).on_conflict_do_nothing().returning(_HEAD.id)
-        return connection.execute(made, _row(head)).first() is not None
+    def _insert_session(self, connection: Connection, head: Head) -> bool:
+        """Insert the row of a session; tell whether it was new."""
+        statement = _inserting(connection, schema.sessions).on_conflict_do_nothing().returning(_HEAD.id)
+        return connection.execute(statement, _row(head)).first() is not None
 
-    def _enter(self, connection: Connection, session: str, seq: int, at: float, entry: Entry) -> None:
+    def _insert_entry(self, connection: Connection, session: str, seq: int, at: float, entry: Entry) -> None:
         connection.execute(
             insert(schema.entries).values(session=session, seq=seq, at=at, kind=kind_of(entry), body=body_of(entry))
         )
 
-    def _keep(self, connection: Connection, before: Head, head: Head, write: Write) -> None:
+    def _insert_message_pages(self, connection: Connection, before: Head, head: Head, write: Write) -> None:
         parent = before.tip or ROOT
-        rows, held = [], []
+        rows, links = [], []
         for message in write.messages:
             rows.append({"id": message.id, "parent": parent, "native": message.native})
-            held.append({"session": head.id, "message": message.id, "seq": head.seq})
+            links.append({"session": head.id, "message": message.id, "seq": head.seq})
             parent = message.id
         for start in range(0, len(rows), AT_ONCE):
-            self._keep_some(connection, rows[start : start + AT_ONCE], write.messages[start : start + AT_ONCE])
+            self._insert_messages(connection, rows[start : start + AT_ONCE], write.messages[start : start + AT_ONCE])
             connection.execute(
-                _inserting(connection, schema.held).on_conflict_do_nothing(), held[start : start + AT_ONCE]
+                _inserting(connection, schema.session_messages).on_conflict_do_nothing(), links[start : start + AT_ONCE]
             )
 
-    def _keep_some(self, connection: Connection, rows: list[dict[str, Any]], messages: Sequence[Any]) -> None:
-        kept = schema.messages.columns
+    def _insert_messages(
+        self, connection: Connection, rows: list[dict[str, Any]], stored: Sequence[StoredMessage]
+    ) -> None:
+        messages = schema.messages.columns
         ids = [row["id"] for row in rows]
-        numbered = select(kept.id, kept.number).where(kept.id.in_(ids))
+        numbered = select(messages.id, messages.number).where(messages.id.in_(ids))
         there = {id for id, _ in connection.execute(numbered)}
         fresh = [row for row in rows if row["id"] not in there]
         if not fresh:
             return
         connection.execute(_inserting(connection, schema.messages).on_conflict_do_nothing(), fresh)
         numbers = dict(connection.execute(numbered).all())
-        for message in messages:
+        for message in stored:
             if message.id not in there:
                 self._database.index(connection, numbers[message.id], words_of(message.words))
 
-    def _renewed(self, connection: Connection, head: Head, renew: str, now: float) -> Head:
+    def _create_successor(self, connection: Connection, head: Head, renew: str, now: float) -> Head:
         child, opened = successor(head, renew, now)
-        if not self._begun(connection, child):
+        if not self._insert_session(connection, child):
             raise WriteConflict(f"there is a session {renew} in {self.name} already: choose another id")
-        self._enter(connection, renew, 1, now, opened)
-        self._enter(connection, head.id, head.seq + 1, now, Renewed(renew))
+        self._insert_entry(connection, renew, 1, now, opened)
+        self._insert_entry(connection, head.id, head.seq + 1, now, Renewed(renew))
         return child
 
 

@@ -1,4 +1,4 @@
-"""What a database says when it cannot, as our own errors that name the store and the remedy."""
+"""Maps a database's errors to ours, which name the store and the remedy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from refold.sessions._stores.head import DAMAGED, corrupt_store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["told"]
+__all__ = ["map_database_errors"]
 
 # The low byte of SQLite's codes, and the class or code of PostgreSQL's.
 _SQLITE: dict[int, type[StoreError]] = {
@@ -37,25 +37,25 @@ _POSTGRES: dict[str, type[StoreError]] = {
     "XX002": StoreCorrupt,  # index corrupted
 }
 _REMEDY = {
-    StoreLocked: "is held by somebody else: try again when that is done, or give a longer timeout",
-    StoreFull: "has no room for what was to be written: make room; all that was written before is kept",
+    StoreLocked: "is locked by another process: try again later, or set a longer timeout",
+    StoreFull: "has no space left: make room; everything written before is intact",
     StoreCorrupt: DAMAGED,
     StoreError: "could not be used",
 }
 
 
 @contextmanager
-def told(store: str) -> Iterator[None]:
-    """Turn what the database raises inside into an error that names the store.
+def map_database_errors(store: str) -> Iterator[None]:
+    """Map what the database raises inside to an error that names the store.
 
     Raises:
-        StoreLocked, StoreFull, StoreCorrupt, StoreError: as the database says.
+        StoreLocked, StoreFull, StoreCorrupt, StoreError: by the code of the database's error.
     """
     try:
         yield
     except DBAPIError as error:
         kind = _kind(error.orig)
-        raise kind(f"{store} {_REMEDY[kind]} ({_said(error)})") from error
+        raise kind(f"{store} {_REMEDY[kind]} ({_first_line(error)})") from error
     except PoolTimeout as error:
         raise StoreLocked(f"{store} {_REMEDY[StoreLocked]} (all connections are in use)") from error
     except SQLAlchemyError as error:
@@ -72,5 +72,5 @@ def _kind(error: BaseException | None) -> type[StoreError]:
     return _POSTGRES.get(state) or _POSTGRES.get(state[:2]) or StoreError
 
 
-def _said(error: DBAPIError) -> str:
+def _first_line(error: DBAPIError) -> str:
     return str(error.orig).strip().split("\n", 1)[0]
