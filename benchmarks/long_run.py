@@ -163,7 +163,7 @@ def _run(policy, turns, window, store, path, format):
     session = Session(store, "long", format=format)
     agent = Agent(
         client, policy=policy, tools=[read_report], session=session, budget=Budget(window, window // 10),
-        summarize=guarded(flaky), observers=[events.append], waits=(), habits=AgentProfile(),
+        summarize=guarded(flaky), observers=[events.append], waits=(), profile=AgentProfile(),
     )  # fmt: skip
     start = time.perf_counter()
     answered, tenth, spent = 0, max(turns // 10, 1), [time.process_time()]
@@ -180,7 +180,7 @@ def _run(policy, turns, window, store, path, format):
     shape = find(format)
     view = "\n".join(text for native in agent.messages for text in texts(shape.read(native, MessageId("x"))))
     again = Session(store, session.id, must_exist=True)
-    lost = sum(json.dumps(old) != json.dumps(new) for old, new in zip(agent.said, again.messages, strict=True))
+    lost = sum(json.dumps(old) != json.dumps(new) for old, new in zip(agent.originals, again.messages, strict=True))
     lost += sum(not again.recall(id) for id in again.ids[:: max(1, len(again.ids) // 50)])
     return LongRun(
         policy, turns, answered, tuple(errors), len(client.received),
@@ -188,7 +188,7 @@ def _run(policy, turns, window, store, path, format):
         sum(isinstance(event, DoneCard) for event in events), sum(isinstance(event, FailedCard) for event in events),
         flaky.asked, max(received.tokens for received in client.received if received.status == 200),
         tuple(wanted for wanted in (TASK, *PINS) if wanted not in view),
-        len(agent.said), lost, half, path.stat().st_size, seconds,
+        len(agent.originals), lost, half, path.stat().st_size, seconds,
         (spent[2] - spent[1]) / tenth * 1_000, (spent[-1] - spent[-2]) / tenth * 1_000,
     )  # fmt: skip
 

@@ -59,7 +59,7 @@ def test_nothing_outside_the_folder_is_read(tmp_path):
     inside.mkdir()
     (inside / "link").symlink_to(tmp_path / "secret")
     for path in ("../secret", str(tmp_path / "secret"), "link", "gone"):
-        with pytest.raises(UsageError, match="is no file in"):
+        with pytest.raises(UsageError, match="is not a file in"):
             Files(inside).restore(FileNeed(path, 100))
 
 
@@ -84,7 +84,7 @@ def test_files_that_go_with_a_request_leave_room_for_the_conversation(tmp_path, 
     (tmp_path / "log.txt").write_text("line of a log\n" * 100_000)
     run = Watched(["Seen."], budget=Budget(20_000, 1_000), settings=settings)
     assert run.agent.run("Look.", attach=[tmp_path / "log.txt"]) == "Seen."
-    text = run.agent.said[0]["content"][1]["text"]
+    text = run.agent.originals[0]["content"][1]["text"]
     assert text.startswith(f'<file path="{tmp_path / "log.txt"}">\nline of a log\n')
     assert len(text) <= 19_000 * share * 4 + len(str(tmp_path)) + 60
     assert len(text) > 19_000 * share * 2
@@ -94,5 +94,5 @@ def test_what_can_be_no_path_is_no_file_of_the_folder(tmp_path):
     files = Files(tmp_path)
     files.note(ToolCall("c1", "read_file", '{"path": "a\\u0000b"}'))
     assert files.changed() == ()
-    with pytest.raises(UsageError, match="is no file"):
+    with pytest.raises(UsageError, match="is not a file"):
         files.restore(FileNeed("a\0b", 100))

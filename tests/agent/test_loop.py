@@ -51,7 +51,7 @@ def test_an_empty_answer_ends_the_turn_and_the_conversation_goes_on(format, said
     run = Watched([calls("a"), ScriptedReply(said), "Fine."], format=format)
     assert run.agent.run("go") == said
     assert run.agent.run("Still there?") == "Fine."
-    assert not refold.violations(run.agent.said, format=format)
+    assert not refold.violations(run.agent.originals, format=format)
 
 
 class Odd(ScriptedClient):
@@ -68,17 +68,17 @@ def test_two_calls_of_one_id_and_arguments_that_were_cut_off_leave_a_valid_conve
     client = Odd([calls("a", "cut", "b"), "Done."])
     agent = Agent(client, tools=[echo], budget=Budget(100_000, 4_000))
     assert agent.run("go") == "Done."
-    first, second, third = results(agent.said)
+    first, second, third = results(agent.originals)
     assert (first, third) == ("a", "b")
     assert second.startswith("The arguments do not fit echo")
-    assert not refold.violations(agent.said)
+    assert not refold.violations(agent.originals)
 
 
 def test_a_turn_in_which_nothing_is_said_is_refused_and_changes_nothing():
     run = Watched(["Fine."])
-    with pytest.raises(UsageError, match="nothing is said"):
+    with pytest.raises(UsageError, match="message is empty"):
         run.agent.run(" ")
-    assert (run.agent.said, run.events) == ([], [])
+    assert (run.agent.originals, run.events) == ([], [])
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -86,7 +86,7 @@ def test_a_file_can_be_all_that_is_said(format, tmp_path):
     (tmp_path / "a.txt").write_text("words")
     run = Watched(["Fine."], format=format)
     assert run.agent.run("", [tmp_path / "a.txt"]) == "Fine."
-    assert not refold.violations(run.agent.said, format=format)
+    assert not refold.violations(run.agent.originals, format=format)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -116,7 +116,7 @@ def test_a_long_task_stays_inside_a_small_window_under_every_policy(policy, form
     assert run.agent.run("Say thirty things.") == "Done."
     assert run.told(DoneCard)
     assert all(received.tokens < 16_000 for received in run.client.received if received.status == 200)
-    assert len(run.agent.said) == 1 + 30 * 2 + 1
+    assert len(run.agent.originals) == 1 + 30 * 2 + 1
     assert not refold.violations(run.agent.messages, format=format)
 
 
@@ -222,11 +222,11 @@ def test_an_interruption_while_the_model_answers_keeps_the_conversation_valid(fo
         run.agent.run("first")
     run.agent._on_text = None
     assert run.agent.run("second") == "Two."
-    assert [message["content"] for message in run.agent.said] == [
+    assert [message["content"] for message in run.agent.originals] == [
         "first",
         UNANSWERED,
         "second",
-        run.agent.said[-1]["content"],
+        run.agent.originals[-1]["content"],
     ]
 
 
@@ -314,7 +314,7 @@ def test_an_agents_summarizer_is_sent_secrets_only_where_that_is_said(options, s
     run.agent.run("go")
     assert needs
     assert (key in needs[0].text) == shown
-    assert key in str(run.agent.said)
+    assert key in str(run.agent.originals)
 
 
 def test_an_agent_inside_an_event_loop_waits_for_an_asynchronous_summarizer():

@@ -3,7 +3,7 @@
 import pytest
 
 from refold.agent._compaction_log import Decision
-from refold.agent._profiles import HABITS, AgentProfile, habits_of
+from refold.agent._profiles import PROFILES, AgentProfile, profile_for
 from refold.agent.cards import DoneCard
 from refold.config import Settings
 from refold.core.budget import Budget
@@ -80,7 +80,7 @@ def test_limits_of_tool_outputs_that_are_set_hold_under_any_policy():
     settings = Settings.load({"max_tool_output_bytes": 500, "max_tool_output_lines": 10}, environ={})
     run = Watched([calls("x" * 2_000, "line\n" * 50), "Done."], settings=settings, policy="opal", budget=Budget(50_000))
     run.agent.run("go")
-    wide, tall = results(run.agent.said)
+    wide, tall = results(run.agent.originals)
     assert len(wide) <= 500
     assert tall.count("\n") < 10
 
@@ -90,10 +90,10 @@ def test_a_window_that_is_set_is_the_agents():
     assert Watched(["x"], settings=settings, budget=None).agent.statistics.window == 12_345
 
 
-def test_every_policy_has_the_habits_of_its_system():
-    assert set(HABITS) < set(names())
-    assert habits_of("refold") == habits_of("one of my own") == AgentProfile()
-    assert not habits_of("wolffish").durable
+def test_every_policy_has_the_profile_for_its_system():
+    assert set(PROFILES) < set(names())
+    assert profile_for("refold") == profile_for("one of my own") == AgentProfile()
+    assert not profile_for("wolffish").durable
 
 
 def test_a_turn_of_a_session_in_flight_starts_from_everything():
@@ -102,5 +102,5 @@ def test_a_turn_of_a_session_in_flight_starts_from_everything():
     assert run.agent.session.in_flight
     compacted = len(run.agent.messages)
     assert run.agent.run("and?") == "Done."
-    assert len(run.agent.said) == 1 + 12 * 2 + 1 + 2
-    assert compacted <= len(run.agent.said)
+    assert len(run.agent.originals) == 1 + 12 * 2 + 1 + 2
+    assert compacted <= len(run.agent.originals)

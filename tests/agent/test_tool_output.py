@@ -47,7 +47,7 @@ def test_an_archive_that_others_could_read_is_closed_to_them(tmp_path):
 def test_the_transcript_gets_what_the_model_gets(tmp_path):
     run = Watched([calls("word " * 40_000), "Done."], folder=tmp_path, policy="claude-code")
     run.agent.run("go")
-    (shown,) = results(run.agent.said)
+    (shown,) = results(run.agent.originals)
     assert len(shown) < 3_000
     assert str(tmp_path) in shown
     assert (tmp_path / shown.split(str(tmp_path) + "/")[1].split("]")[0]).read_text() == "word " * 40_000
@@ -56,7 +56,7 @@ def test_the_transcript_gets_what_the_model_gets(tmp_path):
 def test_an_empty_output_says_so():
     run = Watched([calls(""), "Done."])
     run.agent.run("go")
-    assert results(run.agent.said) == ["(no output)"]
+    assert results(run.agent.originals) == ["(no output)"]
 
 
 def test_an_oversized_output_is_cut_before_it_is_sent_and_stays_the_same_in_later_calls():
@@ -69,4 +69,4 @@ def test_an_oversized_output_is_cut_before_it_is_sent_and_stays_the_same_in_late
     assert len(first[6]) < len(lines) // 2
     assert "recall b2:" in first[6].split("\n")[0]
     assert second[6] == first[6]
-    assert results(run.agent.said)[6] == lines
+    assert results(run.agent.originals)[6] == lines

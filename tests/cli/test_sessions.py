@@ -145,7 +145,7 @@ def test_a_session_is_found_by_the_beginning_of_its_id_only_where_that_is_one(ru
     Session(place, "talk-2", format="openai-chat").append([{"role": "user", "content": "x"}])
     place.close()
     refused = run("show", "talk", "--store", store)
-    assert (refused.exit_code, "2 begin so" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "2 ids start with it" in refused.stderr) == (2, True)
     assert run("show", "talk-1", "--store", store).exit_code == 0
 
 

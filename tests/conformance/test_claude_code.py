@@ -313,9 +313,9 @@ def test_l10_a_file_that_changed_on_disk_is_told_at_the_next_turn(tmp_path):
                   tools=[reader(tmp_path)], files=Files(tmp_path))  # fmt: skip
     run.agent.run("read a.py")
     run.agent.run("and?")
-    assert "a.py" not in str(run.agent.said[-2])
+    assert "a.py" not in str(run.agent.originals[-2])
     later = (tmp_path / "a.py").stat().st_mtime_ns + 10**9
     os.utime(tmp_path / "a.py", ns=(later, later))
     run.agent.run("and now?")
-    assert "- a.py" in str(run.agent.said[-2])
-    assert run.agent.said[-2]["content"][0] == {"type": "text", "text": "and now?"}
+    assert "- a.py" in str(run.agent.originals[-2])
+    assert run.agent.originals[-2]["content"][0] == {"type": "text", "text": "and now?"}

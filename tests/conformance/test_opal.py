@@ -345,7 +345,7 @@ def test_o17_a_person_can_compact_with_a_budget_for_what_stays_and_the_agents_me
     card = run.agent.compact(keep_recent=2_000)
     assert card is not None
     assert len(run.agent.messages) < len(before)
-    assert run.agent.said == whole
+    assert run.agent.originals == whole
     assert run.agent.run("and now?") == "Done."
     assert len(run.sent()) < len(whole)  # the provider was sent the compacted messages
 

@@ -289,7 +289,7 @@ def test_v09_a_compaction_begins_a_new_session_and_a_new_log_and_resets_the_midd
     assert run.agent.session.id == renewed[-1].new
     assert (tmp_path / f"session-{renewed[-1].new}.jsonl").exists()
     assert counts.resets == len(renewed) == len(run.told(DoneCard))
-    assert len(run.agent.said) == 1 + 12 * 2 + 1  # the conversation went on
+    assert len(run.agent.originals) == 1 + 12 * 2 + 1  # the conversation went on
 
 
 def test_v10_events_and_the_line_at_the_end():
@@ -315,7 +315,7 @@ def test_v11_a_health_check_is_answered_and_nothing_runs_in_the_background(tmp_p
     assert run.agent.run("heartbeat") == "HEARTBEAT_OK"
     assert threading.active_count() == threads
     assert "Look whether the disk is full." in str(run.client.received[0].body["messages"][0])
-    assert run.agent.said == []
+    assert run.agent.originals == []
     assert run.agent.run("hi") == "Hello."
 
 

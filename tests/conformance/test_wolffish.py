@@ -480,7 +480,7 @@ def test_w18_the_session_keeps_everything_and_a_reload_starts_from_the_full_cont
     assert run.agent.plans
     reloaded = Session(store, "mail")
     assert reloaded.plans == ()
-    assert reloaded.view() == reloaded.messages == run.agent.said
+    assert reloaded.view() == reloaded.messages == run.agent.originals
     assert results(reloaded.view()) == ["word " * 1_500] * 18
     before = len(run.told(DoneCard))
     run.agent.run("and again")

@@ -54,7 +54,7 @@ def test_a_setting_is_taken_away_with_none(store):
 
 
 def test_what_there_is_no_setting_of_is_named(store):
-    with pytest.raises(UsageError, match="no setting 'windw'"):
+    with pytest.raises(UsageError, match='no option "windw"'):
         Session(store, "s").configure(windw=3)
 
 

@@ -22,38 +22,38 @@ HISTORY = 2_000  # lines that are remembered for the arrow keys
 
 
 @click.command("chat")
-@click.option("-m", "--model", metavar="ID", help="Model; by default the configured one.")
-@click.option("--base-url", metavar="URL", help="Base URL of the model; by default the provider's own.")
-@click.option("--wire", type=click.Choice(WIRES), help="Protocol; by default derived from model and URL.")
-@click.option("-p", "--policy", metavar="NAME", help="Name of a policy, or a file with one; by default refold.")
+@click.option("-m", "--model", metavar="ID", help="Model; by default what is configured.")
+@click.option("--base-url", metavar="URL", help="Base URL of the API; by default the provider's own.")
+@click.option("--wire", type=click.Choice(WIRES), help="API format; by default detected from model and URL.")
+@click.option("-p", "--policy", metavar="NAME", help="Policy by name, or a file with one; by default refold.")
 @click.option(
     "--compact-threshold",
     type=options.Goal(),
     help="Size that starts a compaction: a share of the input budget, or tokens.",
 )
-@click.option("--disable-compaction", is_flag=True, help="Do not compact automatically; /compact still works.")
-@click.option("-w", "--window", type=options.TokenNumber(), help="Context window; by default the model's.")
-@click.option("--summarize-with", metavar="MODEL", help="Model that writes summaries; by default the same model.")
-@click.option("--session", metavar="ID", help="Session to continue, or the name of a new one.")
-@click.option("--resume", is_flag=True, help="Continue the session used last; with --session, that session must exist.")
-@click.option("-C", "--folder", metavar="PATH", default=".", help="Folder for the tools; by default the current one.")
-@click.option("-y", "--yes", is_flag=True, help="Run shell commands without asking.")
+@click.option("--disable-compaction", is_flag=True, help="Never compact automatically; /compact still works.")
+@click.option("-w", "--window", type=options.TokenNumber(), help="Context window in tokens; by default the model's.")
+@click.option("--summarize-with", metavar="MODEL", help="Model that writes summaries; by default the chat's.")
+@click.option("--session", metavar="ID", help="Session to continue, or the id of a new one.")
+@click.option("--resume", is_flag=True, help="Continue the last used session; with --session, it must exist.")
+@click.option("-C", "--folder", metavar="PATH", default=".", help="Folder for the tools; by default this one.")
+@click.option("-y", "--yes", is_flag=True, help="Run commands of the shell without asking.")
 @session_commands.option
-def command(session: str | None, folder: str, wire: Wire | None, *, resume: bool, yes: bool, **given: Any) -> int:
-    """Chat with an agent that has file tools for one folder and a shell that asks before each command.
+def command(session: str | None, folder: str, wire: Wire | None, *, resume: bool, yes: bool, **overrides: Any) -> int:
+    """Talk with an agent that has file tools for one folder and a shell that asks first.
 
-    The conversation is stored, and compacted when it is due. `/help` lists the commands. The key is taken from
+    The conversation is stored, and compacted when it is due; `/help` lists its commands. The key is taken from
     OPENAI_API_KEY or ANTHROPIC_API_KEY. Without a terminal each line of standard input is a message, answers go to
     standard output, and the first failure ends it. `refold loop` is the same.
     """
     from refold._cli.chat_screen import Screen
     from refold.sessions import Session
 
-    settings = _settings(given)
+    settings = _settings(overrides)
     screen = Screen(agreed=yes)
     with ExitStack() as stack:
         store = stack.enter_context(session_commands.stored(None, settings))
-        head, id = _chosen(store, session, resume=resume)
+        head, id = _choose_session(store, session, resume=resume)
         client = _client(settings, head, wire)
         stack.callback(client.close)
 
@@ -69,37 +69,38 @@ def command(session: str | None, folder: str, wire: Wire | None, *, resume: bool
         return _talk(chat)
 
 
-def _settings(given: dict[str, Any]) -> Settings:
+def _settings(overrides: dict[str, Any]) -> Settings:
     from refold.config import Settings
     from refold.errors import UsageError
 
-    threshold, off = given.pop("compact_threshold"), given.pop("disable_compaction")
+    threshold, off = overrides.pop("compact_threshold"), overrides.pop("disable_compaction")
     if isinstance(threshold, float):
-        given["threshold"] = threshold
+        overrides["threshold"] = threshold
     elif threshold is not None:
-        given["auto_compact_threshold"] = threshold
-    settings = Settings.load(given | ({"enabled": False} if off else {}))
+        overrides["auto_compact_threshold"] = threshold
+    settings = Settings.load(overrides | ({"enabled": False} if off else {}))
     if settings.model is None:
         raise UsageError("which model? Give --model, set REFOLD_MODEL, or write model into refold.toml")
-    settings.chosen()  # a policy that is none is said before anything is opened
+    settings.chosen()  # an unknown policy is reported before anything is opened
     return settings
 
 
-def _chosen(store: Store, session: str | None, *, resume: bool) -> tuple[Head | None, str]:
-    """Return the session to go on with, if it is there, and its id."""
+def _choose_session(store: Store, session: str | None, *, resume: bool) -> tuple[Head | None, str]:
+    """Return the session to continue, if it is stored, and its id."""
     from refold.errors import SessionNotFound
     from refold.sessions import new_id
 
-    heads = {head.id: head for head in store.sessions()}
+    sessions_by_id = {head.id: head for head in store.sessions()}
     if session is None and not resume:
         return None, new_id()
-    if session is None and not heads:
-        raise SessionNotFound(f"there is no session to resume in {store.name}: leave --resume out to begin one")
-    if session is not None and not resume and not any(id.startswith(session) for id in heads) and session != "last":
+    if session is None and not sessions_by_id:
+        raise SessionNotFound(f"there is no session to resume in {store.name}: leave --resume out to start one")
+    stored = session == "last" or any(id.startswith(session or "") for id in sessions_by_id)
+    if session is not None and not resume and not stored:
         return None, session
-    head = heads[session_commands.find(store, session or "last")]
-    while head.next:  # a policy that renews sessions has gone on with another
-        head = heads[head.next]
+    head = sessions_by_id[session_commands.find(store, session or "last")]
+    while head.next:  # a policy that renews sessions has continued in another
+        head = sessions_by_id[head.next]
     return head, head.id
 
 
@@ -109,7 +110,7 @@ def _client(settings: Settings, head: Head | None, wire: Wire | None) -> Client:
 
     assert settings.model is not None
     if head is not None and head.format not in WIRES:
-        raise UsageError(f"session {head.id} has messages of {head.format}, in which no client here speaks")
+        raise UsageError(f"session {head.id} has messages of {head.format}, which no client here supports")
     if head is not None and wire not in (None, head.format):
         raise UsageError(f"session {head.id} has messages of {head.format}: leave --wire out, or begin another")
     spoken: Any = head.format if head is not None else wire
@@ -132,24 +133,24 @@ def _greet(chat: Chat, head: Head | None) -> None:
 
 
 def _talk(chat: Chat) -> int:
-    """Take lines until there are no more."""
+    """Handle lines until there are no more."""
     while (line := _line(chat)) is not None:
         if not line.strip():
             continue
         try:
-            _said(chat, line.strip())
+            _handle_line(chat, line.strip())
         except EOFError:
             break
         except KeyboardInterrupt:
-            _interrupted(chat)
+            _show_interruption(chat)
         except Exception as error:
-            _failed(chat, error, in_turn=not line.startswith("/"))
+            _show_failure(chat, error, in_turn=not line.startswith("/"))
     if chat.screen.live and chat.session.ids:
         chat.screen.line(f"Kept: refold chat --session {chat.session.id}", "dim")
     return 0
 
 
-def _said(chat: Chat, line: str) -> None:
+def _handle_line(chat: Chat, line: str) -> None:
     from refold._cli import slash_commands
 
     if line.startswith("/") and not line.startswith("//"):
@@ -158,7 +159,7 @@ def _said(chat: Chat, line: str) -> None:
         chat.turn(line.removeprefix("/") if line.startswith("//") else line)
 
 
-def _interrupted(chat: Chat) -> None:
+def _show_interruption(chat: Chat) -> None:
     chat.screen.idle()
     if not chat.screen.live:
         raise click.Abort
@@ -166,8 +167,8 @@ def _interrupted(chat: Chat) -> None:
     chat.screen.line("Interrupted; what was said so far is kept", "yellow")
 
 
-def _failed(chat: Chat, error: Exception, *, in_turn: bool) -> None:
-    """Say an error of ours and go on; before the first answer, or where nobody watches, it ends the chat."""
+def _show_failure(chat: Chat, error: Exception, *, in_turn: bool) -> None:
+    """Show a refold error and continue; before the first answer, or without a terminal, it ends the chat."""
     from refold.errors import RefoldError
 
     chat.screen.idle()
@@ -214,7 +215,7 @@ def _prompt() -> str:
 
 
 def _history(stack: ExitStack) -> None:
-    """Give the prompt arrow keys and a memory, in a file that only its owner reads."""
+    """Give the prompt arrow keys and a history, in a file that only its owner can read."""
     try:
         import readline
     except ImportError:
@@ -230,10 +231,10 @@ def _history(stack: ExitStack) -> None:
     except OSError:
         return
     readline.set_history_length(HISTORY)
-    stack.callback(_remembered, path)
+    stack.callback(_write_history, path)
 
 
-def _remembered(path: Any) -> None:
+def _write_history(path: Any) -> None:
     import readline
     from contextlib import suppress
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["Screen", "readable"]
 
 TARGETS = 5  # of a compaction, that its card names
-HEADS = ("largest", ">characters", "", ">after", "", "by")  # `>` stands over numbers
-SAYS = 88  # characters of a call that are shown
+COLUMNS = ("largest", ">characters", "", ">after", "", "by")  # `>` stands over numbers
+CALL_WIDTH = 88  # characters of a call that are shown
 STOP = "/stop"
 
 
@@ -46,31 +46,31 @@ class Screen:
         self.typed: list[str] = []
         self._status: Status | None = None
         self._answer = Wrapping(self._console.width if self.live else 0)
-        self._asked = 0.0  # seconds that a person took to answer during the call that runs
+        self._answer_seconds = 0.0  # seconds that a person took to answer during the call that runs
 
     def __call__(self, event: AgentEvent) -> None:
         """Show an event of the agent."""
         match event:
             case StartedCard():
-                self.waiting(event.line) if self.live else self.beside(event.line)
+                self.waiting(event.line) if self.live else self.note(event.line)
             case DoneCard():
                 self._done(event)
             case FailedCard():
-                self.beside(event.line, "red")
+                self.note(event.line, "red")
             case ToolStarted():
-                self.line(f"● {_call(event)}", "cyan", beside=True)
+                self.line(f"● {_call(event)}", "cyan", note=True)
                 self.waiting(f"{event.name}…")
             case ToolFinished():
                 self._finished(event)
                 self.waiting("Thinking…")
             case Warned(text=text):
-                self.beside(text, "yellow")
+                self.note(text, "yellow")
             case SessionRenewed(new=new):
-                self.beside(f"The session goes on as {new}", "dim")
+                self.note(f"The session goes on as {new}", "dim")
             case TurnEnded(ending="stopped"):
-                self.beside("Stopped; calls that were still open were not done", "yellow")
+                self.note("Stopped; calls that were still open were not done", "yellow")
             case TurnEnded(ending="steps", steps=steps):
-                self.beside(
+                self.note(
                     f"Stopped after {show.many(steps, 'call')} of the model; say what to do, or that it goes on",
                     "yellow",
                 )
@@ -84,17 +84,17 @@ class Screen:
         _write(self._answer.add(readable(piece)))
         self.listen()
 
-    def line(self, text: str, style: str = "", *, beside: bool = False) -> None:
+    def line(self, text: str, style: str = "", *, note: bool = False) -> None:
         """Show a line of ours, after what is open."""
         self.idle()
         if self._console.is_terminal:
             self._console.print(readable(text), style=style, soft_wrap=True)
         else:
-            click.echo(readable(text), err=beside)
+            click.echo(readable(text), err=note)
 
-    def beside(self, text: str, style: str = "") -> None:
+    def note(self, text: str, style: str = "") -> None:
         """Show a line that is no answer."""
-        self.line(text, style, beside=True)
+        self.line(text, style, note=True)
 
     def waiting(self, doing: str) -> None:
         """Show that work goes on, on a terminal."""
@@ -113,20 +113,20 @@ class Screen:
 
     def allow(self, command: str) -> bool:
         """Ask whether a command may run: yes only where a person says so, or has said so for all."""
-        self.line(f"  $ {command}", "bold", beside=True)
+        self.line(f"  $ {command}", "bold", note=True)
         if self.agreed:
             return True
         if not self.live:
-            self.beside("  Not run: nobody can be asked here; --yes allows all commands")
+            self.note("  Not run: nobody can be asked here; --yes allows all commands")
             return False
-        asked = time.monotonic()
+        start = time.monotonic()
         try:
             answer = input("  Run it? [y/N] ").strip().lower()
         except EOFError:
             _write("\n")
             return False
         finally:
-            self._asked = time.monotonic() - asked
+            self._answer_seconds = time.monotonic() - start
         if answer == STOP and self.on_stop is not None:
             self.on_stop()
         return answer in ("y", "yes")
@@ -142,7 +142,7 @@ class Screen:
             for text in entered.splitlines():
                 if text.strip() == STOP:
                     self.on_stop()
-                    self.beside("Stopping after what is being done now", "yellow")
+                    self.note("Stopping after what is being done now", "yellow")
                 elif text.strip():
                     self.typed.append(text)
 
@@ -153,13 +153,13 @@ class Screen:
 
     def _finished(self, event: ToolFinished) -> None:
         if event.is_error:
-            self.beside(f"  ⎿ {show.clean(event.output, SAYS)}", "red")
+            self.note(f"  ⎿ {show.clean(event.output, CALL_WIDTH)}", "red")
             return
         lines = len(event.output.splitlines())
-        amount = f"{lines:,} line{'' if lines == 1 else 's'}" if lines > 1 else show.clean(event.output, SAYS)
-        seconds, self._asked = event.seconds - self._asked, 0.0
+        amount = f"{lines:,} line{'' if lines == 1 else 's'}" if lines > 1 else show.clean(event.output, CALL_WIDTH)
+        seconds, self._answer_seconds = event.seconds - self._answer_seconds, 0.0
         slow = f" in {seconds:.1f} s" if seconds >= 1 else ""
-        self.beside(f"  ⎿ {amount or 'no output'}{slow}", "dim")
+        self.note(f"  ⎿ {amount or 'no output'}{slow}", "dim")
 
     def _done(self, card: DoneCard) -> None:
         about = [
@@ -170,8 +170,8 @@ class Screen:
         if card.summary:
             about.append(f"summary of {card.summary:,} characters")
         if not self._console.is_terminal:
-            self.beside(card.line)
-            self.beside(f"  {', '.join(about)}")
+            self.note(card.line)
+            self.note(f"  {', '.join(about)}")
             return
         self.idle()
         self._console.print(_card(card, ", ".join(about)))
@@ -184,20 +184,20 @@ class Wrapping:
     """
 
     def __init__(self, width: int) -> None:
-        self._width, self._column, self._held = width, 0, ""
+        self._width, self._column, self._pending = width, 0, ""
 
     def add(self, piece: str) -> str:
         """Return what of the text so far can be shown."""
         if not self._width:
             self._column = 0 if piece.endswith("\n") else self._column + len(piece)
             return piece
-        *ready, self._held = re.split(r"(\s)", self._held + piece)
+        *ready, self._pending = re.split(r"(\s)", self._pending + piece)
         return "".join(map(self._placed, ready))
 
     def end(self) -> str:
         """Return what is left, and the end of the line if one is open."""
-        rest = self._placed(self._held) if self._held else ""
-        self._held = ""
+        rest = self._placed(self._pending) if self._pending else ""
+        self._pending = ""
         ending = "\n" if self._column else ""
         self._column = 0
         return f"{rest}{ending}"
@@ -223,7 +223,7 @@ def readable(text: str) -> str:
     """Return a text without what would steer a terminal; line breaks and tabs stay."""
     if text.isprintable():
         return text
-    return "".join(sign if sign in "\n\t" or sign.isprintable() else _shown(sign) for sign in text)
+    return "".join(sign if sign in "\n\t" or sign.isprintable() else _replacement(sign) for sign in text)
 
 
 def _write(text: str) -> None:
@@ -232,7 +232,7 @@ def _write(text: str) -> None:
         sys.stdout.flush()
 
 
-def _shown(sign: str) -> str:
+def _replacement(sign: str) -> str:
     return "�" if unicodedata.category(sign) in ("Cc", "Cs") or sign in show.BIDI else sign
 
 
@@ -244,7 +244,7 @@ def _call(event: ToolStarted) -> str:
     call = ToolCall(event.call_id, event.name, event.arguments)
     if is_shell(call):  # whose command is shown whole when it is asked about
         return event.name
-    return f"{event.name} {show.clean(target(call), SAYS)}".rstrip()
+    return f"{event.name} {show.clean(target(call), CALL_WIDTH)}".rstrip()
 
 
 def _card(card: DoneCard, about: str) -> Any:
@@ -257,7 +257,7 @@ def _card(card: DoneCard, about: str) -> Any:
 
     largest = sorted(card.targets, key=lambda target: target.compacted - target.original)[:TARGETS]
     rows = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for head in HEADS:
+    for head in COLUMNS:
         rows.add_column(head.lstrip(">"), justify="right" if head.startswith(">") else "left", no_wrap=True)
     for target in largest:
         rows.add_row(*_row(target), style="dim")

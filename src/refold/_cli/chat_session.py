@@ -14,8 +14,8 @@ from refold.agent import Agent
 from refold.agent._changed_files import Files
 from refold.agent._heartbeat import Heartbeat
 from refold.agent._loop import INTERRUPTED
-from refold.agent._messages import answers
-from refold.agent._profiles import habits_of
+from refold.agent._messages import result_messages
+from refold.agent._profiles import profile_for
 from refold.agent._shell import shell
 from refold.agent._statistics import context_line
 from refold.agent._tool_output import saving
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["Chat", "RespondingClient", "data_folder"]
 
 ANSWER = 16_384  # tokens an answer may have in a large window
-FOREIGN = frozenset(
+PROVIDER_PACKAGES = frozenset(
     {"openai", "anthropic", "httpx", "httpcore", "json", "pydantic_core"}
 )  # whose errors are a provider's
 
@@ -117,15 +117,15 @@ class Chat:
     def configure(self, settings: Settings) -> None:
         """Go on with other settings."""
         policy = settings.chosen()
-        flying = not habits_of(policy.name).durable
-        if self.session.in_flight != flying:
-            self.session = Session(self.store, self.session.id, format=self.client.format, in_flight=flying)
+        in_flight = not profile_for(policy.name).durable
+        if self.session.in_flight != in_flight:
+            self.session = Session(self.store, self.session.id, format=self.client.format, in_flight=in_flight)
         self.settings = settings
         self.agent = Agent(
             self.client, policy=policy, settings=settings, session=self.session, tools=self.tools, system=self.system,
             files=self._files, folder=self._outputs_folder,
             observers=(self.screen,), on_text=self.screen.text, summarize=self._summarizer(), windows=self._windows,
-            sleep=self._wait, max_output=self._most(policy),
+            sleep=self._wait, max_output=self._answer_cap(policy),
         )  # fmt: skip
 
     def choose(self, policy: str) -> None:
@@ -143,10 +143,10 @@ class Chat:
             KeyboardInterrupt: the person wants no answer; what was said so far is kept.
             RefoldError: there is none.
         """
-        if self._heartbeat.asked(text):  # answered outside of the conversation (V11)
+        if self._heartbeat.is_health_check(text):  # answered outside of the conversation (V11)
             self.screen.line(self._heartbeat.answer(self.client, text))
             return
-        self.mend()
+        self.answer_open_calls()
         self.screen.on_stop = self.agent.stop
         self.screen.waiting("Thinking…")
         try:
@@ -155,35 +155,35 @@ class Chat:
             self.session.refresh()
             raise
         except Exception as error:
-            if type(error).__module__.split(".")[0] not in FOREIGN and not isinstance(error, OSError):
+            if type(error).__module__.split(".")[0] not in PROVIDER_PACKAGES and not isinstance(error, OSError):
                 raise
             raise failure(error, self.client) from error
         finally:
             self.screen.on_stop = None
             self.screen.idle()
-        self.full()
+        self.show_fill()
 
     def compact(self, focus: str | None, keep_recent: int | None) -> bool:
         """Compact now; tell whether anything became smaller."""
-        self.mend()
+        self.answer_open_calls()
         try:
             return self.agent.compact(focus, keep_recent=keep_recent) is not None
         finally:
             self.screen.idle()
 
-    def mend(self) -> None:
+    def answer_open_calls(self) -> None:
         """Take over what others wrote, and answer calls that a process which died left open."""
         self.session.refresh()
         messages = self.read()
         last = messages[-1] if messages else None
         if last is not None and last.role == "assistant" and last.calls:
-            self.session.append(answers(self.client.format, [(call, INTERRUPTED, True) for call in last.calls]))
+            self.session.append(result_messages(self.client.format, [(call, INTERRUPTED, True) for call in last.calls]))
 
     def read(self) -> tuple[Message, ...]:
         """Return everything that was said, read."""
         return formats.read(formats.find(self.client.format), self.session.messages).messages
 
-    def full(self) -> None:
+    def show_fill(self) -> None:
         """Say how full the context is, where that is worth a line."""
         check, threshold = self.session.check(), self.threshold
         due = threshold / check.limit if threshold is not None else self.settings.threshold
@@ -191,7 +191,7 @@ class Chat:
         if line and threshold is None and check.ratio >= due:
             line += ", but it is switched off"
         if line:
-            self.screen.beside(line, "yellow" if check.ratio >= due else "dim")
+            self.screen.note(line, "yellow" if check.ratio >= due else "dim")
 
     @property
     def threshold(self) -> int | None:
@@ -214,7 +214,7 @@ class Chat:
             "model": self.client.model, "system": self.system, "tools": definitions(self.tools, self.client.format),
         }  # fmt: skip
 
-    def _most(self, policy: Policy) -> int | None:
+    def _answer_cap(self, policy: Policy) -> int | None:
         """Return the tokens an answer may have, where a request must say it: within what the window keeps for it."""
         if self.client.format != "anthropic":
             return None
@@ -223,11 +223,11 @@ class Chat:
         return min(most, policy.reserve(known.window, None)) or most
 
     def _wait(self, seconds: float) -> None:
-        said = f"The provider did not answer; trying again in {seconds:.0f} s"
+        message = f"The provider did not answer; trying again in {seconds:.0f} s"
         if self.screen.live:
-            self.screen.waiting(f"{said}…")
+            self.screen.waiting(f"{message}…")
         else:
-            self.screen.beside(said)
+            self.screen.note(message)
         time.sleep(seconds)
 
     def _summarizer(self) -> Any:

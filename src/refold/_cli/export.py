@@ -1,4 +1,4 @@
-"""`refold export`: a session as JSONL, with everything that is needed to go on from it."""
+"""`refold export`: a session as JSONL, complete enough to continue from."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from refold._cli import options, session_commands
 def command(session: str, out: str, store: str | None) -> None:
     """Write a session as JSONL: a header, each message as it was received, each compaction, rewind and report.
 
-    SESSION is an id, the beginning of one, or `last`. `refold.sessions.import_session` reads the file into another
-    store; `refold show --json` prints only the messages.
+    SESSION is an id, the beginning of one, or `last`. `refold.sessions.import_session` writes the file into another
+    store; `refold show --json` prints the messages alone.
     """
     from refold._cli import output, show
     from refold.sessions import export_session

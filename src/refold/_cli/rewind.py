@@ -1,4 +1,4 @@
-"""`refold rewind`: back in a session, deleting nothing."""
+"""`refold rewind`: go back in a session without deleting anything."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from refold._cli import session_commands
 @click.argument("session")
 @click.argument("to", required=False)
 @session_commands.option
-@click.option("--undo", is_flag=True, help="Undo the last rewind, or if there is none, the newest compaction.")
+@click.option("--undo", is_flag=True, help="Undo the last rewind, or else the newest compaction.")
 def command(session: str, to: str | None, store: str | None, undo: bool) -> None:
     """Go back in a session: before its last TO turns (1), or to the message or compaction of the id TO.
 
@@ -23,6 +23,6 @@ def command(session: str, to: str | None, store: str | None, undo: bool) -> None
     if undo and to is not None:
         raise UsageError("--undo takes no TO: it goes back to where the session was")
     with session_commands.stored(store) as place:
-        found = session_commands.opened(place, session)
-        done = session_commands.undo(found) if undo else session_commands.back(found, to or "1")
-    show.line(f"{found.id}: {done}")
+        stored = session_commands.opened(place, session)
+        done = session_commands.undo(stored) if undo else session_commands.back(stored, to or "1")
+    show.line(f"{stored.id}: {done}")

@@ -1,4 +1,4 @@
-"""`refold search`: words in everything that was ever said."""
+"""`refold search`: words in all messages ever stored."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ import rich_click as click
 
 from refold._cli import options, session_commands
 
-FOUND_NOTHING = 1
+NO_MATCH = 1
 
 
 @click.command("search")
 @click.argument("query", nargs=-1, required=True)
 @session_commands.option
-@click.option("--session", metavar="ID", help="Search only this session.")
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Maximum number of messages."
-)
+@click.option("--session", metavar="ID", help="Only in this session.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Maximum number of rows.")
 @options.as_json
 def command(query: tuple[str, ...], store: str | None, session: str | None, limit: int, as_json: bool) -> int:
-    """Find messages that contain all words of QUERY, in all sessions, also messages removed by a compaction or rewind.
+    """Find messages that contain all words of QUERY, in all sessions, also those hidden by compactions and rewinds.
 
     The exit code is 1 if there are none.
     """
@@ -30,17 +28,17 @@ def command(query: tuple[str, ...], store: str | None, session: str | None, limi
     if not words:
         raise UsageError("nothing to search for: give a word")
     with session_commands.stored(store) as place:
-        found = (
+        hits = (
             session_commands.opened(place, session).search(words, limit)
             if session is not None
             else search(place, words, (), limit)
         )
         name = place.name
     if as_json:
-        show.emit([{"id": hit.id, "session": hit.session, "message": hit.message} for hit in found])
-    elif found:
-        cells = [(hit.session, hit.id, show.clean(hit.excerpt)) for hit in found]
+        show.emit([{"id": hit.id, "session": hit.session, "message": hit.message} for hit in hits])
+    elif hits:
+        cells = [(hit.session, hit.id, show.clean(hit.excerpt)) for hit in hits]
         show.table(("session", "message", "~what"), cells)
     else:
-        show.note(f"refold: no message in {name} holds {words!r}")
-    return 0 if found else FOUND_NOTHING
+        show.note(f"refold: no message in {name} contains {words!r}")
+    return 0 if hits else NO_MATCH

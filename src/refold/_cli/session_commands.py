@@ -1,4 +1,4 @@
-"""Sessions of the store: opened, listed, gone back in."""
+"""What the commands about sessions share: open, find, list, rewind."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ DAY, HOUR, MINUTE = 86_400, 3_600, 60
 def option(function: Callable[..., R]) -> Callable[..., R]:
     """Add `--store`."""
     return click.option(
-        "--store", metavar="PLACE", help="Store of the sessions: a file or the URL of a database; by default your own."
+        "--store",
+        metavar="PLACE",
+        help="Place of the sessions: a file or a database's URL; by default a file of yours.",
     )(function)
 
 
@@ -68,58 +70,58 @@ def find(store: Store, session: str) -> str:
     Raises:
         SessionNotFound: there is none, or several begin so.
     """
-    heads = store.sessions()
-    like = [head.id for head in heads if head.id.startswith(session)]
+    sessions = store.sessions()
+    like = [head.id for head in sessions if head.id.startswith(session)]
     if session in like:
         return session
-    if session == "last" and heads:
-        return heads[0].id
+    if session == "last" and sessions:
+        return sessions[0].id
     if len(like) != 1:
-        many = f"{len(like):,} begin so, give more of it" if like else "see `refold sessions`"
+        many = f"{len(like):,} ids start with it, give more characters" if like else "see `refold sessions`"
         raise SessionNotFound(f"there is no session {session!r} in {store.name}: {many}")
     return like[0]
 
 
 def opened(store: Store, session: str) -> Session:
-    """Open a session that is there, without a model: for reading and for going back."""
+    """Open a stored session without a model, to read or rewind it."""
     from refold.sessions import Session
 
     return Session(store, find(store, session), must_exist=True)
 
 
 def messages_of(session: Session) -> Sequence[Message]:
-    """Return everything that was said and is not rewound, read."""
+    """Return the original messages that are not rewound, read."""
     return formats.read(formats.find(session.format or ""), session.messages).messages if session.ids else ()
 
 
 def fates(session: Session) -> dict[str, str]:
-    """Return what the compactions in force did to messages: hidden, or shortened in the view."""
-    found: dict[str, str] = {}
+    """Return by id what the active compactions did to messages: hidden, or shortened in the view."""
+    fates_by_id: dict[str, str] = {}
     for edit in (edit for plan in session.plans for edit in plan.edits):
         match edit:
             case Hide(messages=ids):
-                found |= dict.fromkeys(ids, "hidden")
+                fates_by_id |= dict.fromkeys(ids, "hidden")
             case Rewrite(message=id):
-                found[id] = "shortened"
+                fates_by_id[id] = "shortened"
             case Insert():
                 pass
-    return found
+    return fates_by_id
 
 
 def whole_id(session: Session, what: str) -> str:
-    """Return the whole id of a message or compaction by the beginning of it; what is none stays as it is."""
+    """Return the whole id of a message or compaction by a unique prefix of it; any other text is returned as it is."""
     known = [*session.ids, *(plan.id for plan in session.plans)]
     like = [id for id in known if id.startswith(what) or id.partition(":")[2].startswith(what)]
     return like[0] if len(like) == 1 else what
 
 
 def turns(messages: Sequence[Message]) -> list[int]:
-    """Return where turns begin: the places of what a person said."""
+    """Return where turns begin: the positions of user messages."""
     return [place for place, message in enumerate(messages) if message.role == "user" and not message.results]
 
 
 def back(session: Session, to: str) -> str:
-    """Go back before so many turns, or to the message or plan of an id; return what was done, in words.
+    """Go back before so many turns, or to the message or plan of an id; return a description of what was done.
 
     Raises:
         UsageError: no such message, plan or turn.
@@ -140,7 +142,7 @@ def back(session: Session, to: str) -> str:
 
 
 def undo(session: Session) -> str:
-    """Take the last rewind back, else the newest compaction; return what was done, in words.
+    """Undo the last rewind, else the newest compaction; return a description of what was done.
 
     Raises:
         UsageError: there is neither.
@@ -156,13 +158,13 @@ def undo(session: Session) -> str:
 
 
 def listed(store: Store, limit: int) -> list[tuple[Head, str]]:
-    """Return the sessions used last, each with how it begins; those that another continues are left out."""
-    heads = [head for head in store.sessions() if not head.next][:limit]
-    return [(head, title(store, head)) for head in heads]
+    """Return the last used sessions, each with its title; those that another continues are left out."""
+    sessions = [head for head in store.sessions() if not head.next][:limit]
+    return [(head, title(store, head)) for head in sessions]
 
 
 def title(store: Store, head: Head) -> str:
-    """Return the first words that a person said in a session."""
+    """Return the first words of the first user message of a session."""
     from refold._cli.show import clean
     from refold.sessions._entries import Appended
 
@@ -179,7 +181,7 @@ def title(store: Store, head: Head) -> str:
 
 
 def ago(then: float) -> str:
-    """Return how long ago something was, in few words."""
+    """Return how long ago a time was, as text."""
     seconds = max(time.time() - then, 0)
     for unit, name in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute")):
         if seconds >= unit:

@@ -1,4 +1,4 @@
-"""`refold sessions`: the conversations that are kept."""
+"""`refold sessions`: the stored conversations."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 @click.command("sessions")
 @session_commands.option
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Maximum number of sessions."
-)
+@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Maximum number of rows.")
 @options.as_json
 def command(store: str | None, limit: int, as_json: bool) -> None:
     """List the stored sessions, the last used first."""
@@ -30,7 +28,7 @@ def command(store: str | None, limit: int, as_json: bool) -> None:
             show.emit([{**_fields(head), "title": title} for head, title in rows])
             return
         if not rows:
-            show.note(f"refold: there are no sessions in {place.name}; `refold chat` begins one")
+            show.note(f"refold: there are no sessions in {place.name}; `refold chat` starts one")
             return
         listed(rows)
 

@@ -18,29 +18,27 @@ if TYPE_CHECKING:
 @click.command("show")
 @click.argument("session")
 @session_commands.option
-@click.option("--view", "seen", is_flag=True, help="Show the messages as the model sees them, after compaction.")
-@click.option(
-    "--message", metavar="ID", help="Show only this message, or the messages that this compaction replaced, in full."
-)
+@click.option("--view", "seen", is_flag=True, help="What the model is sent, compactions applied, not the originals.")
+@click.option("--message", metavar="ID", help="Only this message, or the originals behind this compaction, in full.")
 @options.as_json
 def command(session: str, store: str | None, seen: bool, message: str | None, as_json: bool) -> None:
-    """Show a session: every message, and its changes by compactions.
+    """Show a session: every message, and how compactions changed what the model is sent.
 
-    SESSION is an id, the beginning of one, or `last`. `--json` prints the messages in the provider's own shape.
+    SESSION is an id, the beginning of one, or `last`. `--json` prints the messages in the provider's format.
     """
     from refold._cli import show
     from refold.errors import UsageError
 
     if seen and message:
-        raise UsageError("--view and --message do not go together: give one")
+        raise UsageError("--view and --message exclude each other: give one")
     with session_commands.stored(store) as place:
-        found = session_commands.opened(place, session)
+        stored = session_commands.opened(place, session)
         if message is not None:
-            _recalled(found, message, as_json=as_json)
+            _recalled(stored, message, as_json=as_json)
         elif as_json:
-            show.emit(found.view() if seen else found.messages)
+            show.emit(stored.view() if seen else stored.messages)
         else:
-            _listed(found, seen=seen)
+            _listed(stored, seen=seen)
 
 
 def _listed(session: Session, *, seen: bool) -> None:
@@ -71,7 +69,7 @@ def _listed(session: Session, *, seen: bool) -> None:
 
 
 def viewed(session: Session) -> Sequence[Message]:
-    """Return what the model sees, read."""
+    """Return the messages the model is sent, read."""
     from refold import formats
 
     return formats.read(formats.find(session.format or ""), session.view()).messages
@@ -83,14 +81,14 @@ def _recalled(session: Session, what: str, *, as_json: bool) -> None:
     from refold._cli.message_labels import full_text
     from refold.errors import UsageError
 
-    found = session.recall(session_commands.whole_id(session, what))
-    if not found:
-        raise UsageError(f"no message and no compaction of session {session.id} is called {what!r}")
+    recalled = session.recall(session_commands.whole_id(session, what))
+    if not recalled:
+        raise UsageError(f"no message and no compaction of session {session.id} has the id {what!r}")
     if as_json:
-        show.emit([each.message for each in found])
+        show.emit([each.message for each in recalled])
         return
     shape = formats.find(session.format or "")
-    for each in found:
+    for each in recalled:
         message = shape.read(each.message, each.id)
         show.line(f"{each.id} {message.role}", style="bold")
         for line in full_text(message).split("\n"):

@@ -1,4 +1,4 @@
-"""The commands within a chat: what begins with a slash."""
+"""The commands of a chat: lines that begin with a slash."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEEP = "--keep"
 
 
 class Command(NamedTuple):
-    """A command of a chat: its arguments, what it does in words, and the function, given what follows its name."""
+    """A command of a chat: its arguments, a description, and a function that takes the text after its name."""
 
     arguments: str
     about: str
@@ -39,13 +39,13 @@ def run(chat: Chat, line: str) -> None:
 
 
 def _compact(chat: Chat, rest: str) -> None:
-    keep, focus = _kept(rest)
+    keep, focus = _keep_argument(rest)
     if not chat.compact(focus or None, keep):
-        chat.screen.beside("Nothing could be made smaller")
+        chat.screen.note("Nothing could be made smaller")
 
 
-def _kept(rest: str) -> tuple[int | None, str]:
-    """Return the tokens that are to stay, if they are said, and the focus (O17, L07)."""
+def _keep_argument(rest: str) -> tuple[int | None, str]:
+    """Return the tokens of --keep, if it is given, and the focus (O17, L07)."""
     if not rest.startswith(KEEP):
         return None, rest
     number, _, focus = rest.removeprefix(KEEP).lstrip("= ").partition(" ")
@@ -70,18 +70,18 @@ def _context(chat: Chat, rest: str) -> None:
 def _plan(chat: Chat, rest: str) -> None:
     from refold._cli import plan, plan_table
     from refold._compaction.options import Options
-    from refold.agent._compactor import GUESSED
+    from refold.agent._compactor import PLACEHOLDER
     from refold.handlers import Handlers
 
     session = chat.session
     if not session.ids:
         raise UsageError("there is nothing to compact yet")
     options = Options(**chat.request(), plans=session.plans, cause="manual", instructions=rest or None)
-    summarize = (lambda _: GUESSED) if chat.settings.enable_summarization else None
-    request, made = plan_table.planned(session.messages, options, Handlers(summarize=summarize))
-    plan.summarized(made, session.id)
-    if not made.empty:
-        plan.messages(plan_table.rows(request, made), request.view, every=False)
+    summarize = (lambda _: PLACEHOLDER) if chat.settings.enable_summarization else None
+    request, compaction_plan = plan_table.planned(session.messages, options, Handlers(summarize=summarize))
+    plan.summarized(compaction_plan, session.id)
+    if not compaction_plan.empty:
+        plan.messages(plan_table.rows(request, compaction_plan), request.view, every=False)
 
 
 def _rewind(chat: Chat, rest: str) -> None:
@@ -97,14 +97,15 @@ def _recall(chat: Chat, rest: str) -> None:
 
     if not rest:
         raise UsageError("/recall wants an id of a message or compaction, or words that it held")
-    found = chat.session.recall(session_commands.whole_id(chat.session, rest), RECALLED)
-    if not found:
+    recalled = chat.session.recall(session_commands.whole_id(chat.session, rest), RECALLED)
+    if not recalled:
         raise UsageError(f"nothing that was said in this session holds {rest!r}")
     texts = {message.id: f"{message.role}: {full_text(message)}" for message in chat.read()}
-    shown = [(each.id, show.clean(each.excerpt or texts.get(each.id, ""), 400)) for each in found[:RECALLED]]
-    show.table(("message", "~what"), shown)
-    if len(found) > RECALLED:
-        chat.screen.beside(f"and {len(found) - RECALLED:,} more: refold show {chat.session.id} --message {rest}", "dim")
+    cells = [(each.id, show.clean(each.excerpt or texts.get(each.id, ""), 400)) for each in recalled[:RECALLED]]
+    show.table(("message", "~what"), cells)
+    if len(recalled) > RECALLED:
+        more = len(recalled) - RECALLED
+        chat.screen.note(f"and {more:,} more: refold show {chat.session.id} --message {rest}", "dim")
 
 
 def _policy(chat: Chat, rest: str) -> None:
@@ -126,11 +127,11 @@ def _sessions(chat: Chat, rest: str) -> None:
 
 def _help(chat: Chat, rest: str) -> None:
     rows = [(f"/{name} {each.arguments}".rstrip(), each.about) for name, each in COMMANDS.items()]
-    show.lines([*rows, ("Ctrl-C", "Stop at once; what was said so far is kept"), ("Ctrl-D", "Leave")])
+    show.lines([*rows, ("Ctrl-C", "Stop at once; the messages so far are stored"), ("Ctrl-D", "Leave")])
 
 
 def _stop(chat: Chat, rest: str) -> None:
-    chat.screen.beside("Nothing runs now; while an answer is written, /stop ends it after what is being done")
+    chat.screen.note("Nothing runs now; while an answer is written, /stop ends it after the current step")
 
 
 def _exit(chat: Chat, rest: str) -> None:
@@ -139,17 +140,17 @@ def _exit(chat: Chat, rest: str) -> None:
 
 COMMANDS = {
     "compact": Command(
-        "[--keep N] [focus]", "Compact now; a summary heeds the focus, N tokens stay as they are", _compact
+        "[--keep N] [focus]", "Compact now; a summary follows the focus, the newest N tokens stay as they are", _compact
     ),
-    "context": Command("", "Show what the context holds", _context),
+    "context": Command("", "Show what the context contains", _context),
     "plan": Command("[focus]", "Show what /compact would do, without doing it", _plan),
     "rewind": Command("[N|ID]", "Go back before the last N turns (1), or to a message or compaction", _rewind),
-    "undo": Command("", "Take the last rewind back, else the newest compaction", _undo),
-    "recall": Command("ID|WORDS", "Bring back what was said, by id or by words", _recall),
-    "policy": Command("[NAME]", "Show the policy, or go on by another", _policy),
-    "sessions": Command("", "List the sessions that are kept", _sessions),
-    "stop": Command("", "While an answer is written: end it after what is being done", _stop),
+    "undo": Command("", "Undo the last rewind, else the newest compaction", _undo),
+    "recall": Command("ID|WORDS", "Show original messages, by id or by words", _recall),
+    "policy": Command("[NAME]", "Show the policy, or use another", _policy),
+    "sessions": Command("", "List the stored sessions", _sessions),
+    "stop": Command("", "While an answer is written: stop after the current step", _stop),
     "help": Command("", "List the commands", _help),
-    "exit": Command("", "Leave; the session is kept", _exit),
+    "exit": Command("", "Leave; the session stays stored", _exit),
     "quit": Command("", "The same", _exit),
 }

@@ -1,4 +1,4 @@
-"""The files of a workspace: read when they are to come back (L05), and noticed when they changed (L10)."""
+"""The files of a workspace: read when they are restored (L05), and noticed when they change (L10)."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ class Files:
 
     def note(self, call: ToolCall, *, is_error: bool = False) -> None:
         """Remember the files that a call has read or written, with their present modification times."""
-        found = reads(call)
-        for path in (*((found.path,) if found else ()), *writes(call)):
+        read = reads(call)
+        for path in (*((read.path,) if read else ()), *writes(call)):
             if not is_error and (place := self._inside(path)) is not None:
                 self._seen[path] = _modified(place)
 
     def changed(self) -> tuple[str, ...]:
-        """Return the files that are no longer as they were when last read or written; each is told once (L10)."""
-        found = []
+        """Return the files that changed since they were last read or written; each change is returned once (L10)."""
+        changed = []
         for path, before in self._seen.items():
             place = self._inside(path)
             if place is not None and (now := _modified(place)) != before:
                 self._seen[path] = now
-                found.append(path)
-        return tuple(found)
+                changed.append(path)
+        return tuple(changed)
 
     def restore(self, need: FileNeed) -> str:
         """Return a file's present content, cut to the tokens it may have (L05).
 
         Raises:
-            UsageError: it lies outside the folder, or is no file.
+            UsageError: it lies outside the folder, or is not a file.
         """
         place = self._inside(need.path)
         if place is None or not place.is_file():
-            raise UsageError(f"{need.path} is no file in {self._root}")
+            raise UsageError(f"{need.path} is not a file in {self._root}")
         with place.open(encoding="utf-8", errors="replace") as file:
             text = file.read(need.max_tokens * READ_AT_MOST)
         self._seen[need.path] = _modified(place)
@@ -79,19 +79,19 @@ def attached(paths: Sequence[str | Path], budget: int, counter: Counter | None =
     Raises:
         OSError: one cannot be read.
     """
-    found = []
+    files = []
     for path in map(Path, paths):
         size = path.stat().st_size
         way = how_to_read(size, budget)
         with path.open(encoding="utf-8", errors="replace") as file:
             text = file.read(way.max_chars) if way.truncate and way.max_chars is not None else file.read()
         chars = size if way.truncate else 0
-        found.append(Attached(text, str(path), chars))
-    return fit_files(found, budget, counter)
+        files.append(Attached(text, str(path), chars))
+    return fit_files(files, budget, counter)
 
 
 def changed_notice(paths: Sequence[str]) -> str:
-    """Return the words that tell the model which files to read again."""
+    """Return the text that names to the model the files to read again."""
     listed = "\n".join(f"- {path}" for path in paths)
     head = "Changed on disk since you last read them; read again before you rely on them:"
     return f"<changed-files>\n{head}\n{listed}\n</changed-files>"

@@ -33,11 +33,11 @@ LAST_RESORT = "refold"  # needs no model, so it works where a summary was refuse
 GROWTH = 0.05  # of the input budget, before the next attempt
 ROOM = 0.5  # of what is left of it, where the last attempt left the conversation above the trigger
 DOUBT = 0.5  # of the new tokens it takes: a report may have shown meanwhile that the view is smaller than estimated
-GUESSED = "[A summary will stand here.]"  # only to learn, for the first card, which messages will be touched
+PLACEHOLDER = "[A summary will stand here.]"  # only to learn, for the first card, which messages will be touched
 
 
 class RequestSpec(Struct, frozen=True):
-    """What a request consists of beside the messages; names and meanings are those of `refold.compact`."""
+    """What a request consists of apart from the messages; names and meanings are those of `refold.compact`."""
 
     policy: Policy
     budget: Budget
@@ -46,41 +46,41 @@ class RequestSpec(Struct, frozen=True):
     tools: Any = None
     max_output: int | None = None
 
-    def named(self) -> dict[str, Any]:
-        """Return it as arguments."""
+    def as_options(self) -> dict[str, Any]:
+        """Return it as keyword arguments."""
         return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
 class Compactor:
-    """Keeps one session inside one budget."""
+    """Keeps one session within one budget."""
 
     def __init__(
         self,
         session: Session,
-        asked: RequestSpec,
+        request: RequestSpec,
         handlers: Handlers,
-        tell: Callable[[AgentEvent], None],
+        notify: Callable[[AgentEvent], None],
         clock: Callable[[], float],
     ) -> None:
         self.session, self.handlers = session, handlers
-        self._tell, self._clock = tell, clock
+        self._notify, self._clock = notify, clock
         self._tried_at = -1  # how many messages there were when a compaction was last tried
         self._tried_with = 0  # and how many tokens it left
         self._looked_with = 0  # how many tokens there were when the policy was last run
         self.last_known: int | None = None
-        self.set(asked, remember=True)
+        self.set(request, remember=True)
 
-    def set(self, asked: RequestSpec, *, remember: bool = False) -> None:
+    def set(self, request: RequestSpec, *, remember: bool = False) -> None:
         """Measure and compact by these from now on; they are remembered where they hold for more than this call."""
-        self.asked = asked
-        self.session.configure(**asked.named(), window=None, remember=remember)
-        self._estimates = Meter(**asked.named(), format=self.session.format)
+        self.request = request
+        self.session.configure(**request.as_options(), window=None, remember=remember)
+        self._estimates = Meter(**request.as_options(), format=self.session.format)
 
     def decide(self, *, force: bool = False) -> Decision:
         """Measure what would be sent, at the price of what is new."""
         view = self.session.view()
         estimate, check = self._estimates.check(view), self.session.check()
-        system = self.asked.system
+        system = self.request.system
         return Decision(
             estimate=estimate.tokens,
             last_known=self.last_known,
@@ -90,7 +90,7 @@ class Compactor:
             messages=len(view),
             system_chars=len(formats.system_text(system)) if system else 0,
             system_tokens=check.breakdown.system,
-            tools=len(self.asked.tools or ()),
+            tools=len(self.request.tools or ()),
             force=force,
             due=check.due,
         )
@@ -98,7 +98,7 @@ class Compactor:
     @property
     def threshold(self) -> int:
         """From how many tokens on compaction is due; the input budget where no trigger is set."""
-        trigger, budget = self.asked.policy.trigger, self.asked.budget
+        trigger, budget = self.request.policy.trigger, self.request.budget
         return budget.input if isinstance(trigger, Never) else min(trigger.tokens(budget), budget.input)
 
     def prepare(self, decision: Decision, cause: Cause) -> DoneCard | None:
@@ -114,7 +114,7 @@ class Compactor:
         """
         forced, length = cause is not Cause.THRESHOLD, len(self.session.ids)
         due = decision.due or forced
-        if not forced and (self._in_vain(decision, length) if due else self._nothing_new(decision)):
+        if not forced and (self._would_repeat(decision, length) if due else self._has_grown_too_little(decision)):
             return None
         self._looked_with = decision.effective
         if due:
@@ -125,7 +125,7 @@ class Compactor:
                 self._tried_with = self.session.check().tokens
             return card
         except RefoldError as error:
-            self._tell(FailedCard(str(error)))
+            self._notify(FailedCard(str(error)))
             if cause in (Cause.THRESHOLD, Cause.MANUAL) and decision.effective <= decision.budget:
                 return None
         try:
@@ -138,15 +138,15 @@ class Compactor:
             self.last_known = None  # only by the last report is it too large, and the report may be wrong
             return None
 
-    def _nothing_new(self, decision: Decision) -> bool:
+    def _has_grown_too_little(self, decision: Decision) -> bool:
         """Tell whether steps of every call have nothing to do: the policy has none, or the view has hardly grown."""
-        wakes = self.asked.policy.wakes(self.asked.budget)
+        wakes = self.request.policy.wakes(self.request.budget)
         if wakes is None:
             return True
         least = wakes * DOUBT if wakes else decision.budget * GROWTH
         return 0 <= decision.effective - self._looked_with < least
 
-    def _in_vain(self, decision: Decision, length: int) -> bool:
+    def _would_repeat(self, decision: Decision, length: int) -> bool:
         grown, least = decision.effective - self._tried_with, decision.budget * GROWTH
         if self._tried_with >= self.threshold:  # the last attempt did not reach what it was made for
             least = max(least, (decision.budget - self._tried_with) * ROOM)
@@ -159,51 +159,51 @@ class Compactor:
         """Compact; `focus` is what a summary should heed (L07), `keep_recent` what stays, in tokens (O17)."""
         start, before = self._clock(), self.session.view_messages
         if loud:
-            self._tell(self._started(cause))
+            self._notify(self._started_card(cause))
         done = self.session.compact(focus, cause=cause, keep_recent=keep_recent, handlers=self.handlers)
         if done is None or not done.compacted:
             return None
-        self._renewed(done)
-        return self._done(done.plan, before, self._clock() - start)
+        self._report_renewal(done)
+        return self._done_card(done.plan, before, self._clock() - start)
 
     def adopt(self, recovered: Recovered, seconds: float) -> DoneCard | None:
         """Take over what a recovery did: its plans, and the window that a refusal told (W04)."""
         card = None
         for plan in recovered.plans[len(self.session.plans) :]:
             before = self.session.view_messages
-            self._renewed(self.session.adopt(plan))
-            card = self._done(plan, before, seconds)
+            self._report_renewal(self.session.adopt(plan))
+            card = self._done_card(plan, before, seconds)
         window = recovered.window
-        if window is not None and window < self.asked.budget.window:
-            reserve = self.asked.policy.reserve(window, self.asked.max_output)
-            self.set(replace(self.asked, budget=Budget(window, reserve)), remember=True)
+        if window is not None and window < self.request.budget.window:
+            reserve = self.request.policy.reserve(window, self.request.max_output)
+            self.set(replace(self.request, budget=Budget(window, reserve)), remember=True)
         return card
 
     def _by_last_resort(self, cause: Cause) -> DoneCard | None:
-        asked = self.asked
+        request = self.request
         self.session.configure(policy=policies.find(LAST_RESORT), remember=False)
         try:
             return self.compact(cause)
         finally:
-            self.session.configure(policy=asked.policy, remember=False)
+            self.session.configure(policy=request.policy, remember=False)
 
-    def _renewed(self, done: CompactionStats) -> None:
+    def _report_renewal(self, done: CompactionStats) -> None:
         if done.previous:
-            self._tell(SessionRenewed(done.previous, done.session))
+            self._notify(SessionRenewed(done.previous, done.session))
 
-    def _started(self, cause: Cause) -> StartedCard:
-        handlers = replace(self.handlers, summarize=lambda _: GUESSED, archive=None, read_file=None, count=None)
-        session, window = self.session, self.asked.budget.window
+    def _started_card(self, cause: Cause) -> StartedCard:
+        handlers = replace(self.handlers, summarize=lambda _: PLACEHOLDER, archive=None, read_file=None, count=None)
+        session, window = self.session, self.request.budget.window
         try:
             targets = len(targets_of(session.plan(cause=cause, handlers=handlers), session.view_messages))
         except RefoldError:
             targets = 0
         return StartedCard(len(session.view()), targets, session.check().tokens, self.threshold, window, cause)
 
-    def _done(self, plan: Plan, before: tuple[Message, ...], seconds: float) -> DoneCard:
+    def _done_card(self, plan: Plan, before: tuple[Message, ...], seconds: float) -> DoneCard:
         self.last_known = None
         left = self._estimates.check(self.session.view()).tokens
-        window = self.asked.budget.window
+        window = self.request.budget.window
         card = done_card(plan, before, self.session.view_messages, left=left, window=window, seconds=seconds)
-        self._tell(card)
+        self._notify(card)
         return card

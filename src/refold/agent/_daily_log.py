@@ -54,8 +54,8 @@ class DailyLog:
                 figures = {"name": event.name, "characters": len(event.output), "error": event.is_error}
                 return _entry("tool_finished", figures | ({"output": event.output} if self._texts else {}))
             case _:
-                found = named(event, self._system)
-                return _entry(*found) if found else None
+                entry = named(event, self._system)
+                return _entry(*entry) if entry else None
 
 
 def _entry(name: str, figures: dict[str, object]) -> str:

@@ -1,4 +1,4 @@
-"""What an agent is made from: arguments first, then settings, then what a session or a model brings."""
+"""Resolves what an agent works with: arguments first, then settings, then those of the session or model."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from refold.core.budget import Budget
     from refold.core.policy import Policy
 
-__all__ = ["output_limit", "resolved", "session_for", "sized", "warnings_of"]
+__all__ = ["open_session", "output_limit", "resolve_budget", "resolve_policy", "warning_middleware"]
 
 DEFAULT = "refold"
 
 
-def resolved(policy: str | Policy | None, session: Session | None, settings: Settings | None) -> Policy:
-    """Return the policy: the one given, with the settings applied; else the settings', the session's, the default."""
+def resolve_policy(policy: str | Policy | None, session: Session | None, settings: Settings | None) -> Policy:
+    """Return the policy: the argument with the settings applied; else the settings', the session's, the default."""
     if policy is None and settings is not None:
         return settings.chosen()
     if policy is None and session is not None:
         return session.policy
-    found = policies.find(policy or DEFAULT) if policy is None or isinstance(policy, str) else policy
-    return settings.apply_to(found) if settings is not None else found
+    chosen = policies.find(policy or DEFAULT) if policy is None or isinstance(policy, str) else policy
+    return settings.apply_to(chosen) if settings is not None else chosen
 
 
-def session_for(session: Session | None, format: str, *, in_flight: bool) -> Session:
-    """Return the session given, or a new one in memory.
+def open_session(session: Session | None, format: str, *, in_flight: bool) -> Session:
+    """Return the argument, or a new session in memory.
 
     Raises:
         UsageError: the session's messages are of another format than the client's.
@@ -52,25 +52,27 @@ def session_for(session: Session | None, format: str, *, in_flight: bool) -> Ses
     return session
 
 
-def sized(model: str, policy: Policy, settings: Settings | None, window: int | None, max_output: int | None) -> Budget:
-    """Return the budget of a window: the one given, or what settings and tables say of the model."""
+def resolve_budget(
+    model: str, policy: Policy, settings: Settings | None, window: int | None, max_output: int | None
+) -> Budget:
+    """Return the budget of a window: of the argument, or of what settings and tables have for the model."""
     if window is None and settings is not None:
         window = settings.window_of(model).window
     return budget_for(policy, Options(model=model, window=window, max_output=max_output))
 
 
-def warnings_of(
-    settings: Settings | None, asked: RequestSpec, tell: Callable[[AgentEvent], None]
+def warning_middleware(
+    settings: Settings | None, request: RequestSpec, notify: Callable[[AgentEvent], None]
 ) -> tuple[Middleware, ...]:
-    """Return the warning at half of the threshold, where the settings want it (V02, V13)."""
-    half = settings.warns_at(asked.policy, asked.budget) if settings is not None else None
-    return () if half is None else (ContextWarning(2 * half, lambda text: tell(Warned(text))),)
+    """Return the middleware that warns at half of the threshold, where the settings enable it (V02, V13)."""
+    half = settings.warns_at(request.policy, request.budget) if settings is not None else None
+    return () if half is None else (ContextWarning(2 * half, lambda text: notify(Warned(text))),)
 
 
-def output_limit(how: Output, asked: RequestSpec, folder: Path | None, settings: Settings | None) -> OutputLimit:
-    """Return what is done with tool outputs; limits that were set hold for any policy (N14, N17)."""
-    counter = asked.policy.counter or counter_for("exact", asked.model)
-    most = most_tokens(asked.budget.input)
+def output_limit(how: Output, request: RequestSpec, folder: Path | None, settings: Settings | None) -> OutputLimit:
+    """Return the limit of tool outputs; limits that were set apply to any policy (N14, N17)."""
+    counter = request.policy.counter or counter_for("exact", request.model)
+    most = most_tokens(request.budget.input)
     if settings is None:
         return OutputLimit(how, counter, folder, most)
     if settings.is_set("max_tool_output_bytes") or settings.is_set("max_tool_output_lines"):

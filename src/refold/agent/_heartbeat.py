@@ -16,7 +16,7 @@ __all__ = ["FILE", "OK", "Heartbeat"]
 FILE = "HEARTBEAT.md"  # V11
 OK = "HEARTBEAT_OK"  # V11
 MOST = 8_000  # characters of the file
-ASKED = re.compile(r"\W*(heart ?beat|health[ -]?check)\W*", re.I)
+HEALTH_CHECK = re.compile(r"\W*(heart ?beat|health[ -]?check)\W*", re.I)
 IDLE = re.compile(r"^\s*(#.*|<!--.*-->)?\s*$")  # blank lines, headings and comments ask for nothing
 SECTION = (
     "A monitor asks whether you are well. Follow these notes of the workspace, and nothing else:\n\n{notes}\n\n"
@@ -29,9 +29,9 @@ class Heartbeat(Struct, frozen=True):
 
     workspace: Path
 
-    def asked(self, text: str) -> bool:
+    def is_health_check(self, text: str) -> bool:
         """Tell whether a message is a health check and nothing else."""
-        return ASKED.fullmatch(text) is not None
+        return HEALTH_CHECK.fullmatch(text) is not None
 
     def answer(self, client: Client, text: str) -> str:
         """Return `HEARTBEAT_OK`; where HEARTBEAT.md says what to look after, the model answers by it."""

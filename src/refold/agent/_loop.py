@@ -1,4 +1,4 @@
-"""A small loop around a model: measure, compact at one place, call, do the tools in order, again (W13)."""
+"""A small loop around a model: measure, compact in one place, call the model, run the tools in order, repeat (W13)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from refold._compaction.options import resolve_handlers
 from refold.agent._changed_files import attached, changed_notice
 from refold.agent._compactor import Compactor, RequestSpec
-from refold.agent._defaults import output_limit, resolved, session_for, sized, warnings_of
-from refold.agent._messages import answers, kept, open_calls, says
+from refold.agent._defaults import open_session, output_limit, resolve_budget, resolve_policy, warning_middleware
+from refold.agent._messages import open_calls, repaired_reply, result_messages, text_message
 from refold.agent._pins import with_pins
-from refold.agent._profiles import AgentProfile, habits_of
+from refold.agent._profiles import AgentProfile, profile_for
 from refold.agent._runtime_block import runtime_block, with_block
 from refold.agent._statistics import Statistics
 from refold.agent._tools import Tool, ToolOutcome, by_name, definitions, perform
@@ -66,37 +66,37 @@ NOTHING = "(no output)"
 class Agent:  # L10, L05, L08, V11
     """A conversation with a model that may use tools and never outgrows its window. Not for several threads at once.
 
-    `run` takes what a person says and returns the answer. `stop` may be called from a tool, an observer or another
+    `run` takes a user's message and returns the answer. `stop` may be called from a tool, an observer or another
     thread.
 
     Args:
-        client: a model, from `refold.clients._factory.client`.
+        client: a model, from `refold.clients.client`.
         policy: as in `refold.compact`; by default the settings', else the session's, else refold.
         tools: what the model may call; see `tool`.
-        session: where the conversation is kept; by default in memory.
+        session: where the conversation is stored; by default in memory.
         system: the system prompt, a text or Anthropic's blocks.
         settings: a `refold.config.Settings`; arguments win over it.
         budget: window and output reserve; by default from `window`, the settings, or what is known of the model.
         window: tokens of the context window.
         max_output: tokens of one answer.
-        middlewares: asked before and after each call of the model; see `refold.agent.middleware`.
-        observers: told of everything as values; see `refold.agent.events`. One that raises changes nothing.
+        middlewares: run before and after each call of the model; see `refold.agent.middleware`.
+        observers: called with each event; see `refold.agent.events`. One that raises changes nothing.
         on_text: gets the answer piece by piece, as it is streamed.
         summarize: writes summaries, as in `refold.compact`.
         handlers: handlers of the other needs, as in `refold.compact`.
-        redact: remove secrets from what a summarizer is sent; by default as the settings say, else they are removed.
-        files: the workspace whose files are noticed when they change and come back after a compaction.
-        folder: where outputs go that are too large for the conversation.
-        heartbeat: answers health checks beside the conversation.
-        habits: what is done beside compaction; by default what the policy's own system does.
-        windows: windows learned from refusals; see `refold.recovery._run`.
+        redact: remove secrets from what a summarizer is sent; by default from the settings, else true.
+        files: the workspace whose files are noticed when they change and restored after a compaction.
+        folder: where outputs are stored that are too large for the conversation.
+        heartbeat: answers health checks outside of the conversation.
+        profile: what is done apart from compaction; by default that of the policy's own system.
+        windows: windows learned from provider errors; see `refold.recovering`.
         max_steps: calls of the model in one turn.
-        waits: seconds before each retry of a call that failed for a moment.
+        waits: seconds before each retry of a call that failed temporarily.
         sleep: waits; gets seconds.
         clock: gives seconds for durations.
 
     Raises:
-        UsageError: two tools of one name, a session in another format, or arguments that cannot be.
+        UsageError: two tools of one name, a session in another format, or contradicting arguments.
     """
 
     def __init__(
@@ -120,35 +120,35 @@ class Agent:  # L10, L05, L08, V11
         files: Files | None = None,
         folder: Path | None = None,
         heartbeat: Heartbeat | None = None,
-        habits: AgentProfile | None = None,
+        profile: AgentProfile | None = None,
         windows: LearnedWindows | None = None,
         max_steps: int = MAX_STEPS,
         waits: Sequence[float] = WAITS,
         sleep: Callable[[float], Any] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        chosen = resolved(policy, session, settings)
-        self._habits = habits or habits_of(chosen.name)
-        chosen = with_pins(chosen) if self._habits.pins else chosen
+        chosen = resolve_policy(policy, session, settings)
+        self._profile = profile or profile_for(chosen.name)
+        chosen = with_pins(chosen) if self._profile.pins else chosen
         self._tools = by_name(tools)
         self._client, self._system = client, system
         self._files, self._heartbeat, self._windows = files, heartbeat, windows
         self._on_text, self._clock, self._max_steps = on_text, clock, max_steps
         self._observers = tuple(observers)
-        self._again = retrying(self._call, waits, sleep)  # what cannot succeed is not tried again (N12)
+        self._call_with_retry = retrying(self._call, waits, sleep)  # what cannot succeed is not tried again (N12)
         self._max_output = max_output or (budget.output_reserve if budget else 0) or None
-        budget = budget or sized(client.model, chosen, settings, window, max_output)
+        budget = budget or resolve_budget(client.model, chosen, settings, window, max_output)
         defined = definitions(tools, client.format) or None
-        asked = RequestSpec(chosen, budget, client.model, self._with_runtime(0, 0), defined, max_output)
-        self.session = session_for(session, client.format, in_flight=not self._habits.durable)
-        self._lasting = len(self.session.plans)  # plans that do not end with the turn (W18)
+        request = RequestSpec(chosen, budget, client.model, self._with_runtime(0, 0), defined, max_output)
+        self.session = open_session(session, client.format, in_flight=not self._profile.durable)
+        self._durable_plans = len(self.session.plans)  # plans that outlast the turn (W18)
         asking = self._handlers(handlers, summarize, settings, redact)
-        self._compactor = Compactor(self.session, asked, asking, self._tell, clock)
-        self._pipeline = Pipeline((*middlewares, *warnings_of(settings, asked, self._tell)))
+        self._compactor = Compactor(self.session, request, asking, self._notify, clock)
+        self._pipeline = Pipeline((*middlewares, *warning_middleware(settings, request, self._notify)))
         self._file_budget = settings.file_budget if settings else file_budget
-        self._limit = output_limit(self._habits.output, asked, folder, settings)
-        self.statistics = Statistics(asked.budget.window)
-        self._turn = self._step = self._called = 0
+        self._output_limit = output_limit(self._profile.output, request, folder, settings)
+        self.statistics = Statistics(request.budget.window)
+        self._turn = self._step = self._calls_done = 0
         self._stopping = False
         self._cause = Cause.THRESHOLD  # why the next check compacts, whatever it measures
 
@@ -158,18 +158,18 @@ class Agent:  # L10, L05, L08, V11
         return self._client.format
 
     @property
-    def messages(self) -> list[Any]:  # O17
-        """What the model sees, in the provider's shape; a compaction changes it at once."""
+    def messages(self) -> list[Any]:
+        """The messages the model is sent, in the provider's format; a compaction changes them at once."""
         return self.session.view()
 
     @property
-    def said(self) -> list[Any]:
-        """Everything that was said, whatever compactions did."""
+    def originals(self) -> list[Any]:
+        """The original messages, whatever compactions did."""
         return self.session.messages
 
     @property
     def plans(self) -> tuple[Plan, ...]:
-        """The plans in force, oldest first."""
+        """The active plans, oldest first."""
         return self.session.plans
 
     def close(self) -> None:
@@ -177,33 +177,33 @@ class Agent:  # L10, L05, L08, V11
         self._client.close()
 
     def stop(self) -> None:
-        """End the turn after what is being done now; calls that are still open get a result that says so."""
+        """End the turn after the current call; calls that are still open get a result that states it."""
         self._stopping = True
 
-    def compact(self, focus: str | None = None, *, keep_recent: int | None = None) -> DoneCard | None:  # L07, O17
-        """Compact now; `focus` shapes the summary, `keep_recent` is what stays in tokens.
+    def compact(self, focus: str | None = None, *, keep_recent: int | None = None) -> DoneCard | None:
+        """Compact now; `focus` guides the summary, `keep_recent` is how many newest tokens stay.
 
         Returns None where nothing could be made smaller.
         """
         card = self._compactor.compact(Cause.MANUAL, focus=focus, keep_recent=keep_recent)
-        self._after(card)
+        self._after_compaction(card)
         return card
 
-    def run(self, text: str, attach: Sequence[str | Path] = ()) -> str:  # N15
-        """Take what a person says, work until the model has answered, and return the answer.
+    def run(self, text: str, attach: Sequence[str | Path] = ()) -> str:
+        """Take a user's message, work until the model has answered, and return the answer.
 
-        `attach` are files that go with it, all together within 60 % of what the window has left.
+        `attach` are files that are sent with it, all together within 60 % of what the window has left.
 
         Raises:
-            UsageError: nothing is said and nothing goes with it.
+            UsageError: the message is blank and there is no file.
             RefoldError: the conversation cannot be made to fit.
             Exception: the provider's own error, where no retry helps. The conversation stays valid and can go on.
         """
-        if self._heartbeat is not None and self._heartbeat.asked(text):
+        if self._heartbeat is not None and self._heartbeat.is_health_check(text):
             return self._heartbeat.answer(self._client, text)
         if not text.strip() and not attach:
-            raise UsageError("nothing is said: give a text, or a file to go with it")
-        self._begin(text, attach)
+            raise UsageError("the message is empty: give a text, or a file to attach")
+        self._begin_turn(text, attach)
         ending: Ending = "failed"
         try:
             answer, ending = self._steps()
@@ -211,32 +211,32 @@ class Agent:  # L10, L05, L08, V11
             ending = "interrupted"
             raise
         finally:
-            self._tell(TurnEnded(self._turn, self._step, ending, self.statistics))
+            self._notify(TurnEnded(self._turn, self._step, ending, self.statistics))
         return answer
 
-    def _begin(self, text: str, attach: Sequence[str | Path]) -> None:
-        self._turn, self._step, self._called, self._stopping = self._turn + 1, 0, 0, False
-        if self.session.in_flight and len(self.session.plans) > self._lasting:
-            self.session.rewind(self._lasting)  # a turn starts from everything that was said (W18)
+    def _begin_turn(self, text: str, attach: Sequence[str | Path]) -> None:
+        self._turn, self._step, self._calls_done, self._stopping = self._turn + 1, 0, 0, False
+        if self.session.in_flight and len(self.session.plans) > self._durable_plans:
+            self.session.rewind(self._durable_plans)  # a turn starts from all originals (W18)
         more = self._attached(attach) if attach else []
-        if self._files and self._habits.changed_files and (changed := self._files.changed()):
+        if self._files and self._profile.changed_files and (changed := self._files.changed()):
             more.append(changed_notice(changed))
-        self._close_last()
-        self._say(says("user", text, more))
-        self._tell(TurnStarted(self._turn, text))
+        self._close_last_turn()
+        self._append(text_message("user", text, more))
+        self._notify(TurnStarted(self._turn, text))
 
-    def _close_last(self) -> None:
-        """Give what an earlier turn left open its end: calls of a process that died, a question without an answer."""
-        said = self.session.messages
-        if said and (pending := open_calls(self._client.format, said[-1])):
-            self._say(*answers(self._client.format, [(call, INTERRUPTED, True) for call in pending]))
-            said = self.session.messages
-        if said and said[-1].get("role") != "assistant":
-            self._say(says("assistant", UNANSWERED))
+    def _close_last_turn(self) -> None:
+        """Close what an earlier turn left open: calls of a process that died, a message without an answer."""
+        originals = self.session.messages
+        if originals and (pending := open_calls(self._client.format, originals[-1])):
+            self._append(*result_messages(self._client.format, [(call, INTERRUPTED, True) for call in pending]))
+            originals = self.session.messages
+        if originals and originals[-1].get("role") != "assistant":
+            self._append(text_message("assistant", UNANSWERED))
 
     def _attached(self, paths: Sequence[str | Path]) -> list[str]:
         used = self.session.check().tokens if self.session.ids else 0
-        budget = self._file_budget(self._compactor.asked.budget.window, used, self._max_output or 0)
+        budget = self._file_budget(self._compactor.request.budget.window, used, self._max_output or 0)
         return [f'<file path="{file.path}">\n{file.content}\n</file>' for file in attached(paths, budget)]
 
     def _steps(self) -> tuple[str, Ending]:
@@ -259,46 +259,46 @@ class Agent:  # L10, L05, L08, V11
         return text, "steps"
 
     def _reply(self) -> Reply:
-        """Make one call and take over the answer; the only place where the conversation is compacted (W13)."""
-        self._compacted()
+        """Make one call and append the answer; the only place where the conversation is compacted (W13)."""
+        self._compact_if_due()
         start = self._clock()
         try:
-            system = self._with_runtime(self._step, self._called)
-            reply = self._again(self.session.view(system=system if self._habits.runtime else None))
+            system = self._with_runtime(self._step, self._calls_done)
+            reply = self._call_with_retry(self.session.view(system=system if self._profile.runtime else None))
         except Exception as error:
-            reply = self._recovered(error)
-        natives, calls = kept(self._client.format, reply)
-        self._say(*natives)
+            reply = self._recover(error)
+        natives, calls = repaired_reply(self._client.format, reply)
+        self._append(*natives)
         self._report(reply, self._clock() - start)
         return replace(reply, calls=calls)
 
-    def _recovered(self, error: Exception) -> Reply:
-        """Answer a refusal: make the request smaller and call once more, which is no step of its own (W04, O12)."""
+    def _recover(self, error: Exception) -> Reply:
+        """Recover from a provider error: shrink the request and call once more, within the same step (W04, O12)."""
         start, pending = self._clock(), [error]
 
         def call(messages: list[Any], max_tokens: int | None = None) -> Reply:
-            if pending:  # the call that was refused has been made already
+            if pending:  # the rejected call was made already
                 raise pending.pop()
-            return self._again(messages, max_tokens)
+            return self._call_with_retry(messages, max_tokens)
 
         compactor = self._compactor
-        found = recovering(
-            call, self.session.messages, **compactor.asked.named(), format=self._client.format,
+        recovered = recovering(
+            call, self.session.messages, **compactor.request.as_options(), format=self._client.format,
             plans=self.session.plans, handlers=compactor.handlers, windows=self._windows,
             endpoint=self._client.base_url,
         )  # fmt: skip
-        self._after(compactor.adopt(found, self._clock() - start))
-        self.statistics = replace(self.statistics, window=compactor.asked.budget.window)
-        reply: Reply = found.reply
+        self._after_compaction(compactor.adopt(recovered, self._clock() - start))
+        self.statistics = replace(self.statistics, window=compactor.request.budget.window)
+        reply: Reply = recovered.reply
         return reply
 
-    def _compacted(self) -> None:
+    def _compact_if_due(self) -> None:
         cause, self._cause = self._cause, Cause.THRESHOLD
         decision = self._compactor.decide(force=cause is not Cause.THRESHOLD)
-        self._tell(replace(decision, turn=self._turn, step=self._step))
-        self._after(self._compactor.prepare(decision, cause))
+        self._notify(replace(decision, turn=self._turn, step=self._step))
+        self._after_compaction(self._compactor.prepare(decision, cause))
 
-    def _after(self, card: DoneCard | None) -> None:
+    def _after_compaction(self, card: DoneCard | None) -> None:
         if card is not None:
             self.statistics = self.statistics.compacted(card.after)
             self._pipeline.reset(Reset.COMPACT)
@@ -306,9 +306,9 @@ class Agent:  # L10, L05, L08, V11
     def _call(self, messages: list[Any], max_tokens: int | None = None) -> Reply:
         return self._client.complete(
             messages,
-            system=self._with_runtime(self._step, self._called),
-            tools=self._compactor.asked.tools,
-            max_tokens=max_tokens or self._max_output or self._compactor.asked.budget.output_reserve or None,
+            system=self._with_runtime(self._step, self._calls_done),
+            tools=self._compactor.request.tools,
+            max_tokens=max_tokens or self._max_output or self._compactor.request.budget.output_reserve or None,
             on_text=self._on_text,
         )
 
@@ -322,10 +322,10 @@ class Agent:  # L10, L05, L08, V11
         self.statistics = self.statistics.after(usage, seconds)
         if usage.prompt > self.statistics.window:
             self._cause = Cause.SILENT_OVERFLOW  # O13
-        self._tell(UsageReported(self.statistics))
+        self._notify(UsageReported(self.statistics))
 
     def _perform(self, calls: Sequence[ToolCall]) -> None:
-        """Do calls in order, one at a time (W13); whatever happens, each has a result afterwards."""
+        """Run calls in order, one at a time (W13); whatever happens, each has a result afterwards."""
         done: list[tuple[ToolCall, str, bool]] = []
         rest = INTERRUPTED
         try:
@@ -333,46 +333,46 @@ class Agent:  # L10, L05, L08, V11
                 if self._stopping:
                     rest = SKIPPED
                     break
-                done.append((call, *self._performed(call)))
+                done.append((call, *self._perform_one(call)))
         finally:
             done += [(call, rest, True) for call in calls[len(done) :]]
-            self._say(*answers(self._client.format, done))
+            self._append(*result_messages(self._client.format, done))
 
-    def _performed(self, call: ToolCall) -> tuple[str, bool]:
-        self._tell(ToolStarted(call.name, call.call_id, call.arguments))
+    def _perform_one(self, call: ToolCall) -> tuple[str, bool]:
+        self._notify(ToolStarted(call.name, call.call_id, call.arguments))
         start = self._clock()
         outcome: ToolOutcome = perform(self._tools, call)
-        self._called += 1
+        self._calls_done += 1
         if self._files is not None:
             self._files.note(call, is_error=outcome.is_error)
-        shown = self._limit(outcome.text) if outcome.text.strip() else NOTHING
-        self._tell(
-            ToolFinished(call.name, call.call_id, outcome.text, len(shown), outcome.is_error, self._clock() - start)
+        text = self._output_limit(outcome.text) if outcome.text.strip() else NOTHING
+        self._notify(
+            ToolFinished(call.name, call.call_id, outcome.text, len(text), outcome.is_error, self._clock() - start)
         )
-        return shown, outcome.is_error
+        return text, outcome.is_error
 
-    def _say(self, *natives: Any) -> None:
+    def _append(self, *natives: Any) -> None:
         self.session.append(natives)
 
     def _situation(self) -> Situation:
         return Situation(self.statistics, self._step, len(self.session.ids))
 
     def _with_runtime(self, step: int, called: int) -> Any:
-        return with_block(self._system, runtime_block(step, called)) if self._habits.runtime else self._system
+        return with_block(self._system, runtime_block(step, called)) if self._profile.runtime else self._system
 
     def _handlers(
         self, handlers: Handlers | None, summarize: Summarizer | None, settings: Settings | None, redact: bool | None
     ) -> Handlers:
         if redact is None:
             redact = settings.redact_secrets if settings else True
-        made = resolve_handlers(handlers, summarize, redact=redact)
-        if iscoroutinefunction(write := made.summarize):  # a turn blocks in any case: it is waited for in a thread
-            made = replace(made, summarize=lambda need: write(need))  # noqa: PLW0108 - no coroutine function any more
-        if made.read_file is None and self._files is not None:
-            made = replace(made, read_file=self._files.restore)
-        return made
+        resolved = resolve_handlers(handlers, summarize, redact=redact)
+        if iscoroutinefunction(write := resolved.summarize):  # a turn blocks in any case: it is waited for in a thread
+            resolved = replace(resolved, summarize=lambda need: write(need))  # noqa: PLW0108 - no coroutine function any more
+        if resolved.read_file is None and self._files is not None:
+            resolved = replace(resolved, read_file=self._files.restore)
+        return resolved
 
-    def _tell(self, event: AgentEvent) -> None:
+    def _notify(self, event: AgentEvent) -> None:
         for observer in self._observers:
             try:
                 observer(event)

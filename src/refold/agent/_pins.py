@@ -40,17 +40,17 @@ class RestorePins(Pure, frozen=True):
         if not view.edits or not view.messages:
             return ()
         task = _task(view)
-        said = instruction_text(view.messages)
+        visible_text = instruction_text(view.messages)
         missing = [pin.text for pin in lost(view) if pin.role == "user" and pin.text not in task]
-        blocks = [f"First request: {task}"] if task and task not in said else []
+        blocks = [f"First request: {task}"] if task and task not in visible_text else []
         place = leading(view)
         before = view.messages[place].id if place < len(view.messages) else None
         room = min(int(view.budget.input * self.share), view.budget.input - view.tokens)
         for first in range(len(missing) + 1):
-            kept = [f"{CONSTRAINTS}:", *(f"- {text}" for text in missing[first:])] if missing[first:] else []
-            if not blocks and not kept:
+            constraints = [f"{CONSTRAINTS}:", *(f"- {text}" for text in missing[first:])] if missing[first:] else []
+            if not blocks and not constraints:
                 return ()
-            insert = view.insert("user", "\n".join([HEADING, *blocks, *kept]), Note("restored"), before=before)
+            insert = view.insert("user", "\n".join([HEADING, *blocks, *constraints]), Note("restored"), before=before)
             if view.counter.message(insert.message) <= room:
                 return (insert,)
         return ()

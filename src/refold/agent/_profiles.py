@@ -1,4 +1,4 @@
-"""What each of the systems does around its policy, as a table: the loop itself knows no policy by name."""
+"""What each of the systems does around its policy, as a table: the loop itself names no policy."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["HABITS", "AgentProfile", "Output", "habits_of"]
+__all__ = ["PROFILES", "AgentProfile", "Output", "profile_for"]
 
 Output: TypeAlias = Literal["cut", "archive", "as it is"]
 
 
 class AgentProfile(Struct, frozen=True):
-    """How a loop behaves beside compaction.
+    """How a loop behaves apart from compaction.
 
-    `durable`: plans are kept with the session; else they last one turn, and the next starts from everything (W18).
+    `durable`: plans are stored with the session; else they last one turn, and the next starts from everything (W18).
     `runtime`: the runtime block ends every system prompt (W12). `output`: what is done with a large tool output:
-    "cut" to bytes and lines (N14), "archive" with a preview (L08), or "as it is". `changed_files`: the model is told
-    of files that changed since it read them (L10). `pins`: the first request and users' constraints come back into view
-    where a compaction took them out, which is ours.
+    "cut" to bytes and lines (N14), "archive" with a preview (L08), or "as it is". `changed_files`: a notice names
+    the files that changed since the model read them (L10). `pins`: the first request and users' constraints
+    are restored where a compaction removed them from the view, which is ours.
     """
 
     durable: bool = True
@@ -28,7 +28,7 @@ class AgentProfile(Struct, frozen=True):
     pins: bool = True
 
 
-HABITS = {
+PROFILES = {
     "wolffish": AgentProfile(durable=False, runtime=True, output="as it is", changed_files=False),  # W12, W18
     "neurolink": AgentProfile(output="cut", changed_files=False),  # N14
     "opal": AgentProfile(output="as it is", changed_files=False),
@@ -37,6 +37,6 @@ HABITS = {
 }
 
 
-def habits_of(policy: str) -> AgentProfile:
-    """Return the habits of a policy's system; of any other, those of the default policy."""
-    return HABITS.get(policy, AgentProfile())
+def profile_for(policy: str) -> AgentProfile:
+    """Return the profile of a policy's system; of any other, that of the default policy."""
+    return PROFILES.get(policy, AgentProfile())

@@ -30,8 +30,8 @@ class SessionLog:
         if isinstance(event, SessionRenewed):
             self._write("session_renewed", {"old": event.old, "new": event.new})
             self.path = self._place(event.new)
-        elif found := named(event, self._system):
-            self._write(*found)
+        elif entry := named(event, self._system):
+            self._write(*entry)
 
     def _write(self, name: str, figures: dict[str, object]) -> None:
         append_owned(self.path, json.dumps({"event": name, **figures}, ensure_ascii=False) + "\n")

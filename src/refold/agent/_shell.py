@@ -21,7 +21,7 @@ __all__ = ["DECLINED", "shell"]
 
 DECLINED = "[The person did not allow this command. Ask what to do instead, or go on without it.]"
 PATIENCE, LONGEST = 120, 3_600  # seconds a command may take: by default, and at most
-KEPT = 4_000_000  # bytes of an output that are read, from its end
+TAIL_BYTES = 4_000_000  # bytes of an output that are read, from its end
 GRACE = 2.0  # seconds between asking a command to end and ending it
 
 
@@ -52,9 +52,9 @@ def shell(
         if not allow(command):
             return ToolOutcome(DECLINED, True)
         output, code = run(command, place, timeout)
-        shown = truncate_output(output, max_bytes, max_lines, save=save).text.rstrip("\n")
+        text = truncate_output(output, max_bytes, max_lines, save=save).text.rstrip("\n")
         ending = f"[Ended after {timeout:,} s: it took too long]" if code is None else f"[Exit code {code}]"
-        return ToolOutcome(shown if code == 0 else f"{shown}\n{ending}".lstrip("\n"), code != 0)
+        return ToolOutcome(text if code == 0 else f"{text}\n{ending}".lstrip("\n"), code != 0)
 
     return bash
 
@@ -87,5 +87,5 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _tail(output: BinaryIO) -> str:
     size = output.seek(0, os.SEEK_END)
-    output.seek(max(size - KEPT, 0))
+    output.seek(max(size - TAIL_BYTES, 0))
     return output.read().decode("utf-8", "replace").replace("\r\n", "\n")

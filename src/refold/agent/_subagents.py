@@ -48,7 +48,7 @@ def subagent(
 
 def digest_of(agent: Agent, answer: str, most: int = DIGEST) -> str:
     """Return what a finished agent hands on: what it took, which files it touched, and its answer, cut if need be."""
-    messages = formats.read(formats.find(agent.format), agent.said).messages
+    messages = formats.read(formats.find(agent.format), agent.originals).messages
     read, modified = files_of(messages)
     used, compactions = agent.statistics, len(agent.plans)
     lines = [f"[Sub-agent: {used.steps} calls, {used.session_tokens:,} tokens, {compactions} compactions]"]

@@ -49,5 +49,5 @@ def preview(output: str, characters: int = PREVIEW) -> str:
     """Return the beginning of an output, with its size before it and what was left out behind."""
     if len(output) <= characters:
         return f"({len(output):,} chars) {output}"
-    shown = output[: boundary_before(output, characters)]
-    return f"({len(output):,} chars) {shown} [{len(output) - len(shown):,} chars omitted]"
+    beginning = output[: boundary_before(output, characters)]
+    return f"({len(output):,} chars) {beginning} [{len(output) - len(beginning):,} chars omitted]"

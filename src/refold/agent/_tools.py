@@ -54,7 +54,7 @@ def tool(
         UsageError: an argument without a type, one that has no JSON schema, or a coroutine function.
     """
     if function is None:
-        return lambda given: _tool(given, name, description)
+        return lambda result: _tool(result, name, description)
     return _tool(function, name, description)
 
 
@@ -64,10 +64,10 @@ def by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
     Raises:
         UsageError: two of them have one.
     """
-    found = {each.name: each for each in tools}
-    if len(found) < len(tools):
+    named = {each.name: each for each in tools}
+    if len(named) < len(tools):
         raise UsageError("two tools have one name: give each its own")
-    return found
+    return named
 
 
 def definitions(tools: Sequence[Tool], format: str) -> list[dict[str, Any]]:
@@ -95,8 +95,8 @@ def perform(tools: Mapping[str, Tool], call: ToolCall) -> ToolOutcome:
     except (msgspec.MsgspecError, UsageError, RecursionError) as error:
         return ToolOutcome(f"The arguments do not fit {call.name}: {error}", True)
     try:
-        given = wanted.function(**arguments)
-        return given if isinstance(given, ToolOutcome) else ToolOutcome(_text(given))
+        result = wanted.function(**arguments)
+        return result if isinstance(result, ToolOutcome) else ToolOutcome(_text(result))
     except Exception as error:  # the model is told, and may try something else
         return ToolOutcome(f"{type(error).__name__}: {error}", True)
 
@@ -146,15 +146,15 @@ def _arguments(wanted: Tool, text: str) -> Mapping[str, Any]:
         repair_surrogate_escapes(repair_surrogates(text.strip())) or "{}"
     )  # some models send nothing where there is nothing to say
     if wanted.accepts is None:
-        found = msgspec.json.decode(source)
-        if not isinstance(found, dict):
+        named = msgspec.json.decode(source)
+        if not isinstance(named, dict):
             raise UsageError("they are no JSON object")
-        return found
+        return named
     values = msgspec.json.decode(source, type=wanted.accepts, strict=False)
     return {name: getattr(values, name) for name in wanted.accepts.__struct_fields__}
 
 
-def _text(given: Any) -> str:
-    if given is None:
+def _text(result: Any) -> str:
+    if result is None:
         return ""
-    return given if isinstance(given, str) else msgspec.json.encode(repair_surrogates_in_json(given)).decode()
+    return result if isinstance(result, str) else msgspec.json.encode(repair_surrogates_in_json(result)).decode()

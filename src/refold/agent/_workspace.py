@@ -19,7 +19,7 @@ from refold.models._tool_output import MAX_BYTES, MAX_LINES, truncate_output
 
 __all__ = ["Workspace"]
 
-Told: TypeAlias = Annotated[str, msgspec.Meta(description="path of a file, relative to the folder")]
+FilePath: TypeAlias = Annotated[str, msgspec.Meta(description="path of a file, relative to the folder")]
 Folder: TypeAlias = Annotated[str, msgspec.Meta(description="path of a folder, relative to the folder that is shared")]
 
 LARGEST = 10_000_000  # bytes of a file that is read or edited
@@ -61,7 +61,7 @@ class Workspace:
         }  # fmt: skip
         return tuple(tool(name=name)(function) for name, function in named.items())
 
-    def read(self, path: Told, offset: int = 1, limit: int = MAX_LINES) -> str:
+    def read(self, path: FilePath, offset: int = 1, limit: int = MAX_LINES) -> str:
         """Read a text file, or `limit` lines of it from line `offset` on."""
         lines = self._text(self._file(path)).split("\n")
         if lines and not lines[-1]:
@@ -70,13 +70,13 @@ class Workspace:
         part = [_short(line) for line in lines[first - 1 : first - 1 + max(limit, 1)]]
         if not part:
             return "(the file is empty)" if not lines else f"(the file has {len(lines):,} lines)"
-        shown = self._cut("\n".join(part))
+        text = self._cut("\n".join(part))
         last = first + len(part) - 1
         if last < len(lines):
-            shown += f"\n[Lines {first:,} to {last:,} of {len(lines):,}; go on with offset={last + 1}]"
-        return shown
+            text += f"\n[Lines {first:,} to {last:,} of {len(lines):,}; go on with offset={last + 1}]"
+        return text
 
-    def write(self, path: Told, content: str) -> str:
+    def write(self, path: FilePath, content: str) -> str:
         """Write a whole file; it is made, with its folders, or replaced."""
         place = self._inside(path, writing=True)
         if place.is_dir():
@@ -87,19 +87,19 @@ class Workspace:
         lines = len(content.splitlines())
         return f"{'Made' if new else 'Replaced'} {self._name(place)}: {lines:,} line{'' if lines == 1 else 's'}"
 
-    def edit(self, path: Told, old: str, new: str, every: bool = False) -> str:
+    def edit(self, path: FilePath, old: str, new: str, every: bool = False) -> str:
         """Replace a text in a file by another. `old` must stand in it exactly once, unless `every` is true."""
         place = self._file(path, writing=True)
         text = self._text(place, exact=True)
-        found = text.count(old) if old else 0
-        if not found:
+        matches = text.count(old) if old else 0
+        if not matches:
             raise UsageError(f"the old text does not stand in {path}: read the file, and give it exactly")
-        if found > 1 and not every:
-            raise UsageError(f"the old text stands {found:,} times in {path}: give more around it, or every=true")
+        if matches > 1 and not every:
+            raise UsageError(f"the old text stands {matches:,} times in {path}: give more around it, or every=true")
         if old == new:
             raise UsageError("old and new text are the same")
         write_atomically(place, text.replace(old, new).encode("utf-8", "surrogatepass"), mode=0o644)
-        return f"Changed {self._name(place)}: {found:,} place{'s' if found > 1 else ''}"
+        return f"Changed {self._name(place)}: {matches:,} place{'s' if matches > 1 else ''}"
 
     def listing(self, path: Folder = ".") -> str:
         """List the files and folders in a folder, with the bytes of each file."""
@@ -107,16 +107,16 @@ class Workspace:
         if not place.is_dir():
             raise UsageError(f"{path} is no folder")
         with os.scandir(place) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-        return self._some([_entry(entry) for entry in found], NAMES) or "(the folder is empty)"
+            matches = sorted(entries, key=lambda entry: entry.name)
+        return self._some([_entry(entry) for entry in matches], NAMES) or "(the folder is empty)"
 
     def glob(self, pattern: Annotated[str, msgspec.Meta(description="as in **/*.py")], path: Folder = ".") -> str:
         """Find files by a pattern of their paths, the last changed first."""
         wanted = re.compile(_translated(pattern))
         start = self._inside(path)
-        found = [place for place in self._walk(start) if wanted.fullmatch(place.relative_to(start).as_posix())]
-        found.sort(key=_changed, reverse=True)
-        return self._some(list(map(self._name, found)), NAMES) or "(no file)"
+        matches = [place for place in self._walk(start) if wanted.fullmatch(place.relative_to(start).as_posix())]
+        matches.sort(key=_changed, reverse=True)
+        return self._some(list(map(self._name, matches)), NAMES) or "(no file)"
 
     def grep(
         self,

@@ -146,17 +146,17 @@ def targets_of(plan: Plan, before: Sequence[Message], after: Sequence[Message] =
 
 
 def _methods(plan: Plan) -> dict[MessageId, str]:
-    found: dict[MessageId, str] = {}
+    methods: dict[MessageId, str] = {}
     for step in plan.steps:
         for edit in plan.edits[step.start : step.stop]:
             match edit:
                 case Rewrite(message=id):
-                    found.setdefault(id, step.label)
+                    methods.setdefault(id, step.label)
                 case Hide(messages=ids):
-                    found |= dict.fromkeys(ids, step.label)
+                    methods |= dict.fromkeys(ids, step.label)
                 case Insert():
                     pass
-    return found
+    return methods
 
 
 def _tool_names(messages: Iterable[Message]) -> dict[str, str]:
@@ -164,8 +164,8 @@ def _tool_names(messages: Iterable[Message]) -> dict[str, str]:
 
 
 def _name(message: Message, names: dict[str, str]) -> str:
-    found = dict.fromkeys(result.name or names.get(result.call_id, "") for result in message.results)
-    return ", ".join(filter(None, found)) or message.role
+    methods = dict.fromkeys(result.name or names.get(result.call_id, "") for result in message.results)
+    return ", ".join(filter(None, methods)) or message.role
 
 
 def _characters(message: Message) -> int:

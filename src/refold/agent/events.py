@@ -33,12 +33,12 @@ class ToolStarted(Struct, frozen=True, tag="tool_started"):
 
 
 class ToolFinished(Struct, frozen=True, tag="tool_finished"):
-    """A call is done; `output` is the whole of what the tool gave, `shown` how many characters the model gets."""
+    """A call is done; `output` is the tool's whole output, `model_characters` how many characters the model gets."""
 
     name: str
     call_id: str
     output: str
-    shown: int
+    model_characters: int
     is_error: bool = False
     seconds: float = 0.0
 
