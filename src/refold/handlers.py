@@ -75,17 +75,17 @@ class Handlers(Struct, frozen=True):  # W09
             return answered
 
     def _once(self, need: Need) -> Answer:
-        given = self._ask(need)
-        return _answer(need, _waited(given) if inspect.isawaitable(given) else given)
+        answer = self._ask(need)
+        return _answer(need, _waited(answer) if inspect.isawaitable(answer) else answer)
 
     async def _once_async(self, need: Need) -> Answer:
-        given = self._ask(need)
-        if inspect.isawaitable(given):
+        answer = self._ask(need)
+        if inspect.isawaitable(answer):
             try:
-                given = await given
+                answer = await answer
             except Exception as error:  # any failure of a caller's function is a refusal
-                given = _refusal(error)
-        return _answer(need, given)
+                answer = _refusal(error)
+        return _answer(need, answer)
 
     def _ask(self, need: Need) -> Any:
         match need:
@@ -112,25 +112,25 @@ def _refusal(error: Exception) -> Refused:
     return Refused(f"{type(error).__name__}: {error}", "overflow" if is_overflow(error) else "failed")
 
 
-def _answer(need: Need, given: Any) -> Answer:
-    match need, given:
+def _answer(need: Need, answer: Any) -> Answer:
+    match need, answer:
         case _, Refused():
-            refused: Answer = given
+            refused: Answer = answer
             return refused
         case _, Provided(text=text):
-            return replace(given, text=repair_surrogates(text))
+            return replace(answer, text=repair_surrogates(text))
         case CountNeed(), int():
-            return Provided(count=given)
+            return Provided(count=answer)
         case ArchiveNeed(), str():
-            return Provided(place=given)
-        case ((SummaryNeed() | FileNeed()), str()) if given.strip():
-            return Provided(text=repair_surrogates(given))
+            return Provided(place=answer)
+        case ((SummaryNeed() | FileNeed()), str()) if answer.strip():
+            return Provided(text=repair_surrogates(answer))
         case SummaryNeed(), str() | None:
             return Refused("the answer was empty", "empty")
         case FileNeed(), str():
-            return Provided(text=repair_surrogates(given))
+            return Provided(text=repair_surrogates(answer))
         case _:
-            return Refused(f"the answer was of type {type(given).__name__}, which is not what was asked for")
+            return Refused(f"the answer was of type {type(answer).__name__}, which is not what was asked for")
 
 
 def _waited(pending: Awaitable[Any]) -> Any:

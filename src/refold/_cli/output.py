@@ -63,31 +63,31 @@ def places(named: Sequence[Named], out: str) -> dict[str, str]:
     tails = [os.path.relpath(each.path, each.within) if each.within else os.path.basename(each.path) for each in named]
     if len(set(tails)) < len(tails):
         raise UsageError(f"two of the files would have the same name in {out}: write them one at a time")
-    found = {each.path: os.path.join(out, tail) for each, tail in zip(named, tails, strict=True)}
-    for place in found.values():
+    conversation = {each.path: os.path.join(out, tail) for each, tail in zip(named, tails, strict=True)}
+    for place in conversation.values():
         writable(place, create_folders=True)
-    return found
+    return conversation
 
 
 def native(talk: InputConversation, messages: list[Any]) -> Any:
     """Return what a conversation is written as: its own request body, one with system and tools, or the list."""
-    found = talk.recorded
-    shape = formats.find(found.format)
-    body = load(talk.source).value if found.kind == "plain" and _is_object(talk.source) else None
+    conversation = talk.recorded
+    shape = formats.find(conversation.format)
+    body = load(talk.source).value if conversation.kind == "plain" and _is_object(talk.source) else None
     if isinstance(body, dict):
         try:
             opened = formats.open_body(shape, body)
         except BadMessages:
             opened = None
-        if opened is not None and len(opened.messages) == len(found.messages):
+        if opened is not None and len(opened.messages) == len(conversation.messages):
             return formats.close_body(shape, opened, messages)
-    if not found.system and not found.tools:
+    if not conversation.system and not conversation.tools:
         return messages
     rest: Any = {}
-    if found.system and shape.body.system:
-        rest = put(rest, shape.body.system[0], found.system)
+    if conversation.system and shape.body.system:
+        rest = put(rest, shape.body.system[0], conversation.system)
     rest = put(rest, shape.body.messages, messages)
-    return put(rest, shape.body.tools[0], found.tools) if found.tools and shape.body.tools else rest
+    return put(rest, shape.body.tools[0], conversation.tools) if conversation.tools and shape.body.tools else rest
 
 
 def dumped(value: Any, *, lines: bool = False) -> bytes:

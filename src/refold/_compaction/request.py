@@ -94,12 +94,12 @@ def request_for(
     """
     _typed(options)
     shape = format_for(messages, options.format)
-    said = formats.read(shape, messages) if transcript is None else transcript
+    history = formats.read(shape, messages) if transcript is None else transcript
     if start is None:
-        plans = check_plans(options.plans, said)
-        start = fold(said.messages, [plan.edits for plan in plans], [plan.base.tip for plan in plans])
+        plans = check_plans(options.plans, history)
+        start = fold(history.messages, [plan.edits for plan in plans], [plan.base.tip for plan in plans])
     ignored = shape.anchor(start)
-    heard = _after_anchor(said, start, ignored)
+    heard = _after_anchor(history, start, ignored)
     cause = _cause(options)
     policy = _policy(options, cause)
     budget = budget_for(policy, options, measuring=measuring)
@@ -118,7 +118,7 @@ def request_for(
         cause=cause,
         instructions=options.instructions or "",
         estimates={} if estimates is None else estimates,
-        skipped=len(said) - len(heard),
+        skipped=len(history) - len(heard),
         ignored=tuple(message.id for message in start[:ignored]),
     )
     view = measured(view, policy, options)
@@ -127,7 +127,7 @@ def request_for(
             f"system prompt and tools alone take {view.overhead.total:,} of {budget.input:,} tokens of input: "
             "name a larger window or send fewer tools"
         )
-    return Request(shape, policy, view, exact, options, said, start[:ignored])
+    return Request(shape, policy, view, exact, options, history, start[:ignored])
 
 
 def _after_anchor(transcript: Transcript, start: Sequence[Message], ignored: int) -> Transcript:
@@ -196,9 +196,9 @@ def budget_for(policy: Policy, options: Options, *, measuring: bool = False) -> 
     from refold.models import _catalog as catalog
 
     known = catalog.window(options.model)
-    given = options.max_output if options.max_output is not None else known.output_cap or None
+    output_tokens = options.max_output if options.max_output is not None else known.output_cap or None
     beyond_input = known.window - known.input_cap if known.input_cap else 0
-    return _left(known.window, max(policy.reserve(known.window, given), beyond_input), options, measuring)
+    return _left(known.window, max(policy.reserve(known.window, output_tokens), beyond_input), options, measuring)
 
 
 def _left(window: int, reserve: int, options: Options, measuring: bool) -> Budget:

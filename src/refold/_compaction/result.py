@@ -181,7 +181,7 @@ def needs_exact_recount(run: CompactionRun) -> bool:
     return count_all(exact, view.messages) + view.overhead.total > view.budget.input
 
 
-def cannot_fit(made: Plan, view: View) -> CannotFit:
+def cannot_fit(current_plan: Plan, view: View) -> CannotFit:
     """Return the error that says what is left and cannot shrink, in tokens."""
     sizes = {"system": view.overhead.system, "tools": view.overhead.tools}
     for message, size in zip(view.messages, view.sizes, strict=True):
@@ -190,10 +190,10 @@ def cannot_fit(made: Plan, view: View) -> CannotFit:
     which = _original(view, place)
     named = ", ".join(f"{name} {size:,}" for name, size in sizes.items() if size)
     return CannotFit(
-        f"policy {made.policy} cannot bring the request under {made.sizes.limit:,} tokens; {made.sizes.after:,} are "
-        f"left ({named}; {which} alone has {largest:,}): "
+        f"policy {current_plan.policy} cannot bring the request under {current_plan.sizes.limit:,} tokens; "
+        f"{current_plan.sizes.after:,} are left ({named}; {which} alone has {largest:,}): "
         "allow a larger budget, or shorten what is named",
-        made,
+        current_plan,
         sizes | {"largest message": largest},
     )
 
@@ -203,8 +203,12 @@ def _original(view: View, place: int) -> str:
     if not view.messages:
         return "no message"
     message = view.messages[place]
-    given = view.transcript.index.get(message.id)
-    return f"the {message.note.kind if message.note else 'message'} of a plan" if given is None else f"message {given}"
+    position = view.transcript.index.get(message.id)
+    return (
+        f"the {message.note.kind if message.note else 'message'} of a plan"
+        if position is None
+        else f"message {position}"
+    )
 
 
 def view_breakdown(view: View) -> Breakdown:

@@ -73,7 +73,7 @@ class Admin:
         """Answer one request; `provider` is whose client seems to ask, by its headers.
 
         Raises:
-            Refusal: there is no such thing, or it cannot be done.
+            GatewayError: there is no such thing, or it cannot be done.
         """
         asks = {name: values[-1] for name, values in parse_qs(query.decode("latin-1")).items()}
         allowed = next((each for prefix, each in METHODS.items() if path.startswith(prefix)), "GET")

@@ -27,7 +27,7 @@ from refold._gateway.server.asgi import (
 )
 from refold._gateway.server.auth import Auth, once
 from refold._gateway.server.relay import UpstreamAborted, WhileConnected, relay
-from refold._gateway.server.request_headers import asked, inflated
+from refold._gateway.server.request_headers import inflated, request_options
 from refold._gateway.summarizer import outside
 from refold._gateway.upstream.client import Upstream, from_upstream, to_upstream
 from refold._gateway.wire.routes import route
@@ -55,7 +55,7 @@ class Gateway:
         self.settings = settings
         self.tracks = ConversationTracker(settings.memory)
         self.metrics = Metrics(self.tracks)
-        self._door = Auth(settings)
+        self._auth = Auth(settings)
         self._budgets = Budgets(settings)
         self._upstream: Upstream
         self._tidying: asyncio.Task[None] | None = None
@@ -112,13 +112,13 @@ class Gateway:
         while True:
             await asyncio.sleep(min(max(retention / 4, 0.05), 600))
             try:
-                gone = await self._keeper.expired(retention, self.tracks.all())
+                expired = await self._keeper.expired(retention, self.tracks.all())
             except StoreError:  # next time, then
                 self.metrics.failed("store")
-                gone = frozenset()
+                expired = frozenset()
             before = time.time() - retention
             for track in self.tracks.all():
-                if track.session_id in gone or (track.used < before and not track.lock.locked()):
+                if track.session_id in expired or (track.used < before and not track.lock.locked()):
                     self.tracks.forget(track.id, deleted=True)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -130,7 +130,7 @@ class Gateway:
                 once(scope["headers"])
             if b"transfer-encoding" in headers and b"content-length" in headers:
                 raise GatewayError(400, "a body has one length: send content-length or chunks", "bad_header", CLOSE)
-            path = self._door.admitted(path, headers)
+            path = self._auth.admitted(path, headers)
             if headers.get(b"upgrade", b"").lower() == b"websocket" and scope["method"] == "GET":
                 raise GatewayError(426, "this gateway speaks HTTP alone, no WebSocket", "websocket")
             if is_ours(path, headers):
@@ -151,9 +151,11 @@ class Gateway:
             raise
         except Exception as error:  # a fault of ours
             self.metrics.refused(where.dialect.provider, "internal")
-            said = f"the gateway failed ({type(error).__name__}): send x-refold-bypass: 1 to go past it, and report it"
+            message = (
+                f"the gateway failed ({type(error).__name__}): send x-refold-bypass: 1 to go past it, and report it"
+            )
             with suppress(RuntimeError):  # the answer has begun: all that is left is to end it
-                await refuse(send, where.dialect.provider, GatewayError(500, said, "internal"))
+                await refuse(send, where.dialect.provider, GatewayError(500, message, "internal"))
             raise
 
     async def _ours(
@@ -165,7 +167,7 @@ class Gateway:
         plain = inflated(body, headers.get(b"content-encoding", b""), settings.max_body)
         if plain is None:
             raise GatewayError(415, "this body cannot be unpacked: send it as it is, or with gzip", "bad_encoding")
-        wishes = asked(headers, settings)
+        wishes = request_options(headers, settings)
         provider = where.dialect.provider
         await self._control.answer(scope["method"], path, scope["query_string"], plain, wishes, send, provider)
 
@@ -185,14 +187,14 @@ class Gateway:
                 answer.close()
 
     async def _chat(
-        self, scope: Scope, path: str, where: Route, held: dict[bytes, bytes], receive: Receive, send: Send
+        self, scope: Scope, path: str, where: Route, header_fields: dict[bytes, bytes], receive: Receive, send: Send
     ) -> None:
         headers: Headers = scope["headers"]
         url = self._upstream.address(where.dialect.provider, path, scope["query_string"])
-        wishes = asked(held, self.settings)
-        raw = await read_body(receive, held, self.settings.max_body, self.settings.body_timeout)
+        wishes = request_options(header_fields, self.settings)
+        raw = await read_body(receive, header_fields, self.settings.max_body, self.settings.body_timeout)
         begun = time.perf_counter()
-        plain = inflated(raw, held.get(b"content-encoding", b""), self.settings.max_body)
+        plain = inflated(raw, header_fields.get(b"content-encoding", b""), self.settings.max_body)
         with WhileConnected(receive):
             if where.kind == "compact" and plain is not None and not wishes.bypass and not self.settings.shadow:
                 target = await self._compactable(where, wishes, plain)

@@ -110,7 +110,7 @@ class Exchanges:
         """Make a request ready: as it came, or with its messages under the plans in force.
 
         Raises:
-            Refusal: a compaction failed and the gateway is strict (503).
+            GatewayError: a compaction failed and the gateway is strict (503).
         """
         untouched = Ready(exchange.raw, plain=False)
         if exchange.options.bypass or exchange.plain is None:

@@ -43,9 +43,9 @@ class Pairing(Struct, frozen=True, kw_only=True):
         if not isinstance(messages, Listing):
             return self._index(messages)
         question = "call index", self
-        if question not in messages.found:
-            messages.found[question] = self._index(tuple(messages))
-        index: CallIndex = messages.found[question]
+        if question not in messages.computed:
+            messages.computed[question] = self._index(tuple(messages))
+        index: CallIndex = messages.computed[question]
         return index
 
     def _index(self, messages: Sequence[Message]) -> CallIndex:

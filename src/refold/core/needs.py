@@ -112,9 +112,9 @@ class Summarizer(Protocol):
         """Return the summary that the need describes."""
 
 
-def answer_with(need: Need, given: Callable[[Need], Answer]) -> Answer:
+def answer_with(need: Need, handler: Callable[[Need], Answer]) -> Answer:
     """Ask, and turn an exception into a refusal; an outsider's failure never ends a compaction by itself."""
     try:
-        return given(need)
+        return handler(need)
     except Exception as error:  # any failure of a caller's function is a refusal
         return Refused(f"{type(error).__name__}: {error}")

@@ -148,7 +148,7 @@ def checked(plan: Plan, transcript: Transcript, known: Container[MessageId] = ()
 
 def tags(plan: Plan) -> dict[MessageId, Tag]:  # N07
     """Read off a plan how each message is condensed or truncated, in NeuroLink's words."""
-    found: dict[MessageId, Tag] = {}
+    tags: dict[MessageId, Tag] = {}
     for step in plan.steps:
         edits = plan.edits[step.start : step.stop]
         groups = [edit.message for edit in edits if isinstance(edit, Insert) and edit.message.note is not None]
@@ -158,9 +158,9 @@ def tags(plan: Plan) -> dict[MessageId, Tag]:  # N07
         marker = group.note is not None and group.note.kind == "marker"
         hidden = [id for edit in edits if isinstance(edit, Hide) for id in edit.messages]
         if marker:
-            found[group.id] = Tag(truncation_id=group.id, is_truncation_marker=True)
-            found |= {id: replace(found.get(id, Tag()), truncation_parent=group.id) for id in hidden}
+            tags[group.id] = Tag(truncation_id=group.id, is_truncation_marker=True)
+            tags |= {id: replace(tags.get(id, Tag()), truncation_parent=group.id) for id in hidden}
         else:
-            found[group.id] = Tag(condense_id=group.id)
-            found |= {id: replace(found.get(id, Tag()), condense_parent=group.id) for id in hidden}
-    return found
+            tags[group.id] = Tag(condense_id=group.id)
+            tags |= {id: replace(tags.get(id, Tag()), condense_parent=group.id) for id in hidden}
+    return tags

@@ -111,7 +111,7 @@ class Listing(tuple[Message, ...]):
     """Messages in order, with room for what rules find out about the whole list, so that it is found out once."""
 
     @cached_property
-    def found(self) -> dict[Any, Any]:
+    def computed(self) -> dict[Any, Any]:
         """What was found out, by the question."""
         return {}
 
@@ -232,13 +232,15 @@ class View(Struct, frozen=True, dict=True):
     def constraints(self) -> Constraints:
         """Which messages leave only together, which do not leave, and where the end begins that must remain it."""
         messages = self.messages
-        found = [rule.constraints(messages) for rule in _constraining(self.rules)]
-        tails = [each.tail for each in found if each.tail is not None]
+        rule_constraints = [rule.constraints(messages) for rule in _constraining(self.rules)]
+        tails = [each.tail for each in rule_constraints if each.tail is not None]
         if messages and any(part.last for part in messages[-1].opaques):
             tails.append(len(messages) - 1)
-        pairs = tuple(pair for each in found for pair in each.pairs)
-        fixed = frozenset().union(*(each.fixed for each in found))
-        return Constraints(pairs, fixed, max((each.head for each in found), default=0), min(tails, default=None))
+        pairs = tuple(pair for each in rule_constraints for pair in each.pairs)
+        fixed = frozenset().union(*(each.fixed for each in rule_constraints))
+        return Constraints(
+            pairs, fixed, max((each.head for each in rule_constraints), default=0), min(tails, default=None)
+        )
 
     @cached_property
     def retained(self) -> int:
@@ -288,8 +290,8 @@ class View(Struct, frozen=True, dict=True):
         content: tuple[Part, ...] = (Text(parts),) if isinstance(parts, str) else tuple(parts)
         if len(content) > 1:  # each part needs an address of its own, or a later rewrite would change them all
             content = tuple(part if part.at else replace(part, at=(place,)) for place, part in enumerate(content))
-        made = (self.transcript.tip, self.measured, len(self.edits), salt, role, note, content, before)
-        id = MessageId("made:" + blake2b(canonical(made), digest_size=10).hexdigest())
+        identity = (self.transcript.tip, self.measured, len(self.edits), salt, role, note, content, before)
+        id = MessageId("made:" + blake2b(canonical(identity), digest_size=10).hexdigest())
         return Insert(Message(id, role, content, note), before)
 
     def original(self, id: MessageId) -> Message | None:  # W07
@@ -349,12 +351,12 @@ def _instructs(message: Message) -> bool:
 def _answered(messages: Sequence[Message]) -> dict[MessageId, dict[str, ToolCall]]:
     """Pair results to the newest earlier call of the same id, or of the same name where there are no ids."""
     open_: dict[str, ToolCall] = {}
-    found: dict[MessageId, dict[str, ToolCall]] = {}
+    by_message: dict[MessageId, dict[str, ToolCall]] = {}
     for message in messages:
         for call in message.calls:
             open_[call.call_id or call.name] = call
         for result in message.results:
             key = result.call_id or result.name
             if key in open_:
-                found.setdefault(message.id, {})[key] = open_[key]
-    return found
+                by_message.setdefault(message.id, {})[key] = open_[key]
+    return by_message

@@ -47,9 +47,9 @@ class LearnedWindows:
         """Return the window of a model at an endpoint, None when no refusal told it."""
         return self._known.get(_key(model, endpoint))
 
-    def window(self, model: str, endpoint: str = "", given: int | None = None) -> int | None:
+    def window(self, model: str, endpoint: str = "", stated: int | None = None) -> int | None:
         """Return the window to reckon with: the smaller of the user's own and the learned one, None for neither."""
-        return min((size for size in (given, self.get(model, endpoint)) if size is not None), default=None)
+        return min((size for size in (stated, self.get(model, endpoint)) if size is not None), default=None)
 
     def learn(self, model: str, endpoint: str, window: int) -> None:
         """Remember a window; a number that cannot be one is passed over."""
@@ -67,14 +67,14 @@ class LearnedWindows:
         if self._path is None or not self._path.exists():
             return {}
         try:
-            found = msgspec.json.decode(self._path.read_bytes(), type=_File)
+            stored = msgspec.json.decode(self._path.read_bytes(), type=_File)
         except msgspec.DecodeError as error:
             raise UsageError(
                 f"{self._path} holds no learned windows ({error}): name another file, or delete it"
             ) from None
-        if found.version > 1:
+        if stored.version > 1:
             raise UsageError(f"{self._path} was written by a later version of refold: name another file")
-        return {(entry.model, entry.endpoint): entry.window for entry in found.windows}
+        return {(entry.model, entry.endpoint): entry.window for entry in stored.windows}
 
     def _write(self, path: Path, key: tuple[str, str], window: int) -> None:
         """Write what is known, with what another process wrote meanwhile, in one step."""

@@ -145,8 +145,8 @@ def _driven(run: RecoverySteps, call: Callable[..., Any]) -> Recovered:
             else:
                 action = run.send(outcome)
     except StopIteration as done:
-        made: Recovered = done.value
-        return made
+        recovered: Recovered = done.value
+        return recovered
 
 
 async def _driven_async(run: RecoverySteps, call: Callable[..., Awaitable[Any]]) -> Recovered:
@@ -164,8 +164,8 @@ async def _driven_async(run: RecoverySteps, call: Callable[..., Awaitable[Any]])
             else:
                 action = run.send(outcome)
     except StopIteration as done:
-        made: Recovered = done.value
-        return made
+        recovered: Recovered = done.value
+        return recovered
 
 
 def _awaiting(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -180,12 +180,17 @@ def _awaiting(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[An
 def _recovery(verb: str, call: Callable[..., Any], messages: Messages, options: RecoveryOptions) -> RecoverySteps:
     """Check the options at once, and return the steps of the recovery."""
     check_names(verb, options, RecoveryOptions)
-    asked = read_call(verb, {name: value for name, value in options.items() if name not in OWN}, CompactOptions)
+    call_options = read_call(verb, {name: value for name, value in options.items() if name not in OWN}, CompactOptions)
     setting = Setting(
-        replace(asked.options, cause=None), asked.handlers, asked.observers, options.get("endpoint", ""),
-        options.get("windows"), options.get("max_passes", MAX_PASSES), _takes(call, "max_tokens"),
-    )  # fmt: skip
-    return _steps(setting, messages, options.get("passes", 0), asked.options.cause)
+        replace(call_options.options, cause=None),
+        call_options.handlers,
+        call_options.observers,
+        options.get("endpoint", ""),
+        options.get("windows"),
+        options.get("max_passes", MAX_PASSES),
+        _takes(call, "max_tokens"),
+    )
+    return _steps(setting, messages, options.get("passes", 0), call_options.options.cause)
 
 
 def _steps(fixed: Setting, messages: Messages, passes: int, cause: Cause | str | None) -> RecoverySteps:
@@ -212,8 +217,8 @@ def _error_within(reply: Any) -> ProviderError | None:
     body = _as_mapping(reply)
     if not body.get("error"):
         return None
-    found = classify_response(body)
-    return found if found.kind == "context_overflow" or found.remedy == "drop_reasoning" else None
+    problem = classify_response(body)
+    return problem if problem.kind == "context_overflow" or problem.remedy == "drop_reasoning" else None
 
 
 def _as_mapping(reply: Any) -> Mapping[str, Any]:

@@ -100,45 +100,45 @@ def begun(fixed: Setting, messages: Messages, passes: int) -> RecoveryState:
 
 def answered(fixed: Setting, messages: Messages, state: RecoveryState, error: Exception) -> RecoverySteps:
     """Change the request in the way that the refusal calls for, or raise the refusal."""
-    found = classify_error(error)
-    if found.kind == "context_overflow" and found.confidence == "likely" and not _plausible(fixed, state):
+    problem = classify_error(error)
+    if problem.kind == "context_overflow" and problem.confidence == "likely" and not _plausible(fixed, state):
         raise error
-    known_window = _certain_window(found)
+    known_window = _certain_window(problem)
     if fixed.windows is not None and known_window:
         fixed.windows.learn(fixed.options.model or "", fixed.endpoint, known_window)
-    match found.remedy:
+    match problem.remedy:
         case "reduce_max_tokens":
-            reduced = _reduced(fixed, state, found)
+            reduced = _reduced(fixed, state, problem)
             if reduced is not None:
                 return replace(state, max_tokens=reduced, window=_least(state.window, known_window))
-            if found.kind == "invalid_max_tokens":
+            if problem.kind == "invalid_max_tokens":
                 raise error
         case "strip_media" if not state.stripped:
             stripped = yield from _stripped(fixed, messages, state)
             if stripped is not None:
                 return stripped
         case "drop_reasoning":
-            return (yield from _cured(fixed, messages, state, found, error))
+            return (yield from _cured(fixed, messages, state, problem, error))
         case "compact" | "strip_media":
             pass
         case _:
             raise error
-    return (yield from _smaller(fixed, messages, state, found, error))
+    return (yield from _smaller(fixed, messages, state, problem, error))
 
 
 def _cured(
-    fixed: Setting, messages: Messages, state: RecoveryState, found: ProviderError, error: Exception
+    fixed: Setting, messages: Messages, state: RecoveryState, problem: ProviderError, error: Exception
 ) -> RecoverySteps:
     """Return the state without the reasoning that was refused; it is raised where that was done before."""
     if state.cured:
         error.add_note("refold: the reasoning was removed from the conversation, and the provider still refuses it")
         raise error
-    if found.provider == "google" and not state.resent:  # its signatures often pass the second time
+    if problem.provider == "google" and not state.resent:  # its signatures often pass the second time
         return replace(state, resent=True)
     after = state
-    for _ in range(RUNS if found.item else 1):
+    for _ in range(RUNS if problem.item else 1):
         arguments = _arguments(
-            fixed, after, policy=drop_reasoning(found), budget=10**10, window=None, cause=Cause.MANUAL, usage=None
+            fixed, after, policy=drop_reasoning(problem), budget=10**10, window=None, cause=Cause.MANUAL, usage=None
         )
         result: Result = yield Compacting(messages, {**arguments, "counter": "exact", "goal": None})
         if result.plan.empty:
@@ -151,27 +151,27 @@ def _cured(
 
 
 def _smaller(
-    fixed: Setting, messages: Messages, state: RecoveryState, found: ProviderError, error: Exception
+    fixed: Setting, messages: Messages, state: RecoveryState, problem: ProviderError, error: Exception
 ) -> RecoverySteps:
     """Compact after a refusal; below what was refused, where the refusal does not tell the window."""
     if not messages:
-        raise ContextOverflow(f"{found.message}; there is no conversation here to compact") from error  # O14
-    room = _least(state.room, _bound(found, _counted(fixed, state)))
-    narrowed = replace(state, window=_least(state.window, _certain_window(found)), room=room)
+        raise ContextOverflow(f"{problem.message}; there is no conversation here to compact") from error  # O14
+    room = _least(state.room, _bound(problem, _counted(fixed, state)))
+    narrowed = replace(state, window=_least(state.window, _certain_window(problem)), room=room)
     if state.passes >= fixed.max_passes or _in_vain(state, narrowed, messages):
-        raise _overflow(fixed, messages, narrowed, found) from error
+        raise _overflow(fixed, messages, narrowed, problem) from error
     try:
         after = yield from compacted(fixed, messages, narrowed, Cause.OVERFLOW)
     except BadBudget as small:
-        raise ContextOverflow(f"{found.message}; {small}") from error
+        raise ContextOverflow(f"{problem.message}; {small}") from error
     if after.plans == state.plans:
-        raise _overflow(fixed, messages, narrowed, found) from error
+        raise _overflow(fixed, messages, narrowed, problem) from error
     return after
 
 
-def _certain_window(found: ProviderError) -> int | None:
+def _certain_window(problem: ProviderError) -> int | None:
     """Return the window that a refusal tells for certain; the limit of a rate limit is none."""
-    return found.limit if found.kind == "context_overflow" and found.confidence == "certain" else None
+    return problem.limit if problem.kind == "context_overflow" and problem.confidence == "certain" else None
 
 
 def _plausible(fixed: Setting, state: RecoveryState) -> bool:
@@ -192,11 +192,11 @@ def _in_vain(state: RecoveryState, narrowed: RecoveryState, messages: Messages) 
     return again and narrowed.room == state.room
 
 
-def _bound(found: ProviderError, refused: int) -> int:
+def _bound(problem: ProviderError, refused: int) -> int:
     """Return the tokens, as we count, below which a request must come of which we counted `refused`."""
-    if not found.limit:
+    if not problem.limit:
         return refused
-    return found.limit if not found.requested else min(found.limit, found.limit * refused // found.requested)
+    return problem.limit if not problem.requested else min(problem.limit, problem.limit * refused // problem.requested)
 
 
 def _least(*sizes: int | None) -> int | None:
@@ -226,10 +226,10 @@ def _stripped(fixed: Setting, messages: Messages, state: RecoveryState) -> Recov
 
 def _arguments(fixed: Setting, state: RecoveryState, **changed: Any) -> dict[str, Any]:
     names = Options.__struct_fields__
-    given = {name: getattr(fixed.options, name) for name in names}
+    options = {name: getattr(fixed.options, name) for name in names}
     if changed.get("window") is not None:
-        given["budget"] = None
-    return {**given, "plans": state.plans, "observers": fixed.observers, **changed}
+        options["budget"] = None
+    return {**options, "plans": state.plans, "observers": fixed.observers, **changed}
 
 
 def _with(state: RecoveryState, result: Result, **changed: Any) -> RecoveryState:
@@ -238,17 +238,17 @@ def _with(state: RecoveryState, result: Result, **changed: Any) -> RecoveryState
     return replace(state, sent=result.messages, plans=result.plans, **changed)
 
 
-def _reduced(fixed: Setting, state: RecoveryState, found: ProviderError) -> int | None:
+def _reduced(fixed: Setting, state: RecoveryState, problem: ProviderError) -> int | None:
     """Return a smaller number of tokens for the answer, None where the call takes none or it would be too small."""
     now = state.max_tokens or fixed.options.max_output
     if not fixed.takes_max_tokens:
         return None
-    if found.kind == "invalid_max_tokens":
-        wanted = found.limit or (now // 2 if now else 0)
-    elif found.limit and found.input is not None:
-        wanted = found.limit - found.input - SPARE
-    elif now and found.limit and found.requested:
-        wanted = found.limit - (found.requested - now) - SPARE
+    if problem.kind == "invalid_max_tokens":
+        wanted = problem.limit or (now // 2 if now else 0)
+    elif problem.limit and problem.input is not None:
+        wanted = problem.limit - problem.input - SPARE
+    elif now and problem.limit and problem.requested:
+        wanted = problem.limit - (problem.requested - now) - SPARE
     else:
         wanted = 0
     return wanted if wanted >= LEAST_ANSWER and (now is None or wanted < now) else None
@@ -268,15 +268,15 @@ def _window(fixed: Setting) -> int | None:
     return catalog.window(options.model).window if options.model else None
 
 
-def _overflow(fixed: Setting, messages: Messages, state: RecoveryState, found: ProviderError) -> ContextOverflow:
+def _overflow(fixed: Setting, messages: Messages, state: RecoveryState, problem: ProviderError) -> ContextOverflow:
     """Return the error that names what cannot be made smaller."""
     known = {"window": state.room, "plans": state.plans, "budget": None, "usage": None, "cause": Cause.OVERFLOW}
     try:
         view = request_for(messages, replace(fixed.options, **known)).view
     except BadBudget as small:
-        return ContextOverflow(f"{found.message}; {small}")
+        return ContextOverflow(f"{problem.message}; {small}")
     sizes = ", ".join(f"{cause} {size:,}" for cause, size in unshrinkable(view).items())
     return ContextOverflow(
-        f"the request is still refused after {state.passes} compactions ({found.message}); tokens by cause: {sizes}: "
+        f"the request is still refused after {state.passes} compactions ({problem.message}); tokens by cause: {sizes}: "
         "shorten what is named, or use a model with a larger window"
     )

@@ -64,4 +64,4 @@ class SeededRandom:
     @staticmethod
     def fill(template: str, **slots: object) -> str:
         """Return a template with its `<slots>` filled in; a slot without a value stays."""
-        return SLOT.sub(lambda found: str(slots.get(found[1], found[0])), template)
+        return SLOT.sub(lambda match: str(slots.get(match[1], match[0])), template)

@@ -76,7 +76,7 @@ class Planner:
         The caller holds the conversation's lock. Below the hard limit the work goes on beside the traffic.
 
         Raises:
-            Failed: the compaction was due and came to nothing.
+            CompactionAborted: the compaction was due and came to nothing.
         """
         track, bound = target.track, target.bound
         await self.recognize(target)
@@ -163,7 +163,7 @@ class Planner:
         """Compact a conversation whose lock the caller holds, and put the plan in force.
 
         Raises:
-            Failed: no plan could be made, or it would change nothing.
+            CompactionAborted: no plan could be made, or it would change nothing.
         """
         track = target.track
         async with nullcontext() if self._settings.shadow else self._keeper.lease(track):
@@ -185,7 +185,7 @@ class Planner:
         """Put a plan in force that shortens nothing; the caller holds the conversation's lock.
 
         Raises:
-            Failed: it came to nothing.
+            CompactionAborted: it came to nothing.
         """
         with target.track.same_cooldown():
             await self._enforce(target, await self._make_plan(target, Cause.MANUAL, policy))
@@ -226,7 +226,7 @@ class Planner:
         """Compact a conversation that the provider has refused for its size; the caller holds its lock.
 
         Raises:
-            Failed: nothing can be done.
+            CompactionAborted: nothing can be done.
         """
         await self.read(target)
         if error.kind == "request_too_large":
@@ -242,7 +242,7 @@ class Planner:
         """Remove the reasoning that the provider has refused; the caller holds the conversation's lock.
 
         Raises:
-            Failed: there is none, or another process was first.
+            CompactionAborted: there is none, or another process was first.
         """
         track = target.track
         await self.read(target)

@@ -73,7 +73,7 @@ class ConversationTracker:
 
         Raises:
             ValueError: the body is no JSON object.
-            Busy: the conversation is locked; nothing was taken in.
+            ConversationLocked: the conversation is locked; nothing was taken in.
         """
         head = format.name, session, raw[:HEAD]
         if (known := self._continued(head, raw)) is not None:

@@ -114,9 +114,9 @@ class RecallRelay:
         """Carry an answer, and those that follow it; return what the first one reported.
 
         Raises:
-            Cut: upstream broke off.
-            Overflowed: the conversation must be made shorter first.
-            Refusal: upstream cannot be reached any more, and the client has been told nothing yet.
+            UpstreamAborted: upstream broke off.
+            RoundOverflow: the conversation must be made shorter first.
+            GatewayError: upstream cannot be reached any more, and the client has been told nothing yet.
         """
         reading = ResponseObserver(answer.headers)
         kind = answer.headers.get("Content-Type", "")

@@ -16,7 +16,7 @@ __all__ = [
     "Receive",
     "Scope",
     "Send",
-    "gone",
+    "client_left",
     "in_time",
     "read_body",
     "refuse",
@@ -48,11 +48,11 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, t
     """Return a request's whole body.
 
     Raises:
-        Refusal: it is longer than the limit (413), or does not come (408).
-        Gone: the client left before it was whole.
+        GatewayError: it is longer than the limit (413), or does not come (408).
+        ClientDisconnected: the client left before it was whole.
     """
-    told = headers.get(b"content-length", b"")
-    if told.isdigit() and int(told) > limit:
+    stated = headers.get(b"content-length", b"")
+    if stated.isdigit() and int(stated) > limit:
         raise _too_large(limit)
     chunks: list[bytes] = []
     size = 0
@@ -73,17 +73,17 @@ async def in_time(receive: Receive, timeout: float) -> MutableMapping[str, Any]:
     """Return the next message of a client.
 
     Raises:
-        Refusal: it does not come (408).
+        GatewayError: it does not come (408).
     """
     try:
         async with asyncio.timeout(timeout):
             return await receive()
     except TimeoutError:
-        said = f"no part of the request's body came within {timeout:g} s: send it again"
-        raise GatewayError(408, said, "request_timeout", CLOSE) from None
+        message = f"no part of the request's body came within {timeout:g} s: send it again"
+        raise GatewayError(408, message, "request_timeout", CLOSE) from None
 
 
-async def gone(receive: Receive) -> None:
+async def client_left(receive: Receive) -> None:
     """Return when the client has closed its connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -101,8 +101,8 @@ async def reply(
 async def refuse(send: Send, provider: str, refusal: GatewayError, extra: Iterable[tuple[bytes, bytes]] = ()) -> None:
     """Answer with an error of the gateway's own, in the client's dialect."""
     body = error_body(provider, refusal.status, str(refusal), refusal.code)
-    told = [(b"x-refold-done", b"refused"), (b"x-refold-reason", refusal.code.encode())]
-    await reply(send, refusal.status, body, extra=[*refusal.headers, *told, *extra])
+    done = [(b"x-refold-done", b"refused"), (b"x-refold-reason", refusal.code.encode())]
+    await reply(send, refusal.status, body, extra=[*refusal.headers, *done, *extra])
 
 
 def _too_large(limit: int) -> GatewayError:

@@ -32,23 +32,23 @@ class Auth:
         """Return the path of a request that may come in, without a token in it.
 
         Raises:
-            Refusal: a wrong token (401), a name or origin that is not this machine's (403), or a body that is coded on
-            its way (501): compressed ones say so in content-encoding.
+            GatewayError: a wrong token (401), a name or origin that is not this machine's (403), or a body that
+                is coded on its way (501): compressed ones say so in content-encoding.
         """
-        given = headers.get(b"x-refold-token", b"")
+        token = headers.get(b"x-refold-token", b"")
         if path.startswith(PREFIX):
-            said, slash, rest = path[len(PREFIX) :].partition("/")
-            given, path = given or unquote_to_bytes(said), slash + rest
+            secret, slash, rest = path[len(PREFIX) :].partition("/")
+            token, path = token or unquote_to_bytes(secret), slash + rest
         if path in OPEN:
             return path
-        if self._token and not hmac.compare_digest(given, self._token):
-            said = "this gateway asks for its token in the header x-refold-token"
-            raise GatewayError(401, said, "gateway_token", CLOSE)
+        if self._token and not hmac.compare_digest(token, self._token):
+            message = "this gateway asks for its token in the header x-refold-token"
+            raise GatewayError(401, message, "gateway_token", CLOSE)
         if self._local and not self._token and not self._from_here(headers):
-            said = (
+            message = (
                 "this gateway serves this machine alone: ask it by 127.0.0.1, or start it with REFOLD_GATEWAY_TOKEN set"
             )
-            raise GatewayError(403, said, "gateway_origin", CLOSE)
+            raise GatewayError(403, message, "gateway_origin", CLOSE)
         if headers.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
             raise GatewayError(
                 501, "no transfer-encoding but chunked is read here: send the body so", "bad_header", CLOSE
@@ -65,7 +65,7 @@ def once(headers: Headers) -> None:
     """See that a header by which a request is judged stands in it once.
 
     Raises:
-        Refusal: it stands twice, so that others may read another one than is read here (400).
+        GatewayError: it stands twice, so that others may read another one than is read here (400).
     """
     names = [name for name, _ in headers if name in SINGLE or name.startswith(b"x-refold-")]
     if len(names) != len(set(names)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from refold._gateway.server.asgi import ClientDisconnected, gone
+from refold._gateway.server.asgi import ClientDisconnected, client_left
 from refold._gateway.upstream.client import READ_ERRORS
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class WhileConnected:
 
     def watch(self) -> None:
         """Watch the client from now on: the body of its request is complete."""
-        self._watcher = asyncio.ensure_future(gone(self._receive))
+        self._watcher = asyncio.ensure_future(client_left(self._receive))
         self._watcher.add_done_callback(self._leave)
 
     def _leave(self, watcher: asyncio.Future[None]) -> None:
@@ -75,7 +75,7 @@ async def relay(
     """Send an answer on as it comes; `first` is what was read of it already, `seen` is shown every piece after it.
 
     Raises:
-        Cut: upstream broke off; the client's connection must not end as if the answer were whole.
+        UpstreamAborted: upstream broke off; the client's connection must not end as if the answer were whole.
     """
     await send({"type": "http.response.start", "status": answer.status, "headers": list(headers)})
     content = answer.content

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from refold._gateway.settings import GatewaySettings
     from refold.core.budget import Limit
 
-__all__ = ["RequestOptions", "asked", "inflated"]
+__all__ = ["RequestOptions", "inflated", "request_options"]
 
 NAME = re.compile(r"[\w.:@/-]{1,128}", re.ASCII)
 WISHES = frozenset(
@@ -47,13 +47,13 @@ class RequestOptions(Struct, frozen=True):
 NOTHING, OFFERED = RequestOptions(), RequestOptions(recall=True)  # what is meant where nothing is asked for
 
 
-def asked(headers: dict[bytes, bytes], settings: GatewaySettings) -> RequestOptions:
+def request_options(headers: dict[bytes, bytes], settings: GatewaySettings) -> RequestOptions:
     """Read a client's wishes.
 
     A policy is one of those that come with refold or that the gateway was started with: a name is never a path.
 
     Raises:
-        Refusal: a policy or trigger that there is none of, or a name with characters that no name has (400).
+        GatewayError: a policy or trigger that there is none of, or a name with characters that no name has (400).
     """
     if headers.keys().isdisjoint(WISHES):
         return OFFERED if settings.recall_tool else NOTHING
@@ -76,15 +76,15 @@ def _due(text: str) -> Limit | None:
     try:
         return trigger(text) if text else None
     except UsageError:
-        said = "x-refold-trigger is a share as in 0.7, tokens as in 60k, or never"
-        raise GatewayError(400, said, "bad_header") from None
+        message = "x-refold-trigger is a share as in 0.7, tokens as in 60k, or never"
+        raise GatewayError(400, message, "bad_header") from None
 
 
 def inflated(raw: bytes, encoding: bytes, limit: int) -> bytes | None:
     """Return a compressed body as it was before; None for an encoding that is not known here, or a damaged body.
 
     Raises:
-        Refusal: it becomes larger than the limit (413).
+        GatewayError: it becomes larger than the limit (413).
     """
     if not encoding:
         return raw

@@ -102,7 +102,7 @@ class Serving:
         finally:
             self._socket.close()
         if (error := self.gateway.failed) is not None:
-            raise _told(error) from error
+            raise _start_error(error) from error
 
     def start(self) -> None:
         """Serve in a thread of its own; returns when requests are taken.
@@ -117,7 +117,7 @@ class Serving:
         if not self._server.started:
             self._thread.join()
             error = self.gateway.failed
-            raise UsageError("the gateway could not be started") if error is None else _told(error) from error
+            raise UsageError("the gateway could not be started") if error is None else _start_error(error) from error
 
     def stop(self) -> None:
         """End what `start` began, when requests in hand are done."""
@@ -143,8 +143,8 @@ class Serving:
             host = parts.hostname or ""
             if parts.port == port and (is_loopback(host) or host == self.settings.host):
                 self._socket.close()
-                said = f"the upstream {url.rpartition('@')[2]} of {name} is this gateway itself"
-                raise UsageError(f"{said}: name the provider with --{name}, or unset the variable that says so")
+                message = f"the upstream {url.rpartition('@')[2]} of {name} is this gateway itself"
+                raise UsageError(f"{message}: name the provider with --{name}, or unset the variable that says so")
 
     def _threaded(self) -> None:
         try:
@@ -155,7 +155,7 @@ class Serving:
             self._socket.close()
 
 
-def _told(error: Exception) -> RefoldError:
+def _start_error(error: Exception) -> RefoldError:
     """Return what is raised for an error that kept a gateway from being started: where it was, and what to do."""
     if isinstance(error, StoreError):
         remedy = "; see that it can be reached, or name another" if type(error) is StoreError else ""
@@ -167,14 +167,14 @@ def _told(error: Exception) -> RefoldError:
 
 def _bound(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio sets no TCP_NODELAY
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio sets no TCP_NODELAY
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((host, port))
-        made.listen(2_048)  # so that whoever reads the address can connect at once
+        listening.bind((host, port))
+        listening.listen(2_048)  # so that whoever reads the address can connect at once
     except OSError as error:
-        made.close()
+        listening.close()
         option = "--host" if isinstance(error, socket.gaierror) or error.errno == EADDRNOTAVAIL else "--port"
-        said = f"cannot listen on {host} port {port}: {error.strerror}: choose another with {option}"
-        raise UsageError(said) from error
-    return made
+        message = f"cannot listen on {host} port {port}: {error.strerror}: choose another with {option}"
+        raise UsageError(message) from error
+    return listening

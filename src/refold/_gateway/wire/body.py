@@ -48,15 +48,15 @@ class ParsedBody(Struct):
 
     def raw(self, key: str) -> Bytes | None:
         """Return the bytes of the value at a key of the body."""
-        found = self.before.get(key)
-        return self.after.get(key) if found is None else found
+        match = self.before.get(key)
+        return self.after.get(key) if match is None else match
 
     def get(self, *keys: str) -> Any:
         """Return the value at the first of several keys that is there."""
         for key in keys:
-            found = self.raw(key)
-            if found is not None:
-                return native(found)
+            match = self.raw(key)
+            if match is not None:
+                return native(match)
         return None
 
 
@@ -68,10 +68,10 @@ def opened(body: bytes, key: str) -> ParsedBody | None:
     """
     try:
         values = _values(body)
-        held = values.get(key)
-        if held is None or memoryview(held)[0] != 0x5B:  # [
+        value = values.get(key)
+        if value is None or memoryview(value)[0] != 0x5B:  # [
             return None
-        return _located(body, dict(values), key, list(_list(held)))
+        return _located(body, dict(values), key, list(_list(value)))
     except msgspec.DecodeError:  # lone surrogates, numbers out of range: others read them, so nothing is wrong yet
         return _opened_slowly(body, key)
 
@@ -87,8 +87,8 @@ def continued(known: ParsedBody, body: bytes) -> ParsedBody | None:
     What is new is read, and nothing else. The list of messages goes over to the new one: `known` is not used any more.
     """
     at = known.end
-    if body[at : at + 1] in _BLANK and (found := _SPACE.match(body, at)):
-        at = found.end()
+    if body[at : at + 1] in _BLANK and (match := _SPACE.match(body, at)):
+        at = match.end()
     match body[at : at + 1]:
         case b",":
             at += 1
@@ -120,13 +120,13 @@ def _followed(known: ParsedBody, body: bytes, at: int) -> tuple[list[Raw], int, 
     rest = _HEAD + body[at:]
     try:
         after: Values = dict(_values(rest))
-        held = after.pop("\0")
-        fresh = _list(held)
+        value = after.pop("\0")
+        fresh = _list(value)
     except (msgspec.DecodeError, KeyError):
         return None
     if not known.before.keys().isdisjoint(after) or not _LISTS.isdisjoint(after):
         return None  # a key stands twice: the last one counts, which is not this list
-    return fresh, len(body) - len(rest) + len(_HEAD) - 1 + len(memoryview(held)) - 1, after
+    return fresh, len(body) - len(rest) + len(_HEAD) - 1 + len(memoryview(value)) - 1, after
 
 
 def spliced(opened: ParsedBody, messages: bytes) -> bytes:
@@ -138,8 +138,8 @@ def spliced(opened: ParsedBody, messages: bytes) -> bytes:
 def position(opened: ParsedBody, key: str) -> tuple[int, int] | None:
     """Return where the value at a key beside the messages begins and ends in the body; None where it is not found."""
     for values, at, stop in ((opened.before, 0, opened.start), (opened.after, opened.stop + 1, len(opened.body))):
-        while key in values and at < stop and (found := _KEY.match(opened.body, at)):
-            name, at = str(_decode(b'"' + found[1] + b'"')), found.end()
+        while key in values and at < stop and (match := _KEY.match(opened.body, at)):
+            name, at = str(_decode(b'"' + match[1] + b'"')), match.end()
             if name not in values or not opened.body.startswith(bytes(values[name]), at):
                 break
             size = len(memoryview(values[name]))
@@ -162,9 +162,9 @@ def _located(body: bytes, values: Values, key: str, raws: list[Bytes]) -> Parsed
     at, start, stop = 0, -1, -1
     before: Values = {}
     after: Values = {}
-    while found := _KEY.match(body, at):
-        name = str(_decode(b'"' + found[1] + b'"'))
-        raw, at = values[name], found.end()
+    while match := _KEY.match(body, at):
+        name = str(_decode(b'"' + match[1] + b'"'))
+        raw, at = values[name], match.end()
         if not body.startswith(raw, at):
             return None  # a key that stands twice
         size = len(memoryview(raw))
@@ -189,7 +189,7 @@ def _end(body: bytes, start: int, stop: int) -> int:
 def _opened_slowly(body: bytes, key: str) -> ParsedBody | None:
     """Do the same with the standard library, which takes what JSON proper does not."""
     text = body.decode()
-    if not isinstance(held := json.loads(text), dict) or not isinstance(held.get(key), list):
+    if not isinstance(value := json.loads(text), dict) or not isinstance(value.get(key), list):
         return None
     before: Values = {}
     after: Values = {}
@@ -203,14 +203,14 @@ def _opened_slowly(body: bytes, key: str) -> ParsedBody | None:
             start, stop = len(text[: first + 1].encode()), len(text[: last - 1].encode())
         else:
             (before if raws is None else after)[name] = text[first:last].encode()
-    if raws is None or _twice(before, after, held, key):
+    if raws is None or _twice(before, after, value, key):
         return None
     return ParsedBody(body, raws, start, _end(body, start, stop), stop, before, after)
 
 
-def _twice(before: Values, after: Values, held: dict[str, Any], key: str) -> bool:
+def _twice(before: Values, after: Values, value: dict[str, Any], key: str) -> bool:
     """Tell whether the walk met fewer keys than there are, or one on both sides of the messages."""
-    return bool(before.keys() & after.keys()) or len(before) + len(after) + 1 != len(held) or key not in held
+    return bool(before.keys() & after.keys()) or len(before) + len(after) + 1 != len(value) or key not in value
 
 
 def _pairs(text: str, at: int, *, keyed: bool) -> Iterator[tuple[str, int, int]]:
@@ -230,5 +230,5 @@ def _pairs(text: str, at: int, *, keyed: bool) -> Iterator[tuple[str, int, int]]
 
 
 def _skip(text: str, at: int) -> int:
-    found = _TEXT_SPACE.match(text, at)
-    return found.end() if found else at
+    match = _TEXT_SPACE.match(text, at)
+    return match.end() if match else at

@@ -146,8 +146,8 @@ def _machine(name: str) -> Machine | None:
         case "br" if (package := _first(("brotli",))) is not None:
             return _Brotli(package)
         case "zstd" if (package := _first(ZSTD)) is not None:
-            made: Machine = package.ZstdDecompressor()
-            return made
+            machine: Machine = package.ZstdDecompressor()
+            return machine
         case _:
             return None
 

@@ -143,12 +143,12 @@ class ResponseObserver:
             self._events()
             return {**self._ends, **({"usage": self._usage} if self._usage else {})}
         try:
-            held = _decode(self._text)
+            body = _decode(self._text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return {}
-        if isinstance(held, list):  # Gemini streams a list where no events were asked for
-            held = held[-1] if held else {}
-        return held if isinstance(held, dict) else {}
+        if isinstance(body, list):  # Gemini streams a list where no events were asked for
+            body = body[-1] if body else {}
+        return body if isinstance(body, dict) else {}
 
     def usage(self) -> UsageReport | None:
         """Return the usage that the answer reported, if it did."""

@@ -105,12 +105,12 @@ def route(method: str, path: str, headers: Mapping[bytes, bytes]) -> Route:
     if method == "POST":
         if known := _ROUTES.get(path):
             return known
-        if found := _MODEL.fullmatch(path):
-            kind: Kind = "count" if found[2] == "countTokens" else "chat"
-            return Route(DIALECTS["gemini"], kind, unquote(found[1]))
+        if match := _MODEL.fullmatch(path):
+            kind: Kind = "count" if match[2] == "countTokens" else "chat"
+            return Route(DIALECTS["gemini"], kind, unquote(match[1]))
     provider = _provider(path, headers)
-    if method == "POST" and (found := _UNDER.fullmatch(path)):  # Azure's deployments, OpenRouter's /api/v1
-        known = _ROUTES[found[1]]
+    if method == "POST" and (match := _UNDER.fullmatch(path)):  # Azure's deployments, OpenRouter's /api/v1
+        known = _ROUTES[match[1]]
         if known.dialect.provider == provider:
             return known
     return Route(_OTHER[provider])

@@ -80,10 +80,10 @@ def mail_words() -> MailWords:
 def mail(dice: SeededRandom, lines: int = 120) -> list[dict[str, Any]]:
     """Return the task in openai-chat shape, up to the answers of the third batch; `lines` is the length of a body."""
     ids = [f"msg_{dice.letters(12)}" for _ in range(sum(BATCHES))]
-    heads = [(dice.pick(mail_words().people), dice.pick(_TOPICS), _id(dice)) for _ in ids]
+    subjects = [(dice.pick(mail_words().people), dice.pick(_TOPICS), _id(dice)) for _ in ids]
     listing = "\n".join(
         f"{id}  {name.lower()}@example.com  {topic} {subject}"
-        for id, (name, topic, subject) in zip(ids, heads, strict=True)
+        for id, (name, topic, subject) in zip(ids, subjects, strict=True)
     )
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": _SYSTEM},
@@ -96,7 +96,7 @@ def mail(dice: SeededRandom, lines: int = 120) -> list[dict[str, Any]]:
         batch = ids[start : start + size]
         text = f"Reading {size} of {len(ids)} messages, {start} are done."
         messages.append(_call(dice, text, "mail_read", [{"id": id} for id in batch]))
-        bodies = [_body(dice, *heads[place], lines) for place in range(start, start + size)]
+        bodies = [_body(dice, *subjects[place], lines) for place in range(start, start + size)]
         messages += _answers(messages[-1], bodies)
         start += size
     return messages
