@@ -26,10 +26,11 @@ from refold._gateway.server.asgi import (
     refuse,
 )
 from refold._gateway.server.auth import Auth, once
-from refold._gateway.server.relay import UpstreamAborted, WhileConnected, relay
+from refold._gateway.server.relay import WhileConnected, relay
 from refold._gateway.server.request_headers import inflated, request_options
 from refold._gateway.summarizer import outside
 from refold._gateway.upstream.client import Upstream, from_upstream, to_upstream
+from refold._gateway.upstream.response import UpstreamAborted
 from refold._gateway.wire.routes import route
 from refold.errors import SessionNotFound, StoreError, WriteConflict
 from refold.sessions import open_store

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from refold._gateway.server.asgi import Send
     from refold._gateway.server.request_headers import RequestOptions
     from refold._gateway.settings import GatewaySettings
-    from refold._gateway.upstream.client import Upstream, UpstreamResponse
+    from refold._gateway.upstream.client import Upstream
+    from refold._gateway.upstream.response import UpstreamResponse
     from refold._gateway.wire.routes import Route
     from refold.models.provider_errors import ProviderError
 
@@ -336,7 +337,7 @@ class Exchanges:
             reading.feed(body)
             again = await self._again(exchange, ready, answer.status, reading) if ready.done != "rescued" else None
             if again is None:
-                answer.content.unread_data(body)
+                answer.unread(body)
                 await relay(send, answer, [*from_upstream(answer), *response_headers(ready)])
                 return
             answer.close()
@@ -358,7 +359,7 @@ class Exchanges:
         self._count(exchange, ready, answer)
         if ready.recalls is not None and answer.status == 200:
             if first:
-                answer.content.unread_data(first)
+                answer.unread(first)
             await self._recalling(exchange, ready, answer, send)
             return
         headers = [*from_upstream(answer), *response_headers(ready)]

@@ -1,4 +1,5 @@
 import asyncio
+import warnings
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -7,6 +8,7 @@ from yarl import URL
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.settings import GatewaySettings
 from refold._gateway.upstream.client import STALE, Upstream
+from refold._gateway.upstream.response import UpstreamAborted, UpstreamResponse
 
 Headers = list[tuple[bytes, bytes]]
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
@@ -64,7 +66,7 @@ def test_a_request_goes_out_as_it_is_and_connections_are_used_again() -> None:
         for body in (b"{}", b"x" * 100_000, b""):
             answer = await pool.send("POST", url, headers, body)
             assert answer.status == 200
-            assert await answer.content.read() == b"ok"
+            assert await answer.read() == b"ok"
 
     run(upstream, talk)
     assert upstream.connections == 1
@@ -91,7 +93,7 @@ def test_an_early_hint_is_passed_over_and_the_answer_is_the_one_that_follows() -
     async def talk(pool: Upstream, url: URL) -> None:
         answer = await pool.send("POST", url, [], b"{}")
         assert answer.status == 200
-        assert await answer.content.read() == b"ok"
+        assert await answer.read() == b"ok"
 
     run(upstream, talk)
 
@@ -146,7 +148,7 @@ class Leaving(Server):
 
 async def asked(pool: Upstream, url: URL) -> bytes:
     answer = await pool.send("POST", url, [], b"{}")
-    return await answer.content.read()
+    return await answer.read()
 
 
 def test_a_kept_connection_that_its_server_has_closed_is_replaced_by_a_new_one() -> None:
@@ -165,7 +167,7 @@ def test_a_request_is_sent_again_on_a_connection_that_was_never_used_and_only_on
 
     async def talk(pool: Upstream, url: URL) -> None:
         both = await asyncio.gather(pool.send("POST", url, [], b"{}"), pool.send("POST", url, [], b"{}"))
-        assert [await answer.content.read() for answer in both] == [b"ok", b"ok"]
+        assert [await answer.read() for answer in both] == [b"ok", b"ok"]
         with pytest.raises(GatewayError):
             await asked(pool, url)
 
@@ -207,3 +209,39 @@ def test_a_server_that_leaves_after_it_worked_on_a_request_is_not_asked_again() 
 
     run(upstream, talk)
     assert upstream.asked == 2
+
+
+def test_a_piece_that_was_put_back_is_read_again_before_what_follows() -> None:
+    upstream = Server(ANSWER)
+
+    async def talk(pool: Upstream, url: URL) -> None:
+        response = await pool.send("POST", url, [], b"{}")
+        response.unread(await response.read())
+        response.unread(b"[")
+        assert not response.at_end
+        assert response.read_nowait() == b"[ok"
+        assert response.at_end
+        assert [piece async for piece in response] == []
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        run(upstream, talk)
+
+
+def test_a_body_that_breaks_off_raises_one_error_however_it_is_read() -> None:
+    short = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n"
+
+    async def talk(pool: Upstream, url: URL) -> None:
+        for read in (UpstreamResponse.read, UpstreamResponse.read_any):
+            response = await pool.send("POST", url, [], b"{}")
+            with pytest.raises(UpstreamAborted, match="ClientPayloadError") as aborted:
+                await read(response)
+            assert aborted.value.refusal().status == 502
+            response.close()
+
+    class Breaking(Server):
+        async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n{}")
+            writer.write(short)
+
+    run(Breaking(), talk)

@@ -22,8 +22,9 @@ from refold._gateway.recall.response_merger import asking
 from refold._gateway.recall.search import FULL, RemovedMessages, room_for
 from refold._gateway.recall.tool import Offer, offered
 from refold._gateway.server.asgi import GatewayError
-from refold._gateway.server.relay import UpstreamAborted, relay
-from refold._gateway.upstream.client import READ_ERRORS, from_upstream
+from refold._gateway.server.relay import relay
+from refold._gateway.upstream.client import from_upstream
+from refold._gateway.upstream.response import UpstreamAborted
 from refold._gateway.wire.compression import Unreadable, unpacker
 from refold._gateway.wire.response_observer import ResponseObserver
 from refold._gateway.wire.routes import error_body
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from refold._gateway.recall.response_merger import RecallRound, ResponseMerger
     from refold._gateway.server.asgi import Headers, Send
     from refold._gateway.settings import GatewaySettings
-    from refold._gateway.upstream.client import UpstreamResponse
+    from refold._gateway.upstream.response import UpstreamResponse
 
 __all__ = ["RecallRelay", "Recalls", "RoundOverflow", "recalls"]
 
@@ -169,13 +170,13 @@ class RecallRelay:
 
     async def _read(self, answer: UpstreamResponse, reading: ResponseObserver) -> bytes:
         try:
-            async for piece in answer.content.iter_any():
+            async for piece in answer:
                 reading.feed(piece)
-        except READ_ERRORS as error:
+        except UpstreamAborted as aborted:
             if self._merger.round:
-                raise GatewayError(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
+                raise aborted.refusal() from aborted
             await self._begin(None)
-            raise UpstreamAborted(type(error).__name__) from None
+            raise
         return reading.text
 
     # Streams
@@ -223,12 +224,15 @@ class RecallRelay:
                 waiting = []
 
         try:
-            async for piece in answer.content.iter_any():
+            async for piece in answer:
                 reading.feed(piece)
                 for event in decoder.feed(unpack(piece) if unpack is not None else piece):
                     take(event)
                 await self._flush()
-        except (*READ_ERRORS, Unreadable) as error:
+        except UpstreamAborted:
+            await self._flush(speaks=True)
+            raise
+        except Unreadable as error:
             await self._flush(speaks=True)
             raise UpstreamAborted(type(error).__name__) from None
         for event in decoder.finish():
@@ -317,7 +321,7 @@ class RecallRelay:
             )
             answer = await self._again(self._offer.body)
             if answer.status != 200 and not self._started and await self._overflows(answer):
-                raise RoundOverflow(answer, await answer.content.read())
+                raise RoundOverflow(answer, await answer.read())
         return answer
 
     def _texts(self, recall_round: RecallRound) -> list[str]:
@@ -337,11 +341,11 @@ class RecallRelay:
     async def _overflows(self, answer: UpstreamResponse) -> bool:
         reading = ResponseObserver(answer.headers)
         try:
-            raw = await answer.content.read()
-        except READ_ERRORS as error:
-            raise GatewayError(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
+            raw = await answer.read()
+        except UpstreamAborted as aborted:
+            raise aborted.refusal() from aborted
         reading.feed(raw)
-        answer.content.unread_data(raw)
+        answer.unread(raw)
         return classify_error({**reading.body(), "status": answer.status}).kind == "context_overflow"
 
     async def _refused(self, answer: UpstreamResponse) -> None:
@@ -351,7 +355,7 @@ class RecallRelay:
             await relay(self._send, answer, [*from_upstream(answer), *self._own_headers])
             return
         reading = ResponseObserver(answer.headers)
-        reading.feed(await answer.content.read())
+        reading.feed(await answer.read())
         await self._broken(reading.text)
 
     async def _broken(self, body: bytes) -> None:

@@ -6,22 +6,15 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from refold._gateway.server.asgi import ClientDisconnected, client_left
-from refold._gateway.upstream.client import READ_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
     from refold._gateway.server.asgi import Receive, Send
-    from refold._gateway.upstream.client import UpstreamResponse
+    from refold._gateway.upstream.response import UpstreamResponse
 
-__all__ = ["UpstreamAborted", "WhileConnected", "relay"]
-
-
-class UpstreamAborted(Exception):  # it is the server's sign to close the connection, as upstream did
-    """Upstream broke off in the middle of an answer."""
-
-    code = "upstream_aborted"  # the `error.type` of its span
+__all__ = ["WhileConnected", "relay"]
 
 
 class WhileConnected:
@@ -78,17 +71,13 @@ async def relay(
         UpstreamAborted: upstream broke off; the client's connection must not end as if the answer were whole.
     """
     await send({"type": "http.response.start", "status": answer.status, "headers": list(headers)})
-    content = answer.content
-    try:
-        piece = first
-        while True:
-            more = not content.at_eof()
-            if piece or not more:
-                await send({"type": "http.response.body", "body": piece, "more_body": more})
-            if not more:
-                return
-            piece = await content.readany()
-            if piece and seen is not None:
-                seen(piece)
-    except READ_ERRORS as error:
-        raise UpstreamAborted(type(error).__name__) from None
+    piece = first
+    while True:
+        more = not answer.at_end
+        if piece or not more:
+            await send({"type": "http.response.body", "body": piece, "more_body": more})
+        if not more:
+            return
+        piece = await answer.read_any()
+        if piece and seen is not None:
+            seen(piece)

@@ -13,7 +13,7 @@ import re
 from functools import lru_cache
 from time import monotonic
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -21,17 +21,17 @@ import aiohttp
 from yarl import URL
 
 from refold._gateway.server.asgi import GatewayError
+from refold._gateway.upstream.response import UpstreamResponse
 from refold._gateway.wire.compression import READABLE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator
 
     from refold._gateway.server.asgi import Headers
     from refold._gateway.settings import GatewaySettings
 
-__all__ = ["READ_ERRORS", "Upstream", "UpstreamResponse", "from_upstream", "to_upstream"]
+__all__ = ["Upstream", "from_upstream", "to_upstream"]
 
-READ_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)  # what reading a response raises when upstream breaks off
 MAX_LINE = 64 * 1024  # bytes of a line in the head of a response
 BUFFER = 64 * 1024  # bytes of a response that wait for a slow client
 ONE_PIECE = 1024 * 1024  # bytes of a body that are written at once; aiohttp warns about more
@@ -53,21 +53,6 @@ DOTS = frozenset({".", ".."})
 MAX_REMEMBERED = 1_024  # addresses
 VERSION = re.compile(r"/v\d+(?:alpha|beta)?$")
 LINE_ENDS = re.compile(rb"[\r\n\0]")
-
-
-class UpstreamResponse(Protocol):
-    """A response from upstream whose body is still to be read; aiohttp's own response is one."""
-
-    @property
-    def status(self) -> int: ...
-    @property
-    def headers(self) -> Mapping[str, str]: ...
-    @property
-    def raw_headers(self) -> tuple[tuple[bytes, bytes], ...]: ...
-    @property
-    def content(self) -> aiohttp.StreamReader: ...
-    def close(self) -> None:
-        """Drop the connection where the response has not come to its end."""
 
 
 class Upstream:
@@ -168,7 +153,7 @@ class Upstream:
         connection: SimpleNamespace,
     ) -> UpstreamResponse:
         large = isinstance(body, bytes) and len(body) > ONE_PIECE
-        return await session.request(
+        response = await session.request(
             method,
             url,
             proxy=self._proxy(url),
@@ -177,6 +162,7 @@ class Upstream:
             allow_redirects=False,  # a redirect would carry a client's key to another host
             trace_request_ctx=connection,
         )
+        return UpstreamResponse(response)
 
     def _new_session(self, connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
         trace = aiohttp.TraceConfig()

@@ -8,14 +8,14 @@ what the accumulators of `refold.formats._streaming` make of all events; a test 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw, Struct
 
-from refold._gateway.server.asgi import GatewayError
-from refold._gateway.upstream.client import READ_ERRORS
+from refold._gateway.upstream.response import UpstreamAborted
 from refold._gateway.wire.compression import Unreadable, unpacker
 from refold.errors import UsageError
 from refold.formats._streaming.openai_responses import BEGINNING
@@ -26,9 +26,7 @@ from refold.models.provider_errors import classify_response
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    import aiohttp
-
-    from refold._gateway.upstream.client import UpstreamResponse
+    from refold._gateway.upstream.response import UpstreamResponse
 
 __all__ = ["ResponseObserver", "beginning", "refused"]
 
@@ -254,32 +252,28 @@ async def beginning(answer: UpstreamResponse, reading: ResponseObserver) -> byte
     A stream that has said nothing yet but that it begins may still end in an error. Of one that takes its time, what
     there is goes on, so that the client sees it live.
     """
-    content = answer.content
     try:
         if answer.status in REFUSED:
-            first = await content.read()
+            first = await answer.read()
             reading.feed(first)
             return first
         if answer.status != 200 or not reading.streaming:
             return b""
-        first = content.read_nowait()
+        first = answer.read_nowait()
         reading.feed(first)
-        return first if not reading.unsaid else first + await _more(content, reading)
-    except READ_ERRORS as error:
-        raise GatewayError(502, f"the provider broke off ({type(error).__name__})", "upstream_down") from error
+        return first if not reading.unsaid else first + await _more(answer, reading)
+    except UpstreamAborted as aborted:
+        raise aborted.refusal() from aborted
 
 
-async def _more(content: aiohttp.StreamReader, reading: ResponseObserver) -> bytes:
+async def _more(answer: UpstreamResponse, reading: ResponseObserver) -> bytes:
     """Read on until a stream has said something, for no longer than anybody waits."""
     got = b""
-    try:
-        async with asyncio.timeout(PATIENCE) as waiting:
-            while reading.unsaid and len(got) < MOST and (piece := await content.readany()):
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE):
+            while reading.unsaid and len(got) < MOST and (piece := await answer.read_any()):
                 got += piece
                 reading.feed(piece)
-    except TimeoutError:
-        if not waiting.expired():
-            raise
     return got
 
 
