@@ -3,6 +3,7 @@
     python benchmarks/gateway.py                         latency, throughput, known bodies
     python benchmarks/gateway.py --litellm PYTHON        and the LiteLLM proxy, from an environment of its own
     python benchmarks/gateway.py --storm 120             and 200 conversations at once for two minutes, with faults
+    python benchmarks/gateway.py --before CHECKOUT       and the gateway of revision e976836, from a checkout of it
     python benchmarks/gateway.py --json --calls 300
 
 The environment of LiteLLM is made apart, so that its packages stay out of this one:
@@ -47,9 +48,11 @@ from benchmarks.gateway_servers import GATEWAY, Process, servers
 SIZES = {"small": 500, "50 KB": 50_000, "800 KB": 800_000, "4 MB": 4_000_000}
 CLIENTS = 16
 ROUNDS = 5
-ROUND = {"bare": 3_000, "gateway": 3_000, "sticky": 3_000, "litellm": 100}  # calls
+ROUND = {"litellm": 100}  # calls of one round; of the others `CALLS`
+CALLS = 3_000
 SELDOM = 6  # of so many calls one goes to LiteLLM as well, which takes its time
-SAID = {"bare": b"", "gateway": b"x-refold-done: forwarded", "sticky": b"x-refold-done: compacted", "litellm": b""}
+DONE = {"gateway": b"x-refold-done: forwarded", "sticky": b"x-refold-done: compacted"}  # stands in every response
+DONE |= {"before": DONE["gateway"], "sticky, before": DONE["sticky"]}
 HEAD = (
     "POST /v1/chat/completions HTTP/1.1\r\nhost: %s\r\naccept: application/json\r\naccept-encoding: gzip, deflate\r\n"
     "user-agent: OpenAI/Python\r\nauthorization: Bearer sk-none\r\ncontent-type: application/json\r\n"
@@ -160,9 +163,9 @@ async def rate(server: Process, name: str, size: int, seed: int) -> tuple[float,
     host = server.url.removeprefix("http://")
     address, _, port = host.partition(":")
     talks = [talk(size, seed * CLIENTS + number, host) for number in range(CLIENTS)]
-    calls = ROUND[name]
+    calls = ROUND.get(name, CALLS)
     for count in (CLIENTS, calls):  # the first calls compact where that is due, and are not measured
-        load = Load(count, SAID[name])
+        load = Load(count, DONE.get(name, b""))
         begun, used = perf_counter(), server.seconds()
         clients = [partial(Client, each, load) for each in talks]
         made = [await loop.create_connection(each, address, int(port)) for each in clients]
@@ -173,10 +176,10 @@ async def rate(server: Process, name: str, size: int, seed: int) -> tuple[float,
     return calls / spent, used / calls * 1e6
 
 
-def throughput(running: dict[str, Process], size: int) -> dict[str, tuple[float, float]]:
+def throughput(running: dict[str, Process], size: int, count: int) -> dict[str, tuple[float, float]]:
     """Return calls a second and microseconds a call by server, the median of rounds in which they take turns."""
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in running}
-    for number in range(ROUNDS):
+    for number in range(count):
         for place, (name, server) in enumerate(running.items()):
             found[name].append(uvloop.run(rate(server, name, size, 1_000 * number + place)))
     return {
@@ -188,7 +191,6 @@ def known(size: int = 4_000_000) -> dict[str, float]:
     """Return the milliseconds of the gateway's own work on a long body that it knows all but the end of."""
     from refold import formats
     from refold._gateway.conversations.budgets import Budgets
-    from refold._gateway.conversations.conversation import most
     from refold._gateway.conversations.tracker import ConversationTracker
     from refold._gateway.settings import GatewaySettings
     from refold._gateway.wire.routes import DIALECTS
@@ -205,7 +207,7 @@ def known(size: int = 4_000_000) -> dict[str, float]:
         start = perf_counter()
         track = tracks.find(DIALECTS["chat"], shape, "", data)
         assert track is not None
-        most(track, DIALECTS["chat"])
+        track.most_tokens(DIALECTS["chat"])
         bound.due(0)
         own.append(perf_counter() - start)
         assert len(tracks) == 1
@@ -240,24 +242,25 @@ async def _watched(gateway: Process, seen: object, seconds: float) -> None:
         seen.memory.append(gateway.memory())  # type: ignore[attr-defined]
 
 
-def measured(calls: int, storm_seconds: float, litellm: str) -> dict[str, Any]:
+def measured(calls: int, storm_seconds: float, litellm: str, before: str, rounds: int) -> dict[str, Any]:
     """Measure everything asked for."""
-    running = servers(litellm)
-    found: dict[str, Any] = {"latency": {}, "throughput": {}}
+    running = servers(litellm, before)
+    found: dict[str, Any] = {"latency": {}, "throughput": {}, "memory": {}}
     asked = {name: server for name, server in running.items() if name != "upstream"}
     try:
         for name, size in SIZES.items():
             count = calls if size < 100_000 else max(calls // 10, 20)
             for kind in ("fresh", "resent"):
-                those = {name: server.url for name, server in asked.items() if name != "sticky"}
+                those = {name: server.url for name, server in asked.items() if not name.startswith("sticky")}
                 if kind == "resent" and name == "50 KB":
-                    those["sticky"] = asked["sticky"].url
+                    those |= {name: server.url for name, server in asked.items() if name.startswith("sticky")}
                 if size > 100_000:
                     those.pop("litellm", None)  # seconds a call
                 found["latency"][f"{name}, {kind}"] = latency(those, size, count, kind)
         for name in ("small", "50 KB"):
-            those = {each: server for each, server in asked.items() if (each, name) != ("sticky", "small")}
-            found["throughput"][name] = throughput(those, SIZES[name])
+            those = {each: server for each, server in asked.items() if name != "small" or not each.startswith("sticky")}
+            found["throughput"][name] = throughput(those, SIZES[name], rounds)
+        found["memory"] = {name: server.memory() / 1e6 for name, server in asked.items() if name != "litellm"}
     finally:
         for process in reversed(running.values()):
             process.stop()
@@ -269,17 +272,18 @@ def measured(calls: int, storm_seconds: float, litellm: str) -> dict[str, Any]:
 
 def shown(found: dict[str, Any]) -> None:
     """Print the figures as tables."""
-    print("ms                                p50      p99   added p50   added p99")
+    print("ms                                      p50      p99   added p50   added p99")
     for case, by_server in found["latency"].items():
         bare = by_server["bare"]
         for server, (middle, high) in by_server.items():
             added = "" if server == "bare" else f"{middle - bare[0]:12.2f}{high - bare[1]:12.2f}"
-            print(f"{case:>16} {server:>8} {middle:8.2f} {high:8.2f}{added}")
-    print("\n16 clients               calls/s   of bare   CPU us/call   of bare")
+            print(f"{case:>16} {server:>14} {middle:8.2f} {high:8.2f}{added}")
+    print("\n16 clients                     calls/s   of bare   CPU us/call   of bare")
     for size, by_server in found["throughput"].items():
         bare = by_server["bare"]
         for server, (rate, used) in by_server.items():
-            print(f"{size:>12} {server:>8} {rate:11,.0f} {rate / bare[0]:9.0%} {used:13,.0f} {bare[1] / used:9.0%}")
+            print(f"{size:>12} {server:>14} {rate:11,.0f} {rate / bare[0]:9.0%} {used:13,.0f} {bare[1] / used:9.0%}")
+    print("\nMB resident: " + ", ".join(f"{name} {size:.0f}" for name, size in found["memory"].items()))
     own = found["known"]
     print(f"\n4 MB, known: {own['gateway']:.2f} ms of work; json.loads takes {own['json.loads']:.2f}")
     for name, value in found.get("storm", {}).items():
@@ -290,10 +294,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--calls", type=int, default=300, help="calls of each kind at small sizes")
     parser.add_argument("--litellm", default="", metavar="PYTHON", help="python of an environment with litellm[proxy]")
+    parser.add_argument("--before", default="", metavar="CHECKOUT", help="a checkout of revision e976836")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of throughput in which servers take turns")
     parser.add_argument("--storm", type=float, default=0, metavar="SECONDS", help="also 200 conversations under faults")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    found = measured(given.calls, given.storm, given.litellm)
+    found = measured(given.calls, given.storm, given.litellm, given.before, given.rounds)
     if given.json:
         print(json.dumps(found, indent=1))
     else:

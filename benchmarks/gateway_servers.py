@@ -91,6 +91,13 @@ print(gateway.url, flush=True)
 gateway.run()
 """
 
+# the gateway of revision e976836, whose modules had other names, and the pass-through it was compared with
+BEFORE = (
+    GATEWAY.replace("_gateway.server.", "gateway.")
+    .replace("_gateway.", "gateway.")
+    .replace("import GatewaySettings", "import Settings as GatewaySettings")
+)
+BARE_BEFORE = BARE.replace('http="h11"', 'http="httptools"')
 
 LITELLM = """
 model_list:
@@ -101,11 +108,12 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Process:
-    """A program in a process of its own, that says its address in its first line."""
+    """A program in a process of its own, that prints its address in its first line; `source` is imported from first."""
 
-    def __init__(self, program: str, *arguments: str, given: bytes = b"") -> None:
+    def __init__(self, program: str, *arguments: str, given: bytes = b"", source: str = "") -> None:
+        environment = {**os.environ, "PYTHONPATH": source} if source else None
         self.child = subprocess.Popen(
-            [sys.executable, "-c", program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-c", program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
         )
         assert self.child.stdin is not None
         assert self.child.stdout is not None
@@ -176,8 +184,11 @@ def _apart(servers: dict[str, Process]) -> None:
         os.sched_setaffinity(server.child.pid, {cores[1 if name == "upstream" else 0]})
 
 
-def servers(litellm: str) -> dict[str, Process]:
-    """Start all: the scripted upstream, what stands before it by name, and LiteLLM where there is an environment."""
+def servers(litellm: str, before: str = "") -> dict[str, Process]:
+    """Start the scripted upstream and all servers in front of it, by name.
+
+    LiteLLM is started if there is an environment, and the gateway of e976836 if `before` is a checkout of it.
+    """
     upstream = Process(UPSTREAM, given=EVENTS)
     started = {
         "upstream": upstream,
@@ -185,6 +196,11 @@ def servers(litellm: str) -> dict[str, Process]:
         "gateway": Process(GATEWAY, upstream.url, "10000000"),
         "sticky": Process(GATEWAY, upstream.url, "16000"),
     }
+    if before:
+        source = str(Path(before).resolve() / "src")
+        started["bare, before"] = Process(BARE_BEFORE, upstream.url)
+        started["before"] = Process(BEFORE, upstream.url, "10000000", source=source)
+        started["sticky, before"] = Process(BEFORE, upstream.url, "16000", source=source)
     if litellm and Path(litellm).exists():
         started["litellm"] = LiteLLM(litellm, upstream.url)
     else:

@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 
+from benchmarks.gateway import known
 from benchmarks.gateway_load import Seen, Upstream, storm
 from refold._gateway.server.serving import Serving
 from refold._gateway.settings import GatewaySettings
@@ -36,3 +37,7 @@ def test_under_faults_every_client_gets_its_own_answer_or_its_upstreams_own_erro
     assert {"rate_limit", "server_error", "cut", "stall", "reset", "overflow"} <= set(seen.faults)
     assert serving.gateway.tracks.size <= MEMORY
     assert all(not track.lock.locked() for track in serving.gateway.tracks.all())
+
+
+def test_the_benchmark_measures_known_bodies_with_the_parts_of_the_gateway():
+    assert known(50_000)["gateway"] > 0
