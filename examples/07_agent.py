@@ -29,10 +29,10 @@ with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "session
     session = Session(store, format=client.format)
     agent = Agent(client, tools=[read_shelf], session=session, budget=Budget(16_000, 2_000), observers=[card])
     print(agent.run("Read all shelves. Never lend a book."))
-    print(f"{len(agent.said)} messages were said, the model sees {len(agent.messages)}")
+    print(f"{len(agent.originals)} original messages, the model sees {len(agent.messages)}")
 
     again = Session(store, session.id, must_exist=True)  # as another process would
-    assert again.messages == agent.said
+    assert again.messages == agent.originals
     assert any("Never lend a book." in str(message["content"]) for message in again.view())
     (original,) = again.recall(again.ids[2])  # the first result, of which the view holds only a pointer
     print(original.message["content"].splitlines()[0])
