@@ -1,5 +1,6 @@
-"""Settings for property tests, few examples by default, many with HYPOTHESIS_PROFILE=full; and what a quick run leaves out."""
+"""Settings for property tests (many examples with HYPOTHESIS_PROFILE=full), and what a quick run leaves out."""
 
+import functools
 import os
 import signal
 import sys
@@ -11,9 +12,12 @@ from tests import selection
 from tests.shared import SHARED
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
-settings.register_profile("quick", max_examples=30, deadline=None, derandomize=True, suppress_health_check=_SLOW)
+for _name, _examples in (("few", 10), ("usual", 30)):
+    settings.register_profile(
+        _name, max_examples=_examples, deadline=None, derandomize=True, suppress_health_check=_SLOW
+    )
 settings.register_profile("full", max_examples=300, deadline=None, suppress_health_check=_SLOW)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
 # a run in the background may ignore these, and the commands that it starts would inherit that
 for _number, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
@@ -26,15 +30,21 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes long without starting anything; set by tests/selection.py")
     if "not service" in config.option.markexpr:
         sys.addaudithook(_refuse_services)
+    if "not slow" in config.option.markexpr and "HYPOTHESIS_PROFILE" not in os.environ:
+        settings.load_profile("few")
 
 
-def pytest_collection_modifyitems(items):
-    for item in items:
+def pytest_collection_modifyitems(config, items):
+    for item in items if config.option.markexpr else ():
         if isinstance(item, pytest.Function):
-            if selection.starts_something(item.path, item.originalname, tuple(item.fixturenames)):
-                item.add_marker("service")
-            if selection.is_slow(item.path, item.originalname):
-                item.add_marker("slow")
+            for mark in _marks(item.path, item.originalname, tuple(item.fixturenames)):
+                item.add_marker(mark)
+
+
+@functools.cache
+def _marks(path, test, fixtures):
+    service = ["service"] if selection.starts_something(path, test, fixtures) else []
+    return service + (["slow"] if selection.is_slow(path, test) else [])
 
 
 _STARTS = frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn", "socket.bind"})

@@ -23,48 +23,66 @@ STARTERS = frozenset(
 )
 
 # tests that start something which their source does not show: cases and pages are read from files
-HIDDEN = ("agent/test_shell.py", "cases", "test_docs.py::test_the_python_of_a_page_runs")
+HIDDEN = (
+    "agent/test_shell.py",
+    "cases",
+    "tools/test_record_sessions.py",
+    "test_docs.py::test_the_python_of_a_page_runs",
+)
 
 # tests that take long without starting anything, most of them whole conversations under every policy and format
 SLOW = (
     "laws",
     "agent/test_long.py",
     "agent/test_loop.py",
+    "agent/test_session.py",
     "cli/test_bad_input.py",
     "cli/test_commands.py::test_the_demo_shows_every_example_and_how_to_go_on",
     "cli/test_replay.py",
+    "conformance/test_wolffish.py::test_w11_41_outputs_of_60_kb_make_a_task_file_of_under_100_kb_and_a_log_of_everything",
+    "conformance/test_wolffish.py::test_w13_compaction_happens_before_each_call_of_the_model_and_nowhere_else_and_tools_run_in_order",
+    "golden",
     "policies/test_refold_bill.py",
     "replay/test_parallel.py",
     "replay/test_run.py",
+    "rules/test_call_index.py",
+    "sessions/test_preserved_thinking.py",
     "sessions/test_session.py::test_a_view_that_grows_turn_by_turn_is_the_fold_of_all_plans",
     "stores/test_many.py",
     "test_docs.py::test_nothing_that_is_made_from_the_code_is_out_of_date",
     "test_recorded.py",
+    "text/test_graphemes.py",
+    "transcripts/test_shared_files.py",
 )
 
 
 def is_slow(path: Path, test: str) -> bool:
     """Whether a test function of a file is one of the slow ones."""
-    return any(_is_in(entry, path, test) for entry in SLOW)
+    return _is_in(SLOW, path, test)
 
 
-def _is_in(entry: str, path: Path, test: str) -> bool:
-    place, _, name = entry.partition("::")
-    inside = path == TESTS / place or TESTS / place in path.parents
-    return inside and name in ("", test)
+def _is_in(entries: Iterable[str], path: Path, test: str) -> bool:
+    place = path.relative_to(TESTS).as_posix() if TESTS in path.parents else ""
+    names = {place, f"{place}::{test}", *(folder.as_posix() for folder in Path(place).parents)}
+    return not names.isdisjoint(entries)
 
 
 def starts_something(path: Path, test: str, fixtures: Iterable[str] = ()) -> bool:
     """Whether a test function of a file, or one of the fixtures it needs, reaches a name in STARTERS."""
-    if any(_is_in(entry, path, test) for entry in HIDDEN):
+    if _is_in(HIDDEN, path, test):
         return True
     return any(_reaches(place, name) for place, name in [(path, test), *_fixtures(path, fixtures)])
 
 
 def _fixtures(path: Path, names: Iterable[str]) -> list[tuple[Path, str]]:
     """Where fixtures that a file may ask for by name can be defined: in it, or in a conftest.py above it."""
-    folders = [folder for folder in path.parents if folder == TESTS or TESTS in folder.parents]
-    return [(place, name) for name in names for place in (path, *(folder / "conftest.py" for folder in folders))]
+    return [(place, name) for name in names for place in (path, *_conftests(path.parent))]
+
+
+@functools.cache
+def _conftests(folder: Path) -> list[Path]:
+    folders = [each for each in (folder, *folder.parents) if each == TESTS or TESTS in each.parents]
+    return [each / "conftest.py" for each in folders if (each / "conftest.py").exists()]
 
 
 @functools.cache
@@ -86,7 +104,8 @@ def _used(path: Path, name: str) -> Iterator[tuple[Path, str]]:
     module = _read(path)
     if module is None:
         return
-    yield from _fixtures(path, module.fixtures.get(name, ()))
+    if name in module.fixtures:
+        yield from _fixtures(path, module.fixtures[name])
     for used in module.uses.get(name, ()):
         yield module.imports.get(used, (path, used))
         owner, _, attribute = used.rpartition(".")
@@ -102,43 +121,41 @@ class _Module:
         self.fixtures: dict[str, set[str]] = {}  # those that are asked for by name while a test runs
         self.imports: dict[str, tuple[Path, str]] = {}
         for statement in ast.parse(path.read_text("utf-8")).body:
-            for name in _defined(statement):
-                self.uses.setdefault(name, set()).update(_names(statement))
-                self.fixtures.setdefault(name, set()).update(_fixture_names(statement))
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "tests":
-                base = TESTS.parent.joinpath(*node.module.split("."))
-                for alias in node.names:
-                    inner = base / f"{alias.name}.py"
-                    home = (inner, "") if inner.exists() else (base.with_suffix(".py"), alias.name)
-                    self.imports[alias.asname or alias.name] = home
+            self._read(statement)
+
+    def _read(self, statement: ast.stmt) -> None:
+        defined: set[str] = set()
+        used: set[str] = set()
+        by_name: set[str] = set()
+        is_definition = isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        if is_definition:
+            defined.add(statement.name)
+        for node in ast.walk(statement):
+            match node:
+                case ast.Name(id=name, ctx=ast.Store()) if not is_definition:
+                    defined.add(name)
+                case ast.Name(id=name) | ast.arg(arg=name):  # a parameter of a fixture or a test is a fixture
+                    used.add(name)
+                case ast.Attribute(value=ast.Name(id=owner), attr=name):
+                    used.add(f"{owner}.{name}")
+                case ast.Attribute(attr=name):
+                    used.add(name)
+                case ast.Call(func=ast.Attribute(attr="getfixturevalue"), args=[ast.Constant(value=str(name))]):
+                    by_name.add(name)
+                case ast.ImportFrom(module=str(module), names=aliases) if module.partition(".")[0] == "tests":
+                    self._import(TESTS.parent.joinpath(*module.split(".")), aliases)
+        for name in defined:
+            self.uses.setdefault(name, set()).update(used)
+            if by_name:
+                self.fixtures.setdefault(name, set()).update(by_name)
+
+    def _import(self, base: Path, aliases: list[ast.alias]) -> None:
+        for alias in aliases:
+            inner = base / f"{alias.name}.py"
+            home = (inner, "") if inner.exists() else (base.with_suffix(".py"), alias.name)
+            self.imports[alias.asname or alias.name] = home
 
 
 @functools.cache
 def _read(path: Path) -> _Module | None:
     return _Module(path) if path.exists() else None
-
-
-def _defined(statement: ast.stmt) -> list[str]:
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return [statement.name]
-    return [node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-
-
-def _names(statement: ast.stmt) -> Iterator[str]:
-    """Names that a statement reads, as `name`, `owner.name` or a parameter (a fixture asks for others by those)."""
-    for node in ast.walk(statement):
-        match node:
-            case ast.Name(id=name) | ast.arg(arg=name):
-                yield name
-            case ast.Attribute(value=ast.Name(id=owner), attr=name):
-                yield f"{owner}.{name}"
-            case ast.Attribute(attr=name):
-                yield name
-
-
-def _fixture_names(statement: ast.stmt) -> Iterator[str]:
-    for node in ast.walk(statement):
-        match node:
-            case ast.Call(func=ast.Attribute(attr="getfixturevalue"), args=[ast.Constant(value=str(name))]):
-                yield name

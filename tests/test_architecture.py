@@ -1,6 +1,7 @@
 """Who may import whom; the only other place than the architecture page where this table stands."""
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -68,7 +69,12 @@ def modules():
     return sorted(SOURCE.rglob("*.py"))
 
 
+@functools.cache
 def imports(path):
+    return tuple(_imports(path))
+
+
+def _imports(path):
     """Every module named in an import statement that runs (not only for type checking)."""
     tree = ast.parse(path.read_text())
     typing_only = {
