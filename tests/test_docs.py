@@ -178,7 +178,10 @@ def test_every_page_is_in_the_navigation_of_the_site():
     assert {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")} <= set(pages)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+LINKED = [*PAGES, ROOT / "changelog.d" / "README.md", *sorted((ROOT / "benchmarks").rglob("README.md"))]
+
+
+@pytest.mark.parametrize("path", LINKED, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_link_leads_somewhere(path):
     for target, anchor in LINK.findall(path.read_text("utf-8")):
         there = (path.parent / target).resolve() if target else path
