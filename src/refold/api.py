@@ -181,7 +181,7 @@ def repair(
 
     Raises:
         UsageError: the messages are not of the format, or their format cannot be told.
-        BrokenConversation: a breach that no repair mends, with its positions.
+        BrokenConversation: a violation that cannot be repaired, with its positions.
 
     Added in 0.1.0.
     """
@@ -194,7 +194,7 @@ def repair(
         run = run.without_ignored()  # what the provider ignores breaks a rule
     result = verified_result(run, messages)
     if left := violations(result.messages, format=result.format):
-        raise BrokenConversation(f"{len(left)} rules of {result.format} cannot be mended: {named(left)}", left)
+        raise BrokenConversation(f"{len(left)} rules of {result.format} cannot be repaired: {named(left)}", left)
     return result
 
 

@@ -1,4 +1,4 @@
-"""Answers to needs: the first place with input and output. Every default refuses, and says why."""
+"""Handlers of needs: the only part of a compaction with input and output. A missing handler refuses its needs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 import pytest
 
 from refold._condense.identifier_scores import need_in, worth_of
-from refold._salience.model import predicted_use
+from refold._salience.features import features
 from refold.core.transcript import Transcript
 from refold.testing import talk
 
@@ -13,7 +13,7 @@ SAID = talk(
 def test_the_need_of_atoms_runs_from_nothing_to_all_there_is():
     whole = need_in(SAID)
     assert need_in(SAID, ()) == 0
-    assert need_in(SAID, predicted_use(SAID.messages)) == pytest.approx(whole)
+    assert need_in(SAID, features(SAID.messages)) == pytest.approx(whole)
     assert 0 < need_in(SAID, ["total_sum"]) < whole
     assert need_in(Transcript()) == 0
 

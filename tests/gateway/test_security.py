@@ -289,7 +289,7 @@ def test_a_conversation_deleted_while_it_is_compacted_stays_deleted(gateway, tmp
         return "The user wants all files read; all that were read are fine."
 
     serving, _ = gateway(window=18_000, policy="claude-code", trigger=trigger("5k"), store=str(tmp_path / "g.db"))
-    serving.gateway._planner._outside = Handlers(summarize=slow)
+    serving.gateway._planner._handlers = Handlers(summarize=slow)
     headers = call(serving.url, body=chat(9, max_tokens=100))[1]
     assert headers["x-refold-reason"] == "background"
     assert begun.wait(10)

@@ -38,7 +38,7 @@ def test_an_earlier_summary_stands_first_in_the_next():
 
 def test_what_a_model_would_have_read_and_written_is_noted():
     stand_ins = FakeHandlers(TALK, CharCounter(4), ratio=2.0)
-    answer = stand_ins.outside(4).answer(need(instructions="Sum it up."))
+    answer = stand_ins.handlers(4).answer(need(instructions="Sum it up."))
     assert isinstance(answer, Provided)
     (call,) = stand_ins.calls
     assert call.prompt == pytest.approx(2 * (1_100 + 12) / 4, abs=3)
@@ -49,7 +49,7 @@ def test_what_a_model_would_have_read_and_written_is_noted():
 def test_a_request_above_the_window_comes_again_in_parts():
     stand_ins = FakeHandlers(TALK, CharCounter(4), window=2_000)
     large = SummaryNeed(messages=(), text="\n".join(f"line {number} of the record" for number in range(1_000)))
-    answer = stand_ins.outside(4).answer(large)
+    answer = stand_ins.handlers(4).answer(large)
     assert isinstance(answer, Provided)
     assert len(stand_ins.calls) > 2
     assert max(each.prompt for each in stand_ins.calls) <= 2_000
@@ -57,8 +57,8 @@ def test_a_request_above_the_window_comes_again_in_parts():
 
 def test_a_file_is_what_the_recording_showed_of_it_by_then():
     stand_ins = FakeHandlers(TALK, CharCounter(4))
-    assert stand_ins.outside(4).answer(FileNeed("src/store.py", 100)) == Provided(text="def load_items(path):")
+    assert stand_ins.handlers(4).answer(FileNeed("src/store.py", 100)) == Provided(text="def load_items(path):")
     for known, path in ((2, "src/store.py"), (4, "src/other.py")):
-        answer = stand_ins.outside(known).answer(FileNeed(path, 100))
+        answer = stand_ins.handlers(known).answer(FileNeed(path, 100))
         assert isinstance(answer, Refused) or not answer.text
     assert stand_ins.calls == []

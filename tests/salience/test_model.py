@@ -5,7 +5,7 @@ from operator import mul
 import pytest
 
 from refold._salience.features import NAMES, features
-from refold._salience.model import Model, Scorer, loaded, predicted_use, shipped
+from refold._salience.model import Model, Scorer, loaded, shipped
 from refold.errors import RefoldError
 from refold.testing import talk
 
@@ -21,6 +21,12 @@ def session():
     return talk(*lines).messages
 
 
+def likelihoods(messages, model=None):
+    """The likelihood of need of every atom of the messages."""
+    scorer = Scorer(messages, model)
+    return {atom: scorer(atom) for atom in features(messages)}
+
+
 def test_every_atom_has_a_row_with_an_entry_for_each_name():
     rows = features(session())
     assert {"used_often", "only_shown_3", "src/part_4.py"} <= rows.keys()
@@ -28,7 +34,7 @@ def test_every_atom_has_a_row_with_an_entry_for_each_name():
 
 
 def test_what_the_assistant_uses_all_the_time_is_likelier_needed_than_what_a_tool_showed_once_long_ago():
-    likely = predicted_use(session())
+    likely = likelihoods(session())
     assert all(0 < chance < 1 for chance in likely.values())
     assert likely["used_often"] > 3 * likely["only_shown_1"]
     often, once = Scorer(session()).worths(("used_often", "only_shown_1"))
@@ -36,7 +42,7 @@ def test_what_the_assistant_uses_all_the_time_is_likelier_needed_than_what_a_too
 
 
 def test_the_same_messages_give_the_same_likelihoods():
-    assert predicted_use(session()) == predicted_use(session())
+    assert likelihoods(session()) == likelihoods(session())
 
 
 def test_the_shipped_weights_come_with_a_card():
@@ -55,7 +61,7 @@ def test_weights_for_other_features_are_refused():
 def test_a_likelihood_is_the_calibrated_regression_over_the_row_of_features():
     weights = tuple((place % 7 - 3) / 10 for place in range(len(NAMES)))
     model = Model(tuple(reversed(NAMES)), weights, bias=-0.5, slope=0.8, shift=-0.2)
-    likely = predicted_use(session(), model)
+    likely = likelihoods(session(), model)
     for atom, row in features(session()).items():
         score = 0.8 * (sum(map(mul, reversed(weights), row)) - 0.5) - 0.2
         assert likely[atom] == pytest.approx(1 / (1 + exp(-score)))

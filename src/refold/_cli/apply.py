@@ -1,4 +1,4 @@
-"""`refold apply`: a plan made before, put on the conversation it was made for."""
+"""`refold apply`: applies a saved plan to the conversation it was made for."""
 
 from __future__ import annotations
 

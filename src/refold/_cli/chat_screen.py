@@ -1,4 +1,4 @@
-"""What a person sees of a chat: the answer as it comes, tools, cards, and the line after each turn."""
+"""Renders a chat in the terminal: streamed responses, tool calls, compaction cards, and a line after each turn."""
 
 from __future__ import annotations
 

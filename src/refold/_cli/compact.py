@@ -30,7 +30,7 @@ def command(
     plan_out: str | None,
     how: options.ReadOptions,
     policy_options: options.PolicyOptions,
-    outside: Handlers,
+    handlers: Handlers,
     as_json: bool,
 ) -> int:
     """Compact conversations and write them in the provider's own shape.
@@ -50,7 +50,12 @@ def command(
     if plan_out is not None:
         output.writable(plan_out)
     return each(
-        files, out, how, "Compacting", lambda talk: _compacted(talk, policy_options, outside, plan_out), as_json=as_json
+        files,
+        out,
+        how,
+        "Compacting",
+        lambda talk: _compacted(talk, policy_options, handlers, plan_out),
+        as_json=as_json,
     )
 
 
@@ -98,7 +103,7 @@ def written(talk: InputConversation, result: Result, out: str, *, as_json: bool)
 
 
 def _compacted(
-    talk: InputConversation, policy_options: options.PolicyOptions, outside: Handlers, plan_out: str | None
+    talk: InputConversation, policy_options: options.PolicyOptions, handlers: Handlers, plan_out: str | None
 ) -> Result:
     from refold._cli import output, show
     from refold._compaction.driver import plan_request
@@ -107,8 +112,8 @@ def _compacted(
     from refold.core._plan_json import dump_plan
 
     request = request_for(talk.recorded.messages, policy_options.of(talk.recorded))
-    result = verified_result(plan_request(request, outside), talk.recorded.messages)
-    for step in result.plan.steps if outside.summarize is not None else ():
+    result = verified_result(plan_request(request, handlers), talk.recorded.messages)
+    for step in result.plan.steps if handlers.summarize is not None else ():
         if step.refused:
             show.note(f"refold: {talk.label}: {step.label}: {step.refused}")
     if plan_out is not None:

@@ -1,4 +1,4 @@
-"""`refold config`: what is in force, and where each value comes from."""
+"""`refold config`: shows the effective settings and where each value comes from."""
 
 from __future__ import annotations
 

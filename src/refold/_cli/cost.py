@@ -1,4 +1,4 @@
-"""`refold cost`: what a recorded conversation cost, and why."""
+"""`refold cost`: explains the cost of a recorded conversation, call by call."""
 
 from __future__ import annotations
 

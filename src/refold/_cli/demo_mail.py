@@ -1,4 +1,4 @@
-"""The task of 41 e-mails (W19), worked on by an agent under each policy, against a provider that counts and refuses."""
+"""The 41-e-mail task (W19): an agent works on it under each policy against a mock provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `refold` command: finds the module of a command when it is asked for, and turns errors into one line."""
+"""The `refold` command: imports the module of a subcommand on demand, and prints an error as one line."""
 
 from __future__ import annotations
 

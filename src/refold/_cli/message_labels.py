@@ -1,4 +1,4 @@
-"""What a message is, in a few words: whose, which tool, which file, how it begins."""
+"""Short labels for messages: role, tool, file, and the beginning of the text."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def reading(function: Callable[..., R]) -> Callable[..., R]:
 
 
 def summarized(function: Callable[..., R]) -> Callable[..., R]:
-    """Add the options on a model that writes summaries; the command gets who answers needs as `outside`."""
+    """Add the options on a model that writes summaries; the command gets them as `handlers`."""
 
     @click.option("--summarize-with", metavar="MODEL", help="Model that writes summaries; none by default.")
     @click.option("--base-url", metavar="URL", help="URL of that model: any OpenAI-compatible server.")
@@ -186,7 +186,7 @@ def summarized(function: Callable[..., R]) -> Callable[..., R]:
     @functools.wraps(function)
     def summarize(summarize_with: str | None, base_url: str | None, keep_secrets: bool, *args: Any, **rest: Any) -> R:
         redact = False if keep_secrets else None
-        return function(*args, outside=_outside(summarize_with, base_url, redact), **rest)
+        return function(*args, handlers=_summary_handlers(summarize_with, base_url, redact), **rest)
 
     return summarize
 
@@ -254,7 +254,7 @@ def policy_of(name: str) -> Policy:
     except RefoldError:
         raise
     except Exception as error:  # whatever the user's own file raises
-        raise UnknownPolicy(f"{name} cannot be run ({type(error).__name__}: {error}): mend that file") from None
+        raise UnknownPolicy(f"{name} cannot be run ({type(error).__name__}: {error}): correct that file") from None
 
 
 def _fitting(policy_options: PolicyOptions, window: int | None) -> None:
@@ -277,7 +277,7 @@ def _configured(settings: Settings, model: str | None) -> tuple[int | None, str 
     return None, settings.deployments.get(model or "", model)
 
 
-def _outside(model: str | None, base_url: str | None, redact: bool | None) -> Handlers:
+def _summary_handlers(model: str | None, base_url: str | None, redact: bool | None) -> Handlers:
     """Return who answers needs: a summarizer where a model is named or configured, else nobody."""
     from refold.config import Settings
     from refold.handlers import Handlers

@@ -1,4 +1,4 @@
-"""Files out: native messages as the provider takes them, written beside and renamed, so no half file is left."""
+"""Output files: native messages in the provider's shape, written to a temporary file and renamed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`refold plan`: what would happen, without doing it."""
+"""`refold plan`: shows a plan without applying it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def command(
     file: str,
     how: options.ReadOptions,
     policy_options: options.PolicyOptions,
-    outside: Handlers,
+    handlers: Handlers,
     every: bool,
     as_json: bool,
 ) -> int:
@@ -45,7 +45,7 @@ def command(
 
     talk = files.only(file, how)
     with show.working("Planning"):
-        request, current_plan = plan_table.planned(talk.recorded.messages, policy_options.of(talk.recorded), outside)
+        request, current_plan = plan_table.planned(talk.recorded.messages, policy_options.of(talk.recorded), handlers)
     if as_json:
         click.echo(dump_plan(current_plan))
     else:

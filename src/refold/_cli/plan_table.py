@@ -1,4 +1,4 @@
-"""A plan read off message by message: what happens to each, why, and its tokens before and after."""
+"""Lists a plan message by message: what happens to each, why, and its tokens before and after."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ class PlanRow(Struct, frozen=True):
 
 
 def unsound(talk: InputConversation) -> None:
-    """Note that a conversation to which nothing is done breaks its provider's rules, which a compaction would mend."""
+    """Note that an unchanged conversation breaks rules of its provider, which a compaction would repair."""
     from refold._cli import show
 
     broken = api.violations(talk.recorded.messages, format=talk.recorded.format)
     if broken:
         breaches = f"{show.many(len(broken), 'breach')} of the rules of {talk.recorded.format}"
-        show.note(f"refold: {talk.label}: {breaches}: `refold repair` mends that")
+        show.note(f"refold: {talk.label}: {breaches}: `refold repair` repairs it")
 
 
-def planned(messages: Sequence[Any], options: Options, outside: Handlers | None = None) -> tuple[Request, Plan]:
+def planned(messages: Sequence[Any], options: Options, handlers: Handlers | None = None) -> tuple[Request, Plan]:
     """Plan, and return the request with the counter that the plan's sizes are by."""
-    run = plan_request(request_for(messages, options), outside or Handlers())
+    run = plan_request(request_for(messages, options), handlers or Handlers())
     return run.request, run.plan
 
 

@@ -1,4 +1,4 @@
-"""`refold policies`: which there are, and what one does."""
+"""`refold policies`: lists the policies, or describes one."""
 
 from __future__ import annotations
 

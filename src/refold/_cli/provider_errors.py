@@ -1,4 +1,4 @@
-"""What a provider's refusal comes to: one line that names the place and the remedy, and an exit code by its kind."""
+"""Turns a provider error into one line that names the place and the remedy, and into an exit code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_FOUND = 404
 def failure(error: Exception, client: Client) -> RefoldError:
     """Return an error of ours for one of a provider's; ours are returned as they are.
 
-    What a person mends by another argument is a UsageError: the key, the base URL, the model.
+    What another argument corrects is a UsageError: the key, the base URL, the model.
     """
     from refold.models.provider_errors import classify_error
 

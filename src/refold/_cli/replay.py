@@ -1,4 +1,4 @@
-"""`refold replay`: what each policy keeps and costs on recorded conversations."""
+"""`refold replay`: compares what policies preserve and cost on recorded conversations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`refold search`: words in all messages ever stored."""
+"""`refold search`: full-text search in all stored messages."""
 
 from __future__ import annotations
 

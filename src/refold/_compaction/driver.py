@@ -11,7 +11,7 @@ the result is written from the view that planning ended with.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from refold._compaction.request import Request, request_for
@@ -30,9 +30,21 @@ if TYPE_CHECKING:
     from refold.core._native import Messages
     from refold.handlers import Handlers
 
-__all__ = ["Steps", "plan_request", "resolve", "run_async", "run_sync", "start_compaction", "start_planning"]
+__all__ = [
+    "Steps",
+    "drive",
+    "drive_async",
+    "plan_request",
+    "resolve",
+    "run_async",
+    "run_sync",
+    "start_compaction",
+    "start_planning",
+]
 
 T = TypeVar("T")
+Yielded = TypeVar("Yielded")
+Sent = TypeVar("Sent")
 Steps: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], T]
 
 
@@ -91,33 +103,46 @@ def plan_request(request: Request, handlers: Handlers) -> CompactionRun:
 
 def run_sync(steps: Steps[T], handlers: Handlers) -> T:
     """Run steps to the end, handling one need after another."""
-    try:
-        needs = next(steps)
-        while True:
-            try:
-                answers = tuple(map(handlers.answer, needs))
-            except Exception as error:
-                needs = steps.throw(error)
-            else:
-                needs = steps.send(answers)
-    except StopIteration as done:
-        returned: T = done.value
-        return returned
+    return drive(steps, lambda needs: tuple(map(handlers.answer, needs)))
 
 
 async def run_async(steps: Steps[T], handlers: Handlers) -> T:
     """Run steps to the end, handling the needs of one step side by side."""
     import asyncio  # not loaded by `import refold`
 
+    async def answer(needs: tuple[Need, ...]) -> tuple[Answer, ...]:
+        return tuple(await asyncio.gather(*map(handlers.answer_async, needs)))
+
+    return await drive_async(steps, answer)
+
+
+def drive(steps: Generator[Yielded, Sent, T], perform: Callable[[Yielded], Sent]) -> T:
+    """Run a generator to its end: perform what it yields, send it the result, or throw the error into it."""
     try:
-        needs = next(steps)
+        request = next(steps)
         while True:
             try:
-                answers = tuple(await asyncio.gather(*map(handlers.answer_async, needs)))
+                response = perform(request)
             except Exception as error:
-                needs = steps.throw(error)
+                request = steps.throw(error)
             else:
-                needs = steps.send(answers)
+                request = steps.send(response)
+    except StopIteration as done:
+        returned: T = done.value
+        return returned
+
+
+async def drive_async(steps: Generator[Yielded, Sent, T], perform: Callable[[Yielded], Awaitable[Sent]]) -> T:
+    """Do what `drive` does, awaiting what is performed."""
+    try:
+        request = next(steps)
+        while True:
+            try:
+                response = await perform(request)
+            except Exception as error:
+                request = steps.throw(error)
+            else:
+                request = steps.send(response)
     except StopIteration as done:
         returned: T = done.value
         return returned

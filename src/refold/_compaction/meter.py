@@ -1,4 +1,4 @@
-"""A meter counts each message of a growing conversation once, so a check costs what is new."""
+"""A meter counts each message of a growing conversation once, so the cost of a check depends on the new messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of the public verbs: typed for the caller, and read into one value that refuses a misspelt name."""
+"""The options of the public functions: typed for the caller, and read into one value that rejects misspelt names."""
 
 from __future__ import annotations
 

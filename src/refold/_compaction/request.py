@@ -1,4 +1,4 @@
-"""What a caller asked for, resolved: format, transcript, budget, policy and counter, ready to plan."""
+"""Resolves a caller's options: format, transcript, budget, policy and counter, ready for planning."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The fit engine: shortens a view to a size, and writes the digest of what left it."""
+"""The fit engine: shortens a view to a size, and writes the digest of the removed messages."""

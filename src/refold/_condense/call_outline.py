@@ -1,4 +1,4 @@
-"""One line that says what a tool call was and what its output held, for the place where the output stood."""
+"""Writes the one-line outline of a tool call and its output that replaces the output."""
 
 from __future__ import annotations
 

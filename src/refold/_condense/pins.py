@@ -1,4 +1,4 @@
-"""Pins: the sentences of user and system messages that set a limit, word for word, with where they were said.
+"""Pins: sentences of user and system messages that state a constraint, verbatim, with their position.
 
 Only what a user or a system message says can become a pin; words of a tool or of the model never do.
 """

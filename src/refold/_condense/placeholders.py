@@ -1,4 +1,4 @@
-"""The patches that put other words in place of an output, a picture, reasoning or arguments."""
+"""Builds the edits that replace an output, an image, reasoning or arguments by a placeholder."""
 
 from __future__ import annotations
 

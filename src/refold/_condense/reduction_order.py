@@ -1,4 +1,4 @@
-"""The order of loss: what gives way first, what last."""
+"""The order in which a fit reduces a view: the least valuable content first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filling the room that is left: what gave way last comes back first, the newest output partly if not whole."""
+"""Fills the remaining room: restores what was reduced last first, and the newest output partly if not whole."""
 
 from __future__ import annotations
 

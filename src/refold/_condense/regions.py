@@ -1,4 +1,4 @@
-"""The regions of a view by age: what is protected, which messages leave together, which are the newest."""
+"""Divides a view by age: what is protected, which messages are removed together, and which are the newest."""
 
 from __future__ import annotations
 

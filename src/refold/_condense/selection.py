@@ -1,4 +1,4 @@
-"""Selecting: what of the old part comes back, by predicted need for its size: batches, calls, and lines of output."""
+"""Selects old content to restore by predicted use per token: tool-call groups, calls, and lines of output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stays of users' turns where not all of their words can: the sentences that say what no other one says."""
+"""Selects the sentences to preserve of user messages that are too long: those that no other sentence repeats."""
 
 from __future__ import annotations
 

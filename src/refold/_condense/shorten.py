@@ -1,4 +1,4 @@
-"""Cutting one text or one call's arguments: whole lines from head and tail, what matters of the middle, a marker."""
+"""Shortens one text or one call's arguments: whole lines from both ends, important lines between, a marker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places in a view that every stage asks for: where ranges may start and stop, what is still open."""
+"""Positions in a view that every stage needs: where ranges may start and stop, and which calls are open."""
 
 from __future__ import annotations
 

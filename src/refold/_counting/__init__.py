@@ -1,4 +1,4 @@
-"""Exact and calibrated token counts, sizes of pictures, and what providers report."""
+"""Exact and calibrated token counts, image sizes, and calibration by what providers report."""
 
 from refold._counting.calibration import Calibration, UsageReport, calibrate, reported
 from refold._counting.tokenizers import ExactCounter, counter_for

@@ -1,4 +1,4 @@
-"""What a provider's report says about our own estimates."""
+"""Calibrates token estimates by a provider's usage report."""
 
 from __future__ import annotations
 

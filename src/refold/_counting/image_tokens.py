@@ -1,4 +1,4 @@
-"""Tokens of a picture, a document or a recording by the rule its provider publishes; base64 is never counted as text.
+"""Token counts of images, documents and recordings by the provider's published rule; base64 is not counted as text.
 
 Sources: OpenAI's guide on images and vision (tiles of 512 pixels, patches of 32; from GPT-5.5 on 1.2 tokens a patch, as
 huggingface.co/datasets/JOHNISKING/image-token-cost measured); Anthropic's vision page (patches of 28 pixels after

@@ -1,4 +1,4 @@
-"""Remembers what was found out about texts, by their digest: bounded, and never holding a long text itself."""
+"""A bounded memo of facts about texts, keyed by digest; it stores no long text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the gateway answers itself: health, figures, conversations, originals, and compaction without forwarding."""
+"""The gateway's own endpoints: health, statistics, conversations, originals, and compaction without forwarding."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from refold._gateway.server.asgi import (
 from refold._gateway.server.auth import Auth, once
 from refold._gateway.server.relay import WhileConnected, relay
 from refold._gateway.server.request_headers import inflated, request_options
-from refold._gateway.summarizer import outside
+from refold._gateway.summarizer import summary_handlers
 from refold._gateway.upstream.client import Upstream, from_upstream, to_upstream
 from refold._gateway.upstream.response import UpstreamAborted
 from refold._gateway.wire.routes import route
@@ -88,7 +88,7 @@ class Gateway:
 
     async def _open(self) -> None:
         settings = self.settings
-        writers = outside(settings)
+        writers = summary_handlers(settings)
         store = open_store(settings.store or "memory")
         self._keeper = keeper = PlanStore(store, settings.store_key)
         lost = StaleThinking()

@@ -1,4 +1,4 @@
-"""One request with a conversation: made ready, sent, its answer carried back; sent again where it did not fit."""
+"""Handles one chat request: prepares it, forwards it, relays the response, and repeats it after an overflow."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ class Exchanges:
             await self._planner.sent(target, tool=ready.recalls is not None)
 
     async def _repaired(self, target: CompactionTarget, ready: Ready) -> None:
-        """Mend a conversation that breaks its provider's rules."""
+        """Repair a conversation that breaks its provider's rules."""
         await self._planner.read(target)
         if not target.track.is_faulty():
             return

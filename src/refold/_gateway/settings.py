@@ -1,4 +1,4 @@
-"""What a gateway is told when it starts; nothing of it is ever taken from a request."""
+"""The settings of a gateway, fixed at its start; no request can change them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     "/v1/messages", "/v1beta/models"); what is said for a model goes before what is said for its route, and `window` is
     that of all models. `token` is asked of every client, in the header `x-refold-token` or in the path
     `/token/TOKEN/…`; an address that is not loopback needs one. `strict` refuses a request whose compaction fails
-    instead of sending it as it is, `shadow` plans and reports and changes nothing, `repair` mends invalid
+    instead of sending it as it is, `shadow` plans and reports and changes nothing, `repair` repairs invalid
     conversations.
     `recall_tool` offers models a tool that brings originals back once a plan is in force: calls of it are answered
     here, in up to `recall_rounds` rounds of one answer with up to `recall_tokens` tokens each.

@@ -1,4 +1,4 @@
-"""Who writes summaries for the gateway's policies: a model that was named at the start, or nobody."""
+"""Creates the summarizer of the gateway's policies from its settings; without a model, none."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from refold.handlers import Handlers
 if TYPE_CHECKING:
     from refold._gateway.settings import GatewaySettings
 
-__all__ = ["outside"]
+__all__ = ["summary_handlers"]
 
 
-def outside(settings: GatewaySettings) -> Handlers:
+def summary_handlers(settings: GatewaySettings) -> Handlers:
     """Return who answers the needs of plans; its key comes from the environment and not from a client."""
     if not settings.summarizer:
         return Handlers()

@@ -1,4 +1,4 @@
-"""No message without content, and no blank words."""
+"""Every message has content, and no text is blank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Call ids are there, and no two calls share one where the provider tells them apart by it."""
+"""Call ids exist, and are unique where the provider matches results by id."""
 
 from __future__ import annotations
 

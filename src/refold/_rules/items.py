@@ -1,4 +1,4 @@
-"""Items of OpenAI's Responses: their ids, approvals and their requests, and what must stand last."""
+"""Items of OpenAI's Responses: ids, approvals and their requests, and which item may be last."""
 
 from __future__ import annotations
 

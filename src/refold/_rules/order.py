@@ -1,4 +1,4 @@
-"""Who speaks after whom: speakers that must alternate, and where a system message may stand."""
+"""The order of roles: which must alternate, and where a system message may stand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An answer that the client begins does not end in white space."""
+"""A response prefilled by the client does not end in white space."""
 
 from __future__ import annotations
 

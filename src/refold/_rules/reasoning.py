@@ -1,4 +1,4 @@
-"""Signed reasoning goes or stays whole, and with what it belongs to."""
+"""Signed reasoning is preserved or removed as a whole, together with the calls it belongs to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repairs: the third face of a rule, edits that put right what the rule finds broken.
+"""Repairs: edits that correct what a rule reports as a violation.
 
 A repair of calls without result and results without call needs texts that the caller chooses; it is the stage
 `CloseCalls`. So do the repairs of content and arguments, which are in the stage `Repair`.

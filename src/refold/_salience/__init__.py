@@ -1,1 +1,1 @@
-"""Which identifiers, lines and segments of a conversation are likely to be needed again; no model is asked."""
+"""Predicts which identifiers, lines and segments of a conversation are needed again; no model is called."""

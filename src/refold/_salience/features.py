@@ -1,4 +1,4 @@
-"""Features of each atom of a conversation: how often, how lately and by whom it was mentioned, and what it is."""
+"""Features of each identifier of a conversation: frequency, recency, who mentioned it, and its kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table whose entries are worked out when they are first asked for."""
+"""A table whose entries are computed at the first lookup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who mentions what: the atoms of each message by who wrote them."""
+"""Records the identifiers of each message by who wrote them."""
 
 from __future__ import annotations
 

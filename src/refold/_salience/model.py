@@ -7,7 +7,7 @@ shift are in `weights.json`; `tools/train_salience.py` makes them from recorded 
 
 The sum is not computed feature by feature. Most features depend on one small number (a count, a position), which many
 atoms share, so the weighted sum of all features of that number is computed once and looked up (`LazyTable`). A score
-is then a few additions. `predicted_use` gives the same as the plain regression; a test compares the two.
+is then a few additions. A test compares it with the plain regression.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from refold.core.messages import Message
 
-__all__ = ["Model", "Scorer", "loaded", "predicted_use", "shipped"]
+__all__ = ["Model", "Scorer", "loaded", "shipped"]
 
 # Chosen by hand; benchmarks/recall.py measures the choice that comes of it (docs/salience.md).
 EVEN = 0.7  # the power of a likelihood in a choice: evens out, since what is likely is likely in several places
@@ -121,13 +121,6 @@ class Scorer:
             if not -FARTHEST < score < FARTHEST:
                 score = FARTHEST if score > 0 else -FARTHEST
             yield of.itself[0], 1 / (1 + exp(-score))
-
-
-def predicted_use(messages: Sequence[Message], model: Model | None = None) -> dict[str, float]:
-    """Return the likelihood of need for every atom of messages, given oldest first."""
-    scorer = Scorer(messages, model)
-    notes = scorer.tally.notes
-    return {atom: chance for atom, (_, chance) in zip(notes, scorer.likelihoods(notes), strict=True)}
 
 
 def _weights(model: Model) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Reads the sample conversations that are stored beside this module."""
+"""Reads the sample conversations that are stored next to this module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a text can be cut without tearing what a reader sees as one character: Unicode's extended grapheme clusters.
+"""Finds where a text can be cut without splitting a character: Unicode's extended grapheme clusters.
 
 The rules are those of UAX 29 (GB3 to GB13), decided from the code points around a position: a cut in a text of a
 megabyte looks at a few characters only. A surrogate pair of two code points is one character here too.

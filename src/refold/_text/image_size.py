@@ -1,4 +1,4 @@
-"""Width and height of a picture, from its header alone; nothing past the header is decoded."""
+"""Reads the width and height of an image from its header; the image itself is not decoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small agent whose context never runs out, and what the systems wrap around such a loop."""
+"""A small agent whose context never overflows, and the tools that the five systems add to such a loop."""
 
 from refold.agent._changed_files import Files
 from refold.agent._compaction_log import Decision, Snapshots

@@ -1,4 +1,4 @@
-"""A log with a file a day, `YYYY-MM-DD.log.md`, of what happened and with which figures (W16)."""
+"""A log file per day, `YYYY-MM-DD.log.md`, of events and their figures (W16)."""
 
 from __future__ import annotations
 

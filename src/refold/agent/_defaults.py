@@ -1,4 +1,4 @@
-"""Resolves what an agent works with: arguments first, then settings, then those of the session or model."""
+"""Resolves an agent's settings: arguments first, then the settings file, then the session or model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A health check and its answer (V11): a pattern of answering, with nothing that runs in the background."""
+"""A health check and its response (V11); it starts no background task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The block at the end of the system prompt that says where in a turn the model is (W12)."""
+"""The block at the end of the system prompt that states the progress of the current turn (W12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log with a file for each session id; a session that is renewed goes on in a new one (V09)."""
+"""A log file per session id; a renewed session continues in a new file (V09)."""
 
 from __future__ import annotations
 

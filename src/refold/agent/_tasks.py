@@ -1,4 +1,4 @@
-"""A file for each task with a preview of every tool output, and a log beside it with the whole of them (W11)."""
+"""A file per task with a preview of each tool output, and a log with the full outputs next to it (W11)."""
 
 from __future__ import annotations
 

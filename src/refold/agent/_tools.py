@@ -1,4 +1,4 @@
-"""A tool: a name, words about it, the schema of its arguments, and the function that does it."""
+"""A tool: name, description, argument schema, and the function that runs it."""
 
 from __future__ import annotations
 

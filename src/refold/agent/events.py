@@ -1,4 +1,4 @@
-"""What a loop tells its observers, beside cards and decisions."""
+"""The events an agent loop sends to its observers, apart from cards and decisions."""
 
 from __future__ import annotations
 

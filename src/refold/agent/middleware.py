@@ -1,4 +1,4 @@
-"""What is asked before and after each call of the model: go on, compact first, or stop."""
+"""Middleware that runs before and after each model call and decides: continue, compact first, or stop."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _speech(model: str, base_url: str | None, wire: Wire | None, options: Mappin
 def recounting(
     client: Client | AsyncClient, *, system: Any = None, tools: Sequence[Any] | None = None
 ) -> Callable[[CountNeed], int | Awaitable[int]]:  # V08
-    """Return a count for `Outside(count=…)`: the provider's own, of the messages as they will be sent."""
+    """Return a `count` for `refold.Handlers`: the provider counts the messages as they will be sent."""
 
     def count(need: CountNeed) -> int | Awaitable[int]:
         from refold import formats

@@ -1,4 +1,4 @@
-"""Trying again: what failed for a moment is asked anew after a wait (W09); what cannot succeed stops at once (N12)."""
+"""Retries: a temporary failure is repeated after a wait (W09), a permanent one stops at once (N12)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LASTING = frozenset(
 PASSING = frozenset({408, 409, 425, 429})  # of the statuses from 400 to 499, those that another try may not meet
 FLAGS = ("is_retryable", "isRetryable", "retryable", "should_retry")
 MISTAKES = (TypeError, AttributeError, LookupError, NameError, ImportError, NotImplementedError, AssertionError)
-AGAIN = frozenset({"failed", "empty"})  # kinds of refusal that another try may mend
+AGAIN = frozenset({"failed", "empty"})  # kinds of refusal for which another try may succeed
 
 
 def may_retry(error: BaseException) -> bool:

@@ -1,4 +1,4 @@
-"""The official SDKs as clients: what they share, and one short driver each for synchronous and asynchronous calls."""
+"""Generic clients over the official SDKs: the shared part, and one short driver each for sync and async calls."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def plain(value: Any) -> dict[str, Any]:
 
 @contextmanager
 def _of_the_caller() -> Iterator[None]:
-    """Mark what the caller's own function raises: to ask the model again would not mend it."""
+    """Mark what the caller's own function raises: another request to the model would not help."""
     try:
         yield
     except Exception as error:

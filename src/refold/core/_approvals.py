@@ -1,4 +1,4 @@
-"""Finds answers to requests for approval (MCP) whose request is not in the list."""
+"""Finds responses to approval requests (MCP) whose request is not in the list."""
 
 from __future__ import annotations
 

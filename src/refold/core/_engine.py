@@ -1,4 +1,4 @@
-"""The one generator that runs a policy over a view: it yields needs, is sent answers, and returns a plan."""
+"""The generator that runs a policy over a view: it yields needs, receives answers, and returns a plan."""
 
 from __future__ import annotations
 

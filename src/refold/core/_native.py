@@ -1,4 +1,4 @@
-"""Types of what a caller passes in the provider's own shape."""
+"""Types of values that a caller passes in the provider's own shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans as JSON and back; a later version or an unknown tag is refused, not guessed at."""
+"""Plans as JSON and back; a later version or an unknown tag is rejected."""
 
 from __future__ import annotations
 

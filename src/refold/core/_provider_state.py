@@ -1,4 +1,4 @@
-"""Protects a provider's state from edits: parts that carry it stay, and nothing is placed before an anchor.
+"""Protects provider state from edits: parts that carry state stay, and nothing is inserted before an anchor.
 
 Theory of operation. Stages shorten a view without knowledge of such parts. `View.after` passes all edits through
 `guarded`, so that the guarantee is implemented once for all stages:

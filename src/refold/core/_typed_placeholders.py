@@ -1,4 +1,4 @@
-"""Replacements that fit a field's type: a result that may hold only a picture gets a picture of one pixel."""
+"""Placeholders that fit a field's type: a result that may hold only an image gets an image of one pixel."""
 
 from __future__ import annotations
 

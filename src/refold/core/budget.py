@@ -1,4 +1,4 @@
-"""How much room there is: the window, what is reserved for the answer, and limits on either."""
+"""Budgets: the context window, the reserve for the response, and limits on either."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three edits a plan is made of, and the fold that turns a transcript and plans into a view.
+"""The three edits that a plan consists of, and the fold that applies plans to a transcript.
 
 Theory of operation. A transcript is never changed. A plan is a list of edits, and a view is a fold: all edits of all
 plans in force, applied to the messages in one pass. So a rewind is a fold with fewer plans, and no edit needs an

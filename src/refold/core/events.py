@@ -1,4 +1,4 @@
-"""What happened, for whoever watches: cards, log lines, metrics. Drivers emit these; the core does not."""
+"""Compaction events for observers (cards, log lines, metrics). Drivers send them; the core does not."""
 
 from __future__ import annotations
 

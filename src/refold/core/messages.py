@@ -1,4 +1,4 @@
-"""Messages and their parts: what every format is read into, and the only shape stages see.
+"""Messages and their parts: the format-neutral values that every format is read into and that stages work on.
 
 A part is addressed by its path in the provider's own object, so removing one part never moves the
 address of another. Values have no identity of their own; identity is the transcript's business.

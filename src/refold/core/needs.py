@@ -1,4 +1,4 @@
-"""Everything a compaction can want from outside, as values; whoever reads these four knows there is nothing else."""
+"""The four needs: all that a compaction can ask its caller for, as values, and the answers to them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 from refold.core.messages import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable
 
 __all__ = [
     "Answer",
@@ -22,7 +22,6 @@ __all__ = [
     "Refused",
     "Summarizer",
     "SummaryNeed",
-    "answer_with",
 ]
 
 
@@ -110,11 +109,3 @@ class Summarizer(Protocol):
 
     def __call__(self, need: SummaryNeed, /) -> str | Refused | Awaitable[str | Refused]:
         """Return the summary that the need describes."""
-
-
-def answer_with(need: Need, handler: Callable[[Need], Answer]) -> Answer:
-    """Ask, and turn an exception into a refusal; an outsider's failure never ends a compaction by itself."""
-    try:
-        return handler(need)
-    except Exception as error:  # any failure of a caller's function is a refusal
-        return Refused(f"{type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""A plan: what one run of a policy does, as a value that can be printed, stored, compared and applied again."""
+"""A plan: the edits of one run of a policy, as a value that can be printed, stored, compared and applied again."""
 
 from __future__ import annotations
 

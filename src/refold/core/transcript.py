@@ -1,4 +1,4 @@
-"""What was said, append-only, with chained content ids.
+"""The append-only list of all messages, with chained content ids.
 
 An id is a hash of the message and of its parent's id: the same conversation has the same ids
 everywhere, a shared prefix is a shared chain, and a client that sends everything again is recognised.

@@ -1,4 +1,4 @@
-"""How full the window is now: from estimates, from what the provider reported, or from both."""
+"""Estimates how full the window is: from token estimates, from the provider's usage report, or from both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all formats share: reading that never fails, and writing that copies only what an edit touched.
+"""The shared part of all formats: reading that never fails, and writing that copies only edited values.
 
 Theory of operation. A format is a lens between a provider's object and a `Message`:
 

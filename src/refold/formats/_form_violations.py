@@ -1,4 +1,4 @@
-"""Finds in single messages what a provider's request types exclude and a repair can put right, format by format.
+"""Finds violations of the providers' request types in single messages, format by format.
 
 Only what is known to be wrong is a flaw: a block of another provider's protocol is one, a block of an unknown kind is
 carried through as it is.

@@ -1,4 +1,4 @@
-"""Items of the OpenAI Responses API: what each kind is read as, and how a call or an output of a kind is written.
+"""Items of the OpenAI Responses API: how each kind is read, and how calls and outputs are written.
 
 Theory of operation. An item is a message of one speaker. A call that we answer is an item, its output another of the
 matching kind; a call that the provider answers is one item with both, but for hosted tool search and programs, which

@@ -1,4 +1,4 @@
-"""Finding a format by name or by what messages look like, and reading a list of messages in it."""
+"""Finds a format by name or by the shape of messages, and reads a list of messages in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI chat completions: the list `messages`, with calls beside the content and one message a result."""
+"""OpenAI chat completions: the list `messages`, with calls next to the content and one message per result."""
 
 from __future__ import annotations
 

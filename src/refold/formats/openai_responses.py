@@ -1,4 +1,4 @@
-"""OpenAI Responses: the list `input`, where every item (words, a call, an output, reasoning) is one message."""
+"""OpenAI Responses: the list `input`, in which every item (text, call, output, reasoning) is one message."""
 
 from __future__ import annotations
 

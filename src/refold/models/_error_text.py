@@ -1,4 +1,4 @@
-"""What an error says, whatever it is: status, codes, words and figures out of exceptions, bodies and text."""
+"""Extracts status, codes, messages and figures from an error of any kind: exception, response body or text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of the files a request may carry: a share of what remains, by size, and together (N15)."""
+"""How much file content a request may carry: a share of the remaining window, by size, per file and in total (N15)."""
 
 from __future__ import annotations
 

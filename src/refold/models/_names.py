@@ -1,4 +1,4 @@
-"""Model ids made comparable: provider paths, regions, versions and dates cut, dots as dashes."""
+"""Normalizes model ids: removes provider paths, regions, versions and dates, and writes dots as dashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a provider asks to be left alone: in a header of its refusal, or in its words."""
+"""Reads how long a provider asks clients to wait: from a header of its error, or from the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One tool output made small: cut to bytes and lines (N14), or kept elsewhere with a preview in its place (L08).
+"""Shortens one tool output: cut to bytes and lines (N14), or stored elsewhere with a preview in its place (L08).
 
 Nothing is written here: `save` is the caller's, gets the whole text and returns the place to name.
 """

@@ -1,4 +1,4 @@
-"""What a provider's refusal means and what helps: too long, too often, wrong parameters, reasoning it does not accept.
+"""Classifies provider errors and their remedy: overflow, rate limit, wrong parameters, unaccepted reasoning.
 
 Every row of `overflow.json` carries a sample that it must recognise, a near miss that it must not, and a public source.
 What looks like a full window and is not (a rate limit, a bad parameter, an expired key) is told apart first; words that

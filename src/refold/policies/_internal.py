@@ -1,4 +1,4 @@
-"""Policies that refold itself runs: repair, and what leaves a request after a refusal (media, reasoning).
+"""Policies for refold's own use: repair, and removing media or reasoning after a provider error.
 
 They run on demand only and compact nothing, hence no trigger: what is healthy stays, also before an anchor.
 """

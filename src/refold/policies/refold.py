@@ -1,4 +1,6 @@
-"""refold: pins, pointers for old output, batches that leave, and a digest of what left; no model is asked."""
+"""refold: pins, pointers for old output, removed tool-call groups, and a digest of what was removed; no model is
+called.
+"""
 
 from msgspec.structs import replace
 

@@ -1,4 +1,4 @@
-"""Wolffish: pictures out, the largest results to head and tail, one summary of the originals at the end.
+"""Wolffish: removes images, shortens the largest results to head and tail, appends one summary of the originals.
 
 Its protections hold in every step but the three that fit, which run only when the request could not be sent at all.
 These and the second and third truncation are our additions, for what is protected or shrinks less than expected.

@@ -1,4 +1,4 @@
-"""Windows that refusals told: remembered by model and endpoint, in memory or in a file of the owner's."""
+"""Context windows learned from provider errors, by model and endpoint, in memory or in a file of the user's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recovery around a call of a model: what a refusal means, what is done about it, and the same call once more.
+"""Recovery around a model call: classifies a provider error, corrects the request, and sends it again.
 
 The steps are one generator that yields what to do; a synchronous and an asynchronous driver do it.
 """
@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import aio, api
+from refold._compaction.driver import drive, drive_async
 from refold._compaction.options import CompactOptions, RunOptions, check_names, read_call
 from refold.clients._retry import retrying
 from refold.core.view import Cause
@@ -83,9 +84,9 @@ def recovering(call: Callable[..., Any], messages: Messages, **options: Unpack[R
     """Call a model, and when it refuses the request for its size, make it smaller and call once more.
 
     Reasoning that the provider does not accept back is removed, once (Gemini's after the same request was sent again);
-    refused once more, the refusal is raised with a note. The retry counts as none. Errors that no smaller request mends
-    are raised as they are, at once, but where
-    `waits` are given, those that pass are asked again as by `refold.clients._retry.retrying`.
+    refused once more, the error is raised with a note. The retry does not count as a pass. An error that a smaller
+    request does not avoid is raised at once; with `waits`, a temporary one is retried as by
+    `refold.summaries.summarizers.retrying`.
 
     Args:
         call: your function from the messages to send to the reply. Where it takes `max_tokens`, it is given a smaller
@@ -131,41 +132,27 @@ async def arecovering(
 
 
 def _driven(run: RecoverySteps, call: Callable[..., Any]) -> Recovered:
-    action = next(run)
-    try:
-        while True:
-            try:
-                match action:
-                    case Calling():
-                        outcome = call(action.messages, **action.named())
-                    case Compacting():
-                        outcome = api.compact(action.messages, **action.arguments)
-            except Exception as error:
-                action = run.throw(error)
-            else:
-                action = run.send(outcome)
-    except StopIteration as done:
-        recovered: Recovered = done.value
-        return recovered
+    def perform(action: Calling | Compacting) -> Any:
+        match action:
+            case Calling():
+                return call(action.messages, **action.named())
+            case Compacting():
+                return api.compact(action.messages, **action.arguments)
+
+    recovered: Recovered = drive(run, perform)
+    return recovered
 
 
 async def _driven_async(run: RecoverySteps, call: Callable[..., Awaitable[Any]]) -> Recovered:
-    action = next(run)
-    try:
-        while True:
-            try:
-                match action:
-                    case Calling():
-                        outcome = await call(action.messages, **action.named())
-                    case Compacting():
-                        outcome = await aio.acompact(action.messages, **action.arguments)
-            except Exception as error:
-                action = run.throw(error)
-            else:
-                action = run.send(outcome)
-    except StopIteration as done:
-        recovered: Recovered = done.value
-        return recovered
+    async def perform(action: Calling | Compacting) -> Any:
+        match action:
+            case Calling():
+                return await call(action.messages, **action.named())
+            case Compacting():
+                return await aio.acompact(action.messages, **action.arguments)
+
+    recovered: Recovered = await drive_async(run, perform)
+    return recovered
 
 
 def _awaiting(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -213,7 +200,7 @@ def _steps(fixed: Setting, messages: Messages, passes: int, cause: Cause | str |
 
 
 def _error_within(reply: Any) -> ProviderError | None:
-    """Return the refusal that a reply of status 200 carries in place of an answer, where another request mends it."""
+    """Return the refusal that a reply of status 200 carries in place of an answer, if another request can succeed."""
     body = _as_mapping(reply)
     if not body.get("error"):
         return None

@@ -1,4 +1,4 @@
-"""What is done about a refused request: steps that yield what to do and are told how it went.
+"""The recovery state machine for rejected requests, without input and output: it yields actions and receives results.
 
 Each takes the state of a recovery and returns the next, or raises what the caller is to see.
 """

@@ -1,1 +1,1 @@
-"""Recorded conversations replayed: what a compaction keeps and loses of what the rest of the recording needed."""
+"""Replays recorded conversations: what a compaction preserves and loses of what the rest of the recording needed."""

@@ -1,4 +1,4 @@
-"""Every policy at the same size: a recording is cut, what came before is compacted into it, and the rest judges."""
+"""Compares policies at equal sizes: the past of a cut recording is compacted, and its future judges the result."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def results_at_sizes(line: Timeline, policy: Policy, places: Sequence[Place]) ->
     for place in places:
         history = place.cut.history
         for name, tokens in place.sizes:
-            outside = stand_ins.outside(len(history))
-            fit = fitted(policy, line, history, len(history), place.fixed + tokens, outside)
+            handlers = stand_ins.handlers(len(history))
+            fit = fitted(policy, line, history, len(history), place.fixed + tokens, handlers)
             if fit is None:
                 collected.append(SizedResult(place.cut.call, name))
                 continue

@@ -1,4 +1,4 @@
-"""What stands in for a model and a disk in a replay, the same every time, with a note of what a model would have cost.
+"""Deterministic replacements for a model and a disk in a replay, with the cost that a model would have had.
 
 A summary is an outline of what it covers: users' words first, then the newest words and calls. A real summary may hold
 more or less; what it costs is charged as if a model had read the whole request and written an answer of that length.
@@ -40,7 +40,7 @@ class FakeHandlers:
         self.calls: list[CallTokens] = []
         self._messages, self._counter, self._window, self._ratio = messages, counter, window, ratio
 
-    def outside(self, known: int) -> Handlers:
+    def handlers(self, known: int) -> Handlers:
         """Return who answers when `known` messages of the conversation are there."""
         return Handlers(summarize=self._summary, read_file=lambda need: self._file(need, known))
 

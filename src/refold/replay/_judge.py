@@ -1,4 +1,4 @@
-"""Judging a compaction without a model: what the rest of a recording needed, and what of it is still there.
+"""Judges a compaction without a model: how much of what the rest of a recording needed is still present.
 
 All functions are pure, over messages: the *history* before a cut, the *future* after it, and what was *kept* of the
 history. Shares are from 0 to 1, and 1 where nothing was asked for.

@@ -1,4 +1,4 @@
-"""Many conversations under many policies, on all cores, each result kept so that an interrupted run goes on."""
+"""Replays many conversations under many policies on all cores, and stores results so that a run can be resumed."""
 
 from __future__ import annotations
 

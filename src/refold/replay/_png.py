@@ -1,4 +1,4 @@
-"""Plots as PNG pictures, drawn from their SVG by resvg, which is an extra."""
+"""Plots as PNG images, rendered from SVG by resvg, an optional dependency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Five compactions in a row of one recording: do standing instructions live on, and does what is kept wear away?
+"""Compacts one recording five times in a row: measures whether standing instructions and content survive.
 
 Instructions of our own are planted in the recording as words of the user, before the first compaction; after it an
 output of a tool claims the authority to drop them. Each compaction works on what the ones before left.
@@ -131,7 +131,7 @@ def cycles(planted_line: Planted, policy: Policy) -> Cycles:
 def _fit(
     policy: Policy, line: Timeline, view: Sequence[Message], end: int, stand_ins: FakeHandlers
 ) -> FittedView | None:
-    return fitted(policy, line, view, end, sum(_room(line, end)), stand_ins.outside(end))
+    return fitted(policy, line, view, end, sum(_room(line, end)), stand_ins.handlers(end))
 
 
 def _room(line: Timeline, end: int) -> tuple[int, int]:

@@ -253,8 +253,8 @@ class _Walk:
             self._request.view, transcript=Transcript(self._line.transcript.messages[: self._known]),
             start=tuple(self._view), usage=self._usage, measured=tokens,
         )  # fmt: skip
-        outside = self._stand_ins.outside(self._known)
-        planned = run_sync(planning(policy, view), outside)
+        handlers = self._stand_ins.handlers(self._known)
+        planned = run_sync(planning(policy, view), handlers)
         plan = planned.plan
         exact = self._request.exact
         if plan.empty or plan.sizes.after > plan.sizes.limit or counter is exact:
@@ -263,7 +263,7 @@ class _Walk:
         if sizes + exact.per_conversation + self._line.fixed <= budget.input:
             return plan
         recounted = replace(view, counter=exact, estimates={}, usage=None)
-        return run_sync(planning(policy, replace(recounted, measured=recounted.estimated)), outside).plan
+        return run_sync(planning(policy, replace(recounted, measured=recounted.estimated)), handlers).plan
 
     def _shared(self, was: list[Message]) -> int:
         """Return the tokens that the view and the last request begin with."""

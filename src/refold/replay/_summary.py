@@ -1,4 +1,4 @@
-"""Runs over many conversations summed up by policy, with standard errors, and which figures can be told apart.
+"""Summarizes runs over many conversations by policy, with standard errors and significance.
 
 Errors are by bootstrap over conversations, the unit that is sampled: calls of one conversation are not independent.
 """

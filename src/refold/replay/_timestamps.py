@@ -1,4 +1,4 @@
-"""When each call was made, by the file's own times: whether a cache entry had expired can be told from nothing else."""
+"""The time of each call, from the file's own timestamps; needed to tell whether a cache entry had expired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running a policy over a view into a given number of tokens, and what of a provider's rules that breaks."""
+"""Runs a policy over a view into a given number of tokens, and counts the provider's rules that this breaks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FittedView(Struct, frozen=True):
 
 
 def fitted(
-    policy: Policy, line: Timeline, view: Sequence[Message], known: int, tokens: int, outside: Handlers
+    policy: Policy, line: Timeline, view: Sequence[Message], known: int, tokens: int, handlers: Handlers
 ) -> FittedView | None:
     """Compact a view of the first `known` messages into a number of tokens; None where the policy cannot.
 
@@ -52,7 +52,7 @@ def fitted(
             options = Options(format=line.format.name, policy=policy, budget=aim, counter=line.counter, force=True)
             request = request_for((), options, transcript=transcript, estimates=line.counted)
             start = measured(replace(request.view, start=tuple(view)), request.policy, options)
-            after = run_sync(planning(request.policy, start), outside).view
+            after = run_sync(planning(request.policy, start), handlers).view
         except RefoldError:  # it says itself that it cannot
             return None
         size = after.estimated

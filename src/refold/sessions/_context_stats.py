@@ -1,4 +1,4 @@
-"""What a session tells of itself: how full it is, what a compaction did, what was billed."""
+"""Statistics of a session: how full its context is, what a compaction did, and what was billed."""
 
 from __future__ import annotations
 

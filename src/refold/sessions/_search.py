@@ -1,4 +1,4 @@
-"""Recall of originals: by id, by the plan or summary that replaced them, or by words."""
+"""Recall of originals: by id, by the plan or summary that replaced them, or by text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session computes from its log and holds from turn to turn, so that a longer conversation costs what is new.
+"""Caches what a session computes from its log, so that the cost of a turn depends on the new messages.
 
 MessageCache has the messages as they were appended, ViewCache what the model is sent now, SessionMeters their token
 counts. In all three, native messages that stay are the same objects from call to call.

@@ -1,4 +1,4 @@
-"""A summary of what was shortened goes to the end, with a word to carry on."""
+"""Appends a summary of the shortened messages at the end, with an instruction to continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole conversation goes somewhere safe before any of it leaves the view."""
+"""Archives the whole conversation before any of it is removed from the view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fit: bring a view to its goal with the least loss, say in a digest what left, and fill what room remains."""
+"""Fit: brings a view to its goal with the least loss, writes a digest of the rest, and fills the remaining room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The size after compaction is counted exactly, by whoever will be sent the messages."""
+"""Has the compacted request counted exactly, by the provider it will be sent to."""
 
 from __future__ import annotations
 

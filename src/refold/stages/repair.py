@@ -1,4 +1,4 @@
-"""Repairs what breaks a provider's rules: content, ids, arguments, who opens, where reasoning stands."""
+"""Repairs violations of a provider's rules: content, ids, arguments, the first role, the position of reasoning."""
 
 from __future__ import annotations
 

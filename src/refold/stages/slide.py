@@ -1,4 +1,4 @@
-"""The oldest messages leave, the first exchange stays, a marker says so."""
+"""Removes the oldest messages, keeps the first exchange, and leaves a marker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures and files leave a request that is too large in bytes; a marker says what stood there."""
+"""Removes images and files: from tool results the model has seen, or from a request that is too large in bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summaries of what is larger than the summarizer's own window: in parts, and the parts' summaries merged (W09)."""
+"""Summaries of texts larger than the summarizer's window: in chunks, whose summaries are merged (W09)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The language of a conversation, by its script or its commonest words: enough to ask for a summary in it."""
+"""Detects the language of a conversation by script and common words, to request a summary in that language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recognizes texts that are certainly no summary: nothing, a tool call, an echo, a question back, a refusal."""
+"""Recognizes texts that are certainly no summary: empty, a tool call, an echo, a question, a refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs one summary: cleans what is sent, splits it where it is too large, and checks each answer.
+"""Runs one summary: removes secrets, splits a text that is too large, and checks each response.
 
 Theory of operation. The synchronous and the asynchronous driver run this one generator. So every request is cleaned and
 every answer is checked here, whichever function writes the summary. First the need loses the model's thinking and, with

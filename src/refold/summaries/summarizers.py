@@ -1,4 +1,4 @@
-"""Summaries by a model: one call with its tools off, the record as fenced data, and its cost told."""
+"""Summaries by a model: one call without tools, the transcript as fenced data, and the cost reported to observers."""
 
 from __future__ import annotations
 

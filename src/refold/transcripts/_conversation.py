@@ -1,4 +1,4 @@
-"""What a reader finds in a file: conversations, and what the provider reported about their size."""
+"""The result of a reader: conversations, and the usage that the provider reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a transcript of any kind: the kind is told by the content, never by the file's name."""
+"""Reads a transcript of any kind; the kind is detected from the content, not from the file name."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _sound(item: RecordedConversation, document: Document) -> RecordedConversati
         return item
     what = f"message {wrong[0]} of {item.name} is a {type(item.messages[wrong[0]]).__name__}, not an object"
     if not document.lenient:
-        raise UnreadableTranscript(f"{document.path}: {what}; mend or remove it, or read leniently to skip it")
+        raise UnreadableTranscript(f"{document.path}: {what}; repair or remove it, or read leniently to skip it")
     messages = [message for message in item.messages if isinstance(message, dict)]
     usage = tuple(
         msgspec.structs.replace(report, covers=report.covers - bisect.bisect_left(wrong, report.covers))

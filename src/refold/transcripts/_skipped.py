@@ -1,4 +1,4 @@
-"""The tally of what a reader leaves aside, so that nothing is dropped without a word."""
+"""Counts what a reader skips, so that nothing is dropped silently."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ __all__ = ["Document", "load"]
 TASK = "api_conversation_history.json"  # in the folder of a task of Cline's
 _decode = msgspec.json.Decoder().decode
 _scan = json.JSONDecoder().raw_decode
-_REMEDY = "mend or remove the line, or read leniently to skip it"
+_REMEDY = "repair or remove the line, or read leniently to skip it"
 
 
 class Document(Struct, frozen=True):

@@ -1,1 +1,1 @@
-"""The digest: a structured summary of messages that left the view, made from the originals."""
+"""The digest: a structured summary of removed messages, written from the originals without a model."""

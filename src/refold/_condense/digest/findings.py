@@ -1,4 +1,4 @@
-"""What messages say about the work: decisions, what is done, what remains, commands, errors and values, as lines."""
+"""Extracts findings from messages: decisions, finished and open work, commands, errors and values, one line each."""
 
 from __future__ import annotations
 

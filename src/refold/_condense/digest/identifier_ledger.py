@@ -1,4 +1,4 @@
-"""The ledger: identifiers of what left the view that are most likely needed again, and where each was last seen."""
+"""Lists the identifiers of removed messages that are most likely needed again, and where each was last seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An account of what left, by a model, for the digest: how the work went, which no list of facts tells.
+"""An optional part of the digest that a model writes: how the work went, which no list of facts states.
 
 It reports and never demands: a sentence that gives orders, or tells of rules that they end, is left out of it unless a
 person has said it.

@@ -1,4 +1,4 @@
-"""What an earlier digest told, read back from its words where a client sends it again instead of the originals.
+"""Reads an earlier digest back from its text, for clients that resend it instead of the original messages.
 
 A digest is made anew from what was said. Where that is gone, because an already compacted list was sent, the digest in
 it is the only record: its entries are carried on into the next one, which takes its place.

@@ -1,4 +1,4 @@
-"""What users said, as lines of a digest: quoted whole where there is room, else by sentence.
+"""Quotes users' messages in a digest: whole where there is room, else by sentence.
 
 A turn of the user becomes one of three things. The first turn is the goal. A turn with pinned sentences (they forbid,
 oblige or limit) is quoted whole under the constraints while it is short; of a longer one the pinned sentences are

@@ -1,4 +1,4 @@
-"""The digest: a structured account of messages that left the view, made from the originals without a model.
+"""Renders the digest: a structured summary of removed messages, written from the originals without a model.
 
 Theory of operation. A digest is a message of the user with an opening line, sections of one-line entries, and a list of
 identifiers. It has a limit in tokens (`limit_of`), and everything competes for it:

@@ -1,4 +1,4 @@
-"""The sections of a digest, in their order: what each holds, and what earlier digests add to it.
+"""The sections of a digest in their order, and what earlier digests add to each.
 
 A section is a heading with lines, the most valuable first. Where only an already compacted list was sent, earlier
 digests are the only record of what left before, so their entries are carried on: first, each once. Sections that are

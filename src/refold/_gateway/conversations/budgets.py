@@ -1,4 +1,4 @@
-"""How much a request may hold, and by which policy it is kept there: settings, tables, and what refusals told."""
+"""Resolves the policy, budget and trigger of a request from settings, tables and learned windows."""
 
 from __future__ import annotations
 

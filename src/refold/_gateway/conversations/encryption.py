@@ -1,4 +1,4 @@
-"""Encrypts what goes into a store, where that was asked for."""
+"""Encrypts stored values if a store key is configured."""
 
 from __future__ import annotations
 

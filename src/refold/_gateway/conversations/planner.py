@@ -1,4 +1,4 @@
-"""Makes plans for conversations: before a request, beside the traffic, or after a refusal; one at a time for each."""
+"""Plans compactions: before a request, in the background, or after a provider error; one at a time per conversation."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class Planner:
     def __init__(
         self,
         settings: GatewaySettings,
-        outside: Handlers,
+        handlers: Handlers,
         keeper: PlanStore,
         metrics: Metrics,
         lost: StaleThinking,
         plugin: RequestPlugin | None = None,
     ) -> None:
         self._settings = settings
-        self._outside = outside
+        self._handlers = handlers
         self._keeper = keeper
         self._metrics = metrics
         self._lost = lost
@@ -324,7 +324,7 @@ class Planner:
             runs, tips = [plan.edits for plan in plans], [plan.base.tip for plan in plans]
             start = fold(copies.messages, [*runs, dropped], tips)
         request = request_for(natives, options, transcript=copies, estimates=track.estimates, start=start)
-        run = plan_request(request, self._outside)
+        run = plan_request(request, self._handlers)
         verified_result(run, natives)
         return run.plan
 

@@ -1,4 +1,4 @@
-"""Tracks under which plans the answers of a conversation were produced, and which thinking in them is stale.
+"""Tracks under which plans the responses of a conversation were produced, and which thinking in them is stale.
 
 Theory of operation. Models that bind thinking accept it only behind the prefix it was produced behind
 (`refold.core._preserved_thinking`). An answer stands right after the messages of the request that it answers, so its

@@ -1,1 +1,1 @@
-"""The recall tool: a model asks for what plans took out of its view, and the gateway answers before the client sees."""
+"""The recall tool: the model requests content that plans removed, and the gateway answers the call itself."""

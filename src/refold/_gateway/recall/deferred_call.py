@@ -1,4 +1,4 @@
-"""What the model asks for beside calls of the client's own tools: it is brought back with the client's next request.
+"""Recall calls made together with calls of the client's own tools, answered in the client's next request.
 
 The client gets its own calls alone and sends their results. Then the call of the recall tool is put back into the
 model's answer, where it was made, and its result beside the client's: text of tools stays a tool's result, signatures

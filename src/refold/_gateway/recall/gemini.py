@@ -1,4 +1,4 @@
-"""Gemini: every event is an answer of its own, with parts; calls come whole."""
+"""Gemini: every event is a whole response with parts; calls arrive complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI chat: calls are numbered within one message, whose words are one text."""
+"""OpenAI chat: calls are numbered within one message, whose content is one text."""
 
 from __future__ import annotations
 

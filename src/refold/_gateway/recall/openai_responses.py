@@ -1,4 +1,4 @@
-"""OpenAI Responses: an answer is a list of items, told again whole at its end."""
+"""OpenAI Responses: a response is a list of items, repeated in full at its end."""
 
 from __future__ import annotations
 

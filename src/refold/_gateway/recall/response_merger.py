@@ -1,4 +1,4 @@
-"""Makes one answer of several: what was asked of the recall tool is left out, and what stands around it is joined."""
+"""Merges several responses into one: recall calls are left out, and the content around them is joined."""
 
 from __future__ import annotations
 

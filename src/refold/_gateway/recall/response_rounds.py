@@ -1,4 +1,4 @@
-"""Carries an answer to the client in which the model may call the recall tool: such calls are answered here.
+"""Relays a response in which the model may call the recall tool, and answers such calls in further rounds.
 
 A stream goes on to the client event by event until a call of the tool begins. From there on it is held until the
 round ends: then either originals are fetched and the next round follows in the same stream, or, where the model calls

@@ -1,4 +1,4 @@
-"""What plans took out of a conversation, found again by the words of a pointer or of the text itself.
+"""Searches the content that plans removed from a conversation, by the text of a pointer or of the original.
 
 Only what the client has sent in this very request is looked at, so that nothing comes from another conversation.
 """

@@ -1,4 +1,4 @@
-"""The definition of the recall tool in each dialect, and where it goes into a request's bytes."""
+"""The definition of the recall tool for each provider, and its insertion into a request body."""
 
 from __future__ import annotations
 

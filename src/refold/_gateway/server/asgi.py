@@ -1,4 +1,4 @@
-"""The few things of ASGI that the gateway needs: reading a bounded body, answering, and knowing who has gone."""
+"""ASGI helpers: reading a bounded body, sending a response, and noticing that the client disconnected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carries an answer from upstream to the client, byte for byte, and drops upstream when the client has gone."""
+"""Relays a response to the client byte for byte, and cancels the upstream request if the client disconnects."""
 
 from __future__ import annotations
 

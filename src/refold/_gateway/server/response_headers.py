@@ -1,4 +1,4 @@
-"""What the gateway says of an exchange: in headers to the client, and to a span."""
+"""Response headers and span attributes that describe how a request was handled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A response from upstream whose body is still to be read, and what is raised when upstream breaks off."""
+"""A response from upstream with its body still to be read, and the error raised if upstream breaks off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request body as bytes: where its messages are, and what else it holds, without parsing what nobody asks for.
+"""Locates the messages in the bytes of a request body, and parses other fields only on demand.
 
 A client sends its whole history with every call. `continued` opens a body by what is known of the one before: the
 part that both share is compared, not read.

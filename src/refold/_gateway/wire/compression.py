@@ -1,4 +1,4 @@
-"""Bodies that come compressed: requests are unpacked as a whole, answers piece by piece on their way."""
+"""Content encodings: request bodies are decompressed whole, responses piece by piece."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the gateway knows of each provider's protocol: which paths carry a conversation, where, and how errors look."""
+"""The providers' routes: which paths carry a conversation, where in the body, and how errors look."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between SQLite and PostgreSQL: how to connect, how to wait, and how words are searched."""
+"""The differences between SQLite and PostgreSQL: connecting, waiting, and full-text search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a write changes the head of a session, and when it is refused: the same for every store."""
+"""How a write changes the head of a session, and when it is rejected: the same for every store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words of a text as every store searches them, and the excerpt around a match."""
+"""The search terms of a text, the same in every store, and the excerpt around a match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Messages API of Anthropic refuses: the types of the `anthropic` SDK and the documented rules."""
+"""Requests that Anthropic's Messages API rejects: the types of the `anthropic` SDK and the documented rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Bedrock's Converse refuses: botocore's service model and the documented rules."""
+"""Requests that Bedrock's Converse rejects: botocore's service model and the documented rules."""
 
 from __future__ import annotations
 

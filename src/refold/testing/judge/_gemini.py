@@ -1,4 +1,4 @@
-"""What Gemini's GenerateContent refuses: the types of the `google-genai` SDK and the documented rules."""
+"""Requests that Gemini's GenerateContent rejects: the types of the `google-genai` SDK and the documented rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads versions from model names; what a provider demands often depends on them."""
+"""Reads versions from model names; many provider rules depend on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both of OpenAI's protocols have in common: the wording of refusals, names, and lengths of ids."""
+"""The shared part of both OpenAI protocols: error texts, names, and lengths of ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What OpenAI's chat completions refuse: the types of the `openai` SDK and the documented rules.
+"""Requests that OpenAI's chat completions reject: the types of the `openai` SDK and the documented rules.
 
 Chat completions are spoken by many vendors. What a vendor documents for its own endpoint beside OpenAI's types
 (readable reasoning, cache marks, a prefix) is accepted.

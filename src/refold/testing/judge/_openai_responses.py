@@ -1,4 +1,4 @@
-"""What OpenAI's Responses API refuses: the types of the `openai` SDK and the documented rules."""
+"""Requests that OpenAI's Responses API rejects: the types of the `openai` SDK and the documented rules."""
 
 from __future__ import annotations
 

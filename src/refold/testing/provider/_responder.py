@@ -1,4 +1,4 @@
-"""Decides what a request gets, without any network: a refusal, an answer, or a failure as scripted."""
+"""Decides the outcome of a request without any network: an error, a response, or a scripted fault."""
 
 from __future__ import annotations
 

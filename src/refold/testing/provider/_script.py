@@ -1,4 +1,4 @@
-"""What a scripted provider says and does: answers, faults, and what it received."""
+"""The script of a mock provider: responses, faults, and the requests it received."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks thinking as Claude does: signatures over what stands before a block, and what an active tool loop demands.
+"""Checks thinking blocks as Claude does: signatures over the preceding messages, and the rules of an active tool loop.
 
 A signature of this provider is a digest of everything before the block (system prompt, tools, messages, earlier
 blocks of its own message) and of its text, so that a check needs no memory: it holds after a restart, on a branch and

@@ -1,4 +1,4 @@
-"""What the three wires share: the refusals a provider knows, one turn to be told, and text in pieces."""
+"""The shared part of the wire protocols: the errors a provider sends, one turn to send, and text in pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gemini GenerateContent on the wire; the model stands in the path, and so does whether an answer is streamed."""
+"""Gemini GenerateContent on the wire; the path contains the model and whether the response is streamed."""
 
 from __future__ import annotations
 

@@ -1,1 +1,3 @@
-"""One kind of file a module: `matches(document)` tells it by its content, `read(document)` yields its conversations."""
+"""Readers of session files, one kind per module: `matches(document)` detects the kind, `read(document)` yields
+conversations.
+"""

@@ -1,4 +1,4 @@
-"""Claude Code sessions: JSON lines that form a tree, one answer in several lines, sub-agents beside the main chain.
+"""Claude Code sessions: JSON lines that form a tree, one response in several lines, sub-agents next to the main chain.
 
 Also the web export (one object with `loglines`) and client traces that wrap each line.
 """

@@ -1,4 +1,4 @@
-"""Continue sessions: a history of chat messages, each with the state of its calls beside it."""
+"""Continue sessions: a history of chat messages, each with the state of its calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded HTTP traffic of a client (nock): a list of requests with what the servers answered."""
+"""Recorded HTTP traffic of a client (nock): a list of requests and responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""opencode sessions: one document, where a call and its result are one part of an answer."""
+"""opencode sessions: one document in which a call and its result are one part of a response."""
 
 from __future__ import annotations
 

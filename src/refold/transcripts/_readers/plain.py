@@ -87,6 +87,6 @@ def _damaged(document: Document, place: str, row: Any, aside: SkippedItems) -> N
     what = f"an object with the keys {', '.join(list(row)[:5])}" if isinstance(row, dict) else f"a {type(row).__name__}"
     if not document.lenient:
         raise UnreadableTranscript(
-            f"{document.path}: {place} is no message of any format but {what}; mend or remove it, or read leniently"
+            f"{document.path}: {place} is no message of any format but {what}; repair or remove it, or read leniently"
         )
     aside.add(f"{place} is no message but {what}, skipped")

@@ -1,4 +1,4 @@
-"""A provider's event stream, an event a line: the answer alone, or one answer after another."""
+"""A provider's event stream, one event per line: a single response, or several in a row."""
 
 from __future__ import annotations
 

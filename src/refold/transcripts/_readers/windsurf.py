@@ -1,4 +1,4 @@
-"""Windsurf trajectories: JSON lines of steps; a tool's step holds what was asked and what came back."""
+"""Windsurf trajectories: JSON lines of steps; a tool's step holds the call and its result."""
 
 from __future__ import annotations
 
