@@ -183,9 +183,9 @@ def test_what_is_configured_holds_for_the_gateway_unless_an_option_says_otherwis
     assert (made.policy, made.window, made.summarizer) == ("opal", 50_000, "small")
     assert made.windows == {"mine": 32_000, "yours": 64_000}
     assert made.trigger == Share(0.6, inclusive=True)
-    assert summarizer.summary_handlers(made).redact
+    assert summarizer.handlers_of(made).redact
     made = settings(monkeypatch, tmp_path, "--summarizer", "small", "--keep-secrets", OPENAI_API_KEY="none")
-    assert not summarizer.summary_handlers(made).redact
+    assert not summarizer.handlers_of(made).redact
     made = settings(
         monkeypatch, tmp_path, "--policy", "vibe", "--window", "9k", "--trigger", "never", "--summarizer", "big"
     )

@@ -1,4 +1,4 @@
-"""The gateway's own endpoints: health, statistics, conversations, originals, and compaction without forwarding."""
+"""Endpoints of the gateway itself: health, metrics, conversations, originals, and compaction without forwarding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from refold import formats
 from refold._gateway.conversations.plan_store import behind
 from refold._gateway.conversations.planner import CompactionAborted
-from refold._gateway.server.asgi import GatewayError, reply
+from refold._gateway.server.asgi import GatewayError, respond
 from refold._gateway.wire.body import native, spliced
 from refold._gateway.wire.routes import DIALECTS, Route
 from refold.core.messages import MessageId
@@ -38,18 +38,18 @@ __all__ = ["PATHS", "Admin", "is_ours"]
 
 PATHS = re.compile(r"/livez|/readyz|/metrics|/v1/compact|/v1/recall(?:/.+)?|/v1/sessions(?:/.+)?")
 SESSION = re.compile(r"/v1/sessions/([\w.:@-]+)(/rewind)?")
-THEIRS = "/v1/sessions"
+SESSIONS = "/v1/sessions"
 METHODS = {"/v1/compact": "POST", "/v1/sessions/": "GET, DELETE"}  # by the beginning of a path; GET for the others
-MOST = 200  # conversations of one list
+MAX_LISTED = 200  # conversations
 
 
 def is_ours(path: str, headers: Mapping[bytes, bytes]) -> bool:
-    """Tell whether a path is answered here and never sent upstream; Anthropic has sessions of its own."""
-    return PATHS.fullmatch(path) is not None and not (path.startswith(THEIRS) and b"anthropic-version" in headers)
+    """Return whether a path is served here and never sent upstream; Anthropic has sessions of its own."""
+    return PATHS.fullmatch(path) is not None and not (path.startswith(SESSIONS) and b"anthropic-version" in headers)
 
 
 class Admin:
-    """Answers requests to the gateway itself."""
+    """Serves requests to the gateway itself."""
 
     def __init__(
         self,
@@ -70,12 +70,12 @@ class Admin:
     async def answer(
         self, method: str, path: str, query: bytes, body: bytes, options: RequestOptions, send: Send, provider: str = ""
     ) -> None:
-        """Answer one request; `provider` is whose client seems to ask, by its headers.
+        """Serve one request; `provider` is the one whose client sent it, judged by its headers.
 
         Raises:
-            GatewayError: there is no such thing, or it cannot be done.
+            GatewayError: there is no such resource, or the request cannot be carried out.
         """
-        asks = {name: values[-1] for name, values in parse_qs(query.decode("latin-1")).items()}
+        query_values = {name: values[-1] for name, values in parse_qs(query.decode("latin-1")).items()}
         allowed = next((each for prefix, each in METHODS.items() if path.startswith(prefix)), "GET")
         method = "GET" if method == "HEAD" else method
         try:
@@ -85,20 +85,20 @@ class Admin:
                 case "GET", "/readyz":
                     await self._ready(send)
                 case "GET", "/metrics":
-                    await reply(send, 200, self._metrics.page(), b"text/plain; version=0.0.4; charset=utf-8")
+                    await respond(send, 200, self._metrics.page(), b"text/plain; version=0.0.4; charset=utf-8")
                 case "POST", "/v1/compact":
-                    await self._compact(body, asks.get("model", ""), provider, options, send)
+                    await self._compact(body, query_values.get("model", ""), provider, options, send)
                 case "GET", "/v1/sessions":
                     await _json(send, {"sessions": await self._sessions()})
                 case "GET", _ if path.startswith("/v1/recall"):
-                    what = unquote(path.removeprefix("/v1/recall").lstrip("/")) or asks.get("q", "")
-                    await _json(send, {"messages": await self.recall(what, asks.get("session", ""))})
+                    what = unquote(path.removeprefix("/v1/recall").lstrip("/")) or query_values.get("q", "")
+                    await _json(send, {"messages": await self.recall(what, query_values.get("session", ""))})
                 case _ if match := SESSION.fullmatch(unquote(path)):
                     await self._session(method, match[1], match[2] is not None, body, send)
                 case "GET" | "POST" | "DELETE", _ if path.startswith("/v1/sessions/"):
                     raise SessionNotFound(path)
                 case _:
-                    raise _not_for(method, allowed)
+                    raise _method_not_allowed(method, allowed)
         except SessionNotFound:
             raise GatewayError(404, "there is no such conversation: GET /v1/sessions lists them", "not_found") from None
         except StoreError as error:
@@ -107,7 +107,7 @@ class Admin:
             raise GatewayError(400, f"this cannot be compacted: {error}", "bad_body") from error
 
     async def _ready(self, send: Send) -> None:
-        """Say whether the store answers; to whoever asks, so not where it is."""
+        """Respond whether the store can be used; without its address, since no token is needed."""
         try:
             await self._keeper.answers()
         except RefoldError as error:
@@ -115,7 +115,7 @@ class Admin:
         await _json(send, {"status": "ok"})
 
     async def recall(self, what: str, session: str = "") -> list[dict[str, Any]]:
-        """Return originals: by a message's id, by the plan or message that stands for them, or by their words."""
+        """Return originals by a message's id, by the plan or message that replaces them, or by words of their text."""
         what = what.strip().strip("[]")
         ids = [MessageId(what)] if what.startswith("b2:") else []
         track = self._tracks.get(session)
@@ -135,7 +135,7 @@ class Admin:
         return [{"id": id, "message": originals[id]} for id in order if id in originals]
 
     async def responses_compact(self, target: CompactionTarget, send: Send) -> None:
-        """Answer OpenAI's own request for a compaction with items that stand for those sent."""
+        """Serve OpenAI's own compaction request: respond with items that replace those sent."""
         plan = await self._forced(target, "")
         track = target.track
         items = native(b"[" + track.write(target.bound) + b"]")
@@ -176,7 +176,7 @@ class Admin:
             }
             facts |= {f"{shadow}plan": plan.id, f"{shadow}policy": plan.policy}
             facts |= {f"{shadow}tokens-before": str(sizes.before), f"{shadow}tokens-after": str(sizes.after)}
-        await reply(send, 200, body, extra=[(f"x-refold-{name}".encode(), v.encode()) for name, v in facts.items()])
+        await respond(send, 200, body, extra=[(f"x-refold-{name}".encode(), v.encode()) for name, v in facts.items()])
 
     async def _forced(self, target: CompactionTarget, instructions: str) -> Plan | None:
         track = target.track
@@ -194,9 +194,9 @@ class Admin:
 
     async def _sessions(self) -> list[dict[str, Any]]:
         sessions: dict[str, dict[str, Any]] = {}
-        for track in reversed(self._tracks.all()[-MOST:]):
+        for track in reversed(self._tracks.all()[-MAX_LISTED:]):
             sessions[track.session_id or track.id] = _summary(track)
-        for head in (await self._keeper.sessions())[:MOST]:
+        for head in (await self._keeper.sessions())[:MAX_LISTED]:
             stored = {"format": head.format, "messages": head.messages, "kept": True, "touched": head.touched}
             sessions[head.id] = {"id": head.id, "plans": 0, **stored} | sessions.get(head.id, {}) | {"kept": True}
         return list(sessions.values())
@@ -225,7 +225,7 @@ class Admin:
                 summary = _summary(track) if track is not None else {"id": id, "kept": True}
                 await _json(send, {**summary, "plans": [_plan(plan) for plan in remaining]})
             case _:
-                raise _not_for(method, "POST" if rewinding else "GET, DELETE")
+                raise _method_not_allowed(method, "POST" if rewinding else "GET, DELETE")
 
     async def _rewind(self, track: Conversation, to: int | str) -> tuple[Plan, ...]:
         async with track.lock:
@@ -250,7 +250,7 @@ def _item(item: Any) -> Any:
 
 
 def _to(body: bytes) -> int | str:
-    """Return how many plans stay, or the id of the newest that stays; without a word the newest goes."""
+    """Return how many plans stay, or the id of the newest that stays; by default all but the newest."""
     try:
         to = msgspec.json.decode(body or b"{}").get("to", -1)
     except (msgspec.DecodeError, UnicodeDecodeError, AttributeError):
@@ -269,7 +269,7 @@ def _until(plans: tuple[Plan, ...], to: int | str) -> tuple[Plan, ...]:
     return plans[: ids.index(to) + 1]
 
 
-def _not_for(method: str, allowed: str) -> GatewayError:
+def _method_not_allowed(method: str, allowed: str) -> GatewayError:
     message = f"{method} is not for this path: {allowed} is" if "," not in allowed else f"{method} is not for this path"
     return GatewayError(405, message, "method", [(b"allow", allowed.encode())])
 
@@ -308,4 +308,4 @@ def _plan(plan: Plan) -> dict[str, Any]:
 
 
 async def _json(send: Send, value: Any) -> None:
-    await reply(send, 200, msgspec.json.encode(value))
+    await respond(send, 200, msgspec.json.encode(value))

@@ -1,4 +1,4 @@
-"""The gateway as an ASGI application: it stands between clients and their providers."""
+"""The gateway as an ASGI application between clients and their providers."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from refold._gateway.server.asgi import (
     CLOSE,
     ClientDisconnected,
     GatewayError,
-    in_time,
     read_body,
-    refuse,
+    receive_in_time,
+    respond_with_error,
 )
-from refold._gateway.server.auth import Auth, once
+from refold._gateway.server.auth import Auth, reject_duplicate_headers
 from refold._gateway.server.relay import WhileConnected, relay
-from refold._gateway.server.request_headers import inflated, request_options
-from refold._gateway.summarizer import summary_handlers
+from refold._gateway.server.request_headers import decompressed, request_options
+from refold._gateway.summarizer import handlers_of
 from refold._gateway.upstream.client import Upstream, from_upstream, to_upstream
 from refold._gateway.upstream.response import UpstreamAborted
 from refold._gateway.wire.routes import route
@@ -59,28 +59,28 @@ class Gateway:
         self._auth = Auth(settings)
         self._budgets = Budgets(settings)
         self._upstream: Upstream
-        self._tidying: asyncio.Task[None] | None = None
-        self.failed: Exception | None = None  # why it could not be started
+        self._retention_task: asyncio.Task[None] | None = None
+        self.failed: Exception | None = None  # why startup failed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection's request, or start and end."""
+        """Serve a request, or run from startup to shutdown."""
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._lifespan(receive, send)
         elif scope["type"] == "http":
             await self._serve(scope, receive, send)
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         try:
             await self._open()
-        except Exception as error:  # whatever a store, or a summarizer's package, says
+        except Exception as error:  # whatever a store, or a summarizer's package, raises
             self.failed = error
             await send({"type": "lifespan.startup.failed", "message": type(error).__name__})
             return
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        if self._tidying is not None:
-            self._tidying.cancel()
+        if self._retention_task is not None:
+            self._retention_task.cancel()
         await self._planner.close()
         await self._upstream.close()
         await self._keeper.close()
@@ -88,7 +88,7 @@ class Gateway:
 
     async def _open(self) -> None:
         settings = self.settings
-        writers = summary_handlers(settings)
+        handlers = handlers_of(settings)
         store = open_store(settings.store or "memory")
         self._keeper = keeper = PlanStore(store, settings.store_key)
         lost = StaleThinking()
@@ -100,21 +100,21 @@ class Gateway:
         self._upstream = Upstream(settings)
         self.tracks.on_forget = lambda track: _forgotten(track, lost, store if keeper.local else None)
         deferred = DeferredRecall(settings, keeper, self.metrics)
-        self._planner = Planner(settings, writers, keeper, self.metrics, lost, deferred)
+        self._planner = Planner(settings, handlers, keeper, self.metrics, lost, deferred)
         self._exchanges = Exchanges(
             settings, self._upstream, self.tracks, self._budgets, self._planner, deferred, self.metrics
         )
         self._control = Admin(settings, self.tracks, keeper, self._planner, self._exchanges, self.metrics)
         if settings.retention:
-            self._tidying = asyncio.create_task(self._tidy(settings.retention))
+            self._retention_task = asyncio.create_task(self._delete_expired(settings.retention))
 
-    async def _tidy(self, retention: float) -> None:
-        """Forget what was not used for longer than the retention, again and again."""
+    async def _delete_expired(self, retention: float) -> None:
+        """Delete conversations that were not used for longer than the retention, repeatedly."""
         while True:
             await asyncio.sleep(min(max(retention / 4, 0.05), 600))
             try:
                 expired = await self._keeper.expired(retention, self.tracks.all())
-            except StoreError:  # next time, then
+            except StoreError:  # tried again next time
                 self.metrics.failed("store")
                 expired = frozenset()
             before = time.time() - retention
@@ -124,95 +124,95 @@ class Gateway:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        came = path = scope["raw_path"].decode("latin-1")  # as it came: an escaped line end must stay escaped
+        original = path = scope["raw_path"].decode("latin-1")  # not unquoted: an escaped line end must stay escaped
         where = route(scope["method"], path, headers)
         try:
             if len(headers) != len(scope["headers"]):
-                once(scope["headers"])
+                reject_duplicate_headers(scope["headers"])
             if b"transfer-encoding" in headers and b"content-length" in headers:
                 raise GatewayError(400, "a body has one length: send content-length or chunks", "bad_header", CLOSE)
-            path = self._auth.admitted(path, headers)
+            path = self._auth.check(path, headers)
             if headers.get(b"upgrade", b"").lower() == b"websocket" and scope["method"] == "GET":
-                raise GatewayError(426, "this gateway speaks HTTP alone, no WebSocket", "websocket")
+                raise GatewayError(426, "this gateway speaks HTTP only, no WebSocket", "websocket")
             if is_ours(path, headers):
-                await self._ours(scope, path, where, headers, receive, send)
+                await self._serve_admin(scope, path, where, headers, receive, send)
                 return
-            if path is not came:
+            if path is not original:
                 where = route(scope["method"], path, headers)
             if where.kind == "other":
-                await self._through(scope, path, where, receive, send)
+                await self._forward(scope, path, where, receive, send)
             else:
-                await self._chat(scope, path, where, headers, receive, send)
-        except GatewayError as refusal:
-            self.metrics.refused(where.dialect.provider, refusal.code)
-            await refuse(send, where.dialect.provider, refusal)
+                await self._serve_chat(scope, path, where, headers, receive, send)
+        except GatewayError as error:
+            self.metrics.refused(where.dialect.provider, error.code)
+            await respond_with_error(send, where.dialect.provider, error)
         except ClientDisconnected:
             return
         except UpstreamAborted:
             raise
-        except Exception as error:  # a fault of ours
+        except Exception as error:  # a bug of the gateway
             self.metrics.refused(where.dialect.provider, "internal")
             message = (
                 f"the gateway failed ({type(error).__name__}): send x-refold-bypass: 1 to go past it, and report it"
             )
-            with suppress(RuntimeError):  # the answer has begun: all that is left is to end it
-                await refuse(send, where.dialect.provider, GatewayError(500, message, "internal"))
+            with suppress(RuntimeError):  # the response has begun and can only be cut
+                await respond_with_error(send, where.dialect.provider, GatewayError(500, message, "internal"))
             raise
 
-    async def _ours(
+    async def _serve_admin(
         self, scope: Scope, path: str, where: Route, headers: dict[bytes, bytes], receive: Receive, send: Send
     ) -> None:
-        """Answer what is asked of the gateway itself."""
+        """Serve a request to the gateway itself."""
         settings = self.settings
         body = await read_body(receive, headers, settings.max_body, settings.body_timeout)
-        plain = inflated(body, headers.get(b"content-encoding", b""), settings.max_body)
+        plain = decompressed(body, headers.get(b"content-encoding", b""), settings.max_body)
         if plain is None:
-            raise GatewayError(415, "this body cannot be unpacked: send it as it is, or with gzip", "bad_encoding")
-        wishes = request_options(headers, settings)
+            raise GatewayError(415, "this body cannot be decompressed: send it plain, or with gzip", "bad_encoding")
+        options = request_options(headers, settings)
         provider = where.dialect.provider
-        await self._control.answer(scope["method"], path, scope["query_string"], plain, wishes, send, provider)
+        await self._control.answer(scope["method"], path, scope["query_string"], plain, options, send, provider)
 
-    async def _through(self, scope: Scope, path: str, where: Route, receive: Receive, send: Send) -> None:
-        """Pass anything that carries no conversation, however large, in both directions as it comes."""
+    async def _forward(self, scope: Scope, path: str, where: Route, receive: Receive, send: Send) -> None:
+        """Forward a request without a conversation: both bodies pass as they arrive, whatever their size."""
         url = self._upstream.address(where.dialect.provider, path, scope["query_string"])
         headers: Headers = scope["headers"]
-        sized = [(name, value) for name, value in headers if name == b"content-length"]
-        has_body = bool(sized and sized[0][1] != b"0") or any(name == b"transfer-encoding" for name, _ in headers)
+        length = [(name, value) for name, value in headers if name == b"content-length"]
+        has_body = bool(length and length[0][1] != b"0") or any(name == b"transfer-encoding" for name, _ in headers)
         connected = WhileConnected(receive, body_follows=has_body)
         body = _parts(receive, self.settings.body_timeout, connected) if has_body else None
         with connected:
-            answer = await self._upstream.send(scope["method"], url, [*to_upstream(headers), *sized], body)
+            answer = await self._upstream.send(scope["method"], url, [*to_upstream(headers), *length], body)
             try:
                 await relay(send, answer, from_upstream(answer))
             finally:
                 answer.close()
 
-    async def _chat(
-        self, scope: Scope, path: str, where: Route, header_fields: dict[bytes, bytes], receive: Receive, send: Send
+    async def _serve_chat(
+        self, scope: Scope, path: str, where: Route, by_name: dict[bytes, bytes], receive: Receive, send: Send
     ) -> None:
         headers: Headers = scope["headers"]
         url = self._upstream.address(where.dialect.provider, path, scope["query_string"])
-        wishes = request_options(header_fields, self.settings)
-        raw = await read_body(receive, header_fields, self.settings.max_body, self.settings.body_timeout)
+        options = request_options(by_name, self.settings)
+        raw = await read_body(receive, by_name, self.settings.max_body, self.settings.body_timeout)
         begun = time.perf_counter()
-        plain = inflated(raw, header_fields.get(b"content-encoding", b""), self.settings.max_body)
+        plain = decompressed(raw, by_name.get(b"content-encoding", b""), self.settings.max_body)
         with WhileConnected(receive):
-            if where.kind == "compact" and plain is not None and not wishes.bypass and not self.settings.shadow:
-                target = await self._compactable(where, wishes, plain)
+            if where.kind == "compact" and plain is not None and not options.bypass and not self.settings.shadow:
+                target = await self._compactable(where, options, plain)
                 if target is not None:
                     await self._control.responses_compact(target, send)
                     return
-            await self._exchanges.run(Exchange(where, url, headers, wishes, raw, plain), send, begun)
+            await self._exchanges.run(Exchange(where, url, headers, options, raw, plain), send, begun)
 
-    async def _compactable(self, where: Route, wishes: RequestOptions, plain: bytes) -> CompactionTarget | None:
+    async def _compactable(self, where: Route, options: RequestOptions, plain: bytes) -> CompactionTarget | None:
         try:
-            return await self._exchanges.target(where, wishes, plain)
+            return await self._exchanges.target(where, options, plain)
         except ValueError:
             return None
 
 
 def _forgotten(track: Conversation, lost: StaleThinking, local: Store | None) -> None:
-    """Let originals go with their conversation where they are in this process alone."""
+    """Delete the originals of a forgotten conversation where only this process has them."""
     if local is not None or track.deleted:
         lost.add(track.id, track.production, track.known_messages)
     if local is not None:
@@ -223,7 +223,7 @@ def _forgotten(track: Conversation, lost: StaleThinking, local: Store | None) ->
 async def _parts(receive: Receive, timeout: float, connected: WhileConnected) -> AsyncIterator[bytes]:
     more = True
     while more:
-        message = await in_time(receive, timeout)
+        message = await receive_in_time(receive, timeout)
         if message["type"] == "http.disconnect":
             raise ClientDisconnected
         yield message.get("body", b"")

@@ -20,7 +20,7 @@ from refold._gateway.recall.response_rounds import RecallRelay, RoundOverflow, r
 from refold._gateway.recall.tool import offered
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.server.relay import relay
-from refold._gateway.server.response_headers import response_headers, traced
+from refold._gateway.server.response_headers import response_headers, set_span_attributes
 from refold._gateway.upstream.client import from_upstream, to_upstream
 from refold._gateway.wire.body import spliced
 from refold._gateway.wire.response_observer import ResponseObserver, beginning, refused
@@ -105,7 +105,7 @@ class Exchanges:
             if ready.target is not None:
                 self._tracks.resized(ready.target.track)
             if tell is not None:
-                traced(ready, answer.status, exchange.route.operation, tell)
+                set_span_attributes(ready, answer.status, exchange.route.operation, tell)
 
     async def ready(self, exchange: Exchange) -> Ready:
         """Make a request ready: as it came, or with its messages under the plans in force.

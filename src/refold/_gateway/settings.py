@@ -1,4 +1,4 @@
-"""The settings of a gateway, fixed at its start; no request can change them."""
+"""The settings with which a gateway starts; no request can change them."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     `upstreams` are base URLs by provider ("openai", "anthropic", "gemini"); a provider left out is not served.
     `policy` compacts, from its own trigger or from `trigger` on. `policies`, `triggers` and `windows` (tokens) are for
     single models, `route_policies` and `route_triggers` for single routes ("/v1/chat/completions", "/v1/responses",
-    "/v1/messages", "/v1beta/models"); what is said for a model goes before what is said for its route, and `window` is
-    that of all models. `token` is asked of every client, in the header `x-refold-token` or in the path
+    "/v1/messages", "/v1beta/models"); a model's setting takes precedence over its route's, and `window`
+    is that of all models. `token` is required of every client, in the header `x-refold-token` or in the path
     `/token/TOKEN/…`; an address that is not loopback needs one. `strict` refuses a request whose compaction fails
-    instead of sending it as it is, `shadow` plans and reports and changes nothing, `repair` repairs invalid
+    instead of sending it as it is, `shadow` plans and reports and changes nothing, `repair` mends invalid
     conversations.
-    `recall_tool` offers models a tool that brings originals back once a plan is in force: calls of it are answered
-    here, in up to `recall_rounds` rounds of one answer with up to `recall_tokens` tokens each.
-    `background` compacts below the hard limit beside the traffic instead of before a request. `summarizer` is the
-    model that writes summaries for policies that want one, asked at `summarizer_url`, and sent
-    no secrets unless `redact` is off.
+    `recall_tool` offers models a tool that returns originals once a plan is active: the gateway answers its calls,
+    in up to `recall_rounds` rounds of one answer with up to `recall_tokens` tokens each.
+    `background` compacts below the hard limit in the background instead of before a request. `summarizer` is the
+    model that writes summaries for policies that use one, called at `summarizer_url`; secrets are redacted unless
+    `redact` is off.
     `store` is a file or a database URL, None keeps everything in memory; `store_key` encrypts originals in the store,
     `retention` is after how many seconds without use a conversation is forgotten (0: never). `max_body` and `memory`
     are bytes; `timeout` is seconds without a byte from upstream (V12), `connect_timeout` and `body_timeout` seconds

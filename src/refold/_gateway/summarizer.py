@@ -1,4 +1,4 @@
-"""Creates the summarizer of the gateway's policies from its settings; without a model, none."""
+"""The handlers of the gateway's policies: summaries by the model of its settings, if there is one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from refold.handlers import Handlers
 if TYPE_CHECKING:
     from refold._gateway.settings import GatewaySettings
 
-__all__ = ["summary_handlers"]
+__all__ = ["handlers_of"]
 
 
-def summary_handlers(settings: GatewaySettings) -> Handlers:
-    """Return who answers the needs of plans; its key comes from the environment and not from a client."""
+def handlers_of(settings: GatewaySettings) -> Handlers:
+    """Return the handlers of a gateway; the summarizer's key comes from the environment, never from a client."""
     if not settings.summarizer:
         return Handlers()
     from refold.summaries.summarizers import summarizer

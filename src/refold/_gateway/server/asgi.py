@@ -1,4 +1,4 @@
-"""ASGI helpers: reading a bounded body, sending a response, and noticing that the client disconnected."""
+"""Helpers over plain ASGI for the hot path: read a bounded body, respond, notice that the client disconnected."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ __all__ = [
     "Receive",
     "Scope",
     "Send",
-    "client_left",
-    "in_time",
+    "disconnected",
     "read_body",
-    "refuse",
-    "reply",
+    "receive_in_time",
+    "respond",
+    "respond_with_error",
 ]  # fmt: skip
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers: TypeAlias = list[tuple[bytes, bytes]]
-CLOSE: Headers = [(b"connection", b"close")]  # what still comes of the request is not waited for
+CLOSE: Headers = [(b"connection", b"close")]  # the rest of the request is not awaited
 
 
-class GatewayError(Exception):  # it ends a request and is answered, like an HTTP status
-    """A request that the gateway answers itself, with an error."""
+class GatewayError(Exception):  # ends a request, like an HTTP status
+    """An error response of the gateway's own; `code` names its kind for clients and metrics."""
 
     def __init__(self, status: int, message: str, code: str, headers: Headers | None = None) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class GatewayError(Exception):  # it ends a request and is answered, like an HTT
         self.headers = headers or []
 
 
-class ClientDisconnected(Exception):  # nobody is left to be told of it
+class ClientDisconnected(Exception):  # no response can be sent any more
     """The client has closed its connection."""
 
 
@@ -48,16 +48,16 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, t
     """Return a request's whole body.
 
     Raises:
-        GatewayError: it is longer than the limit (413), or does not come (408).
-        ClientDisconnected: the client left before it was whole.
+        GatewayError: it is longer than the limit (413), or does not arrive in time (408).
+        ClientDisconnected: the client left before it was complete.
     """
-    stated = headers.get(b"content-length", b"")
-    if stated.isdigit() and int(stated) > limit:
+    announced = headers.get(b"content-length", b"")
+    if announced.isdigit() and int(announced) > limit:
         raise _too_large(limit)
     chunks: list[bytes] = []
     size = 0
     while True:
-        message = await in_time(receive, timeout)
+        message = await receive_in_time(receive, timeout)
         if message["type"] == "http.disconnect":
             raise ClientDisconnected
         chunk = message.get("body", b"")
@@ -69,40 +69,42 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, t
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-async def in_time(receive: Receive, timeout: float) -> MutableMapping[str, Any]:
-    """Return the next message of a client.
+async def receive_in_time(receive: Receive, timeout: float) -> MutableMapping[str, Any]:
+    """Return the next message from a client.
 
     Raises:
-        GatewayError: it does not come (408).
+        GatewayError: it does not arrive in time (408).
     """
     try:
         async with asyncio.timeout(timeout):
             return await receive()
     except TimeoutError:
-        message = f"no part of the request's body came within {timeout:g} s: send it again"
+        message = f"no part of the request's body arrived within {timeout:g} s: send it again"
         raise GatewayError(408, message, "request_timeout", CLOSE) from None
 
 
-async def client_left(receive: Receive) -> None:
+async def disconnected(receive: Receive) -> None:
     """Return when the client has closed its connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def reply(
+async def respond(
     send: Send, status: int, body: bytes, kind: bytes = b"application/json", extra: Iterable[tuple[bytes, bytes]] = ()
 ) -> None:
-    """Answer with a whole body."""
+    """Send a response with a complete body."""
     headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), *extra]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
-async def refuse(send: Send, provider: str, refusal: GatewayError, extra: Iterable[tuple[bytes, bytes]] = ()) -> None:
-    """Answer with an error of the gateway's own, in the client's dialect."""
-    body = error_body(provider, refusal.status, str(refusal), refusal.code)
-    done = [(b"x-refold-done", b"refused"), (b"x-refold-reason", refusal.code.encode())]
-    await reply(send, refusal.status, body, extra=[*refusal.headers, *done, *extra])
+async def respond_with_error(
+    send: Send, provider: str, error: GatewayError, extra: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
+    """Send an error of the gateway's own, in the client's dialect."""
+    body = error_body(provider, error.status, str(error), error.code)
+    own = [(b"x-refold-done", b"refused"), (b"x-refold-reason", error.code.encode())]
+    await respond(send, error.status, body, extra=[*error.headers, *own, *extra])
 
 
 def _too_large(limit: int) -> GatewayError:

@@ -1,11 +1,11 @@
-"""Relays a response to the client byte for byte, and cancels the upstream request if the client disconnects."""
+"""Relays a response to the client, byte for byte, and drops the upstream request when the client disconnects."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
 
-from refold._gateway.server.asgi import ClientDisconnected, client_left
+from refold._gateway.server.asgi import ClientDisconnected, disconnected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -49,7 +49,7 @@ class WhileConnected:
 
     def watch(self) -> None:
         """Watch the client from now on: the body of its request is complete."""
-        self._watcher = asyncio.ensure_future(client_left(self._receive))
+        self._watcher = asyncio.ensure_future(disconnected(self._receive))
         self._watcher.add_done_callback(self._leave)
 
     def _leave(self, watcher: asyncio.Future[None]) -> None:
@@ -62,13 +62,13 @@ async def relay(
     send: Send,
     answer: UpstreamResponse,
     headers: Iterable[tuple[bytes, bytes]],
-    seen: Callable[[bytes], None] | None = None,
+    observe: Callable[[bytes], None] | None = None,
     first: bytes = b"",
 ) -> None:
-    """Send an answer on as it comes; `first` is what was read of it already, `seen` is shown every piece after it.
+    """Send a response on as it arrives: `first`, which was read already, then each piece, which `observe` gets too.
 
     Raises:
-        UpstreamAborted: upstream broke off; the client's connection must not end as if the answer were whole.
+        UpstreamAborted: upstream broke off; the client's connection must not end as if the response were complete.
     """
     await send({"type": "http.response.start", "status": answer.status, "headers": list(headers)})
     piece = first
@@ -79,5 +79,5 @@ async def relay(
         if not more:
             return
         piece = await answer.read_any()
-        if piece and seen is not None:
-            seen(piece)
+        if piece and observe is not None:
+            observe(piece)

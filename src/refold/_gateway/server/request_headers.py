@@ -1,4 +1,4 @@
-"""What a client may ask of the gateway with headers, and a body that is compressed."""
+"""Parses the x-refold-* request headers, and unpacks compressed request bodies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold import policies
-from refold._gateway.conversations.triggers import trigger
+from refold._gateway.conversations.triggers import trigger as parse_trigger
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.wire.compression import TooLong, Unreadable, whole
 from refold.errors import UsageError
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from refold._gateway.settings import GatewaySettings
     from refold.core.budget import Limit
 
-__all__ = ["RequestOptions", "inflated", "request_options"]
+__all__ = ["RequestOptions", "decompressed", "request_options"]
 
 NAME = re.compile(r"[\w.:@/-]{1,128}", re.ASCII)
-WISHES = frozenset(
+OPTION_HEADERS = frozenset(
     {
         b"x-refold-bypass", b"x-refold-policy", b"x-refold-session", b"x-refold-recall", b"x-refold-trigger",
         b"anthropic-beta",
     }
 )  # fmt: skip
-LONG = b"context-1m-"  # how the beta is named by which some of Anthropic's models have a window of a million tokens
+LONG = b"context-1m-"  # prefix of the beta that gives some of Anthropic's models a window of a million tokens
 YES = (b"1", b"true", b"yes")
 
 
 class RequestOptions(Struct, frozen=True):
-    """A client's wishes: to be left alone, another policy or trigger, a name for the conversation, the recall tool.
+    """What a client sets for one request: bypass, policy, trigger, session name, recall tool.
 
-    `long` says that the provider is asked for the model's long window.
+    `long` says that the request uses the model's long window.
     """
 
     bypass: bool = False
@@ -44,19 +44,19 @@ class RequestOptions(Struct, frozen=True):
     long: bool = False
 
 
-NOTHING, OFFERED = RequestOptions(), RequestOptions(recall=True)  # what is meant where nothing is asked for
+NO_OPTIONS, WITH_RECALL = RequestOptions(), RequestOptions(recall=True)  # of requests without such headers
 
 
 def request_options(headers: dict[bytes, bytes], settings: GatewaySettings) -> RequestOptions:
-    """Read a client's wishes.
+    """Return the options of a request.
 
-    A policy is one of those that come with refold or that the gateway was started with: a name is never a path.
+    A policy is one of refold's or of the gateway's settings: a name is never a path.
 
     Raises:
-        GatewayError: a policy or trigger that there is none of, or a name with characters that no name has (400).
+        GatewayError: an unknown policy, an invalid trigger or session name (400).
     """
-    if headers.keys().isdisjoint(WISHES):
-        return OFFERED if settings.recall_tool else NOTHING
+    if headers.keys().isdisjoint(OPTION_HEADERS):
+        return WITH_RECALL if settings.recall_tool else NO_OPTIONS
     bypass = headers.get(b"x-refold-bypass", b"").lower() in YES
     policy = headers.get(b"x-refold-policy", b"").decode("latin-1")
     session = headers.get(b"x-refold-session", b"").decode("latin-1")
@@ -68,20 +68,20 @@ def request_options(headers: dict[bytes, bytes], settings: GatewaySettings) -> R
         raise GatewayError(400, "x-refold-session is 1 to 128 letters, digits or any of . : @ / _ -", "bad_header")
     recall = headers.get(b"x-refold-recall", b"").lower()
     long = LONG in headers.get(b"anthropic-beta", b"")
-    due = _due(headers.get(b"x-refold-trigger", b"").decode("latin-1"))
-    return RequestOptions(bypass, policy, session, recall in YES if recall else settings.recall_tool, due, long)
+    trigger = _trigger(headers.get(b"x-refold-trigger", b"").decode("latin-1"))
+    return RequestOptions(bypass, policy, session, recall in YES if recall else settings.recall_tool, trigger, long)
 
 
-def _due(text: str) -> Limit | None:
+def _trigger(text: str) -> Limit | None:
     try:
-        return trigger(text) if text else None
+        return parse_trigger(text) if text else None
     except UsageError:
         message = "x-refold-trigger is a share as in 0.7, tokens as in 60k, or never"
         raise GatewayError(400, message, "bad_header") from None
 
 
-def inflated(raw: bytes, encoding: bytes, limit: int) -> bytes | None:
-    """Return a compressed body as it was before; None for an encoding that is not known here, or a damaged body.
+def decompressed(raw: bytes, encoding: bytes, limit: int) -> bytes | None:
+    """Return a body without its compression; None for an unknown encoding or a damaged body.
 
     Raises:
         GatewayError: it becomes larger than the limit (413).

@@ -1,4 +1,4 @@
-"""Response headers and span attributes that describe how a request was handled."""
+"""Response headers and span attributes that describe what the gateway did with a request."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from refold._gateway.conversations.ready import Ready
     from refold._gateway.server.asgi import Headers
 
-__all__ = ["response_headers", "traced"]
+__all__ = ["response_headers", "set_span_attributes"]
 
 
 def response_headers(ready: Ready) -> Headers:
-    """Return the headers that say what the gateway did; every value is of its own making."""
+    """Return the x-refold-* headers; no value comes from the client or from upstream."""
     out = [_header("done", ready.done)]
     if ready.reason:
         out.append(_header("reason", ready.reason))
@@ -26,29 +26,29 @@ def response_headers(ready: Ready) -> Headers:
         track = ready.target.track
         out.append(_header("conversation", track.id))
         if track.plans or track.shadow is not None:
-            out += [_header(name, value) for name, value in _planned(ready, track).items()]
+            out += [_header(name, value) for name, value in _plan_fields(ready, track).items()]
     return out
 
 
-def traced(ready: Ready, status: int, operation: str, tell: Callable[[str, Any], None]) -> None:
-    """Tell a span of an exchange; never any text."""
-    tell("http.response.status_code", status)
+def set_span_attributes(ready: Ready, status: int, operation: str, set_attribute: Callable[[str, Any], None]) -> None:
+    """Set the attributes of an exchange's span; none holds any text."""
+    set_attribute("http.response.status_code", status)
     if status >= 400:  # HTTP's errors
-        tell("error.type", str(status))
-    tell("refold.done", ready.done)
+        set_attribute("error.type", str(status))
+    set_attribute("refold.done", ready.done)
     if ready.target is None:
         return
-    tell("name", f"{operation} {ready.target.model}")
-    tell("gen_ai.request.model", ready.target.model)
-    tell("gen_ai.conversation.id", ready.target.track.id)
+    set_attribute("name", f"{operation} {ready.target.model}")
+    set_attribute("gen_ai.request.model", ready.target.model)
+    set_attribute("gen_ai.conversation.id", ready.target.track.id)
     if ready.usage is not None:
-        tell("gen_ai.usage.input_tokens", ready.usage.prompt)
-        tell("gen_ai.usage.output_tokens", ready.usage.completion)
-        tell("gen_ai.usage.cache_read.input_tokens", ready.usage.cached)
+        set_attribute("gen_ai.usage.input_tokens", ready.usage.prompt)
+        set_attribute("gen_ai.usage.output_tokens", ready.usage.completion)
+        set_attribute("gen_ai.usage.cache_read.input_tokens", ready.usage.cached)
 
 
-def _planned(ready: Ready, track: Conversation) -> dict[str, Any]:
-    """Return the plan under which the request was sent; one that came into force meanwhile is for the next."""
+def _plan_fields(ready: Ready, track: Conversation) -> dict[str, Any]:
+    """Return the fields of the plan under which the request was sent, not of one that became active meanwhile."""
     sent = ready.reported.plans[-1:] if ready.reported is not None else ()
     plan = next((plan for plan in track.plans if plan.id in sent), None) or track.shadow
     if plan is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import threading
 from contextlib import suppress
@@ -50,15 +49,13 @@ class _Application:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn that says when requests are taken."""
+    """Uvicorn with an event for the moment from which requests are accepted."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ready = threading.Event()
-        self.loop: asyncio.AbstractEventLoop | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        self.loop = asyncio.get_running_loop()
         await super().startup(sockets)
         self.ready.set()
 
@@ -78,8 +75,8 @@ class Serving:
         )  # fmt: skip
         self._server = _Server(config)
         self._thread: threading.Thread | None = None
-        self._socket = _bound(settings.host, settings.port)
-        self._see_elsewhere()
+        self._socket = _listening_socket(settings.host, settings.port)
+        self._refuse_loop()
 
     @property
     def url(self) -> str:
@@ -92,24 +89,24 @@ class Serving:
 
         Raises:
             StoreError: the store cannot be used.
-            UsageError: something else of the settings cannot be had.
+            UsageError: the settings cannot be used.
         """
         try:
             self._server.run(sockets=[self._socket])
-        except SystemExit:  # so uvicorn tells that it was not started
+        except SystemExit:  # raised by uvicorn where startup failed
             if self.gateway.failed is None:
                 raise
         finally:
             self._socket.close()
         if (error := self.gateway.failed) is not None:
-            raise _start_error(error) from error
+            raise _startup_error(error) from error
 
     def start(self) -> None:
-        """Serve in a thread of its own; returns when requests are taken.
+        """Serve in a thread of its own; return when requests are accepted.
 
         Raises:
             StoreError: the store cannot be used.
-            UsageError: something else of the settings cannot be had.
+            UsageError: the settings cannot be used.
         """
         self._thread = threading.Thread(target=self._threaded, name="refold-gateway", daemon=True)
         self._thread.start()
@@ -117,10 +114,10 @@ class Serving:
         if not self._server.started:
             self._thread.join()
             error = self.gateway.failed
-            raise UsageError("the gateway could not be started") if error is None else _start_error(error) from error
+            raise UsageError("the gateway could not be started") if error is None else _startup_error(error) from error
 
     def stop(self) -> None:
-        """End what `start` began, when requests in hand are done."""
+        """Stop the thread of `start` once running requests are done."""
         self._server.should_exit = True
         if self._thread is not None:
             self._thread.join()
@@ -135,8 +132,8 @@ class Serving:
     ) -> None:
         self.stop()
 
-    def _see_elsewhere(self) -> None:
-        """See that no upstream is this gateway: whoever tells clients of it in a shell may start it there again."""
+    def _refuse_loop(self) -> None:
+        """Raise where an upstream is this gateway: the environment may point clients to it already."""
         port = self._socket.getsockname()[1]
         for name, url in self.settings.upstreams.items():
             parts = urlsplit(url)
@@ -144,19 +141,19 @@ class Serving:
             if parts.port == port and (is_loopback(host) or host == self.settings.host):
                 self._socket.close()
                 message = f"the upstream {url.rpartition('@')[2]} of {name} is this gateway itself"
-                raise UsageError(f"{message}: name the provider with --{name}, or unset the variable that says so")
+                raise UsageError(f"{message}: set the provider with --{name}, or unset the variable that points here")
 
     def _threaded(self) -> None:
         try:
-            with suppress(SystemExit):  # `start` tells why
+            with suppress(SystemExit):  # `start` raises the reason
                 self._server.run(sockets=[self._socket])
         finally:
             self._server.ready.set()
             self._socket.close()
 
 
-def _start_error(error: Exception) -> RefoldError:
-    """Return what is raised for an error that kept a gateway from being started: where it was, and what to do."""
+def _startup_error(error: Exception) -> RefoldError:
+    """Return the error to raise where startup failed, with what to do about it."""
     if isinstance(error, StoreError):
         remedy = "; see that it can be reached, or name another" if type(error) is StoreError else ""
         return type(error)(f"the gateway was not started: {error}{remedy}")
@@ -165,16 +162,16 @@ def _start_error(error: Exception) -> RefoldError:
     return UsageError(f"the gateway was not started ({type(error).__name__}: {error}): check its settings")
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _listening_socket(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio sets no TCP_NODELAY
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio sets no TCP_NODELAY
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((host, port))
-        listening.listen(2_048)  # so that whoever reads the address can connect at once
+        listener.bind((host, port))
+        listener.listen(2_048)  # the address can be used from now on
     except OSError as error:
-        listening.close()
+        listener.close()
         option = "--host" if isinstance(error, socket.gaierror) or error.errno == EADDRNOTAVAIL else "--port"
         message = f"cannot listen on {host} port {port}: {error.strerror}: choose another with {option}"
         raise UsageError(message) from error
-    return listening
+    return listener

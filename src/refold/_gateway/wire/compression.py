@@ -1,4 +1,4 @@
-"""Content encodings: request bodies are decompressed whole, responses piece by piece."""
+"""Decompresses bodies: those of requests as a whole, those of responses piece by piece."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ if TYPE_CHECKING:
 
 __all__ = ["READABLE", "TooLong", "Unreadable", "unpacker", "whole"]
 
-MOST = 64 * 1024 * 1024  # bytes that one piece becomes at most
-ZSTD = ("compression.zstd", "backports.zstd")  # the first one comes with Python 3.14
+MAX_PIECE = 64 * 1024 * 1024  # bytes of one decompressed piece
+ZSTD = ("compression.zstd", "backports.zstd")  # the first one is part of Python from 3.14 on
 
 
-class Unreadable(Exception):  # the answer goes to the client as it is
-    """A piece of an answer that cannot be unpacked."""
+class Unreadable(Exception):  # the response is relayed unread
+    """A body that cannot be decompressed."""
 
 
 class TooLong(Exception):
-    """What was packed is longer than the limit."""
+    """A decompressed body that is longer than the limit."""
 
 
-class Machine(Protocol):
-    """Unpacks one body; zlib's objects are such."""
+class Decompressor(Protocol):
+    """A decompressor of one body, with the interface of zlib's."""
 
     @property
     def eof(self) -> bool: ...
@@ -34,7 +34,7 @@ class Machine(Protocol):
 
 
 def unpacker(encoding: str) -> Callable[[bytes], bytes] | None:
-    """Return a function that unpacks the next piece of an answer; None for an encoding that nothing here reads.
+    """Return a function that decompresses the next piece of a response; None for an unknown encoding.
 
     Raises (the function): Unreadable for a piece that is damaged.
     """
@@ -44,85 +44,87 @@ def unpacker(encoding: str) -> Callable[[bytes], bytes] | None:
     unpack: Callable[[bytes], bytes]
     if name == "deflate":
         unpack = _Deflate()
-    elif (machine := _machine(name)) is not None:
-        unpack = _Frames(name, machine) if name == "zstd" else lambda piece: machine.decompress(piece, MOST)
+    elif (decompressor := _decompressor(name)) is not None:
+        unpack = (
+            _Frames(name, decompressor) if name == "zstd" else lambda piece: decompressor.decompress(piece, MAX_PIECE)
+        )
     else:
         return None
 
     def guarded(piece: bytes) -> bytes:
         try:
             return unpack(piece)
-        except Exception as error:  # every package has its own
+        except Exception as error:  # each package raises its own
             raise Unreadable(type(error).__name__) from error
 
     return guarded
 
 
 def whole(packed: bytes, encoding: str, limit: int) -> bytes:
-    """Return a whole body as it was before it was compressed.
+    """Return a whole body, decompressed.
 
     Raises:
-        Unreadable: it is damaged, or of an encoding that nothing here reads.
+        Unreadable: it is damaged, or its encoding is unknown.
         TooLong: it becomes longer than the limit.
     """
     name = encoding.lower().strip()
     if name in ("", "identity"):
         return packed
-    machine = zlib.decompressobj(47) if name == "deflate" else _machine(name)
-    if machine is None:
+    decompressor = zlib.decompressobj(47) if name == "deflate" else _decompressor(name)
+    if decompressor is None:
         raise Unreadable(name)
     try:
-        plain = machine.decompress(packed, limit + 1)
+        plain = decompressor.decompress(packed, limit + 1)
     except Exception as error:
         raise Unreadable(type(error).__name__) from error
     if len(plain) > limit:
         raise TooLong
-    if not machine.eof or machine.unused_data:
+    if not decompressor.eof or decompressor.unused_data:
         raise Unreadable("cut, or followed by something else")
     return plain
 
 
 class _Deflate:
-    """Takes what servers call deflate: with zlib's head, as it should be, or bare."""
+    """Decompresses what servers call deflate: with zlib's header, as the standard says, or without."""
 
     def __init__(self) -> None:
-        self._machine = zlib.decompressobj()
+        self._decompressor = zlib.decompressobj()
         self._begun: bytes | None = b""
 
     def __call__(self, piece: bytes) -> bytes:
         if self._begun is not None:
             self._begun += piece
             try:
-                out = self._machine.decompress(piece, MOST)
+                out = self._decompressor.decompress(piece, MAX_PIECE)
             except zlib.error:
-                self._machine, piece, self._begun = zlib.decompressobj(-zlib.MAX_WBITS), self._begun, None
-                return self._machine.decompress(piece, MOST)
+                self._decompressor, piece, self._begun = zlib.decompressobj(-zlib.MAX_WBITS), self._begun, None
+                return self._decompressor.decompress(piece, MAX_PIECE)
             if len(self._begun) >= 2:
                 self._begun = None
             return out
-        return self._machine.decompress(piece, MOST)
+        return self._decompressor.decompress(piece, MAX_PIECE)
 
 
 class _Frames:
-    """Takes frames that follow one another: some servers end one whenever they send something."""
+    """Decompresses consecutive frames: some servers end one with everything they send."""
 
-    def __init__(self, name: str, machine: Machine) -> None:
+    def __init__(self, name: str, decompressor: Decompressor) -> None:
         self._name = name
-        self._machine: Machine | None = machine
+        self._decompressor: Decompressor | None = decompressor
 
     def __call__(self, piece: bytes) -> bytes:
         out = b""
         while piece:
-            machine = self._machine or _machine(self._name)
-            assert machine is not None
-            out += machine.decompress(piece, MOST - len(out))
-            piece = machine.unused_data
-            self._machine = None if machine.eof else machine
+            decompressor = self._decompressor or _decompressor(self._name)
+            assert decompressor is not None
+            out += decompressor.decompress(piece, MAX_PIECE - len(out))
+            piece = decompressor.unused_data
+            self._decompressor = None if decompressor.eof else decompressor
         return out
 
 
 class _Brotli:
-    """Google's brotli behind the names of the others."""
+    """Google's brotli with the interface of zlib's decompressors."""
 
     unused_data = b""
 
@@ -139,15 +141,15 @@ class _Brotli:
         return out
 
 
-def _machine(name: str) -> Machine | None:
+def _decompressor(name: str) -> Decompressor | None:
     match name:
         case "gzip" | "x-gzip":
             return zlib.decompressobj(31)
         case "br" if (package := _first(("brotli",))) is not None:
             return _Brotli(package)
         case "zstd" if (package := _first(ZSTD)) is not None:
-            machine: Machine = package.ZstdDecompressor()
-            return machine
+            zstd: Decompressor = package.ZstdDecompressor()
+            return zstd
         case _:
             return None
 
@@ -161,5 +163,5 @@ def _first(names: tuple[str, ...]) -> Any:
     return None
 
 
-# what upstream is asked for, where the client takes it
-READABLE = ("gzip", "deflate", *(name for name in ("br", "zstd") if _machine(name) is not None))
+# what upstream may use, where the client accepts it
+READABLE = ("gzip", "deflate", *(name for name in ("br", "zstd") if _decompressor(name) is not None))
