@@ -195,9 +195,9 @@ def known(size: int = 4_000_000) -> dict[str, float]:
     from refold._gateway.settings import GatewaySettings
     from refold._gateway.wire.routes import DIALECTS
 
-    tracks, shape = ConversationTracker(10**9), formats.find("openai-chat")
+    tracker, shape = ConversationTracker(10**9), formats.find("openai-chat")
     bound = Budgets(GatewaySettings(window=10_000_000)).bound("gpt-4o", None)
-    tracks.find(DIALECTS["chat"], shape, "", body(size, 1))
+    tracker.find(DIALECTS["chat"], shape, "", body(size, 1))
     parse, own = [], []
     for number in range(1, 20):
         data = body(size, 1, number)
@@ -205,12 +205,12 @@ def known(size: int = 4_000_000) -> dict[str, float]:
         json.loads(data)
         parse.append(perf_counter() - start)
         start = perf_counter()
-        track = tracks.find(DIALECTS["chat"], shape, "", data)
-        assert track is not None
-        track.most_tokens(DIALECTS["chat"])
+        conversation = tracker.find(DIALECTS["chat"], shape, "", data)
+        assert conversation is not None
+        conversation.most_tokens(DIALECTS["chat"])
         bound.due(0)
         own.append(perf_counter() - start)
-        assert len(tracks) == 1
+        assert len(tracker) == 1
     return {"json.loads": median(parse) * 1000, "gateway": median(own) * 1000}
 
 
@@ -229,11 +229,17 @@ async def stormed(seconds: float, conversations: int = 200) -> dict[str, object]
             await asyncio.to_thread(gateway.stop)
     half = len(seen.memory) // 2
     return {
-        "conversations": conversations, "seconds": seconds, "answers": seen.answers, "compacted": seen.compacted,
-        "faults": dict(seen.faults), "errors at clients": dict(seen.errors), "wrong": seen.wrong[:5], "lost": seen.lost[:5],
+        "conversations": conversations,
+        "seconds": seconds,
+        "answers": seen.answers,
+        "compacted": seen.compacted,
+        "faults": dict(seen.faults),
+        "errors at clients": dict(seen.errors),
+        "wrong": seen.wrong[:5],
+        "lost": seen.lost[:5],
         "MB resident, first half": round(max(seen.memory[:half], default=0) / 1e6),
         "MB resident, second half": round(max(seen.memory[half:], default=0) / 1e6),
-    }  # fmt: skip
+    }
 
 
 async def _watched(gateway: Process, seen: object, seconds: float) -> None:

@@ -121,8 +121,8 @@ def test_a_plan_made_beside_the_traffic_is_swapped_in(gateway):
     assert told(headers)["reason"] == "background"
     assert "plan" not in told(headers)
     assert provider.received[0].body == chat(8, max_tokens=100)
-    for track in serving.gateway.tracks.all():
-        while not track.plans:
+    for conversation in serving.gateway.tracker.all():
+        while not conversation.plans:
             pass
     assert "plan" in told(call(serving.url, body=chat(8, max_tokens=100))[1])
     assert provider.received[1].tokens < provider.received[0].tokens

@@ -35,8 +35,8 @@ def test_under_faults_every_client_gets_its_own_answer_or_its_upstreams_own_erro
     assert seen.compacted
     assert bool(seen.recalls["found"]) == bool(seen.recalls["beside, found"]) == recall
     assert {"rate_limit", "server_error", "cut", "stall", "reset", "overflow"} <= set(seen.faults)
-    assert serving.gateway.tracks.size <= MEMORY
-    assert all(not track.lock.locked() for track in serving.gateway.tracks.all())
+    assert serving.gateway.tracker.size <= MEMORY
+    assert all(not conversation.lock.locked() for conversation in serving.gateway.tracker.all())
 
 
 def test_the_benchmark_measures_known_bodies_with_the_parts_of_the_gateway():

@@ -99,10 +99,20 @@ def test_a_request_never_says_where_it_is_sent(plain, path):
         assert b"evil.test" not in got.split(b"\r\n")[1]
 
 
-@pytest.mark.parametrize("path", [
-    "/v1/../../admin", "/v1/%2e%2e/admin", "/v1/.%2E/x", "/v1/..%2f..%2fadmin", "/v1/..\\admin", "/v1/%2e%2e%5cadmin", "/v1/x/..",
-    "/v1/./models", "*",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/../../admin",
+        "/v1/%2e%2e/admin",
+        "/v1/.%2E/x",
+        "/v1/..%2f..%2fadmin",
+        "/v1/..\\admin",
+        "/v1/%2e%2e%5cadmin",
+        "/v1/x/..",
+        "/v1/./models",
+        "*",
+    ],
+)
 def test_a_path_never_leaves_the_address_that_was_configured(plain, path):
     serving, seen = plain
     found = raw(serving.url, f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode(), 1)
@@ -250,16 +260,16 @@ def test_what_was_not_used_for_longer_than_the_retention_is_forgotten(gateway, t
 def test_what_is_used_is_not_forgotten_and_what_was_never_compacted_is(gateway, tmp_path):
     serving, _ = gateway(window=8_000, background=False, store=str(tmp_path / "g.db"), retention=0.8)
     call(serving.url, body={"model": "gpt-4o", "messages": [{"role": "user", "content": "never seen again"}]})
-    assert len(serving.gateway.tracks.all()) == 1
+    assert len(serving.gateway.tracker.all()) == 1
     plan = call(serving.url, body=chat(10))[1]["x-refold-plan"]
     end = time.monotonic() + 2.4
     while time.monotonic() < end:
         assert call(serving.url, body=chat(10))[1]["x-refold-plan"] == plan
         time.sleep(0.1)
     assert serving.gateway.metrics.total_compactions == 1
-    (track,) = serving.gateway.tracks.all()
+    (conversation,) = serving.gateway.tracker.all()
     with open_store(str(tmp_path / "g.db")) as store:
-        assert [head.id for head in store.sessions()] == [track.session_id]
+        assert [head.id for head in store.sessions()] == [conversation.session_id]
 
 
 def test_a_store_that_fails_once_is_tidied_afterwards(gateway, tmp_path, monkeypatch):

@@ -54,14 +54,14 @@ class Admin:
     def __init__(
         self,
         settings: GatewaySettings,
-        tracks: ConversationTracker,
+        tracker: ConversationTracker,
         keeper: PlanStore,
         planner: Planner,
         exchanges: Exchanges,
         metrics: Metrics,
     ) -> None:
         self._shadow = settings.shadow
-        self._tracks = tracks
+        self._tracks = tracker
         self._keeper = keeper
         self._planner = planner
         self._exchanges = exchanges
@@ -118,32 +118,34 @@ class Admin:
         """Return originals by a message's id, by the plan or message that replaces them, or by words of their text."""
         what = what.strip().strip("[]")
         ids = [MessageId(what)] if what.startswith("b2:") else []
-        track = self._tracks.get(session)
+        conversation = self._tracks.get(session)
         if not ids:
-            for each in [track] if track is not None else self._tracks.all():
+            for each in [conversation] if conversation is not None else self._tracks.all():
                 ids = behind(each.plans, what)
                 if ids:
                     break
-        if not ids and session and track is None:
+        if not ids and session and conversation is None:
             ids = behind(await self._keeper.plans(session), what)
         elif not ids and what.startswith("plan:"):
             ids = await self._keeper.behind(what)
         originals = await self._keeper.originals(ids) if ids else {}
         if not originals and what and not ids:
-            originals = await self._keeper.search(what, track.session_id if track is not None else session)
+            originals = await self._keeper.search(
+                what, conversation.session_id if conversation is not None else session
+            )
         order = ids or list(originals)
         return [{"id": id, "message": originals[id]} for id in order if id in originals]
 
     async def responses_compact(self, target: CompactionTarget, send: Send) -> None:
         """Serve OpenAI's own compaction request: respond with items that replace those sent."""
         plan = await self._forced(target, "")
-        track = target.track
-        items = native(b"[" + track.write(target.bound) + b"]")
-        size = track.measure(target.bound, track.fixed_part(target.dialect, target.bound))
+        conversation = target.conversation
+        items = native(b"[" + conversation.write(target.bound) + b"]")
+        size = conversation.measure(target.bound, conversation.fixed_part(target.dialect, target.bound))
         before, after = (plan.sizes.before, plan.sizes.after) if plan else (size, size)
         usage = {"input_tokens": before, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": after}
         usage |= {"output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": before + after}
-        response = {"id": f"resp_{track.id}", "object": "response.compaction", "created_at": int(time.time())}
+        response = {"id": f"resp_{conversation.id}", "object": "response.compaction", "created_at": int(time.time())}
         await _json(send, {**response, "output": list(map(_item, items)), "usage": usage})
 
     async def _compact(self, raw: bytes, model: str, provider: str, options: RequestOptions, send: Send) -> None:
@@ -164,9 +166,9 @@ class Admin:
             )  # fmt: skip
         instructions = request.get("instructions") if dialect.format != "openai-responses" else ""
         plan = await self._forced(target, instructions if isinstance(instructions, str) else "")
-        track = target.track
-        body = spliced(track.body, track.write(target.bound)) if track.plans else raw
-        facts = {"conversation": track.id, "done": "nothing"}
+        conversation = target.conversation
+        body = spliced(conversation.body, conversation.write(target.bound)) if conversation.plans else raw
+        facts = {"conversation": conversation.id, "done": "nothing"}
         if plan is not None:
             shadow = "shadow-" if self._shadow else ""
             sizes = plan.sizes
@@ -179,60 +181,62 @@ class Admin:
         await respond(send, 200, body, extra=[(f"x-refold-{name}".encode(), v.encode()) for name, v in facts.items()])
 
     async def _forced(self, target: CompactionTarget, instructions: str) -> Plan | None:
-        track = target.track
-        async with track.lock:
+        conversation = target.conversation
+        async with conversation.lock:
             await self._planner.read(target)
-            if await self._keeper.sync_plans(track):
-                track.render(target.bound)
+            if await self._keeper.sync_plans(conversation):
+                conversation.render(target.bound)
             try:
                 return await self._planner.compact(target, Cause.MANUAL, instructions=instructions)
             except CompactionAborted as failed:
-                size = track.measure(target.bound, track.fixed_part(target.dialect, target.bound))
+                size = conversation.measure(target.bound, conversation.fixed_part(target.dialect, target.bound))
                 if size <= target.bound.budget.input:
                     return None
                 raise GatewayError(422, f"the conversation could not be compacted: {failed}", "compaction") from None
 
     async def _sessions(self) -> list[dict[str, Any]]:
         sessions: dict[str, dict[str, Any]] = {}
-        for track in reversed(self._tracks.all()[-MAX_LISTED:]):
-            sessions[track.session_id or track.id] = _summary(track)
+        for conversation in reversed(self._tracks.all()[-MAX_LISTED:]):
+            sessions[conversation.session_id or conversation.id] = _summary(conversation)
         for head in (await self._keeper.sessions())[:MAX_LISTED]:
             stored = {"format": head.format, "messages": head.messages, "kept": True, "touched": head.touched}
             sessions[head.id] = {"id": head.id, "plans": 0, **stored} | sessions.get(head.id, {}) | {"kept": True}
         return list(sessions.values())
 
     async def _session(self, method: str, id: str, rewinding: bool, body: bytes, send: Send) -> None:
-        track = self._find(id)
+        conversation = self._find(id)
         match method, rewinding:
             case "GET", False:
-                plans = track.plans if track is not None else await self._keeper.plans(id)
-                summary = _summary(track) if track is not None else {"id": id, "kept": True}
+                plans = conversation.plans if conversation is not None else await self._keeper.plans(id)
+                summary = _summary(conversation) if conversation is not None else {"id": id, "kept": True}
                 await _json(send, {**summary, "plans": [_plan(plan) for plan in plans]})
             case "DELETE", False:
-                if track is not None:
-                    self._tracks.forget(track.id, deleted=True)
-                deleted = await self._keeper.delete(track.session_id if track is not None and track.session_id else id)
-                if track is None and not deleted:
+                if conversation is not None:
+                    self._tracks.forget(conversation.id, deleted=True)
+                deleted = await self._keeper.delete(
+                    conversation.session_id if conversation is not None and conversation.session_id else id
+                )
+                if conversation is None and not deleted:
                     raise SessionNotFound(id)
                 await _json(send, {"id": id, "deleted": True})
             case "POST", True:
                 to = _to(body)
-                if track is None:
+                if conversation is None:
                     remaining = _until(await self._keeper.plans(id), to)
                     await self._keeper.rewound(id, remaining)
                 else:
-                    remaining = await self._rewind(track, to)
-                summary = _summary(track) if track is not None else {"id": id, "kept": True}
+                    remaining = await self._rewind(conversation, to)
+                summary = _summary(conversation) if conversation is not None else {"id": id, "kept": True}
                 await _json(send, {**summary, "plans": [_plan(plan) for plan in remaining]})
             case _:
                 raise _method_not_allowed(method, "POST" if rewinding else "GET, DELETE")
 
-    async def _rewind(self, track: Conversation, to: int | str) -> tuple[Plan, ...]:
-        async with track.lock:
-            remaining = _until(track.plans, to)
-            if track.session_id:
-                await self._keeper.rewound(track.session_id, remaining)
-            track.rewind(remaining)
+    async def _rewind(self, conversation: Conversation, to: int | str) -> tuple[Plan, ...]:
+        async with conversation.lock:
+            remaining = _until(conversation.plans, to)
+            if conversation.session_id:
+                await self._keeper.rewound(conversation.session_id, remaining)
+            conversation.rewind(remaining)
         return remaining
 
     def _find(self, id: str) -> Conversation | None:
@@ -289,15 +293,15 @@ def _dialect(request: Any, provider: str) -> Any:
     return DIALECTS["anthropic" if name == "anthropic" else "chat"]
 
 
-def _summary(track: Conversation) -> dict[str, Any]:
-    shadow = {"shadow": _plan(track.shadow)} if track.shadow is not None else {}
+def _summary(conversation: Conversation) -> dict[str, Any]:
+    shadow = {"shadow": _plan(conversation.shadow)} if conversation.shadow is not None else {}
     return {
         **shadow,
-        "id": track.session_id or track.id,
-        "format": track.format.name,
-        "messages": len(track.body.raws),
-        "plans": len(track.plans),
-        "kept": bool(track.session_id),
+        "id": conversation.session_id or conversation.id,
+        "format": conversation.format.name,
+        "messages": len(conversation.body.raws),
+        "plans": len(conversation.plans),
+        "kept": bool(conversation.session_id),
     }
 
 

@@ -54,8 +54,8 @@ class Gateway:
 
     def __init__(self, settings: GatewaySettings) -> None:
         self.settings = settings
-        self.tracks = ConversationTracker(settings.memory)
-        self.metrics = Metrics(self.tracks)
+        self.tracker = ConversationTracker(settings.memory)
+        self.metrics = Metrics(self.tracker)
         self._auth = Auth(settings)
         self._budgets = Budgets(settings)
         self._upstream: Upstream
@@ -98,13 +98,13 @@ class Gateway:
             await keeper.close()
             raise
         self._upstream = Upstream(settings)
-        self.tracks.on_forget = lambda track: _forgotten(track, lost, store if keeper.local else None)
+        self.tracker.on_forget = lambda conversation: _forgotten(conversation, lost, store if keeper.local else None)
         deferred = DeferredRecall(settings, keeper, self.metrics)
         self._planner = Planner(settings, handlers, keeper, self.metrics, lost, deferred)
         self._exchanges = Exchanges(
-            settings, self._upstream, self.tracks, self._budgets, self._planner, deferred, self.metrics
+            settings, self._upstream, self.tracker, self._budgets, self._planner, deferred, self.metrics
         )
-        self._control = Admin(settings, self.tracks, keeper, self._planner, self._exchanges, self.metrics)
+        self._control = Admin(settings, self.tracker, keeper, self._planner, self._exchanges, self.metrics)
         if settings.retention:
             self._retention_task = asyncio.create_task(self._delete_expired(settings.retention))
 
@@ -113,14 +113,16 @@ class Gateway:
         while True:
             await asyncio.sleep(min(max(retention / 4, 0.05), 600))
             try:
-                expired = await self._keeper.expired(retention, self.tracks.all())
+                expired = await self._keeper.expired(retention, self.tracker.all())
             except StoreError:  # tried again next time
                 self.metrics.failed("store")
                 expired = frozenset()
             before = time.time() - retention
-            for track in self.tracks.all():
-                if track.session_id in expired or (track.used < before and not track.lock.locked()):
-                    self.tracks.forget(track.id, deleted=True)
+            for conversation in self.tracker.all():
+                if conversation.session_id in expired or (
+                    conversation.used < before and not conversation.lock.locked()
+                ):
+                    self.tracker.forget(conversation.id, deleted=True)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -211,13 +213,13 @@ class Gateway:
             return None
 
 
-def _forgotten(track: Conversation, lost: StaleThinking, local: Store | None) -> None:
+def _forgotten(conversation: Conversation, lost: StaleThinking, local: Store | None) -> None:
     """Delete the originals of a forgotten conversation where only this process has them."""
-    if local is not None or track.deleted:
-        lost.add(track.id, track.production, track.known_messages)
+    if local is not None or conversation.deleted:
+        lost.add(conversation.id, conversation.production, conversation.known_messages)
     if local is not None:
         with suppress(SessionNotFound, WriteConflict):
-            local.delete(track.session_id or track.id)
+            local.delete(conversation.session_id or conversation.id)
 
 
 async def _parts(receive: Receive, timeout: float, connected: WhileConnected) -> AsyncIterator[bytes]:

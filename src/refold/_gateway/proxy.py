@@ -57,7 +57,7 @@ class Exchanges:
         self,
         settings: GatewaySettings,
         upstream: Upstream,
-        tracks: ConversationTracker,
+        tracker: ConversationTracker,
         budgets: Budgets,
         planner: Planner,
         deferred: DeferredRecall,
@@ -66,7 +66,7 @@ class Exchanges:
         self._settings = settings
         self._strict = settings.strict and not settings.shadow  # a shadow changes nothing
         self._upstream = upstream
-        self._tracks = tracks
+        self._tracks = tracker
         self._budgets = budgets
         self._planner = planner
         self._deferred = deferred
@@ -103,7 +103,7 @@ class Exchanges:
         finally:
             answer.close()  # and not released: what nobody reads any more is not drained
             if ready.target is not None:
-                self._tracks.resized(ready.target.track)
+                self._tracks.resized(ready.target.conversation)
             if tell is not None:
                 set_span_attributes(ready, answer.status, exchange.route.operation, tell)
 
@@ -142,37 +142,37 @@ class Exchanges:
         shape = formats.find(dialect.format)
         while True:
             try:
-                track = self._tracks.find(dialect, shape, options.session, plain)
+                conversation = self._tracks.find(dialect, shape, options.session, plain)
                 break
             except ConversationLocked as busy:
-                async with busy.track.lock:
+                async with busy.conversation.lock:
                     pass
-        if track is None:
+        if conversation is None:
             return None
-        wants = track.wants(dialect)
+        wants = conversation.wants(dialect)
         model = route.model or wants.model
         if wants.elsewhere or not model:
             return None
         bound = self._budgets.bound(
             model, wants.output, options.policy, dialect.format, options.trigger, long=options.long
         )
-        return CompactionTarget(track, dialect, bound, model)
+        return CompactionTarget(conversation, dialect, bound, model)
 
     async def _prepared(self, exchange: Exchange, target: CompactionTarget) -> Ready:
-        track = target.track
+        conversation = target.conversation
         ready = Ready(exchange.raw, plain=False, target=target)
-        async with track.lock:
+        async with conversation.lock:
             chat = exchange.route.kind == "chat"
             if chat:
                 await self._begun(exchange, target, ready)
-            top = track.most_tokens(target.dialect)
+            top = conversation.most_tokens(target.dialect)
             if self._settings.repair and chat:
                 await self._repaired(target, ready)
             if (
                 top is None
                 or top >= target.bound.trigger
-                or track.window_was_full
-                or (chat and track.has_large_message(target.bound.wakes))
+                or conversation.window_was_full
+                or (chat and conversation.has_large_message(target.bound.wakes))
             ):
                 try:
                     ready.reason = (
@@ -187,19 +187,23 @@ class Exchanges:
                     ready.failed = reason
             if chat and exchange.options.recall and await self._planner.apply_pending(target):
                 ready.reason = ready.reason or "recall"
-            if track.plans or (track.production.tool and chat) or not track.is_unchanged(target.bound):
-                ready.plain, ready.done = True, "compacted" if track.plans else "forwarded"
+            if (
+                conversation.plans
+                or (conversation.production.tool and chat)
+                or not conversation.is_unchanged(target.bound)
+            ):
+                ready.plain, ready.done = True, "compacted" if conversation.plans else "forwarded"
                 await self._write(exchange, ready, target)
             elif chat:
                 await self._planner.sent(target, tool=False)
-            ready.reported = track.empty_report()
+            ready.reported = conversation.empty_report()
             if chat:
-                track.mark_sent()
+                conversation.mark_sent()
         return ready
 
     async def _begun(self, exchange: Exchange, target: CompactionTarget, ready: Ready) -> None:
         """Learn what was sent of a conversation from elsewhere; decide whether the recall tool is among its tools."""
-        track, url = target.track, exchange.url
+        conversation, url = target.conversation, exchange.url
         if not target.bound.binds_thinking or self._settings.shadow:
             return
         try:
@@ -207,11 +211,11 @@ class Exchanges:
         except StoreError:
             self._metrics.failed("store")
             ready.failed = "store"
-        if track.production.tool is None:
+        if conversation.production.tool is None:
             offer = exchange.options.recall and offered(
-                track.body, target.dialect, b"", url.raw_path, url.raw_query_string
+                conversation.body, target.dialect, b"", url.raw_path, url.raw_query_string
             )
-            track.production.offer(bool(offer), first=not track.known_messages)
+            conversation.production.offer(bool(offer), first=not conversation.known_messages)
 
     async def _bypassed(self, exchange: Exchange) -> None:
         """Note of a request that goes past all plans that its answer is produced under none."""
@@ -219,30 +223,34 @@ class Exchanges:
             return
         with suppress(ValueError, RefoldError, RecursionError):
             target = await self.target(exchange.route, exchange.options, exchange.plain or b"")
-            if target is not None and target.track.production.ranges:
-                async with target.track.lock:
+            if target is not None and target.conversation.production.ranges:
+                async with target.conversation.lock:
                     await self._planner.sent(target, tool=False, plain=True)
-                    target.track.mark_sent()
+                    target.conversation.mark_sent()
 
     async def _write(self, exchange: Exchange, ready: Ready, target: CompactionTarget) -> None:
         """Put the messages that stand for the client's into its body, and the recall tool beside them where it is on.
 
         Where models bind thinking it is there from the first request on, since they bind tools too.
         """
-        track, url = target.track, exchange.url
+        conversation, url = target.conversation, exchange.url
         chat = exchange.route.kind == "chat"
-        messages = track.write(target.bound)
-        wanted = track.production.tool if target.bound.binds_thinking else exchange.options.recall and bool(track.plans)
+        messages = conversation.write(target.bound)
+        wanted = (
+            conversation.production.tool
+            if target.bound.binds_thinking
+            else exchange.options.recall and bool(conversation.plans)
+        )
         if wanted and chat:
             ready.recalls = recalls(target, messages, url.raw_path, url.raw_query_string)
-        ready.body = ready.recalls.offer.body if ready.recalls is not None else spliced(track.body, messages)
+        ready.body = ready.recalls.offer.body if ready.recalls is not None else spliced(conversation.body, messages)
         if chat:
             await self._planner.sent(target, tool=ready.recalls is not None)
 
     async def _repaired(self, target: CompactionTarget, ready: Ready) -> None:
         """Repair a conversation that breaks its provider's rules."""
         await self._planner.read(target)
-        if not target.track.is_faulty():
+        if not target.conversation.is_faulty():
             return
         try:
             await self._planner.compact(target, Cause.MANUAL, REPAIR_REQUEST)
@@ -289,9 +297,9 @@ class Exchanges:
             target = await self.target(exchange.route, exchange.options, exchange.plain)
             if target is None:
                 return None
-            async with target.track.lock:
+            async with target.conversation.lock:
                 await change(target)
-                changed.target, changed.reported = target, target.track.empty_report()
+                changed.target, changed.reported = target, target.conversation.empty_report()
                 await self._write(exchange, changed, target)
         except (CompactionAborted, RefoldError, ValueError) as failed:
             ready.failed = str(failed) if isinstance(failed, CompactionAborted) else type(failed).__name__
@@ -376,15 +384,15 @@ class Exchanges:
             return
         self._metrics.reported(usage)
         ready.usage = usage.usage()
-        track, sent = target.track, ready.reported
+        conversation, sent = target.conversation, ready.reported
         full = not target.bound.assumed and reading.full(usage, target.bound.budget.window)
-        track.observe_usage(ReportedUsage(ready.usage, sent.count, sent.size, sent.plans), full=full)
+        conversation.observe_usage(ReportedUsage(ready.usage, sent.count, sent.size, sent.plans), full=full)
 
     def _count(self, exchange: Exchange, ready: Ready, answer: UpstreamResponse) -> None:
         name = exchange.route.dialect.format
         self._metrics.exchanged(name, ready.done, answer.status)
         if ready.target is not None and ready.plain and exchange.route.kind == "chat":
-            self._metrics.spared(sum(plan.sizes.saved for plan in ready.target.track.plans))
+            self._metrics.spared(sum(plan.sizes.saved for plan in ready.target.conversation.plans))
 
 
 def _error(status: int, reading: ResponseObserver) -> Any:

@@ -46,11 +46,11 @@ def held():
 
 
 def test_a_conversation_is_held_for_as_long_as_the_work_on_it_takes(held, monkeypatch):
-    store, keeper, track = held
+    store, keeper, conversation = held
     monkeypatch.setattr(plan_store, "LEASE", 0.06)
 
     async def work():
-        async with keeper.lease(track):
+        async with keeper.lease(conversation):
             while store.done.count("lease") < 4:
                 await asyncio.sleep(0.01)
 
@@ -59,11 +59,11 @@ def test_a_conversation_is_held_for_as_long_as_the_work_on_it_takes(held, monkey
 
 
 def test_who_finds_a_conversation_held_waits_for_it(held):
-    store, keeper, track = held
+    store, keeper, conversation = held
     store.taken = 3
 
     async def work():
-        async with keeper.lease(track):
+        async with keeper.lease(conversation):
             store.done.append("work")
 
     asyncio.run(work())
@@ -71,11 +71,11 @@ def test_who_finds_a_conversation_held_waits_for_it(held):
 
 
 def test_who_leaves_while_a_conversation_is_being_reserved_gives_it_back(held):
-    store, keeper, track = held
+    store, keeper, conversation = held
     store.going_on.clear()
 
     async def work():
-        async with keeper.lease(track):
+        async with keeper.lease(conversation):
             store.done.append("work")
 
     async def leave():

@@ -387,10 +387,16 @@ SHAPES = {
         [{"role": "assistant", "content": None, "tool_calls": [CHAT_CALL]}],
         [{"role": "tool", "tool_call_id": "c1", "content": "x"}],
         [{"role": "assistant", "content": None, "tool_calls": [CHAT_CALL, CHAT_RECALL]}],
-        [{"role": "tool", "tool_call_id": "c1", "content": "x"}, {"role": "tool", "tool_call_id": "r1", "content": LONG}],
+        [
+            {"role": "tool", "tool_call_id": "c1", "content": "x"},
+            {"role": "tool", "tool_call_id": "r1", "content": LONG},
+        ],
     ),
     "openai-responses": (
-        [{"type": "reasoning", "id": "rs", "summary": []}, {"type": "function_call", "call_id": "c1", "name": "grep", "arguments": "{}"}],
+        [
+            {"type": "reasoning", "id": "rs", "summary": []},
+            {"type": "function_call", "call_id": "c1", "name": "grep", "arguments": "{}"},
+        ],
         [{"type": "function_call_output", "call_id": "c1", "output": "x"}],
         [
             {"type": "reasoning", "id": "rs", "summary": []},
@@ -404,8 +410,21 @@ SHAPES = {
     ),
     "anthropic": (
         [{"role": "assistant", "content": [THOUGHT, USE]}],
-        [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "x"}, {"type": "text", "text": "Go."}]}],
-        [{"role": "assistant", "content": [THOUGHT, USE, {"type": "tool_use", "id": "r1", "name": NAME, "input": {"query": "a"}}]}],
+        [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "c1", "content": "x"},
+                    {"type": "text", "text": "Go."},
+                ],
+            }
+        ],
+        [
+            {
+                "role": "assistant",
+                "content": [THOUGHT, USE, {"type": "tool_use", "id": "r1", "name": NAME, "input": {"query": "a"}}],
+            }
+        ],
         [
             {
                 "role": "user",
@@ -420,10 +439,15 @@ SHAPES = {
     "gemini": (
         [{"role": "model", "parts": [{"text": "So."}, SIGNED]}],
         [{"role": "user", "parts": [RESPONSE]}],
-        [{"role": "model", "parts": [{"text": "So."}, SIGNED, {"functionCall": {"name": NAME, "args": {"query": "a"}}}]}],
+        [
+            {
+                "role": "model",
+                "parts": [{"text": "So."}, SIGNED, {"functionCall": {"name": NAME, "args": {"query": "a"}}}],
+            }
+        ],
         [{"role": "user", "parts": [RESPONSE, {"functionResponse": {"name": NAME, "response": {"output": LONG}}}]}],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -461,7 +485,7 @@ def test_where_a_compaction_could_wait_it_is_done_at_once_to_make_room(serving, 
     before, rooms = provider.received[-1].number, [0]
     real = deferred.room_for
     monkeypatch.setattr(deferred, "room_for", lambda *given: rooms.pop() if rooms else real(*given))
-    monkeypatch.setattr(Conversation, "most_tokens", lambda track, dialect: None)
+    monkeypatch.setattr(Conversation, "most_tokens", lambda conversation, dialect: None)
     monkeypatch.setattr(Bound, "due", lambda bound, tokens: True)
     monkeypatch.setattr(driver, "due", lambda policy, view: True)
     if fails:

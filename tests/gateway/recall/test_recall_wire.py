@@ -69,7 +69,7 @@ def test_a_client_that_leaves_while_originals_are_asked_for_ends_the_call_upstre
             assert begun.wait(10)
             assert not left.is_set()
         assert left.wait(5)
-        assert all(not track.lock.locked() for track in serving.gateway.tracks.all())
+        assert all(not conversation.lock.locked() for conversation in serving.gateway.tracker.all())
 
 
 @pytest.mark.parametrize("text", ["", "One moment."], ids=["silent", "worded"])

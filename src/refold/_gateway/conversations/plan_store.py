@@ -58,7 +58,7 @@ class PlanStore:
         self.local = store.name == "memory"
 
     @asynccontextmanager
-    async def lease(self, track: Conversation) -> AsyncIterator[None]:
+    async def lease(self, conversation: Conversation) -> AsyncIterator[None]:
         """Be the only process that compacts a conversation; others wait until it is done, or until it is dead.
 
         Raises:
@@ -67,21 +67,21 @@ class PlanStore:
         if self.local:
             yield
             return
-        session = track.session_id or track.id
-        await self._run(lambda: self._store.create(session, track.format.name))
+        session = conversation.session_id or conversation.id
+        await self._run(lambda: self._store.create(session, conversation.format.name))
         async with acompaction_lease(self._store, session, LEASE, wait=LONGEST, run=self._run):
             yield
 
-    async def sync_plans(self, track: Conversation) -> bool:
+    async def sync_plans(self, conversation: Conversation) -> bool:
         """Take over what others have planned for a conversation that is read; tell whether there was something new."""
-        if self.local and track.synced:
+        if self.local and conversation.synced:
             return False
-        newest = await self._run(lambda: self._planned(track))
-        track.mark_synced()
+        newest = await self._run(lambda: self._planned(conversation))
+        conversation.mark_synced()
         if newest is None:
             return False
         plans, fresh = newest
-        return track.sync(plans) or fresh
+        return conversation.sync(plans) or fresh
 
     async def check(self) -> None:
         """See that what others have kept can be read here.
@@ -91,20 +91,20 @@ class PlanStore:
         """
         await self._run(self._check)
 
-    async def keep(self, track: Conversation, plan: Plan) -> None:
+    async def keep(self, conversation: Conversation, plan: Plan) -> None:
         """Keep a plan and the messages it was made for."""
-        await self._run(lambda: self._keep(track, plan))
+        await self._run(lambda: self._keep(conversation, plan))
 
-    async def remember(self, track: Conversation, later: DeferredCall) -> None:
+    async def remember(self, conversation: Conversation, later: DeferredCall) -> None:
         """Remember what the next request of a conversation is to bring, wherever that comes in."""
-        track.defer_recall(later)
-        if track.session_id:
-            await self._run(lambda: self._note(track, later))
+        conversation.defer_recall(later)
+        if conversation.session_id:
+            await self._run(lambda: self._note(conversation, later))
 
-    async def produced(self, track: Conversation) -> None:
+    async def produced(self, conversation: Conversation) -> None:
         """Keep what answers are produced under from now on, before the request goes out that is the first of them."""
-        if track.session_id and track.production.unsaved:
-            await self._run(lambda: self._produced(track))
+        if conversation.session_id and conversation.production.unsaved:
+            await self._run(lambda: self._produced(conversation))
 
     async def rewound(self, session: str, plans: tuple[Plan, ...]) -> None:
         """Keep that only these plans of a session are in force."""
@@ -152,12 +152,12 @@ class PlanStore:
         """
         return await self._run(lambda: self._load(session).plans)
 
-    async def expired(self, retention: float, tracks: list[Conversation]) -> frozenset[str]:
+    async def expired(self, retention: float, tracker: list[Conversation]) -> frozenset[str]:
         """Remove the conversations that nobody has used for so many seconds, and return their ids.
 
         Of those in memory that were used since anything was written of them, others are told in time by a report.
         """
-        unused = await self._run(lambda: self._unused(time() - retention, retention / 2, tracks))
+        unused = await self._run(lambda: self._unused(time() - retention, retention / 2, tracker))
         return frozenset([id for id in unused if await self.delete(id)])
 
     async def close(self) -> None:
@@ -177,25 +177,25 @@ class PlanStore:
                         raise StoreCorrupt(f"{self._store.name}: {error}") from None
                     return
 
-    def _unused(self, before: float, margin: float, tracks: list[Conversation]) -> list[str]:
-        known = {track.session_id: track for track in tracks if track.session_id}
+    def _unused(self, before: float, margin: float, tracker: list[Conversation]) -> list[str]:
+        known = {conversation.session_id: conversation for conversation in tracker if conversation.session_id}
         unused = []
         for head in self._store.sessions():
-            track = known.get(head.id)
+            conversation = known.get(head.id)
             if not head.id.startswith(OURS) or head.touched >= before + margin:
                 continue
-            if track is not None and track.used >= before:
-                usage = track.reported.usage if track.reported is not None else Usage(0)
+            if conversation is not None and conversation.used >= before:
+                usage = conversation.reported.usage if conversation.reported is not None else Usage(0)
                 self._store.report(head.id, UsageEntry(usage.prompt, usage.completion, usage.cached))
             elif head.touched < before:
                 unused.append(head.id)
         return unused
 
-    def _planned(self, track: Conversation) -> tuple[tuple[Plan, ...], bool] | None:
+    def _planned(self, conversation: Conversation) -> tuple[tuple[Plan, ...], bool] | None:
         """Return the plans in force, and whether it is news what earlier answers were produced under."""
-        index = track.transcript.index
-        known = track.session_id
-        session = known or self._store.holder([message.id for message in track.transcript.messages])
+        index = conversation.transcript.index
+        known = conversation.session_id
+        session = known or self._store.holder([message.id for message in conversation.transcript.messages])
         if session is None:
             return None
         try:
@@ -203,10 +203,10 @@ class PlanStore:
         except SessionNotFound:
             return None
         if loaded.head.tip in index:
-            track.store_as(session)
-        track.read_note(loaded.noted, loaded.later)
-        fitting = within(loaded.plans, len(track.transcript))
-        messages, ids = track.transcript.messages, tuple(plan.id for plan in fitting)
+            conversation.store_as(session)
+        conversation.read_note(loaded.noted, loaded.later)
+        fitting = within(loaded.plans, len(conversation.transcript))
+        messages, ids = conversation.transcript.messages, tuple(plan.id for plan in fitting)
         count = next(
             (
                 place
@@ -215,10 +215,10 @@ class PlanStore:
             ),
             len(fitting),
         )
-        if not fitting[:count] and track.session_id != session:
+        if not fitting[:count] and conversation.session_id != session:
             return None
-        production, fresh = track.production, False
-        if not (known and production.unsaved) and (track.session_id == session or not production.ranges):
+        production, fresh = conversation.production, False
+        if not (known and production.unsaved) and (conversation.session_id == session or not production.ranges):
             fresh = production.take(loaded.ranges, loaded.known, messages)
         return fitting[:count], fresh
 
@@ -248,19 +248,21 @@ class PlanStore:
         plans = tuple(known[id] for id in live if id in known)
         return _Stored(loaded.head, plans, known, tuple(ranges), *noted)
 
-    def _keep(self, track: Conversation, plan: Plan) -> None:
-        index, messages = track.transcript.index, track.transcript.messages[: plan.base.length]
-        session = track.session_id or track.id
-        head = self._store.create(session, track.format.name)
+    def _keep(self, conversation: Conversation, plan: Plan) -> None:
+        index, messages = conversation.transcript.index, conversation.transcript.messages[: plan.base.length]
+        session = conversation.session_id or conversation.id
+        head = self._store.create(session, conversation.format.name)
         if head.tip != ROOT and head.tip not in index:  # another branch has this name
-            session = f"{track.id}_{os.urandom(4).hex()}"
-            head = self._store.create(session, track.format.name)
-        track.store_as(session)
+            session = f"{conversation.id}_{os.urandom(4).hex()}"
+            head = self._store.create(session, conversation.format.name)
+        conversation.store_as(session)
         start = index[head.tip] + 1 if head.tip != ROOT else 0
-        added = (plan,) if start else (*track.plans, plan)  # a branch begins with the plans of what it comes from
+        added = (
+            (plan,) if start else (*conversation.plans, plan)
+        )  # a branch begins with the plans of what it comes from
         fresh = []
         for place in range(start, len(messages)):
-            text = bytes(track.body.raws[place]).decode()
+            text = bytes(conversation.body.raws[place]).decode()
             fresh.append(
                 StoredMessage(
                     messages[place].id, self._seal.closed(text), self._seal.words(searchable_text(messages[place]))
@@ -270,17 +272,17 @@ class PlanStore:
             head = self._store.append(session, fresh, head.tip)
         entries = [Planned(self._seal.closed_text(Planned.of(each).plan)) for each in added]
         first = Write(entries[0], revision=head.revision)
-        ranges = track.production.ranges[track.production.saved if start else 0 :]
+        ranges = conversation.production.ranges[conversation.production.saved if start else 0 :]
         self._store.write(session, (first, *map(Write, entries[1:]), *map(self._entry, ranges)))
-        track.production.saved = len(track.production.ranges)
+        conversation.production.saved = len(conversation.production.ranges)
 
-    def _note(self, track: Conversation, later: DeferredCall) -> None:
+    def _note(self, conversation: Conversation, later: DeferredCall) -> None:
         entry = Noted(self._seal.closed_text(msgspec.json.encode(later).decode()))
-        track.wrote_note(self._store.write(track.session_id, (Write(entry),)).seq)
+        conversation.wrote_note(self._store.write(conversation.session_id, (Write(entry),)).seq)
 
-    def _produced(self, track: Conversation) -> None:
-        production = track.production
-        self._store.write(track.session_id, tuple(map(self._entry, production.unsaved)))
+    def _produced(self, conversation: Conversation) -> None:
+        production = conversation.production
+        self._store.write(conversation.session_id, tuple(map(self._entry, production.unsaved)))
         production.saved = len(production.ranges)
 
     def _entry(self, produced: SentRange) -> Write:

@@ -78,28 +78,34 @@ class Planner:
         Raises:
             CompactionAborted: the compaction was due and came to nothing.
         """
-        track, bound = target.track, target.bound
+        conversation, bound = target.conversation, target.bound
         await self.recognize(target)
-        tokens = track.measure(bound, track.fixed_part(target.dialect, bound))
+        tokens = conversation.measure(bound, conversation.fixed_part(target.dialect, bound))
         limit = bound.budget.input
-        if not (track.window_was_full or bound.due(tokens)) or (tokens < track.cooldown_tokens and tokens <= limit):
-            early = track.has_oversized_output(bound, bound.wakes) and not self._settings.shadow
+        if not (conversation.window_was_full or bound.due(tokens)) or (
+            tokens < conversation.cooldown_tokens and tokens <= limit
+        ):
+            early = conversation.has_oversized_output(bound, bound.wakes) and not self._settings.shadow
             return await self._early(target) if early else ""
         if self._settings.shadow:
-            await self.compact(target, _cause(track))
+            await self.compact(target, _cause(conversation))
             return "shadow"
-        if self._settings.background and tokens <= limit and not track.window_was_full:
-            large = track.has_oversized_output(bound, bound.first) or track.has_oversized_output(bound, bound.wakes)
+        if self._settings.background and tokens <= limit and not conversation.window_was_full:
+            large = conversation.has_oversized_output(bound, bound.first) or conversation.has_oversized_output(
+                bound, bound.wakes
+            )
             if not large:  # which is cut before it is sent for the first time
                 return await self._compact_in_background(target)
-        return reason_of(await self.compact(target, _cause(track)))
+        return reason_of(await self.compact(target, _cause(conversation)))
 
     async def _compact_in_background(self, target: CompactionTarget) -> str:
         """Begin a compaction in the background; a plan of the plug-in comes first, or waits for the room."""
         plugin = self._plugin
-        if plugin is not None and plugin.has_pending(target.track):  # its plan would invalidate one begun before it
+        if plugin is not None and plugin.has_pending(
+            target.conversation
+        ):  # its plan would invalidate one begun before it
             await plugin.apply_pending(target, self, patient=True)
-        if plugin is None or not plugin.has_pending(target.track):
+        if plugin is None or not plugin.has_pending(target.conversation):
             self.begin(target)
             return "background"
         try:
@@ -115,7 +121,7 @@ class Planner:
 
     async def _early(self, target: CompactionTarget) -> str:
         """Let the steps of every call act on new output before it is sent for the first time; return what was done."""
-        with target.track.same_cooldown():
+        with target.conversation.same_cooldown():
             try:
                 return reason_of(await self.compact(target, Cause.THRESHOLD))
             except CompactionAborted:
@@ -132,28 +138,28 @@ class Planner:
 
         What they were produced under tells whether it can be sent. The caller holds the conversation's lock.
         """
-        track = target.track
-        if not self._keeper.local and target.bound.binds_thinking and track.has_foreign_thinking():
+        conversation = target.conversation
+        if not self._keeper.local and target.bound.binds_thinking and conversation.has_foreign_thinking():
             await self.recognize(target)
-        if track.id in self._lost and not track.known_messages:
+        if conversation.id in self._lost and not conversation.known_messages:
             await self.read(target)
-            self._lost.restore(track.id, track.production, track.transcript.messages)
-            track.render(target.bound)
+            self._lost.restore(conversation.id, conversation.production, conversation.transcript.messages)
+            conversation.render(target.bound)
 
     async def read(self, target: CompactionTarget) -> None:
         """Read what is new of a conversation, in a thread where that is much."""
-        if target.track.unread_bytes() > AT_ONCE:
-            await finished(asyncio.to_thread(target.track.read, target.bound))
+        if target.conversation.unread_bytes() > AT_ONCE:
+            await finished(asyncio.to_thread(target.conversation.read, target.bound))
         else:
-            target.track.read(target.bound)
+            target.conversation.read(target.bound)
 
     def begin(self, target: CompactionTarget) -> None:
         """Begin a compaction beside the traffic, unless one is under way."""
-        track = target.track
-        if track.compacting:
+        conversation = target.conversation
+        if conversation.compacting:
             return
         making = asyncio.create_task(self._make_plan(target, Cause.THRESHOLD))
-        track.begin_compaction(making)
+        conversation.begin_compaction(making)
         adopting = asyncio.create_task(self._adopt_when_made(target, making))
         self._works.add(adopting)
         adopting.add_done_callback(self._works.discard)
@@ -165,18 +171,18 @@ class Planner:
         Raises:
             CompactionAborted: no plan could be made, or it would change nothing.
         """
-        track = target.track
-        async with nullcontext() if self._settings.shadow else self._keeper.lease(track):
+        conversation = target.conversation
+        async with nullcontext() if self._settings.shadow else self._keeper.lease(conversation):
             if await self.sync_plans(target):  # somebody else has done it meanwhile
-                return track.plans[-1]
-            plan = await self._begun_plan(track, cause)
+                return conversation.plans[-1]
+            plan = await self._begun_plan(conversation, cause)
             if plan is None:
                 making = self._make_plan(target, cause, policy, usage, instructions)
                 if cause is Cause.MANUAL:
                     plan = await making
                 else:  # what a client waits for that then leaves is there when it asks again
                     work = asyncio.create_task(making)
-                    track.begin_compaction(work)
+                    conversation.begin_compaction(work)
                     plan = await asyncio.shield(work)
             await self._adopt(target, plan, plan.policy if policy is REPAIR_REQUEST else reason_of(plan))
         return plan
@@ -187,14 +193,14 @@ class Planner:
         Raises:
             CompactionAborted: it came to nothing.
         """
-        with target.track.same_cooldown():
+        with target.conversation.same_cooldown():
             await self._enforce(target, await self._make_plan(target, Cause.MANUAL, policy))
 
     async def sync_plans(self, target: CompactionTarget) -> bool:
         """Take over what others have planned for a conversation that is read; tell whether there was something new."""
-        if not await self._keeper.sync_plans(target.track):
+        if not await self._keeper.sync_plans(target.conversation):
             return False
-        target.track.render(target.bound)
+        target.conversation.render(target.bound)
         return True
 
     async def sent(self, target: CompactionTarget, *, tool: bool, plain: bool = False) -> None:
@@ -202,18 +208,18 @@ class Planner:
 
         `plain` says that it goes out as the client made it. The caller holds the conversation's lock.
         """
-        track, bound = target.track, target.bound
-        if not bound.binds_thinking and track.format.name not in SIGNED_BLOCKS:
+        conversation, bound = target.conversation, target.bound
+        if not bound.binds_thinking and conversation.format.name not in SIGNED_BLOCKS:
             return  # no later model of this conversation can ask
-        production, plans = track.production, () if plain else track.plans
-        binds, count = bound.binds_thinking and not plain, len(track.body.raws)
+        production, plans = conversation.production, () if plain else conversation.plans
+        binds, count = bound.binds_thinking and not plain, len(conversation.body.raws)
         under = tuple([plan.id for plan in plans]), tool, binds
         if production.covers(count, under):
             return
         await self.read(target)
-        production.sent(Base(count, track.transcript.tip), plans, tool, binds)
+        production.sent(Base(count, conversation.transcript.tip), plans, tool, binds)
         try:
-            await self._keeper.produced(track)
+            await self._keeper.produced(conversation)
         except StoreError:  # it is known here all the same
             self._metrics.failed("store")
 
@@ -235,7 +241,7 @@ class Planner:
             raise CompactionAborted("unlikely overflow")
         full = target.bound.budget.input
         requested = error.requested or full + 1  # whoever tells no number has said that it is more than fits
-        usage = Usage(requested, covers=len(target.track.view)) if requested > full else None
+        usage = Usage(requested, covers=len(target.conversation.view)) if requested > full else None
         return await self.compact(target, Cause.OVERFLOW, None, usage)
 
     async def cure(self, target: CompactionTarget, error: ProviderError) -> None:
@@ -244,10 +250,10 @@ class Planner:
         Raises:
             CompactionAborted: there is none, or another process was first.
         """
-        track = target.track
+        conversation = target.conversation
         await self.read(target)
-        with track.same_cooldown():
-            async with self._keeper.lease(track):
+        with conversation.same_cooldown():
+            async with self._keeper.lease(conversation):
                 if not await self.sync_plans(target):
                     await self._dropped(target, drop_reasoning(error))
                     if error.item:  # the messages that a compaction item stood for are read again without it
@@ -258,21 +264,21 @@ class Planner:
         plan = await self._make_plan(target, Cause.MANUAL, policy)
         await self._adopt(target, plan, plan.policy)
 
-    async def _begun_plan(self, track: Conversation, cause: Cause) -> Plan | None:
+    async def _begun_plan(self, conversation: Conversation, cause: Cause) -> Plan | None:
         """Return the plan that was begun beside the traffic or for a client that has left, if it still is for this."""
-        work = track.compaction_task
+        work = conversation.compaction_task
         if work is None or cause is Cause.MANUAL or (work.done() and (work.cancelled() or work.exception())):
             return None
         plan = await asyncio.shield(work)
-        return plan if _fits(track, plan) and (cause is not Cause.OVERFLOW or plan.cause is cause) else None
+        return plan if _fits(conversation, plan) and (cause is not Cause.OVERFLOW or plan.cause is cause) else None
 
     async def _adopt_when_made(self, target: CompactionTarget, work: asyncio.Task[Plan]) -> None:
-        track = target.track
+        conversation = target.conversation
         try:
-            async with self._keeper.lease(track):
+            async with self._keeper.lease(conversation):
                 plan = await work
-                async with track.lock:
-                    if not await self.sync_plans(target) and _fits(track, plan):
+                async with conversation.lock:
+                    if not await self.sync_plans(target) and _fits(conversation, plan):
                         await self._adopt(target, plan, reason_of(plan))
         except CompactionAborted as failed:
             self._metrics.failed(str(failed))
@@ -290,32 +296,34 @@ class Planner:
         usage: Usage | None = None,
         instructions: str = "",
     ) -> Plan:
-        track, bound = target.track, target.bound
-        fixed_part = track.fixed_part(target.dialect, bound)
-        messages, budget = track.transcript.messages[: _lasting(track)], bound.budget
-        if closing := sum(map(bound.counter.message, track.transcript.messages[len(messages) :])):
+        conversation, bound = target.conversation, target.bound
+        fixed_part = conversation.fixed_part(target.dialect, bound)
+        messages, budget = conversation.transcript.messages[: _lasting(conversation)], bound.budget
+        if closing := sum(map(bound.counter.message, conversation.transcript.messages[len(messages) :])):
             budget = replace(budget, output_reserve=min(budget.output_reserve + closing, budget.window - 1))
         options = Options(
-            format=track.format.name, policy=policy or bound.policy, budget=budget, model=target.model,
-            system=fixed_part.system, tools=fixed_part.tools, usage=usage or track.usage(), cause=cause,
-            plans=track.plans, instructions=instructions or None,
+            format=conversation.format.name, policy=policy or bound.policy, budget=budget, model=target.model,
+            system=fixed_part.system, tools=fixed_part.tools, usage=usage or conversation.usage(), cause=cause,
+            plans=conversation.plans, instructions=instructions or None,
         )  # fmt: skip
-        natives, dropped = [message.native for message in messages], track.stale_edits(bound)
+        natives, dropped = [message.native for message in messages], conversation.stale_edits(bound)
         with self._metrics.compacting():
             try:
-                plan = await asyncio.to_thread(self._planned, natives, options, track, dropped)
+                plan = await asyncio.to_thread(self._planned, natives, options, conversation, dropped)
             except RefoldError as error:
-                track.begin_cooldown(track.measure(bound, fixed_part), bound.budget.window)
+                conversation.begin_cooldown(conversation.measure(bound, fixed_part), bound.budget.window)
                 raise CompactionAborted(type(error).__name__) from error
             except Exception as error:  # whatever a policy or summarizer of others raises, the request goes on
                 raise CompactionAborted(type(error).__name__) from error
-        track.begin_cooldown(plan.sizes.after, bound.budget.window)
+        conversation.begin_cooldown(plan.sizes.after, bound.budget.window)
         if plan.empty:
             raise CompactionAborted("nothing to compact")
         return plan
 
-    def _planned(self, natives: list[Any], options: Options, track: Conversation, dropped: tuple[Edit, ...]) -> Plan:
-        messages = track.transcript.messages[: len(natives)]
+    def _planned(
+        self, natives: list[Any], options: Options, conversation: Conversation, dropped: tuple[Edit, ...]
+    ) -> Plan:
+        messages = conversation.transcript.messages[: len(natives)]
         # Stages remember on messages what they found in them, many times their size: that goes with these copies.
         copies = Transcript(tuple(map(copy, messages)))
         start = None
@@ -323,64 +331,64 @@ class Planner:
             plans = check_plans(options.plans, copies)
             runs, tips = [plan.edits for plan in plans], [plan.base.tip for plan in plans]
             start = fold(copies.messages, [*runs, dropped], tips)
-        request = request_for(natives, options, transcript=copies, estimates=track.estimates, start=start)
+        request = request_for(natives, options, transcript=copies, estimates=conversation.estimates, start=start)
         run = plan_request(request, self._handlers)
         verified_result(run, natives)
         return run.plan
 
     async def _adopt(self, target: CompactionTarget, plan: Plan, cause: str) -> None:
-        track = target.track
-        track.end_compaction()
+        conversation = target.conversation
+        conversation.end_compaction()
         self._metrics.compacted(plan, "shadow" if self._settings.shadow else cause)
         if self._settings.shadow:
-            track.record_shadow(plan)
+            conversation.record_shadow(plan)
             return
         await self._enforce(target, plan)
-        track.mark_shortened()
+        conversation.mark_shortened()
 
     async def _enforce(self, target: CompactionTarget, plan: Plan) -> None:
-        track = target.track
+        conversation = target.conversation
         try:
-            await self._persist(track, plan)
+            await self._persist(conversation, plan)
         except WriteConflict:
             raise PlanConflict("another process was first") from None
         except StoreError:  # the plan holds here all the same
             self._metrics.failed("store")
-        track.adopt(plan, target.bound)
+        conversation.adopt(plan, target.bound)
 
-    async def _persist(self, track: Conversation, plan: Plan) -> None:
+    async def _persist(self, conversation: Conversation, plan: Plan) -> None:
         """Keep a plan, unless its conversation was deleted while it was made."""
-        if not track.deleted:
-            await self._keeper.keep(track, plan)
-        if track.deleted and track.session_id:
-            await self._keeper.delete(track.session_id)
+        if not conversation.deleted:
+            await self._keeper.keep(conversation, plan)
+        if conversation.deleted and conversation.session_id:
+            await self._keeper.delete(conversation.session_id)
 
 
 def _plausible(target: CompactionTarget) -> bool:
     """Tell whether a request is large enough for an overflow that its refusal does not say for certain."""
-    track, bound = target.track, target.bound
-    tokens = track.measure(bound, track.fixed_part(target.dialect, bound))
+    conversation, bound = target.conversation, target.bound
+    tokens = conversation.measure(bound, conversation.fixed_part(target.dialect, bound))
     return bound.assumed or tokens * PLAUSIBLE >= bound.budget.window
 
 
-def _cause(track: Conversation) -> Cause:
-    return Cause.SILENT_OVERFLOW if track.window_was_full else Cause.THRESHOLD
+def _cause(conversation: Conversation) -> Cause:
+    return Cause.SILENT_OVERFLOW if conversation.window_was_full else Cause.THRESHOLD
 
 
-def _lasting(track: Conversation) -> int:
+def _lasting(conversation: Conversation) -> int:
     """Return how many messages will be in the next request too: some clients close each with a reminder of its own.
 
     What a plan in force was made for is among them.
     """
-    messages = track.transcript.messages
-    count, least = len(messages), track.plans[-1].base.length if track.plans else 1
+    messages = conversation.transcript.messages
+    count, least = len(messages), conversation.plans[-1].base.length if conversation.plans else 1
     while count > least and messages[count - 1].role == "system":
         count -= 1
     return count
 
 
-def _fits(track: Conversation, plan: Plan) -> bool:
+def _fits(conversation: Conversation, plan: Plan) -> bool:
     """Tell whether a plan made beside the traffic still is for this conversation."""
-    messages, base = track.transcript.messages, plan.base
+    messages, base = conversation.transcript.messages, plan.base
     same = 0 < base.length <= len(messages) and messages[base.length - 1].id == base.tip
-    return same and plan.earlier == tuple(plan.id for plan in track.plans)
+    return same and plan.earlier == tuple(plan.id for plan in conversation.plans)

@@ -23,7 +23,7 @@ __all__ = ["CompactionTarget", "PlanActions", "RequestPlugin"]
 class CompactionTarget(Struct, frozen=True):
     """A conversation with its limits and the model that a request names."""
 
-    track: Conversation
+    conversation: Conversation
     dialect: Dialect
     bound: Bound
     model: str
@@ -55,5 +55,5 @@ class RequestPlugin(Protocol):
         With `patient`, a compaction is about to begin in the background: what has no room waits for it.
         """
 
-    def has_pending(self, track: Conversation) -> bool:
+    def has_pending(self, conversation: Conversation) -> bool:
         """Return whether something still waits for this very request."""

@@ -31,12 +31,12 @@ FIRST = 8  # leading messages at most that are the opening of a conversation
 INSTRUCTIONS = ("system", "developer")
 
 
-class ConversationLocked(Exception):  # the caller waits for the track's lock and looks again
+class ConversationLocked(Exception):  # the caller waits for the conversation's lock and looks again
     """The conversation that a body belongs to is at work on an earlier request."""
 
-    def __init__(self, track: Conversation) -> None:
-        super().__init__(track.id)
-        self.track = track
+    def __init__(self, conversation: Conversation) -> None:
+        super().__init__(conversation.id)
+        self.conversation = conversation
 
 
 class ConversationTracker:
@@ -44,7 +44,7 @@ class ConversationTracker:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self.on_forget: Callable[[Conversation], None] = lambda track: None
+        self.on_forget: Callable[[Conversation], None] = lambda conversation: None
         self._size = 0
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._tracks: dict[str, Conversation] = {}
@@ -91,12 +91,12 @@ class ConversationTracker:
             return None
         likely = [(end, id) for id, (end, tail) in ends.items() if raw.endswith(tail, 0, end)]
         for _, id in sorted(likely, reverse=True) if len(likely) > 1 else likely:
-            track = self._tracks[id]
-            if repeats(track.body, raw):
-                _free(track)
-                if (body := continued(track.body, raw)) is not None:
-                    track.receive(body)
-                    return track
+            conversation = self._tracks[id]
+            if repeats(conversation.body, raw):
+                _free(conversation)
+                if (body := continued(conversation.body, raw)) is not None:
+                    conversation.receive(body)
+                    return conversation
         return None
 
     def forget(self, id: str, *, deleted: bool = False) -> None:
@@ -110,15 +110,15 @@ class ConversationTracker:
         by_head, by_first = self._keys.pop(id)
         self._unlisted(id, by_head, by_first)
 
-    def resized(self, track: Conversation) -> None:
+    def resized(self, conversation: Conversation) -> None:
         """Reckon anew what a conversation holds on to, and forget others where all together is too much."""
-        if track.id in self._sizes:
-            track.touch()
-            size = track.size
-            self._size += size - self._sizes[track.id]
-            self._sizes[track.id] = size
+        if conversation.id in self._sizes:
+            conversation.touch()
+            size = conversation.size
+            self._size += size - self._sizes[conversation.id]
+            self._sizes[conversation.id] = size
         while self._size > self._limit and len(self._sizes) > 1:
-            oldest = next((id for id in self._sizes if not _busy(self._tracks[id]) and id != track.id), None)
+            oldest = next((id for id in self._sizes if not _busy(self._tracks[id]) and id != conversation.id), None)
             if oldest is None:
                 break
             self.forget(oldest)
@@ -129,15 +129,15 @@ class ConversationTracker:
         best: Conversation | None = None
         most, rank = 0, (0, False, False)
         for id in islice(reversed(self._by_first.get(first, ())), CANDIDATES):
-            track = self._tracks[id]
-            known = track.body.raws
-            if track.lead != lead:
+            conversation = self._tracks[id]
+            known = conversation.body.raws
+            if conversation.lead != lead:
                 continue
             same = _same(known, body.raws, lead)
             count = _shared(format, known, body.raws, same)
             alike = count > 0 and _shared(format, known[:lead], body.raws, _same(known[:lead], body.raws)) == lead
             if (alike or count > lead + 1) and (count, count == len(known), alike) > rank:
-                best, most, rank = track, same, (count, count == len(known), alike)
+                best, most, rank = conversation, same, (count, count == len(known), alike)
         shared = rank[0]
         if best is not None and shared == len(best.body.raws):
             _free(best)
@@ -163,16 +163,16 @@ class ConversationTracker:
             id = f"conv_{key.hexdigest()}"
         return id
 
-    def _index(self, track: Conversation, head: tuple[str, str, bytes], first: tuple[str, str, bytes]) -> None:
-        if track.id in self._tracks:
-            self._size -= self._sizes.pop(track.id)
-            self._unlisted(track.id, *self._keys[track.id])
-        self._tracks[track.id] = track
-        self._keys[track.id] = head, first
-        self._by_head.setdefault(head, {})[track.id] = _end(track.body)
-        self._by_first.setdefault(first, OrderedDict())[track.id] = None
-        self._sizes[track.id] = 0
-        self.resized(track)
+    def _index(self, conversation: Conversation, head: tuple[str, str, bytes], first: tuple[str, str, bytes]) -> None:
+        if conversation.id in self._tracks:
+            self._size -= self._sizes.pop(conversation.id)
+            self._unlisted(conversation.id, *self._keys[conversation.id])
+        self._tracks[conversation.id] = conversation
+        self._keys[conversation.id] = head, first
+        self._by_head.setdefault(head, {})[conversation.id] = _end(conversation.body)
+        self._by_first.setdefault(first, OrderedDict())[conversation.id] = None
+        self._sizes[conversation.id] = 0
+        self.resized(conversation)
 
     def _unlisted(self, id: str, head: tuple[str, str, bytes], first: tuple[str, str, bytes]) -> None:
         for index, key in ((self._by_head, head), (self._by_first, first)):
@@ -180,20 +180,20 @@ class ConversationTracker:
             if not index[key]:
                 del index[key]
 
-    def _touch(self, track: Conversation) -> None:
-        head, first = self._keys[track.id]
-        self._by_head[head][track.id] = _end(track.body)
-        self._by_first[first].move_to_end(track.id)
-        self._sizes.move_to_end(track.id)
+    def _touch(self, conversation: Conversation) -> None:
+        head, first = self._keys[conversation.id]
+        self._by_head[head][conversation.id] = _end(conversation.body)
+        self._by_first[first].move_to_end(conversation.id)
+        self._sizes.move_to_end(conversation.id)
 
 
-def _free(track: Conversation) -> None:
-    if track.lock.locked():
-        raise ConversationLocked(track)
+def _free(conversation: Conversation) -> None:
+    if conversation.lock.locked():
+        raise ConversationLocked(conversation)
 
 
-def _busy(track: Conversation) -> bool:
-    return track.lock.locked() or track.compacting
+def _busy(conversation: Conversation) -> bool:
+    return conversation.lock.locked() or conversation.compacting
 
 
 def _same(known: list[Bytes], fresh: list[Bytes], start: int = 0) -> int:

@@ -52,7 +52,7 @@ class Times(Collector):
 class Metrics:
     """Counts what a gateway does; what every request counts is kept aside until somebody asks."""
 
-    def __init__(self, tracks: ConversationTracker) -> None:
+    def __init__(self, tracker: ConversationTracker) -> None:
         registry = self._registry = CollectorRegistry()
         self.requests = Counter(
             "refold_requests", "Requests by dialect and by what was done", ("dialect", "done"), registry=registry
@@ -75,9 +75,9 @@ class Metrics:
         self.added = Times("refold_added_seconds", "Time between a body's end and its sending")
         registry.register(self.added)
         self.planned = Histogram("refold_compaction_seconds", "A compaction's time", registry=registry, buckets=SECONDS)
-        Gauge("refold_conversations", "Conversations in memory", registry=registry).set_function(lambda: len(tracks))
+        Gauge("refold_conversations", "Conversations in memory", registry=registry).set_function(lambda: len(tracker))
         Gauge("refold_held_bytes", "Bytes of conversations in memory", registry=registry).set_function(
-            lambda: tracks.size
+            lambda: tracker.size
         )
         self.recalls = Counter("refold_recalls", "Calls of the recall tool", ("outcome",), registry=registry)
         self._exchanges: defaultdict[tuple[str, str, int], int] = defaultdict(int)

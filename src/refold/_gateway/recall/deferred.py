@@ -48,12 +48,12 @@ class DeferredRecall:
 
         `count` are the messages of the request that was answered.
         """
-        track = target.track
-        pending = later(recall_round, count, track.id)
+        conversation = target.conversation
+        pending = later(recall_round, count, conversation.id)
         if pending is None:
             return False
         try:
-            await self._keeper.remember(track, pending)
+            await self._keeper.remember(conversation, pending)
         except RefoldError:  # it is remembered here all the same
             self._metrics.failed("store")
         return True
@@ -64,12 +64,16 @@ class DeferredRecall:
         The caller holds the conversation's lock, and a compaction that was due has been made. With `patient` it has
         not yet, and calls without room wait for it. Calls that fail are discarded; the request goes on without them.
         """
-        track = target.track
-        if self._settings.shadow or (track.pending_recall is None and (self._keeper.local or not track.plans)):
+        conversation = target.conversation
+        if self._settings.shadow or (
+            conversation.pending_recall is None and (self._keeper.local or not conversation.plans)
+        ):
             return False
         try:
             await actions.read(target)
-            if not self._keeper.local and (track.pending_recall is not None or track.answers_unseen() > 1):
+            if not self._keeper.local and (
+                conversation.pending_recall is not None or conversation.answers_unseen() > 1
+            ):
                 await actions.sync_plans(target)
             try:
                 return await self._apply(target, actions, patient=patient)
@@ -79,62 +83,62 @@ class DeferredRecall:
         except Exception as error:  # whatever it is, the request goes on
             named = str(error) if isinstance(error, CompactionAborted) else type(error).__name__
             self._metrics.failed("store" if isinstance(error, StoreError) else named)
-            self._discard(track)
+            self._discard(conversation)
             return False
 
-    def has_pending(self, track: Conversation) -> bool:
+    def has_pending(self, conversation: Conversation) -> bool:
         """Return whether calls of the recall tool still wait to be answered with this very request."""
-        return self._waiting(track) is not None
+        return self._waiting(conversation) is not None
 
-    def _waiting(self, track: Conversation) -> DeferredCall | None:
+    def _waiting(self, conversation: Conversation) -> DeferredCall | None:
         """Return what waits for this very request; what its conversation has gone past is let go."""
-        pending = track.pending_recall
-        if pending is None or spot(track.view, pending.client_calls) is not None:
+        pending = conversation.pending_recall
+        if pending is None or spot(conversation.view, pending.client_calls) is not None:
             return pending
-        if is_back(track.plans, pending):
-            track.defer_recall(None)
-        elif any(message.role == "assistant" for message in track.transcript.messages[pending.count :]):
-            self._discard(track)
+        if is_back(conversation.plans, pending):
+            conversation.defer_recall(None)
+        elif any(message.role == "assistant" for message in conversation.transcript.messages[pending.count :]):
+            self._discard(conversation)
         return None
 
     async def _apply(self, target: CompactionTarget, actions: PlanActions, *, patient: bool) -> bool:
-        track, bound = target.track, target.bound
-        pending = self._waiting(track)
+        conversation, bound = target.conversation, target.bound
+        pending = self._waiting(conversation)
         if pending is None:
             return False
         room = self._room(target, pending, patient=patient)
         if room is None:
             return False
         queries = [asking(call.arguments) for call in pending.calls]
-        originals = RemovedMessages(track.transcript.messages, track.plans, bound.counter)
+        originals = RemovedMessages(conversation.transcript.messages, conversation.plans, bound.counter)
         texts = tuple(await asyncio.to_thread(originals.answers, queries, room))
-        stage = RestoreOriginals(pending.calls, texts, pending.client_calls, WORDS[track.format.name])
+        stage = RestoreOriginals(pending.calls, texts, pending.client_calls, WORDS[conversation.format.name])
         policy = replace(bound.policy, name=NAME, steps=(Step(stage, label=NAME),), after_overflow=None)
         await actions.force(target, policy)
-        track.defer_recall(None)
+        conversation.defer_recall(None)
         self._metrics.recalled("later", len(pending.calls))
         return True
 
     def _room(self, target: CompactionTarget, pending: DeferredCall, *, patient: bool) -> int | None:
         """Return the tokens that originals may take; None where not even words that say so have room."""
-        track, bound, count = target.track, target.bound, len(pending.calls)
-        size = track.measure(bound, track.fixed_part(target.dialect, bound))
+        conversation, bound, count = target.conversation, target.bound, len(pending.calls)
+        size = conversation.measure(bound, conversation.fixed_part(target.dialect, bound))
         room = room_for(bound.budget, size, self._settings.recall_tokens)
         if (below := (bound.trigger - size) // 2) >= ENOUGH * count:
             room = min(room, below)  # it stays in the conversation: the next request is not to be compacted for it
         if room // count >= ROOM:
             return room
         at_work = (
-            track.compaction_task is not None and not track.compaction_task.done()
+            conversation.compaction_task is not None and not conversation.compaction_task.done()
         )  # on a plan that would come to nothing by this one
         if not patient and not at_work and bound.budget.input - size >= ROOM * count:
             return room
         if not patient:
-            self._discard(track)
+            self._discard(conversation)
         return None
 
-    def _discard(self, track: Conversation) -> None:
-        pending = track.pending_recall
-        track.defer_recall(None)
-        if pending is not None and pending.home == track.id:
+    def _discard(self, conversation: Conversation) -> None:
+        pending = conversation.pending_recall
+        conversation.defer_recall(None)
+        if pending is not None and pending.home == conversation.id:
             self._metrics.recalled("dropped", len(pending.calls))

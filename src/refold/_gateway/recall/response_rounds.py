@@ -64,12 +64,12 @@ class Recalls(Struct):
 
 def recalls(target: CompactionTarget, messages: bytes, path: str, query: str) -> Recalls | None:
     """Return a request with the tool for a conversation under plans; None where it has no place for it."""
-    track = target.track
-    offer = offered(track.body, target.dialect, messages, path, query)
+    conversation = target.conversation
+    offer = offered(conversation.body, target.dialect, messages, path, query)
     if offer is None:
         return None
-    originals = RemovedMessages(track.transcript.messages, track.plans, target.bound.counter)
-    return Recalls(offer, originals, target.bound, track.body.get("store") is not False)
+    originals = RemovedMessages(conversation.transcript.messages, conversation.plans, target.bound.counter)
+    return Recalls(offer, originals, target.bound, conversation.body.get("store") is not False)
 
 
 class RoundOverflow(Exception):  # the conversation is made shorter, and the answer begun anew

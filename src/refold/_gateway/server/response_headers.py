@@ -23,10 +23,10 @@ def response_headers(ready: Ready) -> Headers:
     if ready.failed:
         out.append(_header("failed", ready.failed))
     if ready.target is not None:
-        track = ready.target.track
-        out.append(_header("conversation", track.id))
-        if track.plans or track.shadow is not None:
-            out += [_header(name, value) for name, value in _plan_fields(ready, track).items()]
+        conversation = ready.target.conversation
+        out.append(_header("conversation", conversation.id))
+        if conversation.plans or conversation.shadow is not None:
+            out += [_header(name, value) for name, value in _plan_fields(ready, conversation).items()]
     return out
 
 
@@ -40,22 +40,22 @@ def set_span_attributes(ready: Ready, status: int, operation: str, set_attribute
         return
     set_attribute("name", f"{operation} {ready.target.model}")
     set_attribute("gen_ai.request.model", ready.target.model)
-    set_attribute("gen_ai.conversation.id", ready.target.track.id)
+    set_attribute("gen_ai.conversation.id", ready.target.conversation.id)
     if ready.usage is not None:
         set_attribute("gen_ai.usage.input_tokens", ready.usage.prompt)
         set_attribute("gen_ai.usage.output_tokens", ready.usage.completion)
         set_attribute("gen_ai.usage.cache_read.input_tokens", ready.usage.cached)
 
 
-def _plan_fields(ready: Ready, track: Conversation) -> dict[str, Any]:
+def _plan_fields(ready: Ready, conversation: Conversation) -> dict[str, Any]:
     """Return the fields of the plan under which the request was sent, not of one that became active meanwhile."""
     sent = ready.reported.plans[-1:] if ready.reported is not None else ()
-    plan = next((plan for plan in track.plans if plan.id in sent), None) or track.shadow
+    plan = next((plan for plan in conversation.plans if plan.id in sent), None) or conversation.shadow
     if plan is None:
         return {}
     sizes = plan.sizes
     out = {"plan": plan.id, "policy": plan.policy, "tokens-before": sizes.before, "tokens-after": sizes.after}
-    return out if plan is not track.shadow else {f"shadow-{name}": value for name, value in out.items()}
+    return out if plan is not conversation.shadow else {f"shadow-{name}": value for name, value in out.items()}
 
 
 @lru_cache(4_096)
