@@ -10,7 +10,7 @@ from refold import errors, formats, policies, transcripts
 from refold._cli.main import cli
 from refold.core import events, needs, view
 from refold.core.plan import Sizes
-from refold.core.policy import When
+from refold.core.policy import Pure, When
 from refold.models import provider_errors
 from tools import write_docs
 
@@ -76,6 +76,14 @@ def test_every_option_of_a_stage_is_in_the_table_of_stages():
         for step in policies.find(name).steps:
             kind = type(step.stage)
             assert not unnamed(kind.__struct_fields__, sections[kind.__name__])
+
+
+def test_a_stage_asks_for_nothing_only_where_it_is_pure():
+    sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^###? |\Z)", page("stages.md"), re.S | re.M))
+    for name in policies.names():
+        for step in policies.find(name).steps:
+            stated = "Asks for nothing." in sections[type(step.stage).__name__]
+            assert stated == isinstance(step.stage, Pure), type(step.stage).__name__
 
 
 @pytest.mark.parametrize("name", list(commands()))

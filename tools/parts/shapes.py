@@ -50,10 +50,10 @@ def _asks(found: type[Struct]) -> str:
         return "nothing"
     source = inspect.getsource(import_module(found.__module__))
     words = {
-        r"\b(?:ask|need_of)\(": "a summary (`Summarize`)",
-        r"\bReadFile\(": "files (`ReadFile`)",
-        r"needs\.Archive\(": "an archive (`Archive`)",
-        r"\bCountExactly\(": "an exact count (`CountExactly`)",
+        r"\b(?:ask|need_of)\(": "a summary (`SummaryNeed`)",
+        r"\bFileNeed\(": "files (`FileNeed`)",
+        r"\bArchiveNeed\(": "an archive (`ArchiveNeed`)",
+        r"\bCountNeed\(": "an exact count (`CountNeed`)",
     }
     return ", ".join(said for pattern, said in words.items() if re.search(pattern, source)) or "nothing"
 
@@ -74,7 +74,8 @@ def _formats(path: Path) -> str:
                 "yes" if traits.assistant_last else "no",
             )
         )
-    head = ("format", "", "rules", "results of a batch", "system message in the list", "neighbors of one role",
+    head = ("format", "", "rules", "results of a tool-call group", "system message in the list",
+            "neighbours of one role",
             "assistant may be last")  # fmt: skip
     return table(head, rows)
 

@@ -66,7 +66,7 @@ def _families(path: Path) -> str:
     for family in tokenizers.families():
         how = "the model's own" if family.exact else "a near one, calibrated" if family.factors else "a near one"
         rows.append((family.name, f"`{family.encoding}`", how, f"`{family.images}`"))
-    return table(("family", "vocabulary", "it is", "rule for pictures"), rows)
+    return table(("family", "vocabulary", "it is", "rule for images"), rows)
 
 
 def _documented(path: Path) -> str:
@@ -108,9 +108,7 @@ def _values(path: Path) -> str:
 
 
 def _gauges(path: Path) -> str:
-    return table(
-        ("gauge", "what it takes as the size"), [(f"`{e.__name__}`", prose(e)) for e in _union(usage_gauges.Gauge)]
-    )
+    return table(("gauge", "the size it reports"), [(f"`{e.__name__}`", prose(e)) for e in _union(usage_gauges.Gauge)])
 
 
 def _causes(path: Path) -> str:
@@ -118,7 +116,7 @@ def _causes(path: Path) -> str:
         view.Cause.THRESHOLD: "the trigger was reached (the default)",
         view.Cause.OVERFLOW: "the provider refused the request for its size; the policy's `after_overflow` runs",
         view.Cause.SILENT_OVERFLOW: "the provider reported more input than the window holds; `after_overflow` runs",
-        view.Cause.MANUAL: "somebody asked (`force=True`, `--force`)",
+        view.Cause.MANUAL: "the caller forced it (`force=True`, `--force`)",
     }
     return table(("cause", "why a run started"), [(f"`{cause}`", words[cause]) for cause in view.Cause])
 

@@ -44,10 +44,10 @@ _EMPTY = Message(MessageId("empty"), "user")
 
 
 class Result(Struct, frozen=True):
-    """A compacted conversation: native messages and system prompt, the plan that made them, and its sizes.
+    """A compacted conversation: native messages and system prompt, the plan, and the sizes.
 
-    `originals` are the messages it was made from and `plans` all plans in force, oldest first, without one that changes
-    nothing: together they are everything `rewind` needs.
+    `originals` are the messages before the compaction and `plans` all active plans, oldest first, without one that
+    changes nothing: together they are everything `rewind` needs.
 
     Added in 0.1.0.
     """

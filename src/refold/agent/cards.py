@@ -21,7 +21,7 @@ SUMMARIES = frozenset({"summary", "outline", "digest"})
 
 
 class ShortenedMessage(Struct, frozen=True):
-    """One message that a compaction made smaller: whose it is, characters before and after, and by which step.
+    """One message that a compaction shortened: its role, characters before and after, and the step.
 
     `name` is the tool's for a result, else the role.
     """
@@ -38,7 +38,7 @@ class ShortenedMessage(Struct, frozen=True):
 
 
 class StartedCard(Struct, frozen=True, tag="compaction_started"):
-    """A compaction is running: messages in all and those it will touch, tokens, and where the trigger lies."""
+    """A compaction is running: messages in total and to be changed, tokens, and the trigger."""
 
     messages: int
     targets: int
@@ -60,10 +60,10 @@ class StartedCard(Struct, frozen=True, tag="compaction_started"):
 
 
 class DoneCard(Struct, frozen=True, tag="compaction"):
-    """A compaction is done; takes the place of the card that said it runs.
+    """A compaction is done; replaces the card that reported it as running.
 
     Tokens and messages are those of the whole request before and after; `summary` is the summary's length in
-    characters, `seconds` how long it took.
+    characters, `seconds` the duration.
     """
 
     targets: tuple[ShortenedMessage, ...]
@@ -89,7 +89,7 @@ class DoneCard(Struct, frozen=True, tag="compaction"):
 
 
 class FailedCard(Struct, frozen=True, tag="compaction_failed"):
-    """A compaction ended without a result; the conversation is as it was."""
+    """A compaction failed; the conversation is unchanged."""
 
     reason: str
 

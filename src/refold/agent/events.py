@@ -18,14 +18,14 @@ Ending: TypeAlias = Literal["answered", "stopped", "steps", "interrupted", "fail
 
 
 class TurnStarted(Struct, frozen=True, tag="turn_started"):
-    """A person's message came in; `number` counts them."""
+    """A user's message arrived; `number` counts them."""
 
     number: int
     text: str
 
 
 class ToolStarted(Struct, frozen=True, tag="tool_started"):
-    """A call is being done."""
+    """A tool call started."""
 
     name: str
     call_id: str
@@ -33,7 +33,9 @@ class ToolStarted(Struct, frozen=True, tag="tool_started"):
 
 
 class ToolFinished(Struct, frozen=True, tag="tool_finished"):
-    """A call is done; `output` is the tool's whole output, `model_characters` how many characters the model gets."""
+    """A tool call finished; `output` is its whole output, `model_characters` the number of characters the model
+    receives.
+    """
 
     name: str
     call_id: str
@@ -44,7 +46,7 @@ class ToolFinished(Struct, frozen=True, tag="tool_finished"):
 
 
 class UsageReported(Struct, frozen=True, tag="usage"):  # O16
-    """The provider's figures after a call, with the context window."""
+    """The provider's usage report after a call, with the context window."""
 
     statistics: Statistics
 
@@ -55,20 +57,20 @@ class UsageReported(Struct, frozen=True, tag="usage"):  # O16
 
 
 class Warned(Struct, frozen=True, tag="warning"):
-    """Something a person should know."""
+    """A warning for the user."""
 
     text: str
 
 
 class SessionRenewed(Struct, frozen=True, tag="session_renewed"):  # V09
-    """After a compaction the session goes on under another id."""
+    """After a compaction the session continues under another id."""
 
     old: str
     new: str
 
 
 class TurnEnded(Struct, frozen=True, tag="turn_ended"):  # O16
-    """A turn is over: why, after how many calls of the model, and the figures with the context window."""
+    """A turn ended: why, after how many model calls, and the statistics with the context window."""
 
     number: int
     steps: int

@@ -26,7 +26,7 @@ ACTIONS = ("continue", "compact", "stop")  # the later one wins
 
 
 class Action(StrEnum):
-    """What a middleware wants."""
+    """The action that a middleware requests."""
 
     CONTINUE = "continue"
     COMPACT = "compact"
@@ -34,14 +34,14 @@ class Action(StrEnum):
 
 
 class Reset(StrEnum):
-    """Why what a middleware remembers is no longer so."""
+    """Why a middleware must forget its state."""
 
     COMPACT = "compact"
     NEW_SESSION = "new_session"
 
 
 class Situation(Struct, frozen=True):
-    """What a middleware may look at: the statistics, the step within the turn, the number of messages."""
+    """The input of a middleware: the statistics, the step within the turn, the number of messages."""
 
     statistics: Statistics
     step: int
@@ -49,7 +49,7 @@ class Situation(Struct, frozen=True):
 
 
 class MiddlewareVerdict(Struct, frozen=True):
-    """What a middleware wants, and why."""
+    """The action that a middleware requests, and why."""
 
     action: Action = Action.CONTINUE
     reason: str = ""
@@ -59,7 +59,7 @@ GO_ON = MiddlewareVerdict()
 
 
 class Middleware(Protocol):
-    """Looks on before and after each call of the model."""
+    """Runs before and after each model call."""
 
     def before_turn(self, situation: Situation) -> MiddlewareVerdict:
         """Say what is to be done before the call."""
@@ -72,7 +72,7 @@ class Middleware(Protocol):
 
 
 class Pipeline:
-    """Asks middlewares in order; all are asked, and the strongest wish wins: stop, then compact, then continue."""
+    """Calls middlewares in order; all are called, and the strongest request wins: stop, then compact, then continue."""
 
     def __init__(self, middlewares: Sequence[Middleware] = ()) -> None:
         self._all = tuple(middlewares)
@@ -92,7 +92,7 @@ class Pipeline:
 
 
 class AutoCompact:  # V01, V13
-    """Compacts from so many tokens of context on, whatever the policy's trigger says; 0 or less never."""
+    """Compacts from a number of tokens of context on, independent of the policy's trigger; 0 or less never."""
 
     def __init__(self, threshold: int) -> None:
         self.threshold = threshold

@@ -16,9 +16,9 @@ MESSAGES_ONLY_CAP = 0.35  # of what system prompt and tools leave
 
 
 class Breakdown(Struct, frozen=True, omit_defaults=True):  # W01, N01
-    """What a request is made of, in tokens. `system` is a system prompt kept apart from the messages.
+    """The parts of a request, in tokens. `system` is a system prompt apart from the messages.
 
-    `kinds` and `roles` split `messages` by kind of part and by role, where that was asked for.
+    `kinds` and `roles` split `messages` by kind of part and by role, if that was requested.
     """
 
     system: int = 0
@@ -41,7 +41,7 @@ class Breakdown(Struct, frozen=True, omit_defaults=True):  # W01, N01
 
 
 class Budget(Struct, frozen=True, omit_defaults=True):
-    """A context window and the part of it kept for the answer, in tokens.
+    """A context window and the part of it reserved for the response, in tokens.
 
     Raises:
         BadBudget: a window of zero or less, or a reserve that is negative or leaves nothing.
@@ -68,7 +68,7 @@ class Budget(Struct, frozen=True, omit_defaults=True):
 
 
 class Reserve(Struct, frozen=True, omit_defaults=True):
-    """How much of a window is kept for the answer: the given maximum, or a share of the window up to a cap."""
+    """The part of a window reserved for the response: the given maximum, or a share of the window up to a cap."""
 
     share: float = 0.35  # N10
     cap: int = 64_000  # N10
@@ -214,10 +214,10 @@ Limit: TypeAlias = Share | Exactly | LeastCost | Never
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """What the provider last reported, in tokens; cached input is contained in `prompt`.
+    """The provider's last usage report, in tokens; cached input is part of `prompt`.
 
-    `covers` is the number of leading messages that were in that call's prompt; None means all but the newest
-    assistant message and what follows it.
+    `covers` is the number of leading messages in that call's prompt; None means all but the newest assistant message
+    and what follows it.
 
     Added in 0.1.0.
     """

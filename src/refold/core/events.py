@@ -16,7 +16,7 @@ __all__ = ["CompactionApplied", "CompactionFailed", "CompactionStarted", "Event"
 
 
 class CompactionStarted(Struct, frozen=True, tag="compaction_started"):
-    """A compaction began: how many messages, how many tokens, and why."""
+    """A compaction started: number of messages, tokens, and the cause."""
 
     messages: int
     tokens: int
@@ -24,13 +24,13 @@ class CompactionStarted(Struct, frozen=True, tag="compaction_started"):
 
 
 class CompactionApplied(Struct, frozen=True, tag="compaction_applied"):
-    """A compaction is done; every figure a card shows is in the plan."""
+    """A compaction is done; the plan contains every figure that a card shows."""
 
     plan: Plan
 
 
 class CompactionFailed(Struct, frozen=True, tag="compaction_failed"):
-    """A compaction ended without a plan; the conversation is as it was."""
+    """A compaction ended without a plan; the conversation is unchanged."""
 
     reason: str
 

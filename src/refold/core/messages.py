@@ -53,9 +53,10 @@ ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 
 class Text(Struct, frozen=True, omit_defaults=True, tag="text"):
-    """Words, of whoever the message's role says; `ours` where they are of our making inside another's message.
+    """A text of the message's role; `ours` if refold wrote it into a message of somebody else.
 
-    A digest joined with a user's words is sent back as one message: its part stays told apart from theirs.
+    A digest that is joined with a user's text is sent back as one message; `ours` keeps the two parts
+    distinguishable.
     """
 
     text: str
@@ -64,7 +65,7 @@ class Text(Struct, frozen=True, omit_defaults=True, tag="text"):
 
 
 class Image(Struct, frozen=True, omit_defaults=True, tag="image"):
-    """A picture; width and height in pixels, 0 where the bytes do not tell."""
+    """An image; width and height in pixels, 0 if its bytes do not state them."""
 
     media_type: str = ""
     bytes: int = 0
@@ -75,7 +76,7 @@ class Image(Struct, frozen=True, omit_defaults=True, tag="image"):
 
 
 class File(Struct, frozen=True, omit_defaults=True, tag="file"):
-    """A document, a recording or a film that travels with the message; `text` where it is plain text."""
+    """A document, an audio or a video that is sent with the message; `text` if it is plain text."""
 
     kind: Literal["document", "audio", "video"] = "document"
     media_type: str = ""
@@ -86,9 +87,9 @@ class File(Struct, frozen=True, omit_defaults=True, tag="file"):
 
 
 class Reasoning(Struct, frozen=True, omit_defaults=True, tag="reasoning"):
-    """Thinking of the model; sealed when a signature or encryption forbids changing it.
+    """Thinking of the model; sealed if a signature or encryption forbids changing it.
 
-    `size` is the number of characters of what cannot be read (encrypted or redacted content).
+    `size` is the number of characters of content that cannot be read (encrypted or redacted).
     """
 
     text: str = ""
@@ -119,14 +120,14 @@ class ToolCall(Struct, frozen=True, omit_defaults=True, tag="call", dict=True):
 
 
 class Opaque(Struct, frozen=True, omit_defaults=True, tag="opaque"):
-    """Anything this release does not know: carried, counted by its characters, never edited.
+    """A part of a kind that this release does not know: carried through, counted by its characters, never edited.
 
-    `state`: the provider keeps something in it that nothing else holds (a compaction block, an upload into a container,
-    a tool added in the middle of the list); no edit removes, hides, moves or rewrites it. `anchor`: the provider reads
-    nothing that stands before it. `text` is what of it can be read, counted in place of `size`. `loads` names the tools
-    whose definitions it brings into the context; it stays while one of them is called later. `holds` names what the
-    state is of (a container): a later part of the same takes its place, and this one may leave. `last`: nothing may
-    stand behind it.
+    `state`: the provider keeps state in it that exists nowhere else (a compaction block, an upload into a container,
+    a tool added in the middle of the list); no edit removes, hides, moves or rewrites it. `anchor`: the provider
+    reads nothing before it. `text` is its readable part, counted in place of `size`. `loads` names the tools whose
+    definitions it adds to the context; it stays while one of them is called later. `holds` names the object that the
+    state belongs to (a container): a later part with the same name supersedes this one, which may then be removed.
+    `last`: it must be the last message.
     """
 
     kind: str = ""
@@ -144,7 +145,7 @@ Content: TypeAlias = Text | Image | File | Opaque
 
 
 class ToolResult(Struct, frozen=True, omit_defaults=True, tag="result", dict=True):
-    """What a tool answered; `content` parts have paths of their own inside the same native object."""
+    """The result of a tool call; `content` parts have paths of their own inside the same native object."""
 
     call_id: str
     content: tuple[Content, ...] = ()

@@ -37,9 +37,9 @@ class SummaryNeed(Struct, frozen=True, omit_defaults=True, tag="summarize"):
     """A summary of messages, by a model or a function.
 
     `text` is the transcript as fenced data, `prompt` the name of the prompt file, `instructions` the whole
-    instruction text (the user's focus included), `previous` an earlier summary that is to be updated and is not in
-    `text`, `max_tokens` the most the answer may have, `language` the language of the conversation, `lengths` to what
-    the parts of the messages are shortened in `text`. With `judged` an answer that the guard rejects is a refusal.
+    instruction text (the user's focus included), `previous` an earlier summary to update that is not part of `text`,
+    `max_tokens` the longest response, `language` the language of the conversation, `lengths` how far the parts of the
+    messages are shortened in `text`. With `judged`, a response that the guard rejects counts as a refusal.
     """
 
     messages: tuple[Message, ...]
@@ -79,7 +79,7 @@ Need: TypeAlias = SummaryNeed | FileNeed | ArchiveNeed | CountNeed
 
 
 class Provided(Struct, frozen=True, omit_defaults=True, tag="given"):
-    """A need was met: the summary or file as text, the place of an archive, or a count."""
+    """A need was met: the text of a summary or file, the location of an archive, or a count."""
 
     text: str = ""
     count: int = 0
@@ -87,7 +87,7 @@ class Provided(Struct, frozen=True, omit_defaults=True, tag="given"):
 
 
 class Refused(Struct, frozen=True, omit_defaults=True, tag="refused"):
-    """A need was not met. `absent` means that nobody was asked, because nobody was given to ask."""
+    """A need was not met. `absent` means that no handler was passed for it."""
 
     reason: str
     kind: Literal["absent", "failed", "empty", "overflow", "rejected"] = "failed"

@@ -36,7 +36,7 @@ def base_of(view: View) -> Base:
 
 
 class StepRecord(Struct, frozen=True, omit_defaults=True):
-    """What one step did: its edits as a range of the plan's, tokens before and after, and why it did nothing."""
+    """The record of one step: its edits as a range of the plan's, tokens before and after, and why it did nothing."""
 
     label: str
     stage: str

@@ -16,7 +16,7 @@ __all__ = ["Estimate", "Gauge", "HigherOf", "LastTotal", "ReportedPlusTail", "co
 
 
 class Estimate(Struct, frozen=True, tag="estimate"):  # N01, L11
-    """The counter's word alone."""
+    """The counter's estimate alone."""
 
     def measure(self, estimated: int, since: int, usage: Usage | None) -> int:
         """Return the tokens of the whole request, given the estimate of all and of what came since the report."""
@@ -32,10 +32,10 @@ class HigherOf(Struct, frozen=True, tag="higher_of"):  # W03
 
 
 class ReportedPlusTail(Struct, frozen=True, tag="reported_plus_tail"):  # O02
-    """The last reported input plus an estimate of what came since; an estimate of all before any report.
+    """The last reported input plus an estimate of later messages; before any report, an estimate of all messages.
 
-    `doubt`: a report below this share of the estimate is not believed; some local servers cut a prompt that is too
-    long without a word and report what was left of it.
+    `doubt`: a report below this share of the estimate is ignored, because some local servers silently cut a prompt
+    that is too long and report the rest.
     """
 
     doubt: float = 0.0
@@ -49,7 +49,7 @@ class ReportedPlusTail(Struct, frozen=True, tag="reported_plus_tail"):  # O02
 
 
 class LastTotal(Struct, frozen=True, tag="last_total"):  # V01
-    """Prompt and completion of the last call, and nothing newer; an estimate where no call was made."""
+    """Prompt and completion of the last call, without later messages; an estimate before the first call."""
 
     def measure(self, estimated: int, since: int, usage: Usage | None) -> int:
         """Return the tokens of the whole request, given the estimate of all and of what came since the report."""

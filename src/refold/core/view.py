@@ -45,7 +45,7 @@ class Cause(StrEnum):
 
 
 class Violation(Struct, frozen=True, omit_defaults=True):
-    """A breach of a provider's rule: which rule, what is wrong, at which messages (positions and ids)."""
+    """A violation of a provider's rule: the rule, the problem, and the messages (positions and ids)."""
 
     rule: str
     message: str
@@ -90,13 +90,13 @@ class ConstrainingRule(Protocol):
 
 
 class FormatTraits(Struct, frozen=True, omit_defaults=True):
-    """What a stage must know of a format to make messages for it.
+    """The properties of a format that a stage needs to write messages for it.
 
-    `results_together`: results of one batch share one message (else each is its own).
-    `system_in_list`: a system message may stand in the list. `system_later`: one that was said may stand behind its
-    beginning, but none of ours. `assistant_last`: an assistant's message may be last.
-    `alternates`: neighbours of one role are written as one message. `picture_results` are the kinds of results that
-    hold a picture and nothing else.
+    `results_together`: the results of one tool-call group share one message (else each has its own).
+    `system_in_list`: the list may contain a system message. `system_later`: a system message of the client may follow
+    others, but none of ours. `assistant_last`: the last message may be an assistant's. `alternates`: neighbours of
+    one role are written as one message. `picture_results` are the kinds of results that contain one image and nothing
+    else.
     """
 
     results_together: bool = False
@@ -117,15 +117,15 @@ class Listing(tuple[Message, ...]):
 
 
 class View(Struct, frozen=True, dict=True):
-    """What the model would see now: the fold of edits over a transcript, with its size and its limits.
+    """The messages the model would receive now: the fold of edits over a transcript, with its size and its limits.
 
-    `start` is the view as messages before this run (earlier plans folded in); `edits` are those of this run.
-    `tokens` are on the measured scale: what the gauge said at the start minus what the counter says was saved since.
-    `summarizer` says that somebody is there to be asked for a summary.
-    Where the provider reads nothing before an anchor, transcript and `start` begin with the anchor's message; `skipped`
-    counts the messages of the whole transcript before it, and `ignored` names those that no earlier plan has hidden.
-    `estimates` is a shared memo of counts by message id, for messages no edit touched.
-    `binds_thinking`: the model takes thinking only behind the prefix it was produced under (`core.preserved`).
+    `start` is the view as messages before this run (earlier plans folded in); `edits` are those of this run. `tokens`
+    are on the measured scale: what the gauge reported at the start minus what the counter says was saved since.
+    `summarizer` states whether a summarizer is available. Where the provider reads nothing before an anchor,
+    transcript and `start` begin with the anchor's message; `skipped` counts the messages of the whole transcript
+    before it, and `ignored` names those that no earlier plan has hidden. `estimates` is a shared memo of counts by
+    message id, for messages that no edit touched. `binds_thinking`: the model accepts thinking only behind the prefix
+    it was produced under (`core._preserved_thinking`).
     """
 
     transcript: Transcript

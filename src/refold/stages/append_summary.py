@@ -24,11 +24,11 @@ __all__ = ["AppendSummary"]
 
 
 class AppendSummary(Struct, frozen=True):  # W07, W09, W10
-    """Append a user message with a summary of the originals of all that this run has shortened, and a nudge.
+    """Append a user message with a summary of the originals of all messages that this run shortened, and a nudge.
 
-    The summarizer also sees the first request and the newest `context` messages of the assistant, so that it can tell
-    what is asked and what remains. An earlier summary is updated and gives its place to the new one. Without a summary
-    a notice says so. `nudge` and `notice` name prompt files.
+    The summarizer also receives the first request and the newest `context` messages of the assistant, which state the
+    task and the open work. An earlier summary is updated and replaced. Without a summary a notice is appended.
+    `nudge` and `notice` name prompt files.
     """
 
     grows: ClassVar[bool] = True

@@ -17,7 +17,7 @@ __all__ = ["Archive"]
 
 
 class Archive(Struct, frozen=True):  # L04
-    """Ask that the transcript be archived; changes nothing itself, and goes on where there is no archive.
+    """Request that the transcript be archived; changes nothing itself, and continues without an archive.
 
     The originals stay in the transcript and in the plan either way.
     """

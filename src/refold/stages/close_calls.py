@@ -40,12 +40,12 @@ PLACEHOLDER = re.compile(
 
 
 class CloseCalls(Pure, frozen=True):  # N16, V07
-    """A call without result gets a marked one, a result without call a marked call; or both halves are hidden.
+    """Give a call without result a marked result and a result without call a marked call, or hide such a half.
 
-    Of two results for one call the first stays, or the second where the first is a placeholder. A result that stands
-    too late is moved next to its call. `{tool}` in `call` is the tool's name. `hide` takes a lone half away instead,
-    unless reasoning belongs to it. `pending`: calls at the very end await their results and are
-    left alone. `acknowledge`: words of an assistant message after a conversation that ends on a result.
+    Of two results for one call the first stays, or the second if the first is a placeholder. A result at a later
+    position is moved next to its call. `{tool}` in `call` is the tool's name. `hide` removes a lone half instead,
+    unless reasoning belongs to it. `pending`: calls at the very end still await their results and are left alone.
+    `acknowledge`: the text of an assistant message after a conversation that ends with a result.
     """
 
     grows: ClassVar[bool] = True

@@ -23,7 +23,7 @@ __all__ = ["DeduplicateReads"]
 
 
 class Read(Struct, frozen=True):
-    """One successful read: where it stands, what it shows, and how many edits of the file came before it."""
+    """One successful read: its position, what it shows, and how many edits of the file came before it."""
 
     message: Message
     result: ToolResult

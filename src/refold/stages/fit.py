@@ -38,14 +38,14 @@ ROUNDS = 5  # of shrinking and writing the digest, until both fit together
 
 
 class Fit(Struct, frozen=True):
-    """Old output becomes pointers, then old batches leave, then what is left is cut; users' words go last.
+    """Replace old output by pointers, then remove old tool-call groups, then shorten the rest; users' texts last.
 
-    `newest` is the share of the goal that the newest text has verbatim while it can; `users` the share that users'
-    turns may have as messages of their own; beyond it they keep the sentences that tell most. A plan that would lose a
-    pinned sentence is not made; it is made for half the way from the goal to the input budget then, or for that budget.
-    Where somebody can be asked, and with `asks`, a model's account of what left stands in the digest, in 3 % of the
-    goal, at most 1,200 tokens beside the digest's own. With `keep_until`, from 0 to 1, the rest of the room stays empty
-    where that share of what will be needed is predicted to be there.
+    `newest` is the share of the goal that the newest text has verbatim while possible; `users` the share that users'
+    turns may have as messages of their own; beyond it their most distinctive sentences stay. A plan that would lose a
+    pinned sentence is not made; the goal is then raised halfway to the input budget, or to that budget. If a
+    summarizer is available, and with `asks`, the digest contains a model's account of the removed work, in 3 % of the
+    goal, at most 1,200 tokens apart from the digest's own. With `keep_until`, from 0 to 1, the remaining room stays
+    empty once that share of the predicted use is present.
     """
 
     grows: ClassVar[bool] = False

@@ -23,9 +23,9 @@ __all__ = ["KeepPins", "keeping_pins"]
 
 
 class KeepPins(Struct, frozen=True):
-    """Say again, in one message of our own, what the person demanded or forbade and the view no longer holds.
+    """Repeat in one message of ours the user's constraints that the view no longer contains.
 
-    Only what has room under the input budget, the first said first.
+    Only what fits into the input budget, in the order in which it was stated.
     """
 
     grows: ClassVar[bool] = True

@@ -18,9 +18,9 @@ __all__ = ["Recount"]
 
 
 class Recount(Struct, frozen=True):  # V08
-    """Ask for an exact count of the view, by a real call of `max_tokens` or by an endpoint that counts.
+    """Request an exact count of the view, by a real call of `max_tokens` or by an endpoint that counts.
 
-    Changes nothing: the answer is for whoever gives it, to replace the usage that the old messages reported.
+    Changes nothing: the count replaces the usage report of the old messages.
     """
 
     grows: ClassVar[bool] = False

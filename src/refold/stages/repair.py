@@ -24,12 +24,12 @@ __all__ = ["Repair"]
 
 
 class Repair(Pure, frozen=True):
-    """Repair what breaks the rules of a view, other than calls without result and results without call (`CloseCalls`).
+    """Repair violations of the rules of a view, except unpaired calls and results (`CloseCalls`).
 
-    Empty messages and blank texts are removed (`filler` replaces an empty message of the user that is the last); equal
-    ids in one message are made different, with their results; arguments that are no JSON object become one that holds
-    the broken text under `broken`; `opening` is a user message before an assistant that would be first; reasoning that
-    stands where it is refused is removed. A conversation that breaks no rule is left alone.
+    Empty messages and blank texts are removed (`filler` replaces an empty last message of the user); equal ids in one
+    message are made different, with their results; arguments that are no JSON object become one that contains the
+    broken text under `broken`; `opening` is a user message before an assistant that would be first; reasoning at a
+    position where it is rejected is removed. A conversation without violations is left alone.
     """
 
     grows: ClassVar[bool] = True

@@ -37,16 +37,16 @@ __all__ = ["ReplaceAll"]
 
 
 class ReplaceAll(Struct, frozen=True):  # L04, L06, V05
-    """Hide all but the system messages; a summary takes their place, never in the system prompt.
+    """Hide all but the system messages and insert a summary, never in the system prompt.
 
-    With `request`, a template such as "Last request: {request}", the last words of the user go into the summary's
-    message, or stay as a message where they came with pictures or files or would not fit. Without it an
-    `acknowledgement` by the assistant follows if the format allows an assistant's message to be the last, and an
-    unfinished request stays as it is, last. A call that waits for its result stays too. Without anybody to ask, a
-    digest made without a model is used.
+    With `request`, a template such as "Last request: {request}", the user's last request goes into the summary's
+    message, or stays a message of its own if it has images or files or would not fit. Without it an `acknowledgement`
+    by the assistant follows if the format allows an assistant's message to be the last, and an unfinished request
+    stays the last message. A call that awaits its result stays too. Without a summarizer, a digest made without a
+    model is used.
 
     Raises:
-        SummaryRefused: somebody was asked and gave no summary; nothing is changed.
+        SummaryRefused: the summarizer returned no summary; nothing is changed.
     """
 
     grows: ClassVar[bool] = False

@@ -25,8 +25,8 @@ __all__ = ["Restore", "recently_read"]
 class Restore(Struct, frozen=True):  # L05
     """Insert the present content of recently read files, newest first, each followed by an acknowledgement.
 
-    At most `files` of them, `each` tokens a file and `total` together, and never more than the goal has room for. Done
-    only in a run that has put a summary in place of the conversation. A file that cannot be read is passed over.
+    At most `files` of them, `each` tokens a file and `total` together, and never more than the goal has room for.
+    Done only in a run that replaced the conversation by a summary. A file that cannot be read is skipped.
     """
 
     grows: ClassVar[bool] = True

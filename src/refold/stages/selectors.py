@@ -21,7 +21,7 @@ __all__ = ["CutSelector", "KeepRatio", "KeepTokens", "LargestThenOldest", "TextS
 
 
 class TextTarget(Struct, frozen=True):
-    """What is to be shortened: the words of one tool result, or those of a message (`result=None`)."""
+    """A text to shorten: that of one tool result, or that of a message (`result=None`)."""
 
     message: Message
     result: ToolResult | None = None
@@ -39,26 +39,26 @@ class TextTarget(Struct, frozen=True):
 
 
 class TextSelector(Protocol):
-    """Chooses what is to be shortened, in order of choice."""
+    """Selects texts to shorten, in the order of selection."""
 
     def __call__(self, view: View) -> tuple[TextTarget, ...]:
         """Return the targets."""
 
 
 class CutSelector(Protocol):
-    """Chooses the place before which messages are summarized."""
+    """Selects the position before which messages are summarized."""
 
     def __call__(self, view: View) -> int | None:
         """Return the place, or None where nothing is to be cut off."""
 
 
 class LargestThenOldest(Struct, frozen=True):  # W05
-    """Tool results largest first, then assistant messages oldest first, then user messages oldest first.
+    """Select tool results, largest first, then assistant messages, oldest first, then user messages, oldest first.
 
-    Goes on until what the targets are expected to lose covers the excess over the goal. Never chosen: the first
-    user message, the last `recent` of each role, error results, texts under `smallest` characters, and messages
-    of this very run. Summaries of earlier runs may be chosen, and do not count among the last. `at_least` is the
-    share of the present size that must go whatever the goal says, for a run after an overflow.
+    Stops when the expected savings cover the excess over the goal. Never selected: the first user message, the last
+    `recent` of each role, error results, texts under `smallest` characters, and messages of this run. Summaries of
+    earlier runs may be selected, and do not count among the last. `keep_share` of a text is expected to stay.
+    `at_least` is the share of the present size to save regardless of the goal, for a run after an overflow.
     """
 
     keep_share: float = 0.25  # W05, COMPACTION_RATIO
@@ -107,12 +107,12 @@ class LargestThenOldest(Struct, frozen=True):  # W05
 
 
 class KeepTokens(Struct, frozen=True):  # O04
-    """Keep about so many tokens of the newest messages, whole turns where that is possible.
+    """Keep about so many tokens of the newest messages, in whole turns if possible.
 
-    Walks back until the kept part exceeds the budget, then takes the nearest user message at or after that place;
-    without one the turn is split at the next cut. `share` is a part of the window instead of a number. What is kept
-    never counts on room that system, tools and files take. A forced run with no cut keeps the last 2 messages
-    and what belongs to them.
+    Walks back until the kept part exceeds the budget, then takes the nearest user message at or after that position;
+    without one the turn is split at the next cut. `share` is a part of the window instead of a number. The kept part
+    never uses room that system, tools and files take. A forced run with no cut keeps the last 2 messages and what
+    belongs to them.
     """
 
     tokens: int = 20_000  # O04
@@ -155,7 +155,7 @@ class KeepTokens(Struct, frozen=True):  # O04
 
 
 class KeepRatio(Struct, frozen=True):  # N05
-    """Keep a share of the newest messages, at least a few; nothing at all is cut in a short list."""
+    """Keep a share of the newest messages, at least a few; a short list is not cut."""
 
     ratio: float = 0.3  # N05
     at_least: int = 4  # N05

@@ -28,10 +28,9 @@ __all__ = ["Slide"]
 class Slide(Pure, frozen=True):  # N06
     """Hide a share of the messages after the first `first`, an even number where cuts allow it.
 
-    Nothing is done in a list of `skip_at` messages or fewer. System messages, summaries that stand at the head, and
-    the last request are not counted and stay. With `to_goal` as many more go as the goal needs. With `skip_if_met`
-    nothing is done in a run that has already changed something and meets its goal: for a run that must change
-    something.
+    Nothing is done in a list of `skip_at` messages or fewer. System messages, leading summaries, and the last request
+    are not counted and stay. With `to_goal` as many more are hidden as the goal needs. With `skip_if_met` nothing is
+    done in a run that has already changed something and meets its goal.
     """
 
     marker: str

@@ -23,7 +23,7 @@ __all__ = ["StripImages", "StripMedia"]
 class StripImages(Pure, frozen=True):
     """Replace the images of each tool result by one marker, never a second one.
 
-    Results after the newest assistant message keep theirs: no model has seen those yet.
+    Results after the newest assistant message keep theirs, because no model has seen them yet.
     """
 
     marker: str = "[Screenshot analyzed — image omitted from context]"  # W06
@@ -47,7 +47,7 @@ class StripImages(Pure, frozen=True):
 
 
 class StripMedia(Pure, frozen=True):
-    """Replace every image and file by a marker; those the model has not seen yet only where there are no others."""
+    """Replace every image and file by a marker; those the model has not seen yet only if there are no others."""
 
     def edits(self, view: View, answers: tuple[Answer, ...] = ()) -> tuple[Edit, ...]:
         """Return a marker in the place of each image and file."""

@@ -54,12 +54,12 @@ class Range(Struct, frozen=True):
 class Summarize(Struct, frozen=True):  # N05, O04 to O11
     """Replace everything before a cut by one message of the given role, headed by `heading`.
 
-    An earlier summary in the range is updated by the prompt `update`, not summarized again. From `split_from` messages
-    of a turn before the cut, that beginning gets a summary of its own by the prompt `split`; 0 is never.
-    `files` adds the lists of read and modified files. Without a summary, `otherwise` says what is done: nothing, or an
-    outline of what was there. The last request, where the range holds it, is quoted in the message, or stays a
-    message of its own with `keeps_request`. A system role is used only where the format has it in the list and a user
-    message follows, for an assistant cannot open a conversation.
+    An earlier summary in the range is updated by the prompt `update`, not summarized again. If at least `split_from`
+    messages of a turn are before the cut, they get a summary of their own by the prompt `split`; 0 is never. `files`
+    adds the lists of read and modified files. Without a summary, `otherwise` selects what happens: nothing, or an
+    outline of the range. A last request inside the range is quoted in the message, or stays a message of its own with
+    `keeps_request`. A system role is used only if the format has it in the list and a user message follows, because
+    an assistant cannot open a conversation.
     """
 
     grows: ClassVar[bool] = False

@@ -26,11 +26,12 @@ SAME, CHANGED = 0.8, 0.3  # share of the older output that the later must have; 
 
 
 class Supersede(Pure, frozen=True):
-    """Older reads that a later read contains, and older equal outputs of equal calls, give way to a pointer.
+    """Replace older reads that a later read contains, and older equal outputs of equal calls, by a pointer.
 
-    A read that a later change of the file has made outdated gives way as well, once the file is read again.
-    `least` is the number of characters from which an output is worth it. Above its goal a view loses no more of them
-    than it takes to meet the goal: the oldest, and one that leaves more than a tenth of it unused only at need.
+    A read that a later change of the file has made outdated is replaced as well, once the file is read again. `least`
+    is the number of characters from which an output is replaced. Above its goal a view loses no more of them than it
+    needs to meet the goal: the oldest first, and one that would leave more than a tenth of the goal unused only at
+    need.
     """
 
     least: int = 200

@@ -21,12 +21,12 @@ __all__ = ["SupersedeWarm"]
 
 
 class SupersedeWarm(Pure, frozen=True):
-    """What `Supersede` replaces leaves before a compaction is due, where the calls to come pay for the cache it breaks.
+    """Replace what `Supersede` replaces before a compaction is due, if the coming calls pay for the cache miss.
 
-    Removing D tokens with X behind them writes X again and saves D at each call: it pays after
-    (write - read) / read * X / D calls. As many calls are expected as there were, but no more than until the size `at`
-    (a share of the input budget) is reached, where a compaction writes all again anyway; they must be `sure` times
-    that number. Prices are shares of the price of input. The newest part that pays most is changed, nothing before it.
+    Removing D tokens before X others writes X again and saves D at each call: it pays after (write - read) / read * X
+    / D calls. As many calls are expected as there were, but no more than until the size `at` (a share of the input
+    budget) is reached, where a compaction writes all again anyway; they must be `sure` times that number. Prices are
+    shares of the price of input. The newest part that pays most is changed, nothing before it.
     """
 
     read: float = 0.10

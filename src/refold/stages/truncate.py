@@ -24,10 +24,10 @@ __all__ = ["Truncate"]
 
 
 class Truncate(Pure, frozen=True):  # W08
-    """Shorten the chosen texts to a head and a tail, with a label between that states the sizes in characters.
+    """Shorten the selected texts to a head and a tail, with a label between that states the sizes in characters.
 
-    A text cut before is cut again from the whole of it, so labels never nest. An assistant message also loses
-    its reasoning, except sealed reasoning of the running turn, which providers want back. Calls stay.
+    A text that was cut before is cut again from the original, so labels never nest. An assistant message also loses
+    its reasoning, except sealed reasoning of the running turn, which providers require. Calls stay.
     """
 
     targets: TextSelector = LargestThenOldest()

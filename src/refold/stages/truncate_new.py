@@ -35,13 +35,13 @@ ROUNDS = 4  # of choosing fewer lines, until they fit
 
 
 class TruncateNew(Pure, frozen=True):
-    """New output above a limit is cut to whole lines: head, tail, errors, and what its call and the request name.
+    """Cut new output above a limit to whole lines: head, tail, errors, and lines that its call and the request name.
 
-    The limit is `tokens`, or `share` of the input budget where that is less: what is larger could jump from under the
-    trigger over the budget. `keep_share` of the limit stays. Only output that the model has not answered yet
-    is looked at, so nothing that was sent changes, and a pass costs what is new. What a person wrote, pictures and
-    files stay. The whole output stays in the transcript; the line before the rest names the id that recalls it. Where
-    the goal is the whole budget nothing is cut here, for a view that is to be filled wants all that fits.
+    The limit is `tokens`, or `share` of the input budget if that is less: a larger output could jump from under the
+    trigger over the budget. `keep_share` of the limit stays. Only output that the model has not answered yet is
+    examined, so nothing that was sent changes, and the cost of a pass depends on the new output. Users' texts, images
+    and files stay. The whole output stays in the transcript; the line before the rest names the id that recalls it.
+    Nothing is cut if the goal is the whole budget.
     """
 
     tokens: int = 16_000  # agents' own caps are at 10,000 tokens (Codex) and 30,000 characters: those stay as they are

@@ -29,7 +29,7 @@ TRIES = 12  # an estimate by length is off where a tokenizer is uneven: then a l
 
 
 class CuttableText(Struct, frozen=True):
-    """One text that may be cut: in a message itself or in one of its results, with its size in tokens."""
+    """A text that may be cut: of a message or of one of its results, with its size in tokens."""
 
     message: Message
     text: Text
@@ -38,11 +38,11 @@ class CuttableText(Struct, frozen=True):
 
 
 class TruncateToGoal(Pure, frozen=True):
-    """Cut the longest texts until the view meets its goal; nothing under `floor` characters is cut.
+    """Cut the longest texts until the view meets its goal; no text is cut below `floor` characters.
 
-    What costs least to lose goes first: old tool output and assistant words, then output that no model has seen yet,
-    then older requests, then the last request and our own messages. Arguments, reasoning, pictures and system
-    messages at the head are never cut. `enough`, a share of the input budget, is where it stops above the goal.
+    The least valuable goes first: old tool output and assistant texts, then output that no model has seen yet, then
+    older requests, then the last request and our own messages. Arguments, reasoning, images and leading system
+    messages are never cut. `enough`, a share of the input budget, is where it stops above the goal.
     """
 
     floor: int = 400
