@@ -30,7 +30,7 @@ def size(each, messages):
 def test_a_recorded_conversation_is_compacted_under_every_policy_and_taken_back(path):
     for each in recorded(path):
         whole = size(each, each.messages)
-        before = {breach.message for breach in refold.violations(each.messages, format=each.format)}
+        before = {violation.message for violation in refold.violations(each.messages, format=each.format)}
         for budget in {whole // 2, whole // 4, 32_000} - {0}:
             for policy in policies.names():
                 try:
@@ -42,7 +42,7 @@ def test_a_recorded_conversation_is_compacted_under_every_policy_and_taken_back(
                     assert any(character.isdigit() for character in str(error))  # noqa: PT017 # most runs end without one
                     continue
                 assert size(each, result.messages) <= budget
-                after = {breach.message for breach in refold.violations(result.messages, format=each.format)}
+                after = {violation.message for violation in refold.violations(result.messages, format=each.format)}
                 assert after <= before
                 back = refold.rewind(result)
                 assert all(new is old for new, old in zip(back, each.messages, strict=True))

@@ -280,7 +280,7 @@ def test_an_invalid_conversation_that_is_not_touched_is_named_with_its_remedy(ru
     for command in ("plan", "compact"):
         result = run(command, tmp_path / "bad.json", "--window", "8k")
         assert result.exit_code == 0
-        assert "1 breach of the rules of openai-chat: `refold repair` mends that" in result.stderr
+        assert "1 violation of the rules of openai-chat: `refold repair` repairs it" in result.stderr
 
 
 def test_a_command_that_there_is_none_of_is_told_with_one_that_is_near(run: Run, chat: Path) -> None:

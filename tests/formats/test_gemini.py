@@ -45,7 +45,7 @@ def test_an_empty_text_without_signature_is_blank_and_line_breaks_alone_are_word
         {"role": "model", "parts": [{"text": "One."}, {"text": "\n\n"}, {"text": "Two."}, {"text": ""}]},
         {"role": "user", "parts": [{"text": "Go on."}]},
     ]
-    assert [breach.message for breach in refold.violations(messages)] == ["the assistant message has blank words"]
+    assert [violation.message for violation in refold.violations(messages)] == ["the assistant message has blank words"]
     repaired = refold.repair(messages).messages[1]["parts"]
     assert repaired == [{"text": "One."}, {"text": "\n\n"}, {"text": "Two."}]
 

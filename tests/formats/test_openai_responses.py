@@ -113,7 +113,7 @@ def test_outputs_of_calls_that_the_provider_stores_stay_at_the_beginning(policy)
 
 def test_an_output_without_its_call_in_the_middle_is_found():
     items = [user("Go."), {"type": "function_call_output", "call_id": "lost", "output": "x"}]
-    assert [breach.calls for breach in refold.violations(items, format=FORMAT)] == [("lost",)]
+    assert [violation.calls for violation in refold.violations(items, format=FORMAT)] == [("lost",)]
 
 
 @every_policy
@@ -242,7 +242,7 @@ def test_an_empty_message_of_the_developer_is_mended():
 def test_a_call_that_an_order_to_compact_follows_awaits_no_output():
     call = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
     items = [user("Go."), call, {"type": "compaction_trigger"}]
-    assert [breach.rule for breach in refold.violations(items, format=FORMAT)] == ["pairing"]
+    assert [violation.rule for violation in refold.violations(items, format=FORMAT)] == ["pairing"]
     made = refold.repair(items, format=FORMAT).messages
     assert [item.get("type") for item in made] == [
         "message",

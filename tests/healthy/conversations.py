@@ -107,7 +107,7 @@ def with_messages(format: str, body: dict[str, Any], messages: list[Any]) -> dic
 def faults(format: str, body: dict[str, Any], model: str) -> set[str]:
     """Return what the rules and the judge find wrong with a request, positions left out."""
     messages = formats.open_body(formats.find(format), body).messages
-    found = [f"{breach.rule}: {breach.message}" for breach in refold.violations(messages, format=format)]
+    found = [f"{violation.rule}: {violation.message}" for violation in refold.violations(messages, format=format)]
     found += [f"judge: {problem.rule}: {problem.message}" for problem in judge.problems(format, body, model=model)]
     return {re.sub(r"(?<=[\[.])\d+", "#", text) for text in found}
 

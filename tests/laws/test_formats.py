@@ -332,7 +332,7 @@ def test_a_message_of_ours_is_written_and_read_again(name, role, text):
     assert (text.strip() or "(no content)") in again.parts[0].text
     if role != "system" or format.traits.system_in_list:
         assert again.role == role
-    assert not [breach for breach in formats.broken(format, [again]) if breach.rule == "content"]
+    assert not [violation for violation in formats.broken(format, [again]) if violation.rule == "content"]
 
 
 @every_format

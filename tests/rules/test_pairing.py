@@ -7,7 +7,7 @@ from refold.testing import talk
 
 def broken(rule, *lines):
     messages = [replace(message, native={}) for message in talk(*lines).messages]  # as if read from a native list
-    return [(breach.at, breach.message) for breach in rule.broken(messages)]
+    return [(violation.at, violation.message) for violation in rule.broken(messages)]
 
 
 def test_results_of_parallel_calls_may_come_in_any_order():

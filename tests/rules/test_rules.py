@@ -26,7 +26,7 @@ def native(transcript):
 
 
 def at(rule, messages):
-    return [breach.at[0] for breach in rule.broken(messages)]
+    return [violation.at[0] for violation in rule.broken(messages)]
 
 
 def test_two_untouched_messages_of_one_speaker_in_a_row_are_found_where_speakers_alternate():

@@ -155,7 +155,7 @@ def test_a_conversation_from_which_messages_were_lost_is_made_valid(name, data):
     damaged = [native for native, keep in zip(said, kept, strict=True) if keep]
     hide = data.draw(st.booleans())
     out, broken, _ = mended(name, damaged, Repair(), CloseCalls(hide=hide), Repair())
-    assert [breach for breach in broken if breach.rule != "reasoning" or name == "openai-responses"] == []
+    assert [violation for violation in broken if violation.rule != "reasoning" or name == "openai-responses"] == []
     again, _, edits = mended(name, out, Repair(), CloseCalls(hide=hide), Repair())
     assert [type(edit) for edit in edits] == []
     assert again == out

@@ -17,7 +17,7 @@ MAX_LISTED = 20
 
 
 class CheckReport(NamedTuple):
-    """What a check found: breaches, calls that still await their results, and the size where a budget is known."""
+    """What a check found: violations, calls that still await their results, and the size where a budget is known."""
 
     file: str
     format: str
@@ -91,11 +91,11 @@ def _print(verdict: CheckReport) -> None:
     if not verdict.broken:
         show.line(f"{file}: valid for {verdict.format}", style="green")
     else:
-        show.line(f"{file}: not valid for {verdict.format}, {show.many(len(verdict.broken), 'breach')}", style="red")
+        show.line(f"{file}: not valid for {verdict.format}, {show.many(len(verdict.broken), 'violation')}", style="red")
         more = len(verdict.broken) - MAX_LISTED
         rows = [(", ".join(map(str, at)), rule, show.clean(what)) for rule, what, at in verdict.broken[:MAX_LISTED]]
         rows += [("", "", f"{more:,} more, which --json lists")] if more > 0 else []
-        show.table((">message", "rule", "*breach"), rows)
+        show.table((">message", "rule", "*violation"), rows)
     if verdict.pending:
         waiting = ", ".join(verdict.pending[:5]) + (", …" if len(verdict.pending) > 5 else "")
         await_ = "awaits its result" if len(verdict.pending) == 1 else "await their results"

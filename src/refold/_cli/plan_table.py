@@ -58,8 +58,8 @@ def unsound(talk: InputConversation) -> None:
 
     broken = api.violations(talk.recorded.messages, format=talk.recorded.format)
     if broken:
-        breaches = f"{show.many(len(broken), 'breach')} of the rules of {talk.recorded.format}"
-        show.note(f"refold: {talk.label}: {breaches}: `refold repair` repairs it")
+        violations = f"{show.many(len(broken), 'violation')} of the rules of {talk.recorded.format}"
+        show.note(f"refold: {talk.label}: {violations}: `refold repair` repairs it")
 
 
 def planned(messages: Sequence[Any], options: Options, handlers: Handlers | None = None) -> tuple[Request, Plan]:

@@ -146,7 +146,7 @@ def assemble_result(
         untouched = {
             id(message.native): message for message in view if message.native is not None and not message.patches
         }
-        _refuse_fresh_breaches(shape, transcript, [untouched.get(id(native)) or _read(shape, native) for native in out])
+        _refuse_new_violations(shape, transcript, [untouched.get(id(native)) or _read(shape, native) for native in out])
     in_force = plans[:-1] if newest.empty else plans
     return Result(out, system, newest, newest.sizes, list(messages), in_force, shape.name)
 
@@ -233,16 +233,16 @@ def _read(shape: Format, native: Any) -> Message:
     return shape.read(native, MessageId("written"))
 
 
-def _refuse_fresh_breaches(shape: Format, transcript: Transcript, written: list[Message]) -> None:
+def _refuse_new_violations(shape: Format, transcript: Transcript, written: list[Message]) -> None:
     broken = formats.broken(shape, written)
     if not broken:
         return
-    known = {(breach.rule, breach.message) for breach in formats.broken(shape, transcript.messages)}
-    fresh = tuple(breach for breach in broken if (breach.rule, breach.message) not in known)
+    known = {(violation.rule, violation.message) for violation in formats.broken(shape, transcript.messages)}
+    fresh = tuple(violation for violation in broken if (violation.rule, violation.message) not in known)
     if fresh:
         raise BrokenConversation(f"{len(fresh)} rules of {shape.name} would not hold: {named(fresh)}", fresh)
 
 
-def named(breaches: Sequence[Violation]) -> str:
-    """Return the first three breaches in words."""
-    return "; ".join(f"{breach.rule}: {breach.message}" for breach in breaches[:3])
+def named(violations: Sequence[Violation]) -> str:
+    """Return the first three violations in words."""
+    return "; ".join(f"{violation.rule}: {violation.message}" for violation in violations[:3])

@@ -65,7 +65,7 @@ class UniqueIds(Struct, frozen=True):
         return tuple(self._again(messages, violations)) if self.everywhere else tuple(violations)
 
     def _again(self, messages: Sequence[Message], violations: list[Violation]) -> list[Violation]:
-        """Return the breaches within answers, and the calls that bear the id of an earlier answer's."""
+        """Return the violations within answers, and the calls that bear the id of an earlier answer's."""
         known = {(violation.at[0], id) for violation in violations for id in violation.calls}
         seen: dict[str, int] = {}
         for position, message in enumerate(messages):

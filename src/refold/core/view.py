@@ -65,7 +65,7 @@ class Rule(Protocol):
         """Return the positions, 0 to len(messages), where a range may begin or end."""
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
-        """Return every breach, in order."""
+        """Return every violation, in order."""
 
 
 class Constraints(NamedTuple):
@@ -169,8 +169,8 @@ class View(Struct, frozen=True, dict=True):
 
     @cached_property
     def broken(self) -> tuple[Violation, ...]:
-        """Every breach of every rule."""
-        return tuple(breach for rule in self.rules for breach in rule.broken(self.messages))
+        """Every violation of every rule."""
+        return tuple(violation for rule in self.rules for violation in rule.broken(self.messages))
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:

@@ -151,7 +151,7 @@ def read(
 
 
 def broken(format: Format, messages: Sequence[Message]) -> tuple[Violation, ...]:
-    """Return every breach of the format's rules, by position."""
+    """Return every violation of the format's rules, by position."""
     violations = [violation for rule in format.rules for violation in rule.broken(messages)]
     return tuple(sorted(violations, key=lambda violation: violation.at))
 

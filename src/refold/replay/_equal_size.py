@@ -10,7 +10,7 @@ from refold.core.messages import texts
 from refold.replay._bounds import Bounds, bounds
 from refold.replay._fake_summarizer import FakeHandlers
 from refold.replay._quality import CutPoint, Quality, judged
-from refold.replay._validity import breaches, fitted
+from refold.replay._validity import fitted, new_violations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,7 +103,7 @@ def results_at_sizes(line: Timeline, policy: Policy, places: Sequence[Place]) ->
             if fit is None:
                 collected.append(SizedResult(place.cut.call, name))
                 continue
-            broken = breaches(line.format, fit.messages, history)
+            broken = new_violations(line.format, fit.messages, history)
             quality = judged(place.cut, fit.messages, fit.tokens, broken)
             collected.append(SizedResult(place.cut.call, name, round((fit.tokens - place.fixed) / tokens, 4), quality))
     return tuple(collected)

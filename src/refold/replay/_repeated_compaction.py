@@ -20,7 +20,7 @@ from refold.core.messages import Message, MessageId, Text
 from refold.replay import _judge as judge
 from refold.replay._fake_summarizer import FakeHandlers
 from refold.replay._quality import CutPoint
-from refold.replay._validity import FittedView, breaches, fitted
+from refold.replay._validity import FittedView, fitted, new_violations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,7 +112,7 @@ def cycles(planted_line: Planted, policy: Policy) -> Cycles:
         if fit is None:
             return Cycles()
         view = fit.messages
-        broken += breaches(line.format, view, messages[:end])
+        broken += new_violations(line.format, view, messages[:end])
         constraints_left.append(round(judge.constraints_kept(messages[:end], view, rules), 4))
     once = _fit(policy, line, messages[: planted_line.ends[-1]], planted_line.ends[-1], stand_ins)
     if once is None:

@@ -26,7 +26,7 @@ from refold.replay._fake_summarizer import FakeHandlers
 from refold.replay._quality import CutPoint, Quality, judged
 from refold.replay._refetch import Refetching
 from refold.replay._repeated_compaction import Cycles
-from refold.replay._validity import breaches
+from refold.replay._validity import new_violations
 from refold.replay.pricing import CallTokens, Spent, Tariff
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ class _Walk:
         self._damage += self._tariff.spent(again, long=self._long).dollars - self._tariff.spent(if_cached).dollars
         fixed = self._line.fixed
         self._compactions.append(ReplayedCompaction(number, before + fixed, self._prompt + fixed, rewritten))
-        self._invalid = breaches(self._line.format, self._view, self._line.transcript.messages[: self._known])
+        self._invalid = new_violations(self._line.format, self._view, self._line.transcript.messages[: self._known])
         self._broken += self._invalid
         if self._refetching:
             self._refetching.compacted(self._view)

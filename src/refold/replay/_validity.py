@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from refold.handlers import Handlers
     from refold.replay._timeline import Timeline
 
-__all__ = ["FittedView", "breaches", "fitted"]
+__all__ = ["FittedView", "fitted", "new_violations"]
 
 TRIES = 3  # a policy that misses its size by its own estimate is asked for a smaller one
 CLOSER = 0.99  # of what would have met it
@@ -62,7 +62,7 @@ def fitted(
     return None
 
 
-def breaches(shape: Format, view: Sequence[Message], before: Sequence[Message]) -> int:
+def new_violations(shape: Format, view: Sequence[Message], before: Sequence[Message]) -> int:
     """Count the provider's rules that a view breaks and the messages before did not."""
     untouched = {id(each.native): each for each in view if each.native is not None and not each.patches}
     natives: list[Any] = formats.assemble(shape, view)
@@ -70,5 +70,5 @@ def breaches(shape: Format, view: Sequence[Message], before: Sequence[Message]) 
     violations = formats.broken(shape, written)
     if not violations:
         return 0
-    had = {(breach.rule, breach.message) for breach in formats.broken(shape, before)}
-    return sum((breach.rule, breach.message) not in had for breach in violations)
+    had = {(violation.rule, violation.message) for violation in formats.broken(shape, before)}
+    return sum((violation.rule, violation.message) not in had for violation in violations)

@@ -118,8 +118,8 @@ class RequestCounter:
 def broken(prompt: Prompt) -> tuple[Violation, ...]:
     """Return the rules that a request breaks; unlike a conversation at rest it may not end on an open call."""
     rules = [replace(rule, pending=False) if isinstance(rule, Pairing) else rule for rule in prompt.format.rules]
-    violations = [breach for rule in rules for breach in rule.broken(prompt.messages)]
-    return tuple(sorted(violations, key=lambda breach: breach.at))
+    violations = [violation for rule in rules for violation in rule.broken(prompt.messages)]
+    return tuple(sorted(violations, key=lambda violation: violation.at))
 
 
 def _marked(native: Any) -> bool:

@@ -92,7 +92,7 @@ class Responder:
         if isinstance(prompt, WireError):
             return self._refused(wire, received, prompt)
         if received.violations and not self._rules.strict:
-            return self._refused(wire, received, wire.breach(received.violations[0]))
+            return self._refused(wire, received, wire.violation(received.violations[0]))
         dropped = wire.thinking(body, received.headers)
         if isinstance(dropped, WireError):
             return self._refused(wire, received, dropped)

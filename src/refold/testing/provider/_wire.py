@@ -67,7 +67,7 @@ class Wire(Protocol):
     def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> WireError | None:
         """Return what is wrong with a body before its messages are read; `counting` asks for less than answering."""
 
-    def breach(self, violation: Violation) -> WireError:
+    def violation(self, violation: Violation) -> WireError:
         """Return a broken rule in the provider's words."""
 
     def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> WireError | int:

@@ -68,7 +68,7 @@ class AnthropicWire:
             return WireError("invalid", "messages: at least one message is required")
         return None
 
-    def breach(self, violation: Violation) -> WireError:
+    def violation(self, violation: Violation) -> WireError:
         """Return a broken rule in the provider's words."""
         place, ids, text = (violation.at or (0,))[0], ", ".join(violation.calls), violation.message
         if violation.rule == "pairing" and text.endswith("has no result"):

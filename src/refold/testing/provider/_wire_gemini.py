@@ -45,7 +45,7 @@ class GeminiWire:
             return WireError("invalid", "* GenerateContentRequest.contents: contents is not specified")
         return None
 
-    def breach(self, violation: Violation) -> WireError:
+    def violation(self, violation: Violation) -> WireError:
         """Return a broken rule in the provider's words."""
         if violation.rule == "pairing":
             return WireError(

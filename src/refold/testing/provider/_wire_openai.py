@@ -95,7 +95,7 @@ class OpenAIChatWire(OpenAIWire):
             )
         return None
 
-    def breach(self, violation: Violation) -> WireError:
+    def violation(self, violation: Violation) -> WireError:
         """Return a broken rule in the provider's words."""
         place, ids = (violation.at or (0,))[0], ", ".join(violation.calls)
         at = f"messages.[{place}].role"

@@ -43,7 +43,7 @@ class OpenAIResponsesWire(OpenAIWire):
             return WireError("invalid", "Missing required parameter: 'input'.", "input")
         return None
 
-    def breach(self, violation: Violation) -> WireError:
+    def violation(self, violation: Violation) -> WireError:
         """Return a broken rule in the provider's words."""
         place, ids = (violation.at or (0,))[0], ", ".join(violation.calls)
         if violation.rule == "pairing" and violation.message.endswith("has no result"):
