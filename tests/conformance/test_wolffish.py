@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 import refold
 from refold._condense.transcript_text import serialize
-from refold.agent import Agent, Tool
+from refold.agent import Agent, Tool, ToolOutcome, tool
 from refold.agent._compaction_log import Decision, Snapshots
 from refold.agent._daily_log import DailyLog
 from refold.agent._tasks import TaskFile
@@ -45,7 +45,7 @@ from refold.stages.strip_media import StripImages
 from refold.stages.truncate import Truncate
 from refold.summaries.summarizers import model_summarizer, retrying
 from refold.testing import talk, view_of
-from refold.testing.provider import ScriptedProvider
+from refold.testing.provider import ScriptedProvider, ScriptedReply
 from refold.testing.provider._mail_agent import MailAgent, Mailbox
 from tests.agent.kit import Watched, calls, results
 from tests.conformance.drive import (
@@ -166,6 +166,28 @@ def test_w05_error_results_are_never_chosen():
     assert LargestThenOldest()(view_of(talk(*lines), goal=1)) == ()
 
 
+@pytest.mark.parametrize("format", ["openai-chat", "anthropic"])
+@pytest.mark.parametrize("error", [ValueError("x" * 40_000), ToolOutcome("disk full " * 4_000, is_error=True)])
+def test_w05_an_error_of_40_000_characters_is_sent_whole_after_a_compaction_on_every_format(format, error):
+    def broken() -> str:
+        if isinstance(error, Exception):
+            raise error
+        return error
+
+    def page(number: int) -> str:
+        return f"{number} " * 10_000
+
+    script = [ScriptedReply("", [("broken", {})]), *(ScriptedReply("", [("page", {"number": n})]) for n in range(7))]
+    run = Watched([*script, "Done."], tools=(tool(broken), tool(page)), policy="wolffish", format=format, budget=Budget(200_000, 64_000),
+                  summarize=lambda need: "TASK: go on")  # fmt: skip
+    run.agent.run("go")
+    assert run.told(DoneCard)
+    outputs = results(run.sent())
+    assert len(outputs[0]) >= 40_000
+    assert "TRUNCATED" not in outputs[0]
+    assert "TRUNCATED" in outputs[1]
+
+
 @pytest.mark.parametrize(("size", "count"), [(499, 0), (500, 1)])
 def test_w05_messages_under_500_characters_are_never_chosen(size, count):
     lines = ["u: go", "a: look | read(a) as c0", "t: c0 = " + "x" * size]
@@ -256,10 +278,51 @@ def test_w08_an_assistant_target_loses_its_reasoning_and_keeps_its_calls():
     assert "TRUNCATED" in message.parts[0].text
 
 
+def reports(count, size):
+    """A task in OpenAI's chat format: so many reads, each with an output of so many characters."""
+    messages = [{"role": "user", "content": "Read all reports."}]
+    for number in range(count):
+        function = {"name": "read", "arguments": json.dumps({"path": f"r{number}"})}
+        call = {"id": f"c{number}", "type": "function", "function": function}
+        output = f"{number:04}" + "word " * (size // 5)
+        messages += [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": output[:size]},
+        ]
+    return messages
+
+
+def test_w08_one_compaction_cuts_an_output_of_30_000_characters_once_to_6_900():
+    messages = reports(12, 30_000)
+    done = refold.compact(messages, policy="wolffish", window=200_000, summarize=lambda need: "TASK: read all.")
+    outputs = [message["content"] for message in done.messages if message["role"] == "tool"]
+    label = "[TRUNCATED — 30,000 chars original, 23,100 chars omitted, showing first 4,500 + last 2,400 chars]"
+    for old, new in zip(messages[2::2][:9], outputs[:9], strict=True):
+        whole = old["content"]
+        assert new == f"{whole[:4_500]}\n{label}\n{whole[-2_400:]}"
+    assert outputs[9:] == [message["content"] for message in messages[-5::2]]
+    cut = [edit.message for edit in done.plan.edits if isinstance(edit, Rewrite)]
+    assert len(cut) == len(set(cut)) == 9
+
+
+def test_w08_where_that_does_not_reach_the_target_other_texts_are_cut_and_not_the_same_again():
+    words = [{"role": "assistant", "content": f"Plan {number}. " + "words " * 1_000} for number in range(6)]
+    turns = [message for plan in words for message in (plan, {"role": "user", "content": "go on"})]
+    messages = [*reports(12, 30_000), *turns]
+    done = refold.compact(messages, policy="wolffish", window=200_000, summarize=lambda need: "TASK: read all.")
+    assert done.plan.sizes.after > done.plan.sizes.goal
+    outputs = [message["content"] for message in done.messages if message["role"] == "tool"]
+    assert [len(output) for output in outputs] == [4_500 + 2_400 + 99] * 9 + [30_000] * 3
+    plans = [str(message["content"]) for message in done.messages if str(message["content"]).startswith("Plan")]
+    assert ["TRUNCATED" in plan for plan in plans] == [True] * 3 + [False] * 3  # the last three stay
+
+
 def test_w08_a_second_truncation_never_nests_labels():
     view = view_of(steps(4, size=45_000), goal=1)
     once = view.after(Truncate().edits(view, ()))
-    twice = once.after(Truncate().edits(once, ()))
+    assert Truncate().edits(once, ()) == ()  # one run cuts a text once
+    later = replace(once, start=tuple(once.messages), edits=())
+    twice = later.after(Truncate().edits(later, ()))
     text = twice.messages[2].results[0].text
     assert text.count("TRUNCATED") == 1
     assert "45,000 chars original" in text

@@ -6,6 +6,7 @@ Tools are known by their names and arguments, never by prose that sounds like on
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,14 @@ from msgspec import Struct
 
 from refold._condense.shell_commands import argv_of, patched_files, read_by, written_by
 from refold._text.graphemes import grapheme_prefix
-from refold.core.messages import ToolCall, memoized
+from refold.core.messages import Text, ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from refold.core.messages import Message
 
-__all__ = ["FileRef", "arguments_of", "files_of", "is_shell", "plain_name", "reads", "subject", "writes"]
+__all__ = ["FileRef", "arguments_of", "failed", "files_of", "is_shell", "plain_name", "reads", "subject", "writes"]
 
 _decode = msgspec.json.Decoder().decode
 WHOLE_READ = 2_000  # lines that common agents show when a whole file is asked for; what follows was not shown
@@ -79,6 +80,9 @@ SHELLS = frozenset(
         "run_command",
     }
 )
+ERROR_OPENING = re.compile(
+    r"\s*(?:Traceback \(most recent call last\)|[\w.]*(?:Error|Exception|Timeout|Expired)):", re.A
+)
 SUBJECTS = ("command", "cmd", "pattern", "query", "url", "path")
 SUBJECT = 720  # characters of what a call is about that are kept: a line of it is shorter
 PATH_KEYS = ("file_path", "path", "filePath", "absolute_path", "notebook_path", "filename", "target_file", "file")
@@ -124,6 +128,13 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
 def is_shell(call: ToolCall) -> bool:
     """Tell whether a call runs a command of a shell."""
     return plain_name(call.name) in SHELLS
+
+
+def failed(result: ToolResult) -> bool:
+    """Tell whether a result reports an error: by its flag or, in formats that have none, by how its text begins."""
+    return result.is_error or any(
+        isinstance(part, Text) and ERROR_OPENING.match(part.text) is not None for part in result.content[:1]
+    )
 
 
 def reads(call: ToolCall) -> FileRef | None:

@@ -14,7 +14,7 @@ from refold._compaction.options import resolve_handlers
 from refold.agent._changed_files import attached, changed_notice
 from refold.agent._compactor import Compactor, RequestSpec
 from refold.agent._defaults import open_session, output_limit, resolve_budget, resolve_policy, warning_middleware
-from refold.agent._messages import open_calls, repaired_reply, result_messages, text_message
+from refold.agent._messages import error_text, open_calls, repaired_reply, result_messages, text_message
 from refold.agent._pins import with_pins
 from refold.agent._profiles import AgentProfile, profile_for
 from refold.agent._runtime_block import runtime_block, with_block
@@ -346,6 +346,7 @@ class Agent:  # L10, L05, L08, V11
         if self._files is not None:
             self._files.note(call, is_error=outcome.is_error)
         text = self._output_limit(outcome.text) if outcome.text.strip() else NOTHING
+        text = error_text(self._client.format, text) if outcome.is_error else text
         self._notify(
             ToolFinished(call.name, call.call_id, outcome.text, len(text), outcome.is_error, self._clock() - start)
         )

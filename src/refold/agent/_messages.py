@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from refold import formats
+from refold._condense.call_facts import failed
 from refold.api import compact
 from refold.core.messages import (
     Message,
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
     from refold.clients._protocol import Reply
 
-__all__ = ["open_calls", "repaired_reply", "result_messages", "text_message"]
+__all__ = ["error_text", "open_calls", "repaired_reply", "result_messages", "text_message"]
 
+LONG_ERROR = 400  # characters; the least to which any step of a policy cuts a text
 REPLY_REPAIR = Policy("repair reply", (Step(Repair()), Step(Repair())))  # twice: a call may have two faults
 
 
@@ -68,6 +70,15 @@ def result_messages(format: str, results: Sequence[tuple[ToolCall, str, bool]]) 
     note = Note("synthetic")
     messages = [Message(MessageId(f"results:{n}"), "tool", tuple(group), note) for n, group in enumerate(groups)]
     return formats.assemble(shape, messages)
+
+
+def error_text(format: str, text: str) -> str:  # W05
+    """Return the text of an error result so that a compaction knows it as one in a format without a flag for errors.
+
+    A short text is returned unchanged: no compaction shortens it.
+    """
+    known = formats.find(format).traits.flags_errors or failed(ToolResult("", (Text(text),)))
+    return text if known or len(text) < LONG_ERROR else f"Error: {text}"
 
 
 def open_calls(format: str, native: Any) -> tuple[ToolCall, ...]:

@@ -92,7 +92,8 @@ class ConstrainingRule(Protocol):
 class FormatTraits(Struct, frozen=True, omit_defaults=True):
     """The properties of a format that a stage needs to write messages for it.
 
-    `results_together`: the results of one tool-call group share one message (else each has its own).
+    `results_together`: the results of one tool-call group share one message (else each has its own). `flags_errors`: a
+    result has a field that marks it as an error (else only its text tells).
     `system_in_list`: the list may contain a system message. `system_later`: a system message of the client may follow
     others, but none of ours. `assistant_last`: the last message may be an assistant's. `alternates`: neighbours of
     one role are written as one message. `picture_results` are the kinds of results that contain one image and nothing
@@ -100,6 +101,7 @@ class FormatTraits(Struct, frozen=True, omit_defaults=True):
     """
 
     results_together: bool = False
+    flags_errors: bool = True
     system_in_list: bool = True
     system_later: bool = False
     assistant_last: bool = True

@@ -71,7 +71,7 @@ class OpenAIChat(Lens):
         JsonArguments(),
         Spelled(longest_id=40),
     )
-    traits = FormatTraits()
+    traits = FormatTraits(flags_errors=False)
     body = Body(max_output=(("max_completion_tokens",), ("max_tokens",)))
 
     def read(self, native: Any, id: MessageId) -> Message:

@@ -1,7 +1,7 @@
 """Wolffish: removes images, shortens the largest results to head and tail, appends one summary of the originals.
 
 Its protections hold in every step but the three that fit, which run only when the request could not be sent at all.
-These and the second and third truncation are our additions, for what is protected or shrinks less than expected.
+These and the second truncation are our additions, for what is protected or shrinks less than expected.
 After an overflow at least half of the present size must go, whatever the estimate says.
 """
 
@@ -36,7 +36,6 @@ POLICY = Policy(
         Step(Truncate(), When.DUE, "truncate"),
         Step(Truncate(), When.OVER_GOAL, "truncate further"),
         Step(SUMMARY, When.DUE, "summary"),
-        Step(Truncate(), When.OVER_GOAL, "truncate for the summary"),
         Step(TruncateToGoal(enough=0.75), When.OVER_BUDGET, "truncate to fit"),
         Step(Slide(LEFT_OUT, share=0, first=1, skip_at=2, to_goal=True), When.OVER_BUDGET, "leave out to fit"),
         Step(Fit(asks=False), When.OVER_BUDGET, "fit"),

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from refold._condense.call_facts import failed
 from refold._condense.view_positions import SUMMARIES, cut_after, cut_before, is_forced, leading
-from refold.core.edits import Insert
+from refold.core.edits import Insert, Rewrite
 from refold.core.messages import Reasoning, Text, ToolResult
 from refold.core.policy import require_counts, require_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from refold.core.messages import Content, Message, Part, Role
+    from refold.core.messages import Content, Message, MessageId, Part, Path, Role
     from refold.core.view import View
 
 __all__ = ["CutSelector", "KeepRatio", "KeepTokens", "LargestThenOldest", "TextSelector", "TextTarget"]
@@ -25,6 +26,11 @@ class TextTarget(Struct, frozen=True):
 
     message: Message
     result: ToolResult | None = None
+
+    @property
+    def key(self) -> tuple[MessageId, Path | None]:
+        """The address of the target: its message, and the path of its result."""
+        return self.message.id, None if self.result is None else self.result.at
 
     @property
     def words(self) -> tuple[Text, ...]:
@@ -56,8 +62,9 @@ class LargestThenOldest(Struct, frozen=True):  # W05
     """Select tool results, largest first, then assistant messages, oldest first, then user messages, oldest first.
 
     Stops when the expected savings cover the excess over the goal. Never selected: the first user message, the last
-    `recent` of each role, error results, texts under `smallest` characters, and messages of this run. Summaries of
-    earlier runs may be selected, and do not count among the last. `keep_share` of a text is expected to stay.
+    `recent` of each role, error results, texts under `smallest` characters, messages of this run, and texts that this
+    run has shortened already. Summaries of earlier runs may be selected, and do not count among the last. `keep_share`
+    of a text is expected to stay.
     `at_least` is the share of the present size to save regardless of the goal, for a run after an overflow.
     """
 
@@ -73,14 +80,26 @@ class LargestThenOldest(Struct, frozen=True):  # W05
     def __call__(self, view: View) -> tuple[TextTarget, ...]:
         """Return the targets in the order of the three passes."""
         wanted = max(view.over_goal, int(view.tokens * self.at_least))
+        before = self._sizes_before(view)
         chosen: list[TextTarget] = []
         for target in self._candidates(view):
             if wanted <= 0:
                 break
-            if target.characters >= self.smallest:
+            shortened = target.characters < before.get(target.key, 0)
+            if target.characters >= self.smallest and not shortened:
                 chosen.append(target)
                 wanted -= self._saving(view, target)
         return tuple(chosen)
+
+    def _sizes_before(self, view: View) -> dict[tuple[MessageId, Path | None], int]:
+        """Return how long the texts were, before this run, of the messages that it has rewritten."""
+        rewritten = {edit.message for edit in view.edits if isinstance(edit, Rewrite)}
+        return {
+            target.key: target.characters
+            for message in view.start
+            if message.id in rewritten
+            for target in (TextTarget(message), *(TextTarget(message, result) for result in message.results))
+        }
 
     def _saving(self, view: View, target: TextTarget) -> int:
         tokens = sum(view.counter.text(part.text) for part in target.words)
@@ -93,7 +112,7 @@ class LargestThenOldest(Struct, frozen=True):  # W05
         messages = [message for message in view.messages if message.id not in ours]
         results = [TextTarget(message, result) for message in messages for result in message.results]
         older = results[: len(results) - self.recent] if len(results) > self.recent else []
-        yield from sorted((t for t in older if t.result and not t.result.is_error), key=lambda t: -t.characters)
+        yield from sorted((t for t in older if t.result and not failed(t.result)), key=lambda t: -t.characters)
         yield from map(TextTarget, self._older(messages, "assistant"))
         first = next((message.id for message in messages if message.role == "user" and message.note is None), None)
         yield from (TextTarget(message) for message in self._older(messages, "user") if message.id != first)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from refold._condense.call_facts import failed
 from refold._condense.view_positions import first_unseen, last_request, leading, original_texts, with_text
 from refold._text.graphemes import head_and_tail
 from refold.core.edits import Rewrite
@@ -74,7 +75,7 @@ class TruncateToGoal(Pure, frozen=True):
             message = view.messages[position]
             for piece in self._pieces(view, message):
                 if piece.result is not None:
-                    tier = 0 if position < seen and not piece.result.is_error else 1
+                    tier = 0 if position < seen and not failed(piece.result) else 1
                 elif message.note is not None or (request is not None and message.id == request.id):
                     tier = 3
                 else:
