@@ -80,6 +80,11 @@ class Settings(Struct, frozen=True, kw_only=True):  # N17, V13
     file_read_budget_percent: float = 0.60
     auto_compact_threshold: int = 200_000  # V13
     context_warnings: bool = False  # V13
+    daily_log: bool = False  # W16; what `refold chat` writes and offers besides, down to subagents
+    snapshots: bool = False  # W17
+    decisions: bool = False  # W17
+    task_files: bool = False  # W11
+    subagents: bool = False  # L09
     sources: dict[str, str] = {}
 
     @classmethod

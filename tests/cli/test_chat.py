@@ -89,6 +89,7 @@ ANSWERS: dict[str, ScriptedReply | Fault | str] = {
     "SHELL": ScriptedReply("", [("bash", {"command": "echo ran > ran.txt; cat ran.txt"})]),
     "SLEEP": ScriptedReply("", [("bash", {"command": "touch begun; sleep 100"})]),
     "TWO": ScriptedReply("", [("bash", {"command": "echo one"}), ("bash", {"command": "echo two > two.txt"})]),
+    "DELEGATE": ScriptedReply("", [("delegate", {"task": "READ it"})]),
     "ENDLESS": "word " * 200_000,
 }
 
@@ -514,3 +515,33 @@ def test_an_interrupt_without_a_terminal_ends_with_130(desk: Desk) -> None:
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert said.strip().startswith("refold: interrupted")
+
+
+def test_each_record_and_the_sub_agents_have_a_switch(desk: Desk) -> None:
+    (desk.folder / "notes.txt").write_text("the cat is grey\n")
+    switches = ("--task-files", "--daily-log", "--snapshots", "--decisions", "--subagents")
+    ran = desk.pipes("TWO\nDELEGATE it\n", *switches, "--policy", "wolffish", "--yes")
+    assert ran.returncode == 0, ran.stderr
+    assert "● delegate READ it" in ran.stderr
+    assert "● read notes.txt" in ran.stderr  # by the sub-agent
+    assert "[Sub-agent: 2 calls" in ran.stdout
+    assert "Files read: notes.txt" in ran.stdout
+    assert "[compactor] charEstimate=" in ran.stderr
+    data, session = desk.home / "data" / "refold", desk.only_session()
+    (log,) = (data / "logs").iterdir()
+    assert "llm.response {" in log.read_text()
+    assert "[compactor] charEstimate=" in log.read_text()
+    assert "the cat" not in log.read_text()
+    assert sorted(path.name for path in (data / "snapshots" / session).iterdir())[:2] == [
+        "turn-0001-step-001.json", "turn-0001-step-002.json",
+    ]  # fmt: skip
+    task = (data / "tasks" / session / "TASK-0001.md").read_text()
+    assert task.startswith("# Task\n\n(3 chars) TWO\n\n### Step 1: bash\n")
+    assert not (data / "tasks" / session / "TASK-0002.md").exists()
+
+
+def test_without_their_switches_no_record_is_written(desk: Desk) -> None:
+    desk.pipes("TWO\n", "--yes")
+    written = {path.name for path in (desk.home / "data" / "refold").iterdir()}
+    assert not written & {"logs", "snapshots", "tasks"}
+    assert "delegate" not in desk.provider.received[0].tools

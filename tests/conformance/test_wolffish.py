@@ -14,7 +14,7 @@ from refold._condense.transcript_text import serialize
 from refold.agent import Agent, Tool, ToolOutcome, tool
 from refold.agent._compaction_log import Decision, Snapshots
 from refold.agent._daily_log import DailyLog
-from refold.agent._tasks import TaskFile
+from refold.agent._tasks import TaskFile, TaskFiles
 from refold.agent.cards import DoneCard, StartedCard
 from refold.agent.events import ToolFinished, ToolStarted, UsageReported
 from refold.clients._factory import client
@@ -504,9 +504,9 @@ def test_w16_events_carry_their_figures_and_are_written_to_a_log_of_the_day(tmp_
     run.agent.run("go")
     text = (tmp_path / "2026-06-09.log.md").read_text()
     started, done = run.told(StartedCard)[0], run.told(DoneCard)[0]
-    wanted = {"messages_count": started.messages, "force": False}
+    wanted = {"messagesCount": started.messages, "force": False}
     assert f"- 08:30:00 compaction.started {json.dumps(wanted)}\n" in text
-    wanted = {"tokens_saved": done.saved, "targets_count": len(done.targets)}
+    wanted = {"tokensSaved": done.saved, "targetsCount": len(done.targets)}
     assert f"- 08:30:00 compaction.applied {json.dumps(wanted)}\n" in text
     assert "word word" not in text
 
@@ -617,3 +617,20 @@ def test_w18_in_flight_only_the_stored_conversation_keeps_everything_and_a_reloa
     again = Session(store, "here", policy="wolffish", window=10_000)
     assert again.view() == session.messages
     assert again.plans == ()
+
+
+def test_w11_after_a_compaction_the_system_prompt_names_the_task_file_which_the_model_can_read_back(tmp_path):
+    tasks = TaskFiles(tmp_path)
+    run = Watched([*(calls("word " * 1_500) for _ in range(18)), "Done.", "Again."], policy="wolffish",
+                  budget=Budget(100_000, 4_000), system="Be brief.", task_files=tasks,
+                  summarize=lambda need: "TASK: go on")  # fmt: skip
+    run.agent.run("go")
+    systems = [received.body["messages"][0]["content"] for received in run.client.received]
+    assert "<memory>" not in systems[0]
+    assert systems[-1].startswith(f"Be brief.\n\n<memory>\n  The tool outputs of this task are stored in {tasks.path}:")
+    assert "\n  Step 12: echo, 7,500 characters\n" in systems[-1]
+    assert systems[-1].endswith("</runtime>")
+    assert len({system.partition("<runtime>")[0] for system in systems}) == 1 + len(run.told(DoneCard))
+    assert tasks.path.read_text().count("### Step ") == 18
+    run.agent.run("and now?")
+    assert "<memory>" not in run.client.received[-1].body["messages"][0]["content"]  # W18: all originals are back

@@ -38,6 +38,11 @@ HISTORY = 2_000  # lines that are remembered for the arrow keys
 @click.option("--resume", is_flag=True, help="Continue the last used session; with --session, it must exist.")
 @click.option("-C", "--folder", metavar="PATH", default=".", help="Folder for the tools; by default this one.")
 @click.option("-y", "--yes", is_flag=True, help="Run commands of the shell without asking.")
+@click.option("--subagents", is_flag=True, default=None, help="Give the model a tool that starts sub-agents.")
+@click.option("--task-files", is_flag=True, default=None, help="Write a file per task that the model can read back.")
+@click.option("--daily-log", is_flag=True, default=None, help="Write a log file per day, without texts.")
+@click.option("--snapshots", is_flag=True, default=None, help="Write a file per model call with the sizes behind it.")
+@click.option("--decisions", is_flag=True, default=None, help="Show a line for each check of the context's size.")
 @session_commands.option
 def command(session: str | None, folder: str, wire: Wire | None, *, resume: bool, yes: bool, **overrides: Any) -> int:
     """Talk with an agent that has file tools for one folder and a shell that asks first.
@@ -50,7 +55,7 @@ def command(session: str | None, folder: str, wire: Wire | None, *, resume: bool
     from refold.sessions import Session
 
     settings = _settings(overrides)
-    screen = Screen(agreed=yes)
+    screen = Screen(agreed=yes, decisions=settings.decisions)
     with ExitStack() as stack:
         store = stack.enter_context(session_commands.stored(None, settings))
         head, id = _choose_session(store, session, resume=resume)
@@ -129,6 +134,8 @@ def _greet(chat: Chat, head: Head | None) -> None:
         used, title = session_commands.ago(head.touched), session_commands.title(chat.store, head)
         about = f"{show.many(len(session.ids), 'message')}, used {used}: {title}"
     screen.line(f"Session {session.id}, {about}", "dim")
+    for name, folder in chat.records.items():
+        screen.line(f"{name} in {show.clean(str(folder))}", "dim")
     screen.line("/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves", "dim")
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from refold._cli import show
+from refold.agent._compaction_log import Decision
 from refold.agent.cards import DoneCard, FailedCard, StartedCard
 from refold.agent.events import SessionRenewed, ToolFinished, ToolStarted, TurnEnded, Warned
 
@@ -38,10 +39,10 @@ class Screen:
     `typed` are lines that were entered while a turn ran, other than /stop, which calls `on_stop`.
     """
 
-    def __init__(self, *, agreed: bool = False) -> None:
+    def __init__(self, *, agreed: bool = False, decisions: bool = False) -> None:
         self._console = show.terminal()
         self.live = self._console.is_terminal and sys.stdin.isatty()
-        self.agreed = agreed
+        self.agreed, self._decisions = agreed, decisions
         self.on_stop: Callable[[], None] | None = None
         self.typed: list[str] = []
         self._status: Status | None = None
@@ -65,6 +66,9 @@ class Screen:
                 self.waiting("Thinking…")
             case Warned(text=text):
                 self.note(text, "yellow")
+            case Decision() if self._decisions:
+                self.note(event.line, "dim")
+                self.waiting("Thinking…")
             case SessionRenewed(new=new):
                 self.note(f"The session goes on as {new}", "dim")
             case TurnEnded(ending="stopped"):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from refold import api, formats
 from refold._cli.provider_errors import failure, unreachable
-from refold.agent import Agent
+from refold.agent import Agent, DailyLog, Snapshots, TaskFiles, subagent
 from refold.agent._changed_files import Files
 from refold.agent._heartbeat import Heartbeat
 from refold.agent._loop import INTERRUPTED
@@ -27,11 +27,12 @@ from refold.recovery._learned_windows import LearnedWindows
 from refold.sessions import Session, default_path
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from refold._cli.chat_screen import Screen
     from refold._compaction.result import Check
+    from refold.agent.events import AgentObserver
     from refold.clients._protocol import Client, OnText, Reply
     from refold.config import Settings
     from refold.core.messages import Message
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["Chat", "RespondingClient", "data_folder"]
 
 ANSWER = 16_384  # tokens an answer may have in a large window
+DAILY_LOG, SNAPSHOTS, TASK_FILES = "Daily log", "Snapshots", "Task files"
 PROVIDER_PACKAGES = frozenset(
     {"openai", "anthropic", "httpx", "httpcore", "json", "pydantic_core"}
 )  # whose errors are a provider's
@@ -94,23 +96,27 @@ class Chat:
     ) -> None:
         self.store, self.screen = store, screen
         self.client = RespondingClient(client)
+        self._outputs_folder = _folder_of("outputs", session)
+        self.records = _record_folders(settings, session)
+        self._task_files = TaskFiles(self.records[TASK_FILES]) if settings.task_files else None
         self.workspace = Workspace(
             folder, max_bytes=settings.max_tool_output_bytes, max_lines=settings.max_tool_output_lines,
-            also_read=(self._outputs(session),),
+            also_read=(self._outputs_folder, *([self._task_files.folder] if self._task_files else ())),
         )  # fmt: skip
-        save = saving(self._outputs(session))
-        self.tools = (
+        save = saving(self._outputs_folder)
+        self._plain_tools = (
             *self.workspace.tools(),
             shell(
                 self.workspace.root, screen.allow, max_bytes=settings.max_tool_output_bytes,
                 max_lines=settings.max_tool_output_lines, save=save,
             ),
         )  # fmt: skip
+        self.tools = (*self._plain_tools, subagent(self._subagent)) if settings.subagents else self._plain_tools
         about = files("refold._cli").joinpath("chat_system.md").read_text("utf-8").strip()
         self.system = f"{about}\n\nThe folder: {self.workspace.root}"
-        self._outputs_folder = self._outputs(session)
         self._files, self._heartbeat = Files(self.workspace.root), Heartbeat(self.workspace.root)
         self._windows = LearnedWindows(data_folder() / "windows.json")
+        self._stop_too: Callable[[], None] = lambda: None  # stops the newest sub-agent
         self.session = Session(store, session, format=client.format)
         self.configure(settings)
 
@@ -122,10 +128,12 @@ class Chat:
             self.session = Session(self.store, self.session.id, format=self.client.format, in_flight=in_flight)
         self.settings = settings
         self.agent = Agent(
-            self.client, policy=policy, settings=settings, session=self.session, tools=self.tools, system=self.system,
-            files=self._files, folder=self._outputs_folder,
-            observers=(self.screen,), on_text=self.screen.text, summarize=self._summarizer(), windows=self._windows,
-            sleep=self._wait, max_output=self._answer_cap(policy),
+            self.client, policy=policy, settings=settings, session=self.session, system=self.system,
+            tools=self.tools,
+            files=self._files, folder=self._outputs_folder, task_files=self._task_files,
+            observers=(self.screen, *self._log_observers(policy.name)), on_text=self.screen.text,
+            summarize=self._summarizer(), windows=self._windows, sleep=self._wait,
+            max_output=self._answer_cap(policy),
         )  # fmt: skip
 
     def choose(self, policy: str) -> None:
@@ -147,7 +155,7 @@ class Chat:
             self.screen.line(self._heartbeat.answer(self.client, text))
             return
         self.answer_open_calls()
-        self.screen.on_stop = self.agent.stop
+        self.screen.on_stop = self._stop
         self.screen.waiting("Thinking…")
         try:
             self.agent.run(text)
@@ -214,6 +222,28 @@ class Chat:
             "model": self.client.model, "system": self.system, "tools": definitions(self.tools, self.client.format),
         }  # fmt: skip
 
+    def _log_observers(self, system: str) -> Iterator[AgentObserver]:
+        if DAILY_LOG in self.records:
+            yield DailyLog(self.records[DAILY_LOG], system=system)
+        if SNAPSHOTS in self.records:
+            yield Snapshots(self.records[SNAPSHOTS])
+
+    def _subagent(self) -> Agent:
+        """Return an agent for one task, with the chat's client and tools and a conversation of its own (L09)."""
+        policy = self.settings.chosen()
+        agent = Agent(
+            self.client, policy=policy, settings=self.settings, tools=self._plain_tools, system=self.system,
+            files=Files(self.workspace.root), folder=self._outputs_folder, observers=(self.screen,),
+            summarize=self._summarizer(), windows=self._windows, sleep=self._wait,
+            max_output=self._answer_cap(policy),
+        )  # fmt: skip
+        self._stop_too = agent.stop
+        return agent
+
+    def _stop(self) -> None:
+        self.agent.stop()
+        self._stop_too()
+
     def _answer_cap(self, policy: Policy) -> int | None:
         """Return the tokens an answer may have, where a request must say it: within what the window keeps for it."""
         if self.client.format != "anthropic":
@@ -242,7 +272,16 @@ class Chat:
         window = settings.window_of(self.client.model).window
         return guarded(retrying(model_summarizer(self.client, window=window)))
 
-    @staticmethod
-    def _outputs(session: str) -> Path:
-        safe = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in session)
-        return data_folder() / "outputs" / safe
+
+def _record_folders(settings: Settings, session: str) -> dict[str, Path]:
+    """Return the folders of the files that the settings ask for, by what is in them."""
+    folders = {
+        DAILY_LOG: (settings.daily_log, data_folder() / "logs"),
+        SNAPSHOTS: (settings.snapshots, _folder_of("snapshots", session)),
+        TASK_FILES: (settings.task_files, _folder_of("tasks", session)),
+    }
+    return {name: folder for name, (wanted, folder) in folders.items() if wanted}
+
+
+def _folder_of(kind: str, session: str) -> Path:
+    return data_folder() / kind / "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in session)

@@ -9,7 +9,7 @@ from refold.agent._profiles import AgentProfile
 from refold.agent._session_log import SessionLog
 from refold.agent._statistics import context_line
 from refold.agent._subagents import subagent
-from refold.agent._tasks import TaskFile
+from refold.agent._tasks import TaskFile, TaskFiles
 from refold.agent._tools import Tool, ToolOutcome, tool
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "SessionLog",
     "Snapshots",
     "TaskFile",
+    "TaskFiles",
     "Tool",
     "ToolOutcome",
     "context_line",

@@ -41,6 +41,7 @@ from refold.recovery._run import recovering
 if TYPE_CHECKING:
     from refold.agent._changed_files import Files
     from refold.agent._heartbeat import Heartbeat
+    from refold.agent._tasks import TaskFiles
     from refold.agent.cards import DoneCard
     from refold.clients._protocol import Client, OnText, Reply
     from refold.config import Settings
@@ -88,6 +89,7 @@ class Agent:  # L10, L05, L08, V11
         files: the workspace whose files are noticed when they change and restored after a compaction.
         folder: where outputs are stored that are too large for the conversation.
         heartbeat: answers health checks outside of the conversation.
+        task_files: writes the tool outputs of each task to a file, which the model can read back after a compaction.
         profile: what is done apart from compaction; by default that of the policy's own system.
         windows: windows learned from provider errors; see `refold.recovering`.
         max_steps: calls of the model in one turn.
@@ -120,6 +122,7 @@ class Agent:  # L10, L05, L08, V11
         files: Files | None = None,
         folder: Path | None = None,
         heartbeat: Heartbeat | None = None,
+        task_files: TaskFiles | None = None,
         profile: AgentProfile | None = None,
         windows: LearnedWindows | None = None,
         max_steps: int = MAX_STEPS,
@@ -134,12 +137,13 @@ class Agent:  # L10, L05, L08, V11
         self._client, self._system = client, system
         self._files, self._heartbeat, self._windows = files, heartbeat, windows
         self._on_text, self._clock, self._max_steps = on_text, clock, max_steps
-        self._observers = tuple(observers)
+        self._task_files, self._memory = task_files, ""
+        self._observers: tuple[AgentObserver, ...] = (*observers, *([task_files] if task_files else ()))
         self._call_with_retry = retrying(self._call, waits, sleep)  # what cannot succeed is not tried again (N12)
         self._max_output = max_output or (budget.output_reserve if budget else 0) or None
         budget = budget or resolve_budget(client.model, chosen, settings, window, max_output)
         defined = definitions(tools, client.format) or None
-        request = RequestSpec(chosen, budget, client.model, self._with_runtime(0, 0), defined, max_output)
+        request = RequestSpec(chosen, budget, client.model, self._system_prompt(0, 0), defined, max_output)
         self.session = open_session(session, client.format, in_flight=not self._profile.durable)
         self._durable_plans = len(self.session.plans)  # plans that outlast the turn (W18)
         asking = self._handlers(handlers, summarize, settings, redact)
@@ -218,6 +222,7 @@ class Agent:  # L10, L05, L08, V11
         self._turn, self._step, self._calls_done, self._stopping = self._turn + 1, 0, 0, False
         if self.session.in_flight and len(self.session.plans) > self._durable_plans:
             self.session.rewind(self._durable_plans)  # a turn starts from all originals (W18)
+            self._remember("")
         more = self._attached(attach) if attach else []
         if self._files and self._profile.changed_files and (changed := self._files.changed()):
             more.append(changed_notice(changed))
@@ -263,7 +268,7 @@ class Agent:  # L10, L05, L08, V11
         self._compact_if_due()
         start = self._clock()
         try:
-            system = self._with_runtime(self._step, self._calls_done)
+            system = self._system_prompt(self._step, self._calls_done)
             reply = self._call_with_retry(self.session.view(system=system if self._profile.runtime else None))
         except Exception as error:
             reply = self._recover(error)
@@ -302,11 +307,13 @@ class Agent:  # L10, L05, L08, V11
         if card is not None:
             self.statistics = self.statistics.compacted(card.after)
             self._pipeline.reset(Reset.COMPACT)
+            if self._task_files is not None:
+                self._remember(self._task_files.memory())
 
     def _call(self, messages: list[Any], max_tokens: int | None = None) -> Reply:
         return self._client.complete(
             messages,
-            system=self._with_runtime(self._step, self._calls_done),
+            system=self._system_prompt(self._step, self._calls_done),
             tools=self._compactor.request.tools,
             max_tokens=max_tokens or self._max_output or self._compactor.request.budget.output_reserve or None,
             on_text=self._on_text,
@@ -358,8 +365,15 @@ class Agent:  # L10, L05, L08, V11
     def _situation(self) -> Situation:
         return Situation(self.statistics, self._step, len(self.session.ids))
 
-    def _with_runtime(self, step: int, called: int) -> Any:
-        return with_block(self._system, runtime_block(step, called)) if self._profile.runtime else self._system
+    def _system_prompt(self, step: int, called: int) -> Any:
+        system = with_block(self._system, self._memory) if self._memory else self._system
+        return with_block(system, runtime_block(step, called)) if self._profile.runtime else system
+
+    def _remember(self, memory: str) -> None:
+        """Put the block of the task file into the system prompt; it changes with a compaction only, for the cache."""
+        if memory != self._memory:
+            self._memory = memory
+            self._compactor.set(replace(self._compactor.request, system=self._system_prompt(0, 0)))
 
     def _handlers(
         self, handlers: Handlers | None, summarize: Summarizer | None, settings: Settings | None, redact: bool | None

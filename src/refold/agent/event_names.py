@@ -38,11 +38,15 @@ NAMES: Mapping[str, Mapping[type, Naming]] = {
     "wolffish": {  # W16
         StartedCard: (
             "compaction.started",
-            lambda card: {"messages_count": card.messages, "force": card.force},
+            lambda card: {"messagesCount": card.messages, "force": card.force},
         ),
         DoneCard: (
             "compaction.applied",
-            lambda card: {"tokens_saved": card.saved, "targets_count": len(card.targets)},
+            lambda card: {"tokensSaved": card.saved, "targetsCount": len(card.targets)},
+        ),
+        UsageReported: (
+            "llm.response",
+            lambda event: {"inputTokens": event.statistics.prompt, "outputTokens": event.statistics.completion},
         ),
     },
     "opal": {  # O03, O16
