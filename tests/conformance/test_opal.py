@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from msgspec.structs import replace
 
@@ -21,12 +23,14 @@ from refold.errors import ContextOverflow, UsageError
 from refold.models._catalog import window
 from refold.policies import find
 from refold.recovery._run import recovering
-from refold.sessions import MemoryStore, Session
+from refold.sessions import MemoryStore, Session, open_store
 from refold.stages.selectors import KeepTokens
 from refold.testing import talk, view_of
 from refold.testing.provider import ScriptedProvider, ScriptedReply
 from tests.agent.kit import Watched, calls
 from tests.conformance.drive import Asked, absent, after, drive, shown
+from tests.gateway.conftest import standing
+from tests.gateway.scripted_upstream import call
 
 POLICY = find("opal")
 SUMMARIZE = POLICY.steps[0].stage
@@ -391,3 +395,75 @@ def test_o01_o03_o16_a_session_tells_the_window_resets_the_usage_base_and_sums_w
     windows = [event.context_window for event in heard if hasattr(event, "context_window")]
     assert windows == [10_000, 10_000]
     assert heard[-1].compaction.context_window == 10_000
+
+
+def told(headers):
+    return {name[9:]: value for name, value in headers.items() if name.startswith("x-refold-")}
+
+
+def newest_kept(messages, originals):
+    """How many of the newest originals stand unchanged at the end of messages."""
+    count = 0
+    while count < min(len(messages), len(originals)) and messages[-1 - count] == originals[-1 - count]:
+        count += 1
+    return count
+
+
+def exchange_body(turns=24, **more):
+    lines = [
+        {"role": role, "content": f"{n} {role} " + "word " * 150}
+        for n in range(turns)
+        for role in ("user", "assistant")
+    ]
+    return {"model": "gpt-4o", "messages": [*lines, {"role": "user", "content": "And now?"}], **more}
+
+
+def test_o17_compact_over_http_honours_how_many_newest_tokens_stay():
+    kept = {}
+    for tokens in (None, 600, 3_000):
+        with ScriptedProvider() as provider, standing(provider, window=16_000, policy="opal") as serving:
+            body = exchange_body() if tokens is None else exchange_body(keep_recent=tokens)
+            status, headers, data = call(serving.url, path="/v1/compact", body=body)
+            assert (status, told(headers)["done"]) == (200, "compacted")
+            made = json.loads(data)
+            assert set(made) == {"model", "messages"}  # what providers know
+            kept[tokens] = newest_kept(made["messages"], body["messages"])
+            call(serving.url, body=exchange_body())
+            assert provider.received[-1].body["messages"] == made["messages"]
+    assert (kept[600], kept[3_000]) == (5, 17)  # 189 tokens a message; the one that exceeds begins a turn
+    assert kept[600] < kept[3_000] < kept[None]
+
+
+def test_o17_a_budget_that_is_no_number_of_tokens_is_refused_over_http():
+    with ScriptedProvider() as provider, standing(provider, window=16_000, policy="opal") as serving:
+        for wrong in (0, -5, True, "many", 1.5):
+            for path in ("/v1/compact", "/v1/sessions/conv_none/compact"):
+                status, _, data = call(serving.url, path=path, body={"keep_recent": wrong, **exchange_body(1)})
+                assert (status, "keep_recent" in str(data)) == (400, True)
+
+
+def test_o17_one_stored_session_is_compacted_over_http_in_memory_after_a_restart_and_of_the_library(tmp_path):
+    store = str(tmp_path / "g.db")
+    with ScriptedProvider() as provider:
+        with standing(provider, window=16_000, policy="opal", store=store) as serving:
+            body = exchange_body(turns=20)
+            id = told(call(serving.url, body=body)[1])["conversation"]
+            status, _, data = call(serving.url, path=f"/v1/sessions/{id}/compact", body={"keep_recent": 2_000})
+            made = json.loads(data)
+            assert (status, made["id"], made["done"], len(made["plans"])) == (200, id, "compacted", 1)
+            call(serving.url, body=body)
+            assert newest_kept(provider.received[-1].body["messages"], body["messages"]) < 12
+        with standing(provider, window=16_000, policy="opal", store=store) as again:
+            status, _, data = call(again.url, path=f"/v1/sessions/{id}/compact", body={"keep_recent": 600})
+            made = json.loads(data)
+            assert (status, made["id"], made["done"], len(made["plans"])) == (200, id, "compacted", 2)
+            call(again.url, body=body)
+            assert newest_kept(provider.received[-1].body["messages"], body["messages"]) == 5
+            session = Session(open_store(store), "mine", format="openai-chat", policy="opal", window=16_000)
+            session.append(body["messages"])
+            status, _, data = call(again.url, path="/v1/sessions/mine/compact", body={"keep_recent": 600})
+            assert (status, json.loads(data)["done"]) == (200, "compacted")
+            session.refresh()
+            assert newest_kept(session.view(), body["messages"]) == 5
+            assert call(again.url, path="/v1/sessions/none/compact", body={})[0] == 404
+            assert call(again.url, "PUT", "/v1/sessions/mine/compact", body={})[0] == 405

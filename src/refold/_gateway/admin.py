@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from refold import formats
-from refold._gateway.conversations.plan_store import behind
+from refold._gateway.conversations.plan_store import OURS, behind
 from refold._gateway.conversations.planner import CompactionAborted
 from refold._gateway.server.asgi import GatewayError, respond
-from refold._gateway.wire.body import native, spliced
+from refold._gateway.wire.body import native, spliced, without_key
 from refold._gateway.wire.routes import DIALECTS, Route
 from refold.core.messages import MessageId
 from refold.core.view import Cause
@@ -32,12 +34,13 @@ if TYPE_CHECKING:
     from refold._gateway.server.asgi import Send
     from refold._gateway.server.request_headers import RequestOptions
     from refold._gateway.settings import GatewaySettings
+    from refold._gateway.wire.routes import Dialect
     from refold.core.plan import Plan
 
 __all__ = ["PATHS", "Admin", "is_ours"]
 
 PATHS = re.compile(r"/livez|/readyz|/metrics|/v1/compact|/v1/recall(?:/.+)?|/v1/sessions(?:/.+)?")
-SESSION = re.compile(r"/v1/sessions/([\w.:@-]+)(/rewind)?")
+SESSION = re.compile(r"/v1/sessions/([\w.:@-]+)(?:/(rewind|compact))?")
 SESSIONS = "/v1/sessions"
 METHODS = {"/v1/compact": "POST", "/v1/sessions/": "GET, DELETE"}  # by the beginning of a path; GET for the others
 MAX_LISTED = 200  # conversations
@@ -46,6 +49,13 @@ MAX_LISTED = 200  # conversations
 def is_ours(path: str, headers: Mapping[bytes, bytes]) -> bool:
     """Return whether a path is served here and never sent upstream; Anthropic has sessions of its own."""
     return PATHS.fullmatch(path) is not None and not (path.startswith(SESSIONS) and b"anthropic-version" in headers)
+
+
+class CompactionWish(Struct, frozen=True):
+    """What a client asks of a compaction: words for the summary, and how many tokens of the newest messages stay."""
+
+    instructions: str = ""
+    keep_recent: int | None = None
 
 
 class Admin:
@@ -93,8 +103,10 @@ class Admin:
                 case "GET", _ if path.startswith("/v1/recall"):
                     what = unquote(path.removeprefix("/v1/recall").lstrip("/")) or query_values.get("q", "")
                     await _json(send, {"messages": await self.recall(what, query_values.get("session", ""))})
+                case "POST", _ if (match := SESSION.fullmatch(unquote(path))) and match[2] == "compact":
+                    await _json(send, await self._compact_session(match[1], body, options))
                 case _ if match := SESSION.fullmatch(unquote(path)):
-                    await self._session(method, match[1], match[2] is not None, body, send)
+                    await self._session(method, match[1], match[2] or "", body, send)
                 case "GET" | "POST" | "DELETE", _ if path.startswith("/v1/sessions/"):
                     raise SessionNotFound(path)
                 case _:
@@ -138,7 +150,7 @@ class Admin:
 
     async def responses_compact(self, target: CompactionTarget, send: Send) -> None:
         """Serve OpenAI's own compaction request: respond with items that replace those sent."""
-        plan = await self._forced(target, "")
+        plan = await self._forced(target, CompactionWish())
         conversation = target.conversation
         items = native(b"[" + conversation.write(target.bound) + b"]")
         size = conversation.measure(target.bound, conversation.fixed_part(target.dialect, target.bound))
@@ -155,6 +167,9 @@ class Admin:
         except (ValueError, RecursionError, BadMessages, UnknownFormat) as error:
             message = f"this is no request with a conversation ({type(error).__name__}): send a body as for a provider"
             raise GatewayError(400, message, "bad_body") from None
+        wish = _wish(request)
+        if "keep_recent" in request:  # which no provider knows
+            raw = without_key(raw, "keep_recent")
         named = request.get("model") or model
         target = await self._exchanges.target(
             Route(dialect, "compact", named if isinstance(named, str) else ""), options, raw
@@ -164,8 +179,9 @@ class Admin:
                 400, "this is no request with a list of messages and a model: name the model in it, or with ?model=",
                 "bad_body",
             )  # fmt: skip
-        instructions = request.get("instructions") if dialect.format != "openai-responses" else ""
-        plan = await self._forced(target, instructions if isinstance(instructions, str) else "")
+        if dialect.format == "openai-responses":  # where these are the system prompt
+            wish = replace(wish, instructions="")
+        plan = await self._forced(target, wish)
         conversation = target.conversation
         body = spliced(conversation.body, conversation.write(target.bound)) if conversation.plans else raw
         facts = {"conversation": conversation.id, "done": "nothing"}
@@ -180,19 +196,54 @@ class Admin:
             facts |= {f"{shadow}tokens-before": str(sizes.before), f"{shadow}tokens-after": str(sizes.after)}
         await respond(send, 200, body, extra=[(f"x-refold-{name}".encode(), v.encode()) for name, v in facts.items()])
 
-    async def _forced(self, target: CompactionTarget, instructions: str) -> Plan | None:
+    async def _forced(self, target: CompactionTarget, wish: CompactionWish) -> Plan | None:
         conversation = target.conversation
         async with conversation.lock:
             await self._planner.read(target)
             if await self._keeper.sync_plans(conversation):
                 conversation.render(target.bound)
             try:
-                return await self._planner.compact(target, Cause.MANUAL, instructions=instructions)
+                return await self._planner.compact(
+                    target, Cause.MANUAL, instructions=wish.instructions, keep_recent=wish.keep_recent
+                )
             except CompactionAborted as failed:
                 size = conversation.measure(target.bound, conversation.fixed_part(target.dialect, target.bound))
                 if size <= target.bound.budget.input:
                     return None
                 raise GatewayError(422, f"the conversation could not be compacted: {failed}", "compaction") from None
+
+    async def _compact_session(self, id: str, body: bytes, options: RequestOptions) -> dict[str, Any]:
+        """Compact one conversation, in memory or in the store, and return its plans; `model` may be named (O17)."""
+        try:
+            request = native(body or b"{}")
+        except (ValueError, RecursionError):
+            request = None
+        if not isinstance(request, dict):
+            raise GatewayError(400, 'compact takes {"keep_recent": tokens, "instructions": words}', "bad_body")
+        wish, model = _wish(request), request.get("model", "")
+        model = model if isinstance(model, str) else ""
+        conversation = self._find(id)
+        if conversation is None and not id.startswith(OURS):
+            done = await self._planner.compact_session(id, wish.instructions, wish.keep_recent, model)
+            if done is None:
+                return {"id": id, "kept": True, "done": "nothing", "plans": []}
+            plans = await self._keeper.plans(done.session)
+            facts = {"previous": done.previous} if done.previous else {}
+            return {**facts, "id": done.session, "kept": True, **_outcome(done.plan if done.compacted else None, plans)}
+        if conversation is not None:
+            route = Route(_dialect_of(conversation.format.name), "compact", model)
+            target = self._exchanges.bind(conversation, route, options)
+        else:
+            format, messages = await self._keeper.messages(id)
+            route = Route(_dialect_of(format), "compact", model or "stored")
+            raw = b'{"%s":[%s]}' % (route.dialect.messages.encode(), messages)
+            target = await self._exchanges.target(route, options, raw)
+        if target is None:
+            raise GatewayError(
+                400, 'the model of this conversation is not known here: name it, {"model": …}', "bad_body"
+            )
+        plan = await self._forced(target, wish)
+        return {**_summary(target.conversation), **_outcome(plan, target.conversation.plans)}
 
     async def _sessions(self) -> list[dict[str, Any]]:
         sessions: dict[str, dict[str, Any]] = {}
@@ -203,14 +254,14 @@ class Admin:
             sessions[head.id] = {"id": head.id, "plans": 0, **stored} | sessions.get(head.id, {}) | {"kept": True}
         return list(sessions.values())
 
-    async def _session(self, method: str, id: str, rewinding: bool, body: bytes, send: Send) -> None:
+    async def _session(self, method: str, id: str, action: str, body: bytes, send: Send) -> None:
         conversation = self._find(id)
-        match method, rewinding:
-            case "GET", False:
+        match method, action:
+            case "GET", "":
                 plans = conversation.plans if conversation is not None else await self._keeper.plans(id)
                 summary = _summary(conversation) if conversation is not None else {"id": id, "kept": True}
                 await _json(send, {**summary, "plans": [_plan(plan) for plan in plans]})
-            case "DELETE", False:
+            case "DELETE", "":
                 if conversation is not None:
                     self._tracks.forget(conversation.id, deleted=True)
                 deleted = await self._keeper.delete(
@@ -219,7 +270,7 @@ class Admin:
                 if conversation is None and not deleted:
                     raise SessionNotFound(id)
                 await _json(send, {"id": id, "deleted": True})
-            case "POST", True:
+            case "POST", "rewind":
                 to = _to(body)
                 if conversation is None:
                     remaining = _until(await self._keeper.plans(id), to)
@@ -229,7 +280,7 @@ class Admin:
                 summary = _summary(conversation) if conversation is not None else {"id": id, "kept": True}
                 await _json(send, {**summary, "plans": [_plan(plan) for plan in remaining]})
             case _:
-                raise _method_not_allowed(method, "POST" if rewinding else "GET, DELETE")
+                raise _method_not_allowed(method, "POST" if action else "GET, DELETE")
 
     async def _rewind(self, conversation: Conversation, to: int | str) -> tuple[Plan, ...]:
         async with conversation.lock:
@@ -264,6 +315,24 @@ def _to(body: bytes) -> int | str:
     return to
 
 
+def _wish(request: dict[str, Any]) -> CompactionWish:
+    """Return what a body asks of the compaction.
+
+    Raises:
+        GatewayError: `keep_recent` is no positive number of tokens.
+    """
+    keep_recent, instructions = request.get("keep_recent"), request.get("instructions")
+    if keep_recent is not None and (
+        isinstance(keep_recent, bool) or not isinstance(keep_recent, int) or keep_recent < 1
+    ):
+        raise GatewayError(400, "keep_recent is a positive number of tokens", "bad_body")
+    return CompactionWish(instructions if isinstance(instructions, str) else "", keep_recent)
+
+
+def _outcome(plan: Plan | None, plans: tuple[Plan, ...]) -> dict[str, Any]:
+    return {"done": "nothing" if plan is None else "compacted", "plans": [_plan(each) for each in plans]}
+
+
 def _until(plans: tuple[Plan, ...], to: int | str) -> tuple[Plan, ...]:
     if isinstance(to, int):
         return plans[: to if to >= 0 else max(len(plans) + to, 0)]
@@ -276,6 +345,10 @@ def _until(plans: tuple[Plan, ...], to: int | str) -> tuple[Plan, ...]:
 def _method_not_allowed(method: str, allowed: str) -> GatewayError:
     message = f"{method} is not for this path: {allowed} is" if "," not in allowed else f"{method} is not for this path"
     return GatewayError(405, message, "method", [(b"allow", allowed.encode())])
+
+
+def _dialect_of(format: str) -> Dialect:
+    return next(each for each in DIALECTS.values() if each.format == format)
 
 
 def _dialect(request: Any, provider: str) -> Any:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from refold._gateway.conversations.budgets import Budgets
+    from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.conversations.planner import Planner
     from refold._gateway.conversations.tracker import ConversationTracker
     from refold._gateway.observability.metrics import Metrics
@@ -147,9 +148,11 @@ class Exchanges:
             except ConversationLocked as busy:
                 async with busy.conversation.lock:
                     pass
-        if conversation is None:
-            return None
-        wants = conversation.wants(dialect)
+        return None if conversation is None else self.bind(conversation, route, options)
+
+    def bind(self, conversation: Conversation, route: Route, options: RequestOptions) -> CompactionTarget | None:
+        """Return a conversation with what bounds its newest request; None where its history or model is not known."""
+        dialect, wants = route.dialect, conversation.wants(route.dialect)
         model = route.model or wants.model
         if wants.elsewhere or not model:
             return None

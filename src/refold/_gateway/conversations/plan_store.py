@@ -25,9 +25,10 @@ from refold.core.budget import Usage
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.transcript import ROOT
 from refold.errors import SessionNotFound, StoreCorrupt
-from refold.sessions._entries import Noted, Planned, Position, Rewound, UsageEntry
+from refold.sessions._entries import Appended, Noted, Planned, Position, Rewound, UsageEntry
 from refold.sessions._leases import acompaction_lease
 from refold.sessions._message_json import searchable_text
+from refold.sessions._session import Session
 from refold.sessions._stores.protocol import StoredMessage, Write
 
 if TYPE_CHECKING:
@@ -37,9 +38,11 @@ if TYPE_CHECKING:
     from refold._gateway.conversations.provenance import SentRange
     from refold.core.messages import MessageId
     from refold.core.plan import Plan
+    from refold.handlers import Handlers
+    from refold.sessions._context_stats import CompactionStats
     from refold.sessions._stores.protocol import Head, Store
 
-__all__ = ["PlanStore", "behind", "finished"]
+__all__ = ["OURS", "PlanStore", "behind", "finished"]
 
 LEASE = 60.0  # seconds after which a process that says nothing no longer holds a conversation
 LONGEST = 720.0  # seconds for which others wait for one that is at work (V12)
@@ -151,6 +154,25 @@ class PlanStore:
             SessionNotFound: there is none of that id.
         """
         return await self._run(lambda: self._load(session).plans)
+
+    async def messages(self, session: str) -> tuple[str, bytes]:
+        """Return the format of a conversation kept, and its messages as the JSON of the list without its brackets.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+        """
+        return await self._run(lambda: self._messages(session))
+
+    async def compact_session(
+        self, session: str, instructions: str, keep_recent: int | None, model: str, handlers: Handlers
+    ) -> CompactionStats | None:
+        """Compact a session that is none of the gateway's, with its own settings; None where it is empty."""
+
+        def compact() -> CompactionStats | None:
+            own = Session(self._store, session, must_exist=True, model=model or None)
+            return own.compact(instructions or None, force=True, keep_recent=keep_recent, handlers=handlers)
+
+        return await self._run(compact)
 
     async def expired(self, retention: float, tracker: list[Conversation]) -> frozenset[str]:
         """Remove the conversations that nobody has used for so many seconds, and return their ids.
@@ -275,6 +297,12 @@ class PlanStore:
         ranges = conversation.production.ranges[conversation.production.saved if start else 0 :]
         self._store.write(session, (first, *map(Write, entries[1:]), *map(self._entry, ranges)))
         conversation.production.saved = len(conversation.production.ranges)
+
+    def _messages(self, session: str) -> tuple[str, bytes]:
+        loaded = self._store.load(session)
+        ids = [id for each in loaded.entries if isinstance(each.entry, Appended) for id in each.entry.ids]
+        natives = [json.dumps(self._seal.opened(json.loads(loaded.natives[id]))).encode() for id in ids]
+        return loaded.head.format, b",".join(natives)
 
     def _note(self, conversation: Conversation, later: DeferredCall) -> None:
         entry = Noted(self._seal.closed_text(msgspec.json.encode(later).decode()))

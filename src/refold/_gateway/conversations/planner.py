@@ -25,6 +25,7 @@ from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError, WriteConflict
 from refold.models._thinking import SIGNED_BLOCKS
 from refold.policies._internal import REPAIR_REQUEST, STRIP_MEDIA, drop_reasoning
+from refold.sessions._session_options import with_keep_recent
 from refold.stages.truncate_new import TruncateNew
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from refold.core.edits import Edit
     from refold.handlers import Handlers
     from refold.models.provider_errors import ProviderError
+    from refold.sessions._context_stats import CompactionStats
 
 __all__ = ["CompactionAborted", "Planner"]
 
@@ -165,8 +167,11 @@ class Planner:
         adopting.add_done_callback(self._works.discard)
 
     async def compact(self, target: CompactionTarget, cause: Cause, policy: Policy | None = None,
-                      usage: Usage | None = None, instructions: str = "") -> Plan:  # fmt: skip
+                      usage: Usage | None = None, instructions: str = "",
+                      keep_recent: int | None = None) -> Plan:  # fmt: skip
         """Compact a conversation whose lock the caller holds, and put the plan in force.
+
+        `keep_recent` is how many tokens of the newest messages stay, instead of the policy's own rule.
 
         Raises:
             CompactionAborted: no plan could be made, or it would change nothing.
@@ -177,7 +182,7 @@ class Planner:
                 return conversation.plans[-1]
             plan = await self._begun_plan(conversation, cause)
             if plan is None:
-                making = self._make_plan(target, cause, policy, usage, instructions)
+                making = self._make_plan(target, cause, policy, usage, instructions, keep_recent)
                 if cause is Cause.MANUAL:
                     plan = await making
                 else:  # what a client waits for that then leaves is there when it asks again
@@ -186,6 +191,16 @@ class Planner:
                     plan = await asyncio.shield(work)
             await self._adopt(target, plan, plan.policy if policy is REPAIR_REQUEST else reason_of(plan))
         return plan
+
+    async def compact_session(
+        self, session: str, instructions: str, keep_recent: int | None, model: str
+    ) -> CompactionStats | None:
+        """Compact a session of the library or of an agent in the gateway's store, with its own settings.
+
+        Raises:
+            RefoldError: what `refold.compact_session` raises.
+        """
+        return await self._keeper.compact_session(session, instructions, keep_recent, model, self._handlers)
 
     async def force(self, target: CompactionTarget, policy: Policy) -> None:
         """Put a plan in force that shortens nothing; the caller holds the conversation's lock.
@@ -295,6 +310,7 @@ class Planner:
         policy: Policy | None = None,
         usage: Usage | None = None,
         instructions: str = "",
+        keep_recent: int | None = None,
     ) -> Plan:
         conversation, bound = target.conversation, target.bound
         fixed_part = conversation.fixed_part(target.dialect, bound)
@@ -306,6 +322,7 @@ class Planner:
             system=fixed_part.system, tools=fixed_part.tools, usage=usage or conversation.usage(), cause=cause,
             plans=conversation.plans, instructions=instructions or None,
         )  # fmt: skip
+        options = options if keep_recent is None else with_keep_recent(options, keep_recent)
         natives, dropped = [message.native for message in messages], conversation.stale_edits(bound)
         with self._metrics.compacting():
             try:

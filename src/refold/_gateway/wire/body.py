@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Raw, Struct
 
-__all__ = ["Bytes", "ParsedBody", "continued", "native", "opened", "position", "repeats", "spliced"]
+__all__ = ["Bytes", "ParsedBody", "continued", "native", "opened", "position", "repeats", "spliced", "without_key"]
 
 Bytes: TypeAlias = Raw | bytes
 Values: TypeAlias = dict[str, Bytes]
@@ -133,6 +133,18 @@ def spliced(opened: ParsedBody, messages: bytes) -> bytes:
     """Return the body with other messages, which are given as the JSON of the list without its brackets."""
     body = memoryview(opened.body)
     return b"".join((body[: opened.start], messages, body[opened.stop :]))
+
+
+def without_key(body: bytes, key: str) -> bytes:
+    """Return a body without the value at a key; the other values keep their bytes.
+
+    Raises:
+        ValueError: the body is no JSON object.
+    """
+    try:
+        return msgspec.json.encode({name: raw for name, raw in _values(body).items() if name != key})
+    except msgspec.DecodeError:  # lone surrogates, numbers out of range
+        return json.dumps({name: value for name, value in json.loads(body).items() if name != key}).encode()
 
 
 def position(opened: ParsedBody, key: str) -> tuple[int, int] | None:
