@@ -133,7 +133,8 @@ class Meter:
         self._natives.extend(messages[start:])
         new = self._transcript.messages[start:]
         for message in new:
-            self._sums.append(self._sums[-1] + self._size(message, request))
+            size = self._estimates[message.id] = request.view.counter.message(message)
+            self._sums.append(self._sums[-1] + size)
         if any(message.anchor for message in new):
             self._place(request)
         elif more := formats.loaded_in(new):
@@ -152,7 +153,3 @@ class Meter:
             tokens = request.view.counter.tools(formats.tools_text(self._options.tools, loaded))
             view = replace(request.view, overhead=replace(request.view.overhead, tools=tokens))
             self._request = replace(request, view=view)
-
-    def _size(self, message: Message, request: Request) -> int:
-        size = self._estimates[message.id] = request.view.counter.message(message)
-        return size

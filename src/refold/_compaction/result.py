@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from refold._compaction.request import Request
     from refold.core._native import Messages, SystemPrompt
-    from refold.core.messages import Part
     from refold.core.transcript import Transcript
     from refold.core.view import View, Violation
     from refold.formats import Format
@@ -146,7 +145,9 @@ def assemble_result(
         untouched = {
             id(message.native): message for message in view if message.native is not None and not message.patches
         }
-        _refuse_new_violations(shape, transcript, [untouched.get(id(native)) or _read(shape, native) for native in out])
+        _refuse_new_violations(
+            shape, transcript, [untouched.get(id(native)) or shape.read(native, MessageId("written")) for native in out]
+        )
     in_force = plans[:-1] if newest.empty else plans
     return Result(out, system, newest, newest.sizes, list(messages), in_force, shape.name)
 
@@ -219,18 +220,10 @@ def view_breakdown(view: View) -> Breakdown:
     for message, size in zip(view.messages, view.sizes, strict=True):
         roles[message.role] = roles.get(message.role, 0) + size
         for part in message.parts:
-            kind = _kind(part)
+            kind = str(part.__struct_config__.tag)
             alone = view.counter.message(replace(_EMPTY, parts=(part,))) - framing if len(message.parts) > 1 else size
             kinds[kind] = kinds.get(kind, 0) + alone
     return replace(view.overhead, messages=sum(view.sizes), kinds=kinds, roles=roles)
-
-
-def _kind(part: Part) -> str:
-    return str(part.__struct_config__.tag)
-
-
-def _read(shape: Format, native: Any) -> Message:
-    return shape.read(native, MessageId("written"))
 
 
 def _refuse_new_violations(shape: Format, transcript: Transcript, written: list[Message]) -> None:

@@ -94,7 +94,10 @@ def clear_results(
     for position, result in results_in(draft, positions):
         if draft.total <= target:
             break
-        if result.is_error is not errors or len(result.text) + 2_000 * _media_in(result) < worth:
+        if (
+            result.is_error is not errors
+            or len(result.text) + 2_000 * sum(isinstance(inner, Image | File) for inner in result.content) < worth
+        ):
             continue
         original = original_result(draft, position, result)
         patches = list(content_replaced(result, pointer(draft.view.call_of(draft.base[position], result), original)))
@@ -328,7 +331,3 @@ def _may_leave(draft: Draft, position: int, regions: Regions) -> bool:
     turn = message.role == "user" and message.note is None
     instruction = message.role == "system" and (message.note is not None or message.id in draft.view.stuck)
     return not (turn or instruction or position in regions.fresh)
-
-
-def _media_in(result: ToolResult) -> int:
-    return sum(isinstance(inner, Image | File) for inner in result.content)

@@ -95,13 +95,10 @@ def _turns(draft: Draft, positions: Iterable[int]) -> Iterator[UserTurn]:
         for part in draft.messages[position].parts:
             if isinstance(part, Text):
                 words = original_text(draft, position, part)
-                yield UserTurn(position, part, words, _sentences(words))
-
-
-def _sentences(text: str) -> tuple[str, ...]:
-    """Return a text in pieces, each with the blanks and line ends that follow it."""
-    ends = [0, *(match.end() for match in ENDS.finditer(text)), len(text)]
-    return tuple(text[start:stop] for start, stop in pairwise(ends) if stop > start)
+                ends = [0, *(match.end() for match in ENDS.finditer(words)), len(words)]
+                yield UserTurn(
+                    position, part, words, tuple(words[start:stop] for start, stop in pairwise(ends) if stop > start)
+                )
 
 
 def _chosen(draft: Draft, turns: Sequence[Sequence[str]], room: int) -> list[set[int]]:

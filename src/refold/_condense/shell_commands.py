@@ -26,7 +26,9 @@ def argv_of(command: object) -> str:
         case [("bash" | "sh" | "zsh" | "/bin/bash" | "/bin/sh"), str(flag), str(script), *_] if flag.endswith("c"):
             return script
         case list():
-            return " ".join(word if SAFE.fullmatch(word) else _quoted(word) for word in map(str, command))
+            return " ".join(
+                word if SAFE.fullmatch(word) else "'" + word.replace("'", "'\\''") + "'" for word in map(str, command)
+            )
         case _:
             return ""
 
@@ -97,10 +99,6 @@ def _unquoted(read: re.Match[str]) -> str:
     if read[2] is not None:
         return re.sub(r"\\(.)", r"\1", read[2], flags=re.S)
     return read[1] if read[1] is not None else read[3]
-
-
-def _quoted(word: str) -> str:
-    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def _joined(folder: str, path: str) -> str:

@@ -20,7 +20,7 @@ _memo: dict[tuple[str, str | bytes], Any] = {}
 
 def remembered(what: str, text: str, work: Callable[[str], Computed]) -> Computed:
     """Return what `work` finds for a text, from the memo when it was asked before; `what` names the question."""
-    key = what, text if len(text) <= KEY else _digest(text)
+    key = what, text if len(text) <= KEY else blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     known: Computed | None = _memo.get(key)
     if known is not None:
         return known
@@ -34,7 +34,3 @@ def remembered(what: str, text: str, work: Callable[[str], Computed]) -> Compute
 def forget() -> None:
     """Empty the memo."""
     _memo.clear()
-
-
-def _digest(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

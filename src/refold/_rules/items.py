@@ -48,7 +48,11 @@ class ItemIds(Struct, frozen=True):
         for position, message in enumerate(messages):
             native: Any = message.native
             id = native.get("id") if isinstance(native, dict) else None
-            if not isinstance(id, str) or native.get("type") in REFERRING or _removed(message):
+            if (
+                not isinstance(id, str)
+                or native.get("type") in REFERRING
+                or any(patch.at == ("id",) for patch in message.patches)
+            ):
                 continue
             prefix = PREFIXES.get(native.get("type") or "message", "")
             if id in seen:
@@ -100,8 +104,3 @@ class LastItem(Struct, frozen=True):
             for position, message in enumerate(messages[:-1])
             if isinstance(message.native, dict) and message.native.get("type") == self.kind
         )
-
-
-def _removed(message: Message) -> bool:
-    """Tell whether an edit removed the id of an item, or wrote the item anew."""
-    return any(patch.at == ("id",) for patch in message.patches)

@@ -177,7 +177,11 @@ class _Stays:
         if inside or (around and not isinstance(to, ToolResult)):
             return
         if isinstance(to, ToolResult) and around:
-            missing = tuple(self.paths[path] for path in self.paths if path in around and not _holds(to, path))
+            missing = tuple(
+                self.paths[path]
+                for path in self.paths
+                if path in around and not any(inner.at == path for inner in to.content)
+            )
             yield replace(edit, to=replace(to, content=(*to.content, *missing))) if missing else edit
         else:
             yield edit
@@ -215,10 +219,6 @@ def _required(
                 case _:
                     pass
     return {id: stay for id, stay in stays.items() if stay.paths or id in hidden}
-
-
-def _holds(result: ToolResult, path: Path) -> bool:
-    return any(inner.at == path for inner in result.content)
 
 
 def _loaded(messages: Sequence[Message], edits: Sequence[Edit]) -> set[tuple[MessageId, Path]]:

@@ -147,7 +147,7 @@ def _put(parts: tuple[Part, ...], change: Patch) -> tuple[Part, ...]:
         if part.at == at:
             replaced = True
             if to is not None:
-                out.append(_readdressed(to, at))
+                out.append(replace(to, at=at))
         elif isinstance(part, ToolResult) and any(inner.at == at for inner in part.content):
             replaced = True
             out.append(replace(part, content=_put_content(part.content, change)))
@@ -170,8 +170,3 @@ def _put_content(content: tuple[Content, ...], change: Patch) -> tuple[Content, 
                 )
             contents.append(replace(change.to, at=change.at))
     return tuple(contents)
-
-
-def _readdressed(part: Part, at: Path) -> Part:
-    """Give a replacement the address of what it replaces; a new result's content has no address of its own."""
-    return replace(part, at=at)

@@ -97,7 +97,10 @@ class Blocks(Lens):
         if message.role == "system":
             message = tagged_user_message(message)
         parts = [part for part in message.parts if not isinstance(part, Reasoning)]
-        blocks = [self.render(_filled(part), None, (self.key, 0)) for part in parts]
+        blocks = [
+            self.render(Text(EMPTY) if isinstance(part, Text) and not part.text.strip() else part, None, (self.key, 0))
+            for part in parts
+        ]
         role = self.model if message.role == "assistant" else "user"
         return {"role": role, self.key: self.ordered(blocks) or [self.text_block(EMPTY, None)]}
 
@@ -162,7 +165,3 @@ class Blocks(Lens):
         if isinstance(content, str):
             return [self.text_block(content, None)] if content else []
         return content if isinstance(content, list) else []
-
-
-def _filled(part: Part) -> Part:
-    return Text(EMPTY) if isinstance(part, Text) and not part.text.strip() else part
