@@ -10,7 +10,6 @@ from refold._cli import options
 
 if TYPE_CHECKING:
     from refold._cli.files import InputConversation
-    from refold.core.messages import ToolCall
 
 BROKEN = 1
 MAX_LISTED = 20
@@ -64,7 +63,7 @@ def _verdict(talk: InputConversation, policy_options: options.PolicyOptions) -> 
     shape = formats.find(conversation.format)
     messages = formats.read(shape, conversation.messages).messages
     broken = [(each.rule, each.message, each.at) for each in formats.broken(shape, messages)]
-    pending = [_named(call) for call in formats.open_calls(shape, messages)]
+    pending = [f"{call.name} {call.call_id}".strip() for call in formats.open_calls(shape, messages)]
     if not policy_options.sized:
         return CheckReport(talk.label, conversation.format, broken, pending)
     resolved = policy_options.of(conversation)
@@ -104,7 +103,3 @@ def _print(verdict: CheckReport) -> None:
         fill = f"{verdict.tokens:,} of {verdict.limit:,} tokens ({show.share(verdict.tokens, verdict.limit)})"
         state = "too large" if not verdict.fits else "fits, compaction is due" if verdict.due else "fits"
         show.line(f"{file}: {fill}: {state}", style="green" if verdict.fits else "red")
-
-
-def _named(call: ToolCall) -> str:
-    return f"{call.name} {call.call_id}".strip()

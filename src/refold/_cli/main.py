@@ -66,7 +66,8 @@ def _ran(run: Any) -> int:
     except SystemExit:  # click's own end where whoever reads our output has seen enough (`| head`)
         return OK
     except OSError as error:
-        return _of_system(error)
+        place = f"{error.filename}: " if error.filename else ""
+        return _print_error(f"{place}{error.strerror or error}: check the path, the space and the permissions", USAGE)
     except RecursionError:
         return _print_error("the content is nested too deeply to be read: flatten it, or leave that message out", USAGE)
     except Exception as error:
@@ -81,11 +82,6 @@ def _of_refold(error: Exception) -> int:
     if not isinstance(error, RefoldError):
         raise error
     return _print_error(_one_line(str(error)), USAGE if isinstance(error, UsageError | SessionNotFound) else BROKEN)
-
-
-def _of_system(error: OSError) -> int:
-    place = f"{error.filename}: " if error.filename else ""
-    return _print_error(f"{place}{error.strerror or error}: check the path, the space and the permissions", USAGE)
 
 
 def _elsewhere(error: click.NoSuchOption) -> str:

@@ -37,7 +37,7 @@ def failure(error: Exception, client: Client) -> RefoldError:
         return UsageError(f"{place} knows no model {client.model} ({words}): name another with --model")
     if classified.status == NOT_FOUND:
         return UsageError(f"there is no such service at {place} ({words}): check --base-url, it often ends in /v1")
-    if _timed_out(error):
+    if "timeout" in type(error).__name__.lower() or "timed out" in str(error).lower():
         return OutsideError(f"{place} did not answer in time: try again")
     return OutsideError(f"{place} did not answer as it should ({words}): try again")
 
@@ -57,10 +57,6 @@ def _own_words(error: Exception) -> str:
     inner = body.get("error", body) if isinstance(body, dict) else None
     words = inner.get("message") if isinstance(inner, dict) else inner
     return words if isinstance(words, str) else ""
-
-
-def _timed_out(error: Exception) -> bool:
-    return "timeout" in type(error).__name__.lower() or "timed out" in str(error).lower()
 
 
 def _words(text: str) -> str:

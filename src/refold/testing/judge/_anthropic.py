@@ -82,7 +82,10 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
     yield from _blocks(turns)
     thread = body.get("thread")
     if not (isinstance(thread, dict) and thread.get("type") == "continue"):  # the server holds what came before
-        yield from _first(turns)
+        if turns and turns[0].role == "assistant" and turns[0].blocks[0][1].get("type") != "compaction":
+            yield Problem(
+                "opening", 'messages: first message must use the "user" role', turns[0].blocks[0][0], _MESSAGES
+            )
         yield from _pairs(turns)
         yield from _served(turns)
     yield from _prefill(messages, body, model)
@@ -271,12 +274,6 @@ def _text(text: str, at: Path) -> Iterator[Problem]:
         yield Problem("content", "messages: text content blocks must be non-empty", at, _MESSAGES)
     elif text.isspace():
         yield Problem("content", "messages: text content blocks must contain non-whitespace text", at, _MESSAGES)
-
-
-def _first(turns: list[_Turn]) -> Iterator[Problem]:
-    """Yield an assistant's message that opens the list, unless a compaction block opens it."""
-    if turns and turns[0].role == "assistant" and turns[0].blocks[0][1].get("type") != "compaction":
-        yield Problem("opening", 'messages: first message must use the "user" role', turns[0].blocks[0][0], _MESSAGES)
 
 
 def _pairs(turns: list[_Turn]) -> Iterator[Problem]:

@@ -73,7 +73,11 @@ class Responder:
     def take(self, wire: Wire, raw: bytes, headers: Mapping[str, str]) -> ScriptedOutcome:
         """Return what a call gets; every call has a number, also one that is refused."""
         self._calls += 1
-        received = ReceivedRequest(self._calls, wire.format, headers=_public(headers))
+        received = ReceivedRequest(
+            self._calls,
+            wire.format,
+            headers={name: value for name, value in headers.items() if name.lower() not in _SECRET},
+        )
         body = self._opened(raw, headers)
         if isinstance(body, WireError):
             return self._refused(wire, received, body)
@@ -214,10 +218,6 @@ def _tool(tool: Any) -> str:
 def _model(body: dict[str, Any]) -> str:
     model = body.get("model")
     return model if isinstance(model, str) else ""
-
-
-def _public(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name.lower() not in _SECRET}
 
 
 def _size(answer: ScriptedReply, counter: Counter) -> int:
