@@ -140,7 +140,7 @@ class Settings(Struct, frozen=True, kw_only=True):  # N17, V13
         values: dict[str, Any] = {"policy": self.chosen()}
         if self.model is not None:
             values["model"] = self.deployments.get(self.model, self.model)
-        if self.window is not None or self._sized:
+        if self._sized and not self._tabled(values["policy"]):
             values["window"] = self.window_of().window
         return values
 
@@ -170,6 +170,12 @@ class Settings(Struct, frozen=True, kw_only=True):  # N17, V13
     @property
     def _sized(self) -> bool:
         return self.window is not None or (self.model is not None and not self.window_of().assumed)
+
+    def _tabled(self, policy: Policy) -> bool:
+        """Tell whether the policy's own table has the window, and no other is set."""
+        if self.model is None or self.window_of().source == "override":
+            return False
+        return catalog.table_budget(policy.reserve, self.deployments.get(self.model, self.model)) is not None
 
     def _keeps(self, step: Step) -> bool:
         stage = step.stage

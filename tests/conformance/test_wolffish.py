@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 import refold
 from refold._condense.transcript_text import serialize
+from refold._gateway.conversations.budgets import Budgets
+from refold._gateway.settings import GatewaySettings
 from refold.agent import Agent, Tool, ToolOutcome, tool
 from refold.agent._compaction_log import Decision, Snapshots
 from refold.agent._daily_log import DailyLog
@@ -18,6 +20,7 @@ from refold.agent._tasks import TaskFile, TaskFiles
 from refold.agent.cards import DoneCard, StartedCard
 from refold.agent.events import ToolFinished, ToolStarted, UsageReported
 from refold.clients._factory import client
+from refold.config import Settings
 from refold.core._engine import due
 from refold.core.budget import Budget, Share, Usage
 from refold.core.counting import CharCounter
@@ -36,7 +39,6 @@ from refold.core.transcript import Transcript
 from refold.core.usage_gauges import HigherOf
 from refold.core.view import Cause
 from refold.handlers import Handlers
-from refold.models._catalog import wolffish_allowance
 from refold.policies import find
 from refold.recovery._run import recovering
 from refold.sessions import MemoryStore, Session
@@ -45,6 +47,7 @@ from refold.stages.strip_media import StripImages
 from refold.stages.truncate import Truncate
 from refold.summaries.summarizers import model_summarizer, retrying
 from refold.testing import talk, view_of
+from refold.testing.client import ScriptedClient
 from refold.testing.provider import ScriptedProvider, ScriptedReply
 from refold.testing.provider._mail_agent import MailAgent, Mailbox
 from tests.agent.kit import Watched, calls, results
@@ -380,24 +383,42 @@ def test_w04_an_overflow_compacts_the_largest_whatever_the_thresholds_say():
     assert drive(POLICY, replace(view, cause=Cause.THRESHOLD), Asked("short")).empty
 
 
-@pytest.mark.parametrize(
-    ("model", "window", "reserve", "budget"),
-    [
-        ("deepseek-v4-pro", 1_000_000, 32_768, 967_232),
-        ("claude-opus-4-6", 1_000_000, 0, 1_000_000),
-        ("claude-sonnet-4-6", 1_000_000, 0, 1_000_000),
-        ("grok-4.3", 1_000_000, 65_536, 934_464),
-        ("gpt-5", 400_000, 65_536, 334_464),
-        ("gpt-4.1", 1_000_000, 32_768, 967_232),
-        ("kimi-k2", 262_144, 65_536, 196_608),
-        ("qwen3.7-max", 1_000_000, 65_536, 934_464),
-    ],
-)
-def test_w14_the_input_budget_is_the_window_less_the_output_reserve(model, window, reserve, budget):
-    found = wolffish_allowance(model)
-    assert found is not None
-    assert (found.window, found.reserve, found.input) == (window, reserve, budget)
-    assert Budget(window, reserve).input == budget
+ALLOWANCES = {  # the document's table; GPT-5 takes no more than 272,000 tokens of input
+    "deepseek-v4-pro": (1_000_000, 967_232),
+    "claude-opus-4-6": (1_000_000, 1_000_000),
+    "claude-opus-4-8": (1_000_000, 1_000_000),  # "4.6+"
+    "claude-sonnet-4-6": (1_000_000, 1_000_000),
+    "grok-4.3": (1_000_000, 934_464),
+    "gpt-5": (400_000, 272_000),
+    "gpt-4.1": (1_000_000, 967_232),
+    "kimi-k2": (262_144, 196_608),
+    "qwen3.7-max": (1_000_000, 934_464),
+}
+
+
+@pytest.mark.parametrize("model", ALLOWANCES)
+def test_w14_the_input_budget_of_every_door_is_the_documents_window_less_its_output_reserve(model):
+    window, limit = ALLOWANCES[model]
+    messages = [{"role": "user", "content": "go"}]
+    assert refold.check(messages, policy="wolffish", model=model).limit == limit
+    settings = Settings.load({"policy": "wolffish", "model": model}, environ={})
+    assert refold.check(messages, **settings.arguments()).limit == limit
+    for given in (None, settings):
+        decisions = []
+        agent = Agent(ScriptedClient(["Done."], model=model), policy="wolffish", settings=given,
+                      observers=[lambda event, into=decisions: into.append(event)])  # fmt: skip
+        agent.run("go")
+        assert [each.budget for each in decisions if isinstance(each, Decision)] == [limit]
+        assert agent.session.context_window == window
+    assert Budgets(GatewaySettings(policy="wolffish")).bound(model, None).budget == Budget(window, window - limit)
+
+
+def test_w14_a_window_that_is_set_and_other_policies_follow_no_table_of_wolffish():
+    messages = [{"role": "user", "content": "go"}]
+    assert refold.check(messages, policy="wolffish", model="kimi-k2", window=100_000).limit == 65_000
+    assert refold.check(messages, policy="refold", model="claude-opus-4-6").limit < 1_000_000
+    settings = Settings.load({"policy": "wolffish", "model": "kimi-k2", "window": 100_000}, environ={})
+    assert refold.check(messages, **settings.arguments()).limit == 65_000
 
 
 def test_w05_targets_of_a_stage_and_of_the_policy_agree():

@@ -108,7 +108,12 @@ def _goal(limit: budget.Limit) -> str:
 
 def _reserve(reserve: budget.Reserve) -> str:
     given = "the given maximum" if reserve.given_cap is None else f"the given maximum, at most {reserve.given_cap:,}"
-    return f"{given}; without one min({reserve.cap:,}, {round(100 * reserve.share)} % of the window)"
+    rest = f"{given}; without one min({reserve.cap:,}, {round(100 * reserve.share)} % of the window)"
+    return f"what its own table has for the model; for other models {rest}" if _is_tabled(reserve) else rest
+
+
+def _is_tabled(reserve: budget.Reserve) -> bool:
+    return isinstance(reserve, budget.TableReserve)
 
 
 PARTS: dict[str, Callable[[Path], str]] = {

@@ -195,6 +195,8 @@ def budget_for(policy: Policy, options: Options, *, measuring: bool = False) -> 
         raise BadBudget("how much may the request hold? Give budget=, window= or model=")
     from refold.models import _catalog as catalog
 
+    if (tabled := catalog.table_budget(policy.reserve, options.model, options.max_output)) is not None:
+        return tabled
     known = catalog.window(options.model)
     output_tokens = options.max_output if options.max_output is not None else known.output_cap or None
     beyond_input = known.window - known.input_cap if known.input_cap else 0

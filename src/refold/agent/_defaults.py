@@ -11,6 +11,7 @@ from refold.agent._tool_output import OutputLimit, most_tokens
 from refold.agent.events import Warned
 from refold.agent.middleware import ContextWarning, Middleware
 from refold.errors import UsageError
+from refold.models._catalog import table_budget
 from refold.sessions import MemoryStore, Session
 
 if TYPE_CHECKING:
@@ -57,7 +58,11 @@ def resolve_budget(
 ) -> Budget:
     """Return the budget of a window: of the argument, or of what settings and tables have for the model."""
     if window is None and settings is not None:
-        window = settings.window_of(model).window
+        known = settings.window_of(model)
+        tabled = None if known.source == "override" else table_budget(policy.reserve, model, max_output)
+        if tabled is not None:
+            return tabled
+        window = known.window
     return budget_for(policy, Options(model=model, window=window, max_output=max_output))
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from refold.errors import BadBudget
 
-__all__ = ["Breakdown", "Budget", "Exactly", "LeastCost", "Limit", "Never", "Reserve", "Share", "Usage"]
+__all__ = ["Breakdown", "Budget", "Exactly", "LeastCost", "Limit", "Never", "Reserve", "Share", "TableReserve", "Usage"]
 
 
 MESSAGES_ONLY_CAP = 0.35  # of what system prompt and tools leave
@@ -85,6 +85,12 @@ class Reserve(Struct, frozen=True, omit_defaults=True):
         else:
             reserve = max_output if self.given_cap is None else min(max_output, self.given_cap)
         return max(0, min(reserve, window - 1))
+
+
+class TableReserve(Reserve, frozen=True, omit_defaults=True):  # W14
+    """A reserve that a table has for each model (`refold.models`); for a model that is not in it, as `Reserve`."""
+
+    table: str = ""
 
 
 class Share(Struct, frozen=True, omit_defaults=True, tag="share"):  # L01

@@ -10,13 +10,17 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
+from refold.core.budget import Budget, TableReserve
 from refold.errors import BadBudget
 from refold.models._names import candidates, provider_key, split
+
+if TYPE_CHECKING:
+    from refold.core.budget import Reserve
 
 __all__ = [
     "DEFAULT_WINDOW",
@@ -32,6 +36,7 @@ __all__ = [
     "output_reserve",
     "prices",
     "table",
+    "table_budget",
     "window",
     "wolffish_allowance",
 ]
@@ -203,6 +208,20 @@ def wolffish_allowance(model: str) -> Allowance | None:  # W14
             return rows[name]
     later = re.fullmatch(r"claude-opus-(\d+)-(\d{1,2})", candidates(bare)[-1])
     return rows["claude-opus-4-6"] if later and (int(later[1]), int(later[2])) > (4, 6) else None
+
+
+def table_budget(reserve: Reserve, model: str, max_output: int | None = None) -> Budget | None:  # W14
+    """Return the budget of a model in the table that a policy's reserve names; None where it has no row there.
+
+    A response larger than the row's reserve has that much more, unless the row counts output apart (0). The input never
+    exceeds what the model accepts as input.
+    """
+    row = wolffish_allowance(model) if isinstance(reserve, TableReserve) and reserve.table == "wolffish" else None
+    if row is None:
+        return None
+    output = max(row.reserve, max_output or 0) if row.reserve else 0
+    cap = window(model).input_cap
+    return Budget(row.window, min(max(output, row.window - cap if cap else 0), row.window - 1))
 
 
 def _begins(name: str, key: str) -> bool:

@@ -7,7 +7,7 @@ After an overflow at least half of the present size must go, whatever the estima
 
 from msgspec.structs import replace
 
-from refold.core.budget import Share
+from refold.core.budget import Share, TableReserve
 from refold.core.counting import CharCounter
 from refold.core.policy import Policy, Step, When
 from refold.core.usage_gauges import HigherOf
@@ -31,6 +31,7 @@ POLICY = Policy(
     gauge=HigherOf(),  # W03
     trigger=Share(0.75),  # W02
     goal=Share(0.50),  # W02
+    reserve=TableReserve(table="wolffish"),  # W14
     steps=(
         Step(StripImages(), When.DUE, "strip images"),
         Step(Truncate(), When.DUE, "truncate"),

@@ -100,9 +100,13 @@ class Budgets:
         assumed = table.assumed and self._learned.get(model) is None
         beyond_input = table.window - table.input_cap if table.input_cap and size == table.window else 0
         answer = max_output if max_output is not None else (None if configured else table.output_cap or None)
-        reserve = max(policy.reserve(size, answer), beyond_input)
+        tabled = (
+            None
+            if configured or long or size != table.window
+            else catalog.table_budget(policy.reserve, model, max_output)
+        )
         try:
-            budget = Budget(size, reserve)
+            budget = tabled or Budget(size, max(policy.reserve(size, answer), beyond_input))
         except BadBudget:
             budget = Budget(size, size // 2)
         if budget.input < size // 8:  # a client that asks for the whole window as an answer means "as much as there is"
