@@ -1,4 +1,6 @@
 import asyncio
+import socket
+import struct
 import warnings
 from collections.abc import Awaitable, Callable
 
@@ -124,11 +126,13 @@ def test_an_answer_that_does_not_come_times_out_and_its_connection_is_not_used_a
 
 
 class Leaving(Server):
-    """Takes requests on each connection and closes it on the one after so many, without a byte or with a few."""
+    """Takes requests on each connection and ends it on the one after so many, without a byte or with a few."""
 
-    def __init__(self, *answers: bytes, after: tuple[int, ...], said: bytes = b"", wait: float = 0) -> None:
+    def __init__(
+        self, *answers: bytes, after: tuple[int, ...], said: bytes = b"", wait: float = 0, reset: bool = False
+    ) -> None:
         super().__init__(*answers)
-        self.after, self.said, self.wait = list(after), said, wait
+        self.after, self.said, self.wait, self.reset = list(after), said, wait, reset
         self.asked = 0
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -139,6 +143,11 @@ class Leaving(Server):
         await self.request(reader)
         await asyncio.sleep(self.wait)
         writer.write(self.said)
+        if self.reset:
+            await writer.drain()
+            await asyncio.sleep(0.02)  # what was written arrives before the reset
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            writer.transport.abort()
 
     async def request(self, reader: asyncio.StreamReader) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -186,9 +195,21 @@ def test_a_new_connection_that_is_closed_is_not_replaced() -> None:
     assert upstream.asked == 1
 
 
+def test_a_kept_connection_that_its_server_resets_is_replaced_by_a_new_one() -> None:
+    upstream = Leaving(ANSWER, ANSWER, after=(1, 1), reset=True)
+
+    async def talk(pool: Upstream, url: URL) -> None:
+        for _ in range(2):
+            assert await asked(pool, url) == b"ok"
+
+    run(upstream, talk)
+    assert (upstream.connections, upstream.asked) == (2, 3)
+
+
+@pytest.mark.parametrize("reset", [False, True])
 @pytest.mark.parametrize("said", [b"H", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 103 Early Hints\r\n\r\n"])
-def test_a_request_to_which_an_answer_was_begun_is_not_sent_again(said: bytes) -> None:
-    upstream = Leaving(ANSWER, after=(1,), said=said)
+def test_a_request_to_which_an_answer_was_begun_is_not_sent_again(said: bytes, reset: bool) -> None:
+    upstream = Leaving(ANSWER, after=(1, 1), said=said, reset=reset)
 
     async def talk(pool: Upstream, url: URL) -> None:
         assert await asked(pool, url) == b"ok"

@@ -3,7 +3,7 @@
 A request is forwarded as it came: no cookies, no redirects, no header that the client did not send except `host` and
 `content-length`. A server may close an idle connection in the moment in which it is used again; aiohttp repeats only
 idempotent requests then. A POST to a model is repeated once, on a connection of its own, if the lost connection had
-been used before and nothing of a response had arrived.
+been used before and not one byte of a response had arrived (`CountingConnector`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import io
 import re
 from functools import lru_cache
 from time import monotonic
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -21,6 +20,7 @@ import aiohttp
 from yarl import URL
 
 from refold._gateway.server.asgi import GatewayError
+from refold._gateway.upstream.connector import Attempt, CountingConnector
 from refold._gateway.upstream.response import UpstreamResponse
 from refold._gateway.wire.compression import READABLE
 
@@ -62,7 +62,7 @@ class Upstream:
         self._bases = {name: url.rstrip("/") for name, url in settings.upstreams.items()}
         self._settings = settings
         self._session = self._new_session(
-            aiohttp.TCPConnector(limit=settings.connections, keepalive_timeout=settings.keepalive, ttl_dns_cache=300)
+            CountingConnector(limit=settings.connections, keepalive_timeout=settings.keepalive, ttl_dns_cache=300)
         )
         self._unpooled: aiohttp.ClientSession | None = None  # a new connection for every request
         self._addresses: dict[tuple[str, str], URL] = {}
@@ -130,18 +130,17 @@ class Upstream:
     async def _send(
         self, method: str, url: URL, headers: Headers, body: bytes | AsyncIterator[bytes] | None
     ) -> UpstreamResponse:
-        connection = SimpleNamespace(reused=False)
         begun = monotonic()
-        try:
-            return await self._request(self._session, method, url, headers, body, connection)
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            responded = isinstance(error, aiohttp.ServerDisconnectedError) and not isinstance(error.message, str)
-            repeatable = body is None or isinstance(body, bytes)
-            if not (connection.reused and repeatable) or responded or monotonic() - begun > STALE:
-                raise
+        with Attempt() as attempt:
+            try:
+                return await self._request(self._session, method, url, headers, body)
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                repeatable = body is None or isinstance(body, bytes)
+                if not (repeatable and attempt.may_repeat) or monotonic() - begun > STALE:
+                    raise
         if self._unpooled is None:
             self._unpooled = self._new_session(aiohttp.TCPConnector(force_close=True, ttl_dns_cache=300))
-        return await self._request(self._unpooled, method, url, headers, body, connection)
+        return await self._request(self._unpooled, method, url, headers, body)
 
     async def _request(
         self,
@@ -150,7 +149,6 @@ class Upstream:
         url: URL,
         headers: Headers,
         body: bytes | AsyncIterator[bytes] | None,
-        connection: SimpleNamespace,
     ) -> UpstreamResponse:
         large = isinstance(body, bytes) and len(body) > ONE_PIECE
         response = await session.request(
@@ -160,13 +158,10 @@ class Upstream:
             headers=[(name.decode("latin-1"), _text(value)) for name, value in headers],
             data=io.BytesIO(body) if large else body,  # type: ignore[arg-type] # `large` says that these are bytes
             allow_redirects=False,  # a redirect would carry a client's key to another host
-            trace_request_ctx=connection,
         )
         return UpstreamResponse(response)
 
     def _new_session(self, connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
-        trace = aiohttp.TraceConfig()
-        trace.on_connection_reuseconn.append(_mark_reused)
         return aiohttp.ClientSession(
             connector=connector,
             timeout=aiohttp.ClientTimeout(
@@ -178,7 +173,6 @@ class Upstream:
             max_line_size=MAX_LINE,
             max_field_size=MAX_LINE,
             read_bufsize=BUFFER,
-            trace_configs=[trace],
         )
 
     def _proxy(self, url: URL) -> URL | None:
@@ -192,10 +186,6 @@ class Upstream:
             proxy = None if proxy_bypass(url.host) else getproxies().get("https")
             self._proxies[url.host] = URL(proxy) if proxy else None
         return self._proxies[url.host]
-
-
-async def _mark_reused(session: object, context: SimpleNamespace, params: object) -> None:
-    context.trace_request_ctx.reused = True
 
 
 def to_upstream(headers: Headers) -> Headers:
