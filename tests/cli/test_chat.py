@@ -198,7 +198,12 @@ def test_the_line_above_60_percent_becomes_a_warning_at_the_threshold(desk: Desk
 def test_the_threshold_is_a_flag(desk: Desk) -> None:
     (desk.folder / "notes.txt").write_text("".join(f"line {number} of the notes\n" for number in range(200)))
     assert "Compaction complete" not in desk.pipes("READ it\n" * 2).stderr
-    assert "Compaction complete" in desk.pipes("READ it\n" * 2, "--compact-threshold", "0.3").stderr
+    done = desk.pipes("READ it\n" * 4 + "/card\n", "--compact-threshold", "0.3", "--policy", "wolffish")
+    assert "Compaction complete" in done.stderr
+    assert re.search(r"[\d,]+ tokens saved", done.stderr)
+    (reads,) = (int(number) for number in re.findall(r"(\d+) made smaller", done.stderr)[-1:])
+    listed = [line for line in done.stdout.splitlines() if line.startswith("read")]  # /card names them all (W15)
+    assert len(listed) == reads > 0, done.stdout
 
 
 def test_turns_are_taken_back_and_brought_back(desk: Desk) -> None:

@@ -517,6 +517,20 @@ def test_w15_a_card_says_that_it_is_compacting_and_one_in_its_place_what_was_don
     assert target.reduction == 1 - target.compacted / 7_500
 
 
+@pytest.mark.parametrize("format", ["openai-chat", "anthropic"])
+def test_w15_a_card_has_one_target_for_each_tool_result_in_every_format(format):
+    def page(number: int) -> str:
+        return f"{number:04} " * 1_500
+
+    replies = [ScriptedReply("", [("page", {"number": 4 * n + k}) for k in range(4)]) for n in range(5)]
+    run = Watched([*replies, "Done."], policy="wolffish", format=format, tools=(tool(page),), budget=Budget(100_000, 4_000), summarize=lambda need: "TASK: go on")  # fmt: skip
+    run.agent.run("go")
+    (started,), (done,) = run.told(StartedCard), run.told(DoneCard)
+    assert started.targets == len(done.targets) == 10
+    assert {(each.name, each.original, each.method) for each in done.targets} == {("page", 7_500, "truncate")}
+    assert {each.compacted for each in done.targets} == {1_725 + 95}
+
+
 def test_w16_events_carry_their_figures_and_are_written_to_a_log_of_the_day(tmp_path):
     day = datetime(2026, 6, 9, 8, 30, tzinfo=UTC)
     log = DailyLog(tmp_path, system="wolffish", clock=lambda: day)

@@ -47,6 +47,7 @@ class Screen:
         self.typed: list[str] = []
         self._status: Status | None = None
         self._answer = Wrapping(self._console.width if self.live else 0)
+        self.last_card: DoneCard | None = None
         self._answer_seconds = 0.0  # seconds that a person took to answer during the call that runs
 
     def __call__(self, event: AgentEvent) -> None:
@@ -169,16 +170,33 @@ class Screen:
         about = [
             f"{card.messages_before:,} → {card.messages_after:,} messages",
             f"{len(card.targets):,} made smaller",
+            f"{card.saved:,} tokens saved",
             f"{card.seconds:.1f} s",
         ]
         if card.summary:
             about.append(f"summary of {card.summary:,} characters")
+        self.last_card = card
         if not self._console.is_terminal:
             self.note(card.line)
             self.note(f"  {', '.join(about)}")
             return
         self.idle()
         self._console.print(_card(card, ", ".join(about)))
+
+    def expand(self, card: DoneCard) -> None:
+        """Show everything that a compaction changed, the largest savings first (W15)."""
+        self.line(card.line, "bold")
+        rows = [
+            (
+                show.clean(each.name, 24),
+                f"{each.original:,}",
+                f"{each.compacted:,}",
+                f"{-each.reduction:.0%}",
+                each.method,
+            )
+            for each in _by_savings(card)
+        ]
+        show.table(("target", ">characters", ">after", ">change", "by"), rows)
 
 
 class Wrapping:
@@ -259,14 +277,14 @@ def _card(card: DoneCard, about: str) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    largest = sorted(card.targets, key=lambda target: target.compacted - target.original)[:TARGETS]
+    largest = _by_savings(card)[:TARGETS]
     rows = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     for head in COLUMNS:
         rows.add_column(head.lstrip(">"), justify="right" if head.startswith(">") else "left", no_wrap=True)
     for target in largest:
         rows.add_row(*_row(target), style="dim")
     more = len(card.targets) - len(largest)
-    rest = [Text(f"and {more:,} more", style="dim")] if more > 0 else []
+    rest = [Text(f"and {more:,} more: /card lists all", style="dim")] if more > 0 else []
     first = [Text(card.line, style="bold green"), Text(about)]
     return Panel(
         Group(*first, *([rows] if largest else []), *rest),
@@ -275,6 +293,10 @@ def _card(card: DoneCard, about: str) -> Any:
         expand=False,
         padding=(0, 1),
     )
+
+
+def _by_savings(card: DoneCard) -> list[ShortenedMessage]:
+    return sorted(card.targets, key=lambda target: target.compacted - target.original)
 
 
 def _row(target: ShortenedMessage) -> tuple[str, ...]:

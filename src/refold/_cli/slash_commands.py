@@ -67,6 +67,12 @@ def _context(chat: Chat, rest: str) -> None:
     )
 
 
+def _card(chat: Chat, rest: str) -> None:
+    if chat.screen.last_card is None:
+        raise UsageError("no compaction was done in this chat yet")
+    chat.screen.expand(chat.screen.last_card)
+
+
 def _plan(chat: Chat, rest: str) -> None:
     from refold._cli import plan, plan_table
     from refold._compaction.options import Options
@@ -143,6 +149,7 @@ COMMANDS = {
         "[--keep N] [focus]", "Compact now; a summary follows the focus, the newest N tokens stay as they are", _compact
     ),
     "context": Command("", "Show what the context contains", _context),
+    "card": Command("", "Show all that the last compaction made smaller", _card),
     "plan": Command("[focus]", "Show what /compact would do, without doing it", _plan),
     "rewind": Command("[N|ID]", "Go back before the last N turns (1), or to a message or compaction", _rewind),
     "undo": Command("", "Undo the last rewind, else the newest compaction", _undo),

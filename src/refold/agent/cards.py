@@ -11,8 +11,9 @@ from refold.core.messages import Message, MessageId, text_of, texts
 from refold.core.view import Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from refold.core.messages import Path
     from refold.core.plan import Plan
 
 __all__ = ["Card", "DoneCard", "FailedCard", "ShortenedMessage", "StartedCard", "done_card", "targets_of"]
@@ -21,7 +22,7 @@ SUMMARIES = frozenset({"summary", "outline", "digest"})
 
 
 class ShortenedMessage(Struct, frozen=True):
-    """One message that a compaction shortened: its role, characters before and after, and the step.
+    """One tool result or message that a compaction shortened: characters before and after, and the step.
 
     `name` is the tool's for a result, else the role.
     """
@@ -134,43 +135,55 @@ def done_card(
 
 
 def targets_of(plan: Plan, before: Sequence[Message], after: Sequence[Message] = ()) -> tuple[ShortenedMessage, ...]:
-    """Return what a plan makes smaller, in the order of the conversation; `method` is the label of the step."""
+    """Return what a plan makes smaller, in the order of the conversation; `method` is the label of the step.
+
+    A tool result is a target of its own in every format, also where one message carries several (W15).
+    """
     methods = _methods(plan)
-    left = {message.id: message for message in after}
-    names = _tool_names(before)
-    return tuple(
-        ShortenedMessage(_name(message, names), _characters(message), _left(left.get(message.id)), methods[message.id])
-        for message in before
-        if message.id in methods
-    )
+    present = {message.id: message for message in after}
+    names = {call.call_id: call.name for message in before for call in message.calls}
+    targets: list[ShortenedMessage] = []
+    for message in before:
+        labels = methods.get(message.id, {})
+        sizes, left = _sizes(message), _sizes(present.get(message.id))
+        for place, result in enumerate(message.results):
+            if label := _label(labels, result.at):
+                name = result.name or names.get(result.call_id, "") or "tool"
+                targets.append(ShortenedMessage(name, sizes[place], left.get(place, 0), label))
+        own = [label for at, label in labels.items() if at is None or not _in_result(message, at)]
+        if own and (sizes[None] or not message.results):
+            targets.append(ShortenedMessage(message.role, sizes[None], left.get(None, 0), own[0]))
+    return tuple(targets)
 
 
-def _methods(plan: Plan) -> dict[MessageId, str]:
-    methods: dict[MessageId, str] = {}
+def _methods(plan: Plan) -> dict[MessageId, dict[Path | None, str]]:
+    """Return the label of the first step that changed a part, by message and path; None is the whole message."""
+    methods: dict[MessageId, dict[Path | None, str]] = {}
     for step in plan.steps:
         for edit in plan.edits[step.start : step.stop]:
             match edit:
-                case Rewrite(message=id):
-                    methods.setdefault(id, step.label)
+                case Rewrite(message=id, at=at):
+                    methods.setdefault(id, {}).setdefault(at, step.label)
                 case Hide(messages=ids):
-                    methods |= dict.fromkeys(ids, step.label)
+                    for id in ids:
+                        methods[id] = {None: step.label}
                 case Insert():
                     pass
     return methods
 
 
-def _tool_names(messages: Iterable[Message]) -> dict[str, str]:
-    return {call.call_id: call.name for message in messages for call in message.calls}
+def _label(labels: Mapping[Path | None, str], result: Path) -> str:
+    """Return the label of the step that changed a result, or a part of it; none is empty."""
+    return next((label for at, label in labels.items() if at is None or at[: len(result)] == result), "")
 
 
-def _name(message: Message, names: dict[str, str]) -> str:
-    methods = dict.fromkeys(result.name or names.get(result.call_id, "") for result in message.results)
-    return ", ".join(filter(None, methods)) or message.role
+def _in_result(message: Message, at: Path) -> bool:
+    return any(at[: len(result.at)] == result.at for result in message.results)
 
 
-def _characters(message: Message) -> int:
-    return sum(map(len, texts(message)))
-
-
-def _left(message: Message | None) -> int:
-    return 0 if message is None else _characters(message)
+def _sizes(message: Message | None) -> dict[int | None, int]:
+    """Return the characters of each result by its place among the results, and of all else (None)."""
+    if message is None:
+        return {}
+    results: dict[int | None, int] = {place: len(result.text) for place, result in enumerate(message.results)}
+    return results | {None: sum(map(len, texts(message))) - sum(results.values())}
