@@ -309,7 +309,7 @@ async def storm(
 
 async def _watched(pid: int, url: str, seen: Seen) -> None:
     """Look at the gateway's memory every second, and at its own figures with it."""
-    wanted = re.compile(r"^(refold_conversations|refold_held_bytes) ([\d.e+]+)$", re.M)
+    wanted = re.compile(r"^(refold_conversations|refold_conversation_bytes) ([\d.e+]+)$", re.M)
     begun = monotonic()
     async with aiohttp.ClientSession() as session:
         while True:
@@ -364,7 +364,7 @@ def main() -> None:
         step = [each for each in seen.figures if end - given.step <= each["at"] < end]
         if step:
             last, highest = step[-1], max(each["resident"] for each in step)
-            held, known = last["refold_held_bytes"], last["refold_conversations"]
+            held, known = last["refold_conversation_bytes"], last["refold_conversations"]
             print(f"{end:7} {highest / 1e6:23.0f} {held / 1e6:9.0f} {known:15,} {last['answers']:9,}")
     for name in ("answers", "compacted", "recalls", "faults", "errors", "wrong", "lost"):
         value = getattr(seen, name)

@@ -134,7 +134,7 @@ def test_an_overflow_is_answered_by_one_shorter_request_that_the_client_never_se
     status, headers, data = call(serving.url, body=chat(10, stream=streaming))
     assert status == 200, data
     assert [each.status for each in provider.received] == [400, 200]
-    assert told(headers)["done"] == "rescued"
+    assert told(headers)["done"] == "recovered"
     status, headers, _ = call(serving.url, body=chat(11, stream=streaming))
     assert status == 200
     assert len(provider.received) == 3, "the window that the refusal told is reckoned with from then on"
@@ -151,7 +151,7 @@ def test_a_refusal_that_says_nothing_but_that_the_request_is_too_large_is_answer
 
         with Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as own:
             status, headers, _ = call(own.url, body=body)
-    assert (status, told(headers)["done"], len(seen)) == (200, "rescued", 2)
+    assert (status, told(headers)["done"], len(seen)) == (200, "recovered", 2)
 
 
 def test_what_cannot_be_rescued_comes_back_as_the_provider_said_it(gateway):
@@ -187,7 +187,7 @@ def test_a_compaction_that_fails_lets_the_original_pass_unless_the_gateway_is_st
         assert status == 200
         assert told(headers)["failed"] == "BadBudget"
         assert provider.received[0].body == body
-    assert b"refold_failures_total" in call(serving.url, "GET", "/metrics")[2]
+    assert b"refold_compaction_failures_total" in call(serving.url, "GET", "/metrics")[2]
 
 
 def test_a_shadow_refuses_nothing_however_strict_it_is(gateway):

@@ -75,7 +75,7 @@ def test_conversations_are_listed_and_rewound(gateway):
     serving, provider = gateway(window=16_000, background=False)
     id = told(call(serving.url, body=chat(9))[1])["conversation"]
     listed = json.loads(call(serving.url, "GET", "/v1/sessions")[2])["sessions"]
-    assert [(each["id"], each["messages"], each["plans"], each["kept"]) for each in listed] == [(id, 20, 1, True)]
+    assert [(each["id"], each["messages"], each["plans"], each["stored"]) for each in listed] == [(id, 20, 1, True)]
     assert len(json.loads(call(serving.url, "GET", f"/v1/sessions/{id}")[2])["plans"]) == 1
     rewound = json.loads(call(serving.url, path=f"/v1/sessions/{id}/rewind", body={"to": 0})[2])
     assert rewound["plans"] == []
@@ -153,7 +153,7 @@ def test_a_shadow_compacts_nothing_when_asked_and_says_so(gateway):
     assert int(told(headers)["shadow-tokens-after"]) < int(told(headers)["shadow-tokens-before"])
     (listed,) = json.loads(call(serving.url, "GET", "/v1/sessions")[2])["sessions"]
     assert listed["shadow"]["id"] == told(headers)["shadow-plan"]
-    assert (listed["plans"], listed["kept"]) == (0, False)
+    assert (listed["plans"], listed["stored"]) == (0, False)
     call(
         serving.url, path="/v1/responses/compact", body={"model": "gpt-4o", "input": [{"role": "user", "content": "x"}]}
     )
@@ -164,7 +164,7 @@ def test_a_shadow_keeps_nothing(gateway, tmp_path):
     serving, _ = gateway(window=8_000, shadow=True, store=str(tmp_path / "g.db"))
     assert "shadow-plan" in told(call(serving.url, body=chat(10))[1])
     (listed,) = json.loads(call(serving.url, "GET", "/v1/sessions")[2])["sessions"]
-    assert not listed["kept"]
+    assert not listed["stored"]
 
 
 @pytest.mark.parametrize("path", ["%2e%2e", "%00", "%ff", "conv_none", "a/b/c", "conv_none/rewind/x", "x" * 5_000])
@@ -222,7 +222,7 @@ def test_what_was_kept_is_recalled_and_rewound_before_its_next_request(gateway, 
     id = headers["conversation"]
     assert call(again.url, path=f"/v1/sessions/{id}/rewind", body={"to": "plan:none"})[0] == 404
     rewound = json.loads(call(again.url, path=f"/v1/sessions/{id}/rewind", body={"to": 0})[2])
-    assert rewound == {"id": id, "kept": True, "plans": []}
+    assert rewound == {"id": id, "stored": True, "plans": []}
     call(again.url, body=chat(9), headers={"x-refold-trigger": "never"})
     assert provider.received[-1].body == chat(9)
 

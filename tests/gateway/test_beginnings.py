@@ -42,7 +42,7 @@ def test_a_refusal_in_a_stream_is_found_however_its_first_event_comes(pieces):
         Serving(GatewaySettings(upstreams={"openai": url}, port=0, window=100_000)) as serving,
     ):
         _, headers, data = call(serving.url, body=chat(10, stream=True))
-    assert headers["x-refold-done"] == "rescued"
+    assert headers["x-refold-done"] == "recovered"
     assert data == WORD
     assert len(seen[1][1]) < len(seen[0][1])
 

@@ -157,7 +157,7 @@ def test_a_store_that_fails_beside_the_traffic_is_counted_and_nothing_else(gatew
     body = chat(9, max_tokens=100)
     assert call(serving.url, body=body)[1]["x-refold-reason"] == "background"
     end = time.monotonic() + 5
-    while b'refold_failures_total{reason="store"} 1.0' not in call(serving.url, "GET", "/metrics")[2]:
+    while b'refold_compaction_failures_total{reason="store"} 1.0' not in call(serving.url, "GET", "/metrics")[2]:
         assert time.monotonic() < end
         time.sleep(0.02)
     assert provider.received[0].body == body

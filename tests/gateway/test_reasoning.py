@@ -101,7 +101,7 @@ def test_refused_reasoning_leaves_and_the_next_call_goes_without_it(gateway, tal
     headers = told(agent.ask())
     assert [each.status for each in provider.received] == [400, 200]
     assert [marked(each, agent.mark) for each in provider.received] == [1, 0]
-    assert (headers["done"], headers["reason"]) == ("cured", "reasoning")
+    assert (headers["done"], headers["reason"]) == ("reasoning-removed", "reasoning")
     agent.turn()
     assert told(agent.ask())["done"] == "compacted"
     assert [each.status for each in provider.received] == [400, 200, 200]
@@ -117,7 +117,7 @@ def test_reasoning_that_is_refused_again_reaches_the_client_as_the_provider_says
     with pytest.raises((anthropic.BadRequestError, openai.BadRequestError)) as refused:
         agent.ask()
     assert [each.status for each in provider.received] == [400, 400]
-    assert told(refused.value.response.headers)["done"] == "cured"
+    assert told(refused.value.response.headers)["done"] == "reasoning-removed"
 
 
 @CURABLE
@@ -159,7 +159,7 @@ def gemini_talk():
     return contents[:-1]
 
 
-@pytest.mark.parametrize(("faults", "signed", "done"), [(1, 2, "resent"), (2, 1, "cured"), (3, 1, None)])
+@pytest.mark.parametrize(("faults", "signed", "done"), [(1, 2, "resent"), (2, 1, "reasoning-removed"), (3, 1, None)])
 def test_gemini_is_asked_once_more_and_then_without_the_signatures_of_older_turns(gateway, faults, signed, done):
     serving, provider = gateway(faults=["reasoning_invalid"] * faults)
     client = opened(genai.Client(api_key="k", http_options={"base_url": serving.url}))
@@ -182,7 +182,7 @@ def test_an_overflow_and_a_refusal_of_reasoning_in_one_request_are_both_answered
         agent.messages[-1]["content"][0]["content"] = f"line {number} " * 400
     headers = told(agent.ask())
     assert [each.status for each in provider.received] == [400, 400, 200]
-    assert headers["done"] == "cured"
+    assert headers["done"] == "reasoning-removed"
     assert marked(provider.received[-1], agent.mark) == 0
 
 
@@ -214,7 +214,7 @@ def test_a_session_of_claude_survives_a_change_before_its_thinking(gateway):
     for _ in range(3):
         assert told(agent.ask())["done"] == "forwarded"
     agent.system = "It is ten o'clock."
-    assert told(agent.ask())["done"] == "cured"
+    assert told(agent.ask())["done"] == "reasoning-removed"
     for _ in range(3):
         assert told(agent.ask())["done"] == "compacted"
     assert [each.status for each in provider.received] == [200, 200, 200, 400, 200, 200, 200, 200]

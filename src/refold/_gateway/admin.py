@@ -226,10 +226,15 @@ class Admin:
         if conversation is None and not id.startswith(OURS):
             done = await self._planner.compact_session(id, wish.instructions, wish.keep_recent, model)
             if done is None:
-                return {"id": id, "kept": True, "done": "nothing", "plans": []}
+                return {"id": id, "stored": True, "done": "nothing", "plans": []}
             plans = await self._keeper.plans(done.session)
             facts = {"previous": done.previous} if done.previous else {}
-            return {**facts, "id": done.session, "kept": True, **_outcome(done.plan if done.compacted else None, plans)}
+            return {
+                **facts,
+                "id": done.session,
+                "stored": True,
+                **_outcome(done.plan if done.compacted else None, plans),
+            }
         if conversation is not None:
             route = Route(_dialect_of(conversation.format.name), "compact", model)
             target = self._exchanges.bind(conversation, route, options)
@@ -250,8 +255,8 @@ class Admin:
         for conversation in reversed(self._tracks.all()[-MAX_LISTED:]):
             sessions[conversation.session_id or conversation.id] = _summary(conversation)
         for head in (await self._keeper.sessions())[:MAX_LISTED]:
-            stored = {"format": head.format, "messages": head.messages, "kept": True, "touched": head.touched}
-            sessions[head.id] = {"id": head.id, "plans": 0, **stored} | sessions.get(head.id, {}) | {"kept": True}
+            stored = {"format": head.format, "messages": head.messages, "stored": True, "touched": head.touched}
+            sessions[head.id] = {"id": head.id, "plans": 0, **stored} | sessions.get(head.id, {}) | {"stored": True}
         return list(sessions.values())
 
     async def _session(self, method: str, id: str, action: str, body: bytes, send: Send) -> None:
@@ -259,7 +264,7 @@ class Admin:
         match method, action:
             case "GET", "":
                 plans = conversation.plans if conversation is not None else await self._keeper.plans(id)
-                summary = _summary(conversation) if conversation is not None else {"id": id, "kept": True}
+                summary = _summary(conversation) if conversation is not None else {"id": id, "stored": True}
                 await _json(send, {**summary, "plans": [_plan(plan) for plan in plans]})
             case "DELETE", "":
                 if conversation is not None:
@@ -277,7 +282,7 @@ class Admin:
                     await self._keeper.rewound(id, remaining)
                 else:
                     remaining = await self._rewind(conversation, to)
-                summary = _summary(conversation) if conversation is not None else {"id": id, "kept": True}
+                summary = _summary(conversation) if conversation is not None else {"id": id, "stored": True}
                 await _json(send, {**summary, "plans": [_plan(plan) for plan in remaining]})
             case _:
                 raise _method_not_allowed(method, "POST" if action else "GET, DELETE")
@@ -374,7 +379,7 @@ def _summary(conversation: Conversation) -> dict[str, Any]:
         "format": conversation.format.name,
         "messages": len(conversation.body.raws),
         "plans": len(conversation.plans),
-        "kept": bool(conversation.session_id),
+        "stored": bool(conversation.session_id),
     }
 
 

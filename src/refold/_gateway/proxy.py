@@ -86,12 +86,12 @@ class Exchanges:
         self, exchange: Exchange, send: Send, begun: float, tell: Callable[[str, Any], None] | None = None
     ) -> None:
         ready = await self.ready(exchange)
-        self._metrics.added.observe(time.perf_counter() - begun)
+        self._metrics.overhead.observe(time.perf_counter() - begun)
         answer = await self._send(exchange, ready)
         try:
             reading = ResponseObserver(answer.headers)
             first = await beginning(answer, reading) if ready.target is not None else b""
-            while ready.target is not None and ready.done != "cured" and refused(answer, reading):
+            while ready.target is not None and ready.done != "reasoning-removed" and refused(answer, reading):
                 again = await self._again(exchange, ready, answer.status, reading)
                 if again is None:
                     break
@@ -268,14 +268,14 @@ class Exchanges:
         error = classify_error(_error(status, reading))
         if error.remedy == "drop_reasoning":
             return await self._cured(exchange, ready, error)
-        if ready.done == "rescued":
+        if ready.done == "recovered":
             return None
         if error.kind not in ("context_overflow", "request_too_large") and error.remedy != "compact":
             return None
         certain = error.kind == "context_overflow" and error.confidence == "certain"
         if certain and error.limit and ready.target is not None and error.limit < ready.target.bound.budget.window:
             self._budgets.learn(ready.target.model, error.limit)
-        empty = Ready(b"", done="rescued", reason="overflow")
+        empty = Ready(b"", done="recovered", reason="overflow")
         changed = await self._changed(
             exchange, ready, partial(self._planner.compact_after_overflow, error=error), empty
         )
@@ -288,7 +288,7 @@ class Exchanges:
         self._metrics.reasoning_retries.inc()
         if error.provider == "google" and ready.done != "resent":
             return replace(ready, done="resent", reason="reasoning")
-        empty = Ready(b"", done="cured", reason="reasoning")
+        empty = Ready(b"", done="reasoning-removed", reason="reasoning")
         return await self._changed(exchange, ready, partial(self._planner.cure, error=error), empty)
 
     async def _changed(
@@ -346,7 +346,7 @@ class Exchanges:
         try:
             reading = ResponseObserver(answer.headers)
             reading.feed(body)
-            again = await self._again(exchange, ready, answer.status, reading) if ready.done != "rescued" else None
+            again = await self._again(exchange, ready, answer.status, reading) if ready.done != "recovered" else None
             if again is None:
                 answer.unread(body)
                 await relay(send, answer, [*from_upstream(answer), *response_headers(ready)])

@@ -77,7 +77,7 @@ def test_one_request_can_ask_for_its_own_trigger(gateway):
     assert int(headers["x-refold-tokens-after"]) < 5_000
     assert "x-refold-trigger" not in provider.received[-1].headers
     status, headers, data = call(serving.url, body=body, headers={"x-refold-trigger": "lots"})
-    assert (status, headers["x-refold-done"]) == (400, "refused")
+    assert (status, headers["x-refold-done"]) == (400, "rejected")
     assert "60k" in json.loads(data)["error"]["message"]
 
 

@@ -56,9 +56,9 @@ def test_what_the_gateway_refuses_itself_is_counted_and_marked():
         place = f"127.0.0.1:{free.getsockname()[1]}"
         with Serving(GatewaySettings(upstreams={"anthropic": f"http://{place}"}, port=0)) as serving:
             status, headers, data = call(serving.url, path="/v1/messages", body=chat(1))
-            assert (status, headers["x-refold-done"], headers["x-refold-reason"]) == (502, "refused", "upstream_down")
+            assert (status, headers["x-refold-done"], headers["x-refold-reason"]) == (502, "rejected", "upstream_down")
             assert place.encode() in data
             call(serving.url, body=chat(1))
             found = figures(serving)
-    assert found["refold_refusals_total", "anthropic", "upstream_down"] == 1
-    assert found["refold_refusals_total", "no_upstream", "openai"] == 1
+    assert found["refold_errors_total", "anthropic", "upstream_down"] == 1
+    assert found["refold_errors_total", "no_upstream", "openai"] == 1

@@ -80,7 +80,7 @@ def test_what_is_asked_for_beside_the_clients_tools_comes_with_its_next_request(
         (result,) = brought(received)
         assert result.text.count(client.secret) == 1
     page = call(url, "GET", "/metrics")[2].decode()
-    assert f'refold_recalls_total{{outcome="later"}} {float(len(model.asked))}' in page
+    assert f'refold_recalls_total{{outcome="deferred"}} {float(len(model.asked))}' in page
     assert 'outcome="dropped"' not in page
 
 
@@ -212,7 +212,7 @@ def test_what_cannot_be_brought_is_let_go_and_the_request_goes_on(serving, monke
     assert headers.get("x-refold-reason") != "recall"
     page = call(url, "GET", "/metrics")[2].decode()
     assert 'refold_recalls_total{outcome="dropped"} 1.0' in page
-    assert ("refold_failures_total{" in page) == (why != "full")
+    assert ("refold_compaction_failures_total{" in page) == (why != "full")
     monkeypatch.undo()
     talk_on(client, 90)
     assert provider.received[-1].status == 200

@@ -86,7 +86,7 @@ def test_an_overflow_early_in_a_compressed_stream_is_answered_by_a_shorter_reque
         headers = {"accept-encoding": "gzip, deflate, br, zstd, snappy"}
         status, told, data = call(serving.url, path="/v1/responses", body=responses(12), headers=headers)
         figures = call(serving.url, "GET", "/metrics")[2].decode()
-    assert (status, told["x-refold-done"]) == (200, "rescued"), told
+    assert (status, told["x-refold-done"]) == (200, "recovered"), told
     assert unpacked(data, encoding) == b"".join(ANSWER)
     assert len(seen[1][1]) < len(seen[0][1])
     assert b"accept-encoding: gzip, deflate, br, zstd\r\n" in seen[0][0].lower(), "what can be read here is asked for"

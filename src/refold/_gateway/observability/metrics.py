@@ -57,26 +57,30 @@ class Metrics:
         self.requests = Counter(
             "refold_requests", "Requests by dialect and by what was done", ("dialect", "done"), registry=registry
         )
-        self.answers = Counter("refold_answers", "Answers by status", ("dialect", "status"), registry=registry)
-        self.refusals = Counter(
-            "refold_refusals", "Requests that the gateway answered with an error of its own", ("provider", "code"),
+        self.responses = Counter("refold_responses", "Responses by status", ("dialect", "status"), registry=registry)
+        self.errors = Counter(
+            "refold_errors", "Errors of the gateway itself, by code", ("provider", "code"),
             registry=registry,
         )  # fmt: skip
         self.compactions = Counter(
-            "refold_compactions", "Plans put in force, by policy and cause", ("policy", "cause"), registry=registry
+            "refold_compactions", "Plans made active, by policy and cause", ("policy", "cause"), registry=registry
         )
-        self.failures = Counter("refold_failures", "Compactions that failed, by reason", ("reason",), registry=registry)
+        self.failures = Counter(
+            "refold_compaction_failures", "Compactions that failed, by reason", ("reason",), registry=registry
+        )
         self.retries = Counter("refold_overflow_retries", "Requests sent again after an overflow", registry=registry)
         self.reasoning_retries = Counter(
-            "refold_reasoning_retries", "Requests sent again after a refusal of reasoning", registry=registry
+            "refold_reasoning_retries", "Requests sent again after an error about reasoning", registry=registry
         )
-        self.saved = Counter("refold_tokens_saved", "Tokens that plans took out", registry=registry)
+        self.saved = Counter("refold_tokens_saved", "Tokens that plans removed from requests", registry=registry)
         self.tokens = Counter("refold_tokens", "Tokens that providers reported", ("kind",), registry=registry)
-        self.added = Times("refold_added_seconds", "Time between a body's end and its sending")
-        registry.register(self.added)
-        self.planned = Histogram("refold_compaction_seconds", "A compaction's time", registry=registry, buckets=SECONDS)
+        self.overhead = Times("refold_overhead_seconds", "Seconds from the end of a request body to its sending")
+        registry.register(self.overhead)
+        self.planned = Histogram(
+            "refold_compaction_seconds", "Seconds of a compaction", registry=registry, buckets=SECONDS
+        )
         Gauge("refold_conversations", "Conversations in memory", registry=registry).set_function(lambda: len(tracker))
-        Gauge("refold_held_bytes", "Bytes of conversations in memory", registry=registry).set_function(
+        Gauge("refold_conversation_bytes", "Bytes of conversations in memory", registry=registry).set_function(
             lambda: tracker.size
         )
         self.recalls = Counter("refold_recalls", "Calls of the recall tool", ("outcome",), registry=registry)
@@ -94,7 +98,7 @@ class Metrics:
         exchanges, self._exchanges = self._exchanges, defaultdict(int)
         for (dialect, done, status), count in exchanges.items():
             self.requests.labels(dialect, done).inc(count)
-            self.answers.labels(dialect, str(status)).inc(count)
+            self.responses.labels(dialect, str(status)).inc(count)
         tokens, self._tokens = self._tokens, [0, 0, 0]
         for kind, count in zip(KINDS, tokens, strict=True):
             self.tokens.labels(kind).inc(count)
@@ -109,7 +113,7 @@ class Metrics:
 
     def refused(self, provider: str, code: str) -> None:
         """Count a request that is answered with an error of the gateway's own."""
-        self.refusals.labels(provider, code).inc()
+        self.errors.labels(provider, code).inc()
 
     def failed(self, reason: str) -> None:
         """Count a compaction that came to nothing."""
@@ -131,7 +135,7 @@ class Metrics:
         self._spared += tokens
 
     def recalled(self, outcome: str, count: int) -> None:
-        """Count calls of the recall tool: "answered" with originals, "later" in the next request, or "dropped"."""
+        """Count calls of the recall tool: "answered" with originals, "deferred" to the next request, or "dropped"."""
         if count:
             self.recalls.labels(outcome).inc(count)
 

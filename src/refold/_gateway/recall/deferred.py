@@ -116,7 +116,7 @@ class DeferredRecall:
         policy = replace(bound.policy, name=NAME, steps=(Step(stage, label=NAME),), after_overflow=None)
         await actions.force(target, policy)
         conversation.defer_recall(None)
-        self._metrics.recalled("later", len(pending.calls))
+        self._metrics.recalled("deferred", len(pending.calls))
         return True
 
     def _room(self, target: CompactionTarget, pending: DeferredCall, *, patient: bool) -> int | None:

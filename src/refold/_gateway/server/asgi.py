@@ -103,7 +103,7 @@ async def respond_with_error(
 ) -> None:
     """Send an error of the gateway's own, in the client's dialect."""
     body = error_body(provider, error.status, str(error), error.code)
-    own = [(b"x-refold-done", b"refused"), (b"x-refold-reason", error.code.encode())]
+    own = [(b"x-refold-done", b"rejected"), (b"x-refold-reason", error.code.encode())]
     await respond(send, error.status, body, extra=[*error.headers, *own, *extra])
 
 
