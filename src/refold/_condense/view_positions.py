@@ -125,9 +125,10 @@ def _asks(message: Message) -> bool:
 
 
 def last_settled_cut(view: View) -> int:
-    """Return the place up to which every call has its result, so that what awaits one stays together.
+    """Return the place up to which no call awaits its result, so that what awaits one stays together.
 
-    A call that the provider answers itself awaits its result at the end of a paused turn.
+    A call that the provider answers itself awaits its result at the end of a paused turn. Behind the words of a user no
+    call awaits anything: one without a result was interrupted, and must not keep all that came later.
     """
     messages = view.messages
     answered: set[str] = set()
@@ -138,6 +139,8 @@ def last_settled_cut(view: View) -> int:
         if calls:
             waiting = any(call not in answered for call in calls)
             return (cut_before(view, position) or 0) if waiting else len(messages)
+        if _asks(messages[position]):
+            break
     return len(messages)
 
 

@@ -45,7 +45,7 @@ class CloseCalls(Pure, frozen=True):  # N16, V07
     Of two results for one call the first stays, or the second if the first is a placeholder. A result at a later
     position is moved next to its call. `{tool}` in `call` is the tool's name. `hide` removes a lone half instead,
     unless reasoning belongs to it. `pending`: calls at the very end still await their results and are left alone.
-    `acknowledge`: the text of an assistant message after a conversation that ends with a result.
+    `acknowledge`: the text of an assistant message after a conversation that ends with a result and awaits none.
     """
 
     grows: ClassVar[bool] = True
@@ -71,7 +71,8 @@ class CloseCalls(Pure, frozen=True):  # N16, V07
                 work.close_orphan(orphan)
             edits = work.finished()
         last = view.messages[-1] if view.messages else None
-        if self.acknowledge and last is not None and last.role == "tool" and view.traits.assistant_last:
+        waits = self.pending and index.pending  # the results of a group that is not complete end nothing
+        if self.acknowledge and not waits and last is not None and last.role == "tool" and view.traits.assistant_last:
             edits = (*edits, view.insert("assistant", self.acknowledge, SYNTHETIC, salt=len(edits)))
         return edits
 
