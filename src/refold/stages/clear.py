@@ -26,9 +26,9 @@ class Clear(Pure, frozen=True):  # N03, L02
     """Clear results, older than the protected newest ones, if enough tokens are saved.
 
     `tools` names the tools whose results may be cleared (none: all but `never`). The newest `keep` results and the
-    newest `protect` tokens of them stay; so do results of `larger_than` tokens or fewer and those that the model
-    has not seen yet. `saving` is the least that all together must bring: what is cleared, less what the placeholders
-    cost if `net`.
+    newest `protect` tokens of them stay, with the result that crosses this number; so do results of `larger_than`
+    tokens or fewer and those that the model has not seen yet. `saving` is the least that all together must bring: what
+    is cleared, less what the placeholders cost if `net`.
     """
 
     placeholder: str
@@ -64,14 +64,14 @@ class Clear(Pure, frozen=True):  # N03, L02
                 if not self._may(view, message, result):
                     continue
                 size = _tokens(view, message, result)
-                count, protected = count + 1, protected + size
                 if (
-                    count > self.keep
-                    and protected > self.protect
+                    count >= self.keep
+                    and protected >= self.protect
                     and position < seen
                     and result.text != self.placeholder
                 ):
                     yield message, result, size
+                count, protected = count + 1, protected + size
 
     def _may(self, view: View, message: Message, result: ToolResult) -> bool:
         call = view.call_of(message, result)

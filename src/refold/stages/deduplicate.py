@@ -35,8 +35,8 @@ class DeduplicateReads(Pure, frozen=True):  # N04
     """Replace a read by a reference if a later read shows all its lines.
 
     Reads are known by tool and arguments, never by prose. A later read counts only if it succeeded, was not shortened
-    since, and shows at least half as much, or a quarter after an edit in between. Applied when at least `saving` of
-    all messages' tokens is saved.
+    since, and shows at least half as much, or a quarter after an edit in between. Applied when at least `saving` of the
+    tokens of the results that are replaced is saved.
     """
 
     placeholder: str = "[File {path} - refer to latest read below]"  # N04
@@ -48,15 +48,15 @@ class DeduplicateReads(Pure, frozen=True):  # N04
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the references, or nothing where they would save too little."""
         rewrites: list[Rewrite] = []
-        saved = 0
+        saved = before = 0
         for read in _superseded(list(_reads(view))):
             text = self.placeholder.format(path=read.ref.path)
-            gain = view.counter.text(read.result.text) - view.counter.text(text)
+            size = view.counter.text(read.result.text)
+            gain = size - view.counter.text(text)
             if gain > 0:
                 rewrites.append(Rewrite(read.message.id, read.result.at, with_text(read.result, text)))
-                saved += gain
-        enough = saved >= self.saving * sum(view.sizes)
-        return tuple(reversed(rewrites)) if rewrites and enough else ()
+                saved, before = saved + gain, before + size
+        return tuple(reversed(rewrites)) if rewrites and saved >= self.saving * before else ()
 
 
 def _reads(view: View) -> Iterator[Read]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -174,7 +175,7 @@ class KeepTokens(Struct, frozen=True):  # O04
 
 
 class KeepRatio(Struct, frozen=True):  # N05
-    """Keep a share of the newest messages, at least a few; a short list is not cut."""
+    """Keep a share of the newest messages, rounded up, and at least a few; a short list is not cut."""
 
     ratio: float = 0.3  # N05
     at_least: int = 4  # N05
@@ -190,5 +191,5 @@ class KeepRatio(Struct, frozen=True):  # N05
         count = len(view.messages) - start
         if count <= self.skip_at:
             return None
-        position = len(view.messages) - max(int(count * self.ratio), self.at_least)
+        position = len(view.messages) - max(ceil(count * self.ratio), self.at_least)
         return cut_before(view, position, start) or cut_after(view, position, start)
