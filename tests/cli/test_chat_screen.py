@@ -58,7 +58,7 @@ def test_cards_and_tools_go_beside_the_answer_where_nobody_watches(
     assert err.splitlines() == [
         "Compacting conversation history… 80 messages, 2 of them to be shortened",
         "Compaction complete: 200,000 → 15,000 tokens (-92%)",
-        "  80 → 12 messages, 2 made smaller, 1.2 s, summary of 900 characters",
+        "  80 → 12 messages, 2 made smaller, 185,000 tokens saved, 1.2 s, summary of 900 characters",
         "Compaction failed, nothing was changed: no model",
         "● read a.py",
         "  ⎿ 2 lines",

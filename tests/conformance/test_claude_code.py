@@ -7,11 +7,13 @@ import os
 import pytest
 from msgspec.structs import replace
 
+import refold
 from refold._rules.pairing import GroupPairing
-from refold.agent import Agent, tool
+from refold.agent import Agent, AgentProfile, Decision, tool
 from refold.agent._changed_files import Files
 from refold.agent._subagents import DIGEST, subagent
-from refold.agent.cards import DoneCard
+from refold.agent._workspace import Workspace
+from refold.agent.cards import DoneCard, StartedCard
 from refold.core._engine import due
 from refold.core.budget import Budget
 from refold.core.counting import CharCounter
@@ -90,6 +92,59 @@ def test_l02_results_of_other_tools_are_neither_cleared_nor_counted():
         "a: done",
     )
     assert not any(cleared(mixed))  # the one bash result is among the last 3 of its kind
+
+
+def test_l02_the_tools_of_the_chat_are_cleared_as_the_8_are_and_nobody_is_told(tmp_path):
+    for number in range(12):
+        (tmp_path / f"f{number}.py").write_text(f"line {number} of a file\n" * 600)  # 11 KB
+    reads = [ScriptedReply("", [("read", {"path": f"f{number}.py"})]) for number in range(12)]
+    run = Watched([*reads, "Done."], policy="claude-code", tools=Workspace(tmp_path).tools(), max_output=16_384,
+                  budget=Budget(200_000, 16_384))  # fmt: skip
+    run.agent.run("read all")
+    texts = results(run.sent())
+    assert texts.count(CLEARED) >= 8
+    assert CLEARED not in texts[-3:]
+    assert results(run.agent.originals).count(CLEARED) == 0
+    assert run.told(StartedCard) == run.told(DoneCard) == []  # microcompact is invisible
+
+
+def test_l02_where_microcompact_is_enough_there_is_no_card_and_auto_compact_has_one():
+    def bash(command: str) -> str:
+        return "x" * 120_000
+
+    script = [ScriptedReply("", [("bash", {"command": f"make {n}"})] * calls) for n, calls in enumerate((3, 2, 1, 1))]
+    run = Watched([*script, "Done."], policy="claude-code", tools=(tool(bash),), summarize=lambda need: "so far",
+                  profile=AgentProfile(output="as it is"), budget=Budget(180_000, 20_000))  # fmt: skip
+    run.agent.run("build")
+    assert any(decision.due for decision in run.told(Decision))  # above the threshold before the results were cleared
+    assert [results(run.sent(number)).count(CLEARED) for number in range(5)] == [0, 0, 2, 3, 4]
+    assert run.told(StartedCard) == run.told(DoneCard) == []
+    assert run.agent.compact() is not None
+    assert len(run.told(StartedCard)) == len(run.told(DoneCard)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "cleared_too"),
+    [
+        ("read", True),
+        ("write", True),
+        ("list", True),
+        ("mcp__fs__read_file", True),
+        ("delegate", False),
+        ("fetch", False),
+    ],
+)
+def test_l02_a_tool_is_known_by_what_it_does(name, cleared_too):
+    messages = [{"role": "user", "content": "go"}]
+    for number in range(5):
+        call = {"id": f"c{number}", "type": "function", "function": {"name": name, "arguments": '{"path": "a"}'}}
+        messages += [{"role": "assistant", "content": None, "tool_calls": [call]},
+                     {"role": "tool", "tool_call_id": f"c{number}", "content": "x" * 60_000}]  # fmt: skip
+    messages.append({"role": "assistant", "content": "done"})
+    done = refold.compact(messages, policy="claude-code", budget=refold.Budget(300_000, 20_000))
+    assert [message["content"] == CLEARED for message in done.messages if message["role"] == "tool"] == [
+        cleared_too, cleared_too, False, False, False,
+    ]  # fmt: skip
 
 
 def test_l02_the_call_structure_stays():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -22,7 +22,19 @@ if TYPE_CHECKING:
 
     from refold.core.messages import Message
 
-__all__ = ["FileRef", "arguments_of", "failed", "files_of", "is_shell", "plain_name", "reads", "subject", "writes"]
+__all__ = [
+    "Act",
+    "FileRef",
+    "act_of",
+    "arguments_of",
+    "failed",
+    "files_of",
+    "is_shell",
+    "plain_name",
+    "reads",
+    "subject",
+    "writes",
+]
 
 _decode = msgspec.json.Decoder().decode
 WHOLE_READ = 2_000  # lines that common agents show when a whole file is asked for; what follows was not shown
@@ -80,12 +92,36 @@ SHELLS = frozenset(
         "run_command",
     }
 )
+SEARCHERS = frozenset(
+    {
+        "glob",
+        "grep",
+        "ls",
+        "list",
+        "list_dir",
+        "list_directory",
+        "list_files",
+        "listdir",
+        "search",
+        "search_files",
+        "search_file_content",
+        "file_search",
+        "grep_search",
+        "codebase_search",
+        "find",
+        "find_files",
+        "ripgrep",
+    }
+)
 ERROR_OPENING = re.compile(
     r"\s*(?:Traceback \(most recent call last\)|[\w.]*(?:Error|Exception|Timeout|Expired)):", re.A
 )
 SUBJECTS = ("command", "cmd", "pattern", "query", "url", "path")
 SUBJECT = 720  # characters of what a call is about that are kept: a line of it is shorter
 PATH_KEYS = ("file_path", "path", "filePath", "absolute_path", "notebook_path", "filename", "target_file", "file")
+
+
+Act: TypeAlias = Literal["read", "write", "search", "run"]
 
 
 class FileRef(Struct, frozen=True, omit_defaults=True):
@@ -128,6 +164,18 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
 def is_shell(call: ToolCall) -> bool:
     """Tell whether a call runs a command of a shell."""
     return plain_name(call.name) in SHELLS
+
+
+def act_of(call: ToolCall) -> Act | None:  # L02
+    """Return what a call does to files, by its tool's name: read, write, search or run; None for other tools."""
+    name = plain_name(call.name)
+    if name in SHELLS:
+        return "run"
+    if name in SEARCHERS:
+        return "search"
+    if name in EDITORS:
+        return "write" if writes(call) else "read"
+    return "read" if name in READERS else "write" if name in WRITERS or name in PATCHERS else None
 
 
 def failed(result: ToolResult) -> bool:

@@ -13,6 +13,7 @@ from refold.agent._compaction_log import Decision
 from refold.agent.cards import DoneCard, FailedCard, StartedCard, done_card, targets_of
 from refold.agent.events import SessionRenewed
 from refold.core.budget import Budget, Never
+from refold.core.policy import When
 from refold.core.view import Cause
 from refold.errors import CannotFit, RefoldError
 
@@ -122,7 +123,7 @@ class Compactor:
         try:
             card = self.compact(cause, loud=due)
             if card is not None:
-                self._tried_with = self.session.check().tokens
+                self._tried_with = self._looked_with = self.session.check().tokens
             return card
         except RefoldError as error:
             self._notify(FailedCard(str(error)))
@@ -156,15 +157,20 @@ class Compactor:
     def compact(
         self, cause: Cause, *, loud: bool = True, focus: str | None = None, keep_recent: int | None = None
     ) -> DoneCard | None:
-        """Compact; `focus` is what a summary should heed (L07), `keep_recent` what stays, in tokens (O17)."""
+        """Compact; `focus` is what a summary should heed (L07), `keep_recent` what stays, in tokens (O17).
+
+        Observers get no card if `loud` is off, nor of steps that run before every call.
+        """
         start, before = self._clock(), self.session.view_messages
+        preview = self._preview(cause) if loud else None
+        loud = loud and not self._is_silent(preview)
         if loud:
-            self._notify(self._started_card(cause))
+            self._notify(self._started_card(cause, preview))
         done = self.session.compact(focus, cause=cause, keep_recent=keep_recent, handlers=self.handlers)
         if done is None or not done.compacted:
             return None
         self._report_renewal(done)
-        return self._done_card(done.plan, before, self._clock() - start)
+        return self._done_card(done.plan, before, self._clock() - start, loud=loud)
 
     def adopt(self, recovered: Recovered, seconds: float) -> DoneCard | None:
         """Take over what a recovery did: its plans, and the window that a refusal told (W04)."""
@@ -191,19 +197,29 @@ class Compactor:
         if done.previous:
             self._notify(SessionRenewed(done.previous, done.session))
 
-    def _started_card(self, cause: Cause) -> StartedCard:
+    def _preview(self, cause: Cause) -> Plan | None:
+        """Return the plan that a compaction would make now; None where it would fail."""
         handlers = replace(self.handlers, summarize=lambda _: PLACEHOLDER, archive=None, read_file=None, count=None)
-        session, window = self.session, self.request.budget.window
         try:
-            targets = len(targets_of(session.plan(cause=cause, handlers=handlers), session.view_messages))
+            return self.session.plan(cause=cause, handlers=handlers)
         except RefoldError:
-            targets = 0
+            return None
+
+    def _is_silent(self, plan: Plan | None) -> bool:  # L02
+        """Tell whether a plan consists only of steps that run before every call, which nobody is told of."""
+        silent = {step.name for step in self.request.policy.steps if step.when is When.EVERY_CALL}
+        return plan is not None and bool(plan.steps) and all(step.label in silent for step in plan.steps)
+
+    def _started_card(self, cause: Cause, plan: Plan | None) -> StartedCard:
+        session, window = self.session, self.request.budget.window
+        targets = 0 if plan is None else len(targets_of(plan, session.view_messages))
         return StartedCard(len(session.view()), targets, session.check().tokens, self.threshold, window, cause)
 
-    def _done_card(self, plan: Plan, before: tuple[Message, ...], seconds: float) -> DoneCard:
+    def _done_card(self, plan: Plan, before: tuple[Message, ...], seconds: float, *, loud: bool = True) -> DoneCard:
         self.last_known = None
         left = self._estimates.check(self.session.view()).tokens
         window = self.request.budget.window
         card = done_card(plan, before, self.session.view_messages, left=left, window=window, seconds=seconds)
-        self._notify(card)
+        if loud:
+            self._notify(card)
         return card

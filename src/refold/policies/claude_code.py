@@ -16,8 +16,10 @@ from refold.stages.replace_all import ReplaceAll
 from refold.stages.restore import Restore
 from refold.stages.truncate_to_goal import TruncateToGoal
 
-TOOLS = frozenset({"bash", "read_file", "write_file", "edit_file", "glob", "grep", "list_dir", "notebook_edit"})  # L02
-MICRO = Clear("[Old tool result content cleared]", TOOLS, keep=3, larger_than=1_000, saving=20_000, net=False)  # L02
+ACTS = frozenset({"read", "write", "search", "run"})  # what the 8 tools of L02 do, whatever an agent calls its own
+MICRO = Clear(
+    "[Old tool result content cleared]", acts=ACTS, keep=3, larger_than=1_000, saving=20_000, net=False
+)  # L02
 REPLACE = ReplaceAll(
     "claude_code_summary",
     heading="[Conversation compressed]",

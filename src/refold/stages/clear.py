@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from refold._condense.call_facts import act_of
 from refold._condense.view_positions import first_unseen, with_text
 from refold.core.edits import Rewrite
 from refold.core.messages import Message, MessageId
@@ -25,7 +26,8 @@ _BARE = Message(MessageId("bare"), "tool")
 class Clear(Pure, frozen=True):  # N03, L02
     """Clear results, older than the protected newest ones, if enough tokens are saved.
 
-    `tools` names the tools whose results may be cleared (none: all but `never`). The newest `keep` results and the
+    `tools` names the tools whose results may be cleared, `acts` says what such a tool does ("read", "write", "search",
+    "run"; see `Act`); neither: all tools. Those that `never` names are not cleared. The newest `keep` results and the
     newest `protect` tokens of them stay, with the result that crosses this number; so do results of `larger_than`
     tokens or fewer and those that the model has not seen yet. `saving` is the least that all together must bring: what
     is cleared, less what the placeholders cost if `net`.
@@ -33,6 +35,7 @@ class Clear(Pure, frozen=True):  # N03, L02
 
     placeholder: str
     tools: frozenset[str] = frozenset()
+    acts: frozenset[str] = frozenset()
     never: frozenset[str] = frozenset()
     keep: int = 0
     protect: int = 0
@@ -75,9 +78,10 @@ class Clear(Pure, frozen=True):  # N03, L02
 
     def _may(self, view: View, message: Message, result: ToolResult) -> bool:
         call = view.call_of(message, result)
-        if call is None:
-            return not self.tools
-        return (not self.tools or call.name in self.tools) and call.name not in self.never
+        anything = not self.tools and not self.acts
+        if call is None or anything:
+            return anything and (call is None or call.name not in self.never)
+        return (call.name in self.tools or act_of(call) in self.acts) and call.name not in self.never
 
 
 def _tokens(view: View, message: Message, result: ToolResult) -> int:
