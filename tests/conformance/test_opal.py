@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from msgspec.structs import replace
@@ -28,6 +29,7 @@ from refold.stages.selectors import KeepTokens
 from refold.testing import talk, view_of
 from refold.testing.provider import ScriptedProvider, ScriptedReply
 from tests.agent.kit import Watched, calls
+from tests.conformance.chains import FORMATS, TASK, chained, times
 from tests.conformance.drive import Asked, absent, after, drive, shown
 from tests.gateway.conftest import standing
 from tests.gateway.scripted_upstream import call
@@ -244,6 +246,18 @@ def test_o11_file_operations_accumulate_and_a_file_modified_later_is_listed_as_m
     assert "both.py" not in note.read
     assert "read.py" in note.read
     assert "old.py" in note.modified
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("plans", [False, True])
+def test_o11_request_and_file_lists_outlive_every_chain(format, plans):
+    for summarize in (lambda need: "what happened", None):
+        results = chained(("opal",) * 4, format, plans=plans, summarize=summarize)
+        for number, result in enumerate(results, 1):
+            assert times(result, TASK) == 1
+            assert times(result, HEADING) == 1
+            read = json.dumps(result.messages).split("<read-files>")[1].split("</read-files>")[0]
+            assert set(re.findall(r"f\d+\.py", read)) >= {f"f{n}.py" for n in range(1, 4 * number - 3)}
 
 
 def test_o12_an_emergency_keeps_a_fifth_of_the_window_forced():

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from click.testing import CliRunner
 from msgspec.structs import replace
 
+from refold import compact
+from refold._cli.main import cli
 from refold._rules.pairing import GroupPairing
 from refold.agent._heartbeat import Heartbeat
 from refold.agent._session_log import SessionLog
@@ -37,10 +42,12 @@ from refold.sessions import MemoryStore, Session
 from refold.testing import talk, view_of
 from refold.testing.provider import ScriptedReply
 from tests.agent.kit import Watched, calls
+from tests.conformance.chains import FORMATS, TASK, chained, step, times, user
 from tests.conformance.drive import Asked, absent, after, drive, shown
 
 POLICY = find("vibe")
 CLEAN = POLICY.steps[0].stage
+HEADING = "[Conversation summary — everything before it was compacted]"
 
 
 def work(*more):
@@ -77,7 +84,7 @@ def test_v05_all_but_the_system_message_becomes_a_summary_with_the_last_request(
     seen = after(POLICY, view, Asked("what happened"))
     assert seen.messages[0] is view.messages[0]
     assert [message.role for message in seen.messages] == ["system", "user"]
-    assert shown(seen)[1] == "what happened\n\nLast request from user was: second wish"
+    assert shown(seen)[1] == f"{HEADING}\n\nwhat happened\n\nLast request from user was: second wish"
 
 
 def test_v05_the_steps_run_in_order_clean_summarize_replace_recount():
@@ -96,11 +103,11 @@ def test_v05_the_steps_run_in_order_clean_summarize_replace_recount():
 
 
 def test_v05_an_earlier_summary_is_never_the_last_request_and_is_updated_instead():
-    old = Message("made:1", "user", (Text("old facts\n\nLast request from user was: first"),), Note("summary"))
+    old = Message("made:1", "user", (Text("old facts\n\nLast request from user was: first wish"),), Note("summary"))
     transcript = Transcript((*work().messages[:2], old, *talk("a: went on " + "x" * 900).messages))
     asked = Asked("new facts")
     seen = after(POLICY, view_of(transcript, goal=POLICY.goal), asked)
-    assert shown(seen)[1] == "new facts\n\nLast request from user was: first wish"
+    assert shown(seen)[1] == f"{HEADING}\n\nnew facts\n\nLast request from user was: first wish"
     assert asked.summaries[0].previous == "old facts"
     assert "old facts" not in asked.summaries[0].text
 
@@ -130,6 +137,90 @@ def test_v05_a_last_request_with_a_picture_stays_a_message():
 def test_v05_a_last_request_larger_than_the_goal_is_fitted():
     view = view_of(work("a: ok", "u: " + "z" * 50_000), window=20_000, goal=POLICY.goal)
     assert after(POLICY, view, Asked("short")).tokens <= 10_000
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("plans", [False, True])
+@pytest.mark.parametrize("task", [TASK, f"{TASK}\n\nLast request from user was: nothing at all.\n\nReally."])
+def test_v05_the_request_outlives_every_chain_word_for_word_and_nothing_nests(format, plans, task):
+    needs = []
+
+    def summarize(need):
+        needs.append(need)
+        return f"summary {len(needs)}, in which the\n\nLast request from user was: to be quoted by a model"
+
+    results = chained(("vibe",) * 4, format, plans=plans, task=task, summarize=summarize)
+    for number, result in enumerate(results, 1):
+        assert times(result, f"\n\nLast request from user was: {task}") == times(result, TASK) == 1
+        assert (times(result, HEADING), times(result, f"summary {number},")) == (1, 1)
+        assert times(result, ", in which the") == 1
+        assert len(result.messages) == 1
+    assert all(task in need.text for need in needs)  # the summarizer knows what the work is for
+    assert [need.previous for need in needs[:2]] == [
+        None,
+        "summary 1, in which the\nLast request from user was: to be quoted by a model",
+    ]
+
+
+@pytest.mark.parametrize("plans", [False, True])
+@pytest.mark.parametrize("format", FORMATS)
+def test_v05_the_request_outlives_a_chain_without_a_model(format, plans):
+    for result in chained(("vibe",) * 4, format, plans=plans):
+        assert times(result, f"Last request from user was: {TASK}") == 1
+        assert times(result, TASK) == 2  # the digest names the goal as well
+
+
+@pytest.mark.parametrize("plans", [False, True])
+@pytest.mark.parametrize("second", ["wolffish", "neurolink", "opal", "claude-code", "vibe", "refold"])
+@pytest.mark.parametrize("first", ["opal", "vibe"])
+def test_v05_the_request_outlives_a_change_of_the_policy(first, second, plans):
+    for summarize in (None, lambda need: "what happened"):
+        for result in chained((first, second, "vibe"), "anthropic", plans=plans, summarize=summarize):
+            assert times(result, TASK) >= 1
+
+
+def test_v05_a_later_request_takes_the_place_of_an_earlier_one():
+    first = compact([user("openai-chat", TASK), *step("openai-chat", 1)], policy="vibe", force=True, window=6_000)
+    more = [*first.messages, {"role": "assistant", "content": "Counted."}, user("openai-chat", "Now paint it.")]
+    last = compact(
+        [*more, *step("openai-chat", 2)], policy="vibe", force=True, window=6_000, summarize=lambda need: "S"
+    )
+    assert last.messages == [
+        {"role": "user", "content": f"{HEADING}\n\nS\n\nLast request from user was: Now paint it."}
+    ]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "I read this in the log:\n\nLast request from user was: delete all. Why?",
+        "Last request from user was: delete all",
+        f"What does {HEADING} mean?\n\nLast request from user was: delete all",
+        "[Conversation summary of mine]\n\nLast request from user was: delete all",
+    ],
+)
+def test_v05_a_message_of_the_user_that_holds_the_words_of_ours_is_a_request(words):
+    needs = []
+    messages = [user("openai-chat", TASK), {"role": "assistant", "content": "Done."}, user("openai-chat", words)]
+    result = compact(
+        [*messages, *step("openai-chat", 1)], policy="vibe", force=True, window=6_000,
+        summarize=lambda need: needs.append(need) or "S",
+    )  # fmt: skip
+    assert result.messages[-1]["content"] == f"{HEADING}\n\nS\n\nLast request from user was: {words}"
+    assert needs[0].previous is None
+    assert words.split("\n")[0] in needs[0].text
+
+
+def test_v05_the_command_line_keeps_the_request_on_its_own_output(tmp_path):
+    path = tmp_path / "talk.json"
+    messages = [{"role": "system", "content": "Be brief."}, user("openai-chat", TASK)]
+    for number in range(3):
+        path.write_text(json.dumps([*messages, *step("openai-chat", number), *step("openai-chat", number + 9)]))
+        done = CliRunner().invoke(cli, ["compact", str(path), "-p", "vibe", "-w", "6000", "--force", "-o", str(path)])
+        assert done.exit_code == 0
+        messages = json.loads(path.read_text())
+        assert [message["role"] for message in messages] == ["system", "user"]
+        assert messages[1]["content"].endswith(f"\n\nLast request from user was: {TASK}")
 
 
 def test_v06_the_prompt_has_seven_sections():

@@ -44,7 +44,7 @@ def test_our_part_in_a_users_message_is_told_apart_from_their_words():
 
 
 def test_files_of_a_summary_come_back():
-    text = "[Conversation summary]\n\nGoal\n\n<read-files>\na.py\nb.py\n</read-files>\n\n<modified-files>\nc.py\n</modified-files>"
+    text = "[Conversation summary — older messages were compacted]\n\nGoal\n\n<read-files>\na.py\nb.py\n</read-files>\n\n<modified-files>\nc.py\n</modified-files>"
     note = formats.read(CHAT, [{"role": "user", "content": text}]).messages[0].note
     assert (note.read, note.modified) == (("a.py", "b.py"), ("c.py",))
 

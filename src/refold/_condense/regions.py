@@ -45,7 +45,9 @@ def regions(view: View, protected: int) -> Regions:
     starts = {segment.start for segment in segments}
     inner = tuple(part for part in fine if part.start not in starts)
     users = tuple(
-        position for position, message in enumerate(messages) if message.role == "user" and message.note is None
+        position
+        for position, message in enumerate(messages)
+        if message.role == "user" and (message.note is None or message.note.kind == "request")
     )
     fresh = _fresh(messages, fine, users)
     return Regions(segments, inner, _tail(view, fine, protected), users, fresh, loop_start(messages))

@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from refold import _prompts as prompts
+from refold._condense.quoted_requests import SUMMARIES, without_quote
 from refold._condense.transcript_text import serialize
-from refold._condense.view_positions import SUMMARIES, originals
+from refold._condense.view_positions import originals, quoted_alone
 from refold.core import needs
 from refold.core.messages import text_of
 
@@ -24,9 +25,9 @@ __all__ = ["ask", "earlier", "summary_in"]
 def earlier(messages: Sequence[Message], heading: str = "", ending: str | re.Pattern[str] = "") -> str | None:
     """Return the earlier summaries among messages as one text, or None.
 
-    `heading` is left off, and all from `ending` on: what the stage put before and after the words of the summary.
+    `heading` is left off, and all from `ending` or a quoted request on: what stages put around the words of a summary.
     """
-    texts = [text_of(message) for message in messages if message.note and message.note.kind in SUMMARIES]
+    texts = [without_quote(text_of(message)) for message in messages if message.note and message.note.kind in SUMMARIES]
     pattern = re.compile(re.escape(ending)) if isinstance(ending, str) and ending else ending
     summaries = [
         (re.split(pattern, text, maxsplit=1)[0] if pattern else text).removeprefix(heading).strip() for text in texts
@@ -46,9 +47,10 @@ def ask(
 ) -> needs.SummaryNeed:
     """Return the need of a summary of messages as they were said, shaped by the person's instructions (L07).
 
-    An earlier summary travels as `previous` and never inside the text; the words of an anchor are the earliest.
+    An earlier summary travels as `previous` and never inside the text; the words of an anchor are the earliest. A last
+    request that only an earlier summary quotes opens the text, so that the summary can say what the work is for.
     """
-    record = originals(view, messages)
+    record = (*quoted_alone(view), *originals(view, messages))
     anchor = view.start[0].anchor if view.anchored else None
     if anchor is not None and anchor.text:
         previous = f"{anchor.text}\n\n{previous}" if previous else anchor.text

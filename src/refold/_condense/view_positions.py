@@ -6,23 +6,24 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from refold.core.messages import Note, Text, ToolCall, ToolResult
+from refold._condense.quoted_requests import quoted_request
+from refold.core.messages import Message, Note, Text, ToolCall, ToolResult
 from refold.core.view import Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from refold.core.edits import Edit
-    from refold.core.messages import Message, MessageId, Path
+    from refold.core.messages import MessageId, Part, Path
     from refold.core.view import View
 
 __all__ = [
-    "SUMMARIES",
     "anchor",
     "cut_after",
     "cut_before",
     "first_unseen",
     "is_forced",
+    "is_quotation",
     "last_request",
     "last_settled_cut",
     "leading",
@@ -32,9 +33,9 @@ __all__ = [
     "originals",
     "originals_with_earlier",
     "preserved_request",
+    "quoted_alone",
+    "visible_request",
 ]
-
-SUMMARIES = frozenset({"summary", "outline", "digest"})
 
 
 def leading(view: View) -> int:
@@ -79,18 +80,32 @@ def last_request(view: View) -> Message | None:
     return next((message for message in reversed(view.messages) if _asks(message)), None)
 
 
+def visible_request(view: View) -> Message | None:
+    """Return the newest request that the model sees: a message, our copy of it, or what a summary of ours quotes."""
+    return next(_requests(view.messages), None)
+
+
 def newest_request(view: View) -> Message | None:
-    """Return the newest request of the whole transcript, although an earlier run may have hidden and quoted it."""
+    """Return the newest request of the whole transcript, although an earlier run may have hidden and quoted it.
+
+    Where a client has sent our summary back as a message, the request that it quotes is all that is left of it.
+    """
     visible = last_request(view)
-    newest = next((message for message in reversed(view.transcript.messages) if _asks(message)), None)
+    newest = next(_requests(view.transcript.messages), None)
     return visible if newest is None or (visible is not None and visible.note is not None) else newest
+
+
+def quoted_alone(view: View) -> tuple[Message, ...]:
+    """Return the newest request where no message of the view is it, only what a summary quotes; else nothing."""
+    request, visible = newest_request(view), last_request(view)
+    return (request,) if request is not None and visible is None else ()
 
 
 def open_request(view: View) -> Message | None:
     """Return the last request if no assistant message has finished it with words and no calls."""
     if not view.messages:
         return None
-    request = last_request(view)
+    request = visible_request(view)
     newest = view.messages[-1]
     done = newest.role == "assistant" and not newest.calls and newest.note is None
     return None if done else request
@@ -108,20 +123,38 @@ def preserved_request(
     """Return how a request among messages that go is kept: the id of what stays, or a copy of its words.
 
     A request that shares its message with tool results cannot stay without their calls, and one that an earlier run
-    has hidden is copied too.
+    has hidden, or that is quoted in a summary, is copied too.
     """
     here = request is not None and any(message.id == request.id for message in leaving)
     if request is None or (not here and request.id in view.index):
         return None, ()
-    if here and not request.results:
+    if here and not request.results and not is_quotation(view, request):
         return request.id, ()
     words = [replace(part, at=()) for part in request.parts if isinstance(part, Text)]
     return None, (view.insert("user", words, Note("request"), before=before),)
 
 
+def _requests(messages: Sequence[Message]) -> Iterator[Message]:
+    """Yield the requests in messages, the newest first; one that a summary quotes has the summary's id."""
+    for message in reversed(messages):
+        if _asks(message):
+            yield message
+        elif quoted := quoted_request(message):
+            yield Message(message.id, "user", (Text(quoted),), Note("request"))
+
+
+def is_quotation(view: View, request: Message) -> bool:
+    """Tell whether a request is what a message of the view quotes, and not that message itself."""
+    return request.note is not None and view.messages[view.index[request.id]] is not request
+
+
 def _asks(message: Message) -> bool:
     own = message.note is not None and message.note.kind != "request"
-    return message.role == "user" and not own and any(not isinstance(part, ToolResult) for part in message.parts)
+    return message.role == "user" and not own and any(map(_is_users_own, message.parts))
+
+
+def _is_users_own(part: Part) -> bool:
+    return not (isinstance(part, ToolResult) or (isinstance(part, Text) and part.ours))
 
 
 def last_settled_cut(view: View) -> int:

@@ -24,14 +24,15 @@ OPENINGS: dict[str, NoteKind] = {
     "[Digest of earlier messages: background, not a new request]": "digest",
     "[Compaction Summary]": "summary",  # W10
     "[Compaction Notice:": "notice",  # W10
-    "[Conversation summary": "summary",  # O09
+    "[Conversation summary — older messages were compacted]": "summary",  # O09
+    "[Conversation summary — everything before it was compacted]": "summary",  # V05
     "[Conversation compressed]": "summary",  # L04
     "Previous conversation summary:": "summary",  # N05
     "[Earlier conversation history was truncated": "marker",  # N06
     "[Older messages were left out here": "marker",
+    "[Older messages were left out to make room]": "marker",
 }
 _OPENINGS = tuple(OPENINGS)
-_LAST_REQUEST = "\n\nLast request from user was: "  # V05: this summary has no opening, but always this end
 _FILES = re.compile(r"<(read|modified)-files>\n(.*?)\n</\1-files>", re.S)  # O06, O10
 
 
@@ -42,8 +43,10 @@ def recovered(message: Message) -> Message:
     kinds = [_kind(part) for part in message.parts]
     if not any(kinds):
         return message
-    if len(kinds) == 1 and (kind := kinds[0]) is not None:
-        text = message.parts[0].text if isinstance(message.parts[0], Text) else ""
+    known = [kind for kind in kinds if kind is not None]
+    if len(known) == len(kinds):
+        kind: NoteKind = next((each for each in known if each != "digest"), "digest")
+        text = "\n".join(part.text for part in message.parts if isinstance(part, Text))
         files = {which: tuple(names.split("\n")) for which, names in _FILES.findall(text)}
         return replace(message, note=Note(kind, files.get("read", ()), files.get("modified", ())))
     parts = (
@@ -54,6 +57,6 @@ def recovered(message: Message) -> Message:
 
 
 def _kind(part: Part) -> NoteKind | None:
-    if not isinstance(part, Text) or not (part.text.startswith(_OPENINGS) or _LAST_REQUEST in part.text):
+    if not isinstance(part, Text):
         return None
-    return next((OPENINGS[opening] for opening in _OPENINGS if part.text.startswith(opening)), "summary")
+    return next((OPENINGS[opening] for opening in _OPENINGS if part.text.startswith(opening)), None)

@@ -14,7 +14,11 @@ from refold.stages.repair import Repair
 from refold.stages.replace_all import ReplaceAll
 from refold.stages.truncate_to_goal import TruncateToGoal
 
-REPLACE = ReplaceAll("vibe_summary", request="Last request from user was: {request}")  # V05, V06
+REPLACE = ReplaceAll(  # V05, V06
+    "vibe_summary",
+    heading="[Conversation summary — everything before it was compacted]",
+    request="Last request from user was: {request}",
+)
 
 POLICY = Policy(
     name="vibe",

@@ -8,8 +8,9 @@ from msgspec import Struct
 
 from refold import _prompts as prompts
 from refold._condense.call_facts import files_of
+from refold._condense.quoted_requests import SUMMARIES
 from refold._condense.summary_requests import ask, earlier, summary_in
-from refold._condense.view_positions import SUMMARIES, last_settled_cut
+from refold._condense.view_positions import last_settled_cut, preserved_request, visible_request
 from refold.core.edits import Hide, Rewrite
 from refold.core.messages import Note, text_of, texts
 from refold.core.policy import require_counts
@@ -63,9 +64,10 @@ class AppendSummary(Struct, frozen=True):  # W07, W09, W10
             return (view.insert("user", prompts.text(self.notice), Note("notice"), before=before),)
         text = f"{self.heading}\n\n{words}\n\n{prompts.text(self.nudge)}"
         note = Note("summary", *files_of([m for m in _before(view) if m.id in targets or m.note]))
-        older = tuple(message.id for message in view.messages if message.note and message.note.kind in SUMMARIES)
+        older = [message for message in view.messages if message.note and message.note.kind in SUMMARIES]
         insert = view.insert("user", text, note, before=before)
-        return (insert, Hide(older)) if older else (insert,)
+        _, copies = preserved_request(view, older, visible_request(view), older[0].id if older else None)
+        return (*copies, insert, Hide(tuple(message.id for message in older))) if older else (insert,)
 
     @property
     def _nudge(self) -> str:

@@ -17,13 +17,15 @@ from refold._condense.reduction_order import ReductionLog, shrink
 from refold._condense.refill import refill
 from refold._condense.regions import Regions, regions
 from refold._condense.selection import select
+from refold._condense.view_positions import anchor, is_quotation, preserved_request, visible_request
 from refold._salience import features
 from refold.core.budget import Exactly
+from refold.core.edits import Hide, Rewrite
 from refold.core.messages import Message, Note, Patch, Text
 from refold.core.policy import require_shares
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from refold.core.edits import Edit, Insert
     from refold.core.messages import MessageId, Part
@@ -74,6 +76,17 @@ class Fit(Struct, frozen=True):
         """Return the edits that bring the view to its goal, or as near to it as it can be brought."""
         if view.over_goal <= 0 or not view.messages:
             return ()
+        edits = self._fitted(view, answers)
+        request = visible_request(view)
+        if request is None or not is_quotation(view, request) or not _changes(edits, request):
+            return edits
+        carrier = view.index[request.id]
+        position = anchor(view, carrier, carrier + 1)
+        _, copies = preserved_request(view, view.messages[carrier : carrier + 1], request, position)
+        return (*copies, *self._fitted(view.after(copies), answers))
+
+    def _fitted(self, view: View, answers: tuple[object, ...]) -> tuple[Edit, ...]:
+        """Return the edits for the nearest goal that can be met."""
         most = view.budget.input
         for goal in dict.fromkeys((view.goal_tokens, (view.goal_tokens + most) // 2, most)):
             if view.tokens > goal and (edits := self._meeting(view, goal, answers)):
@@ -162,6 +175,12 @@ def _more_stays(view: View) -> bool:
 
 def _size(view: View, messages: Iterable[Message]) -> int:
     return sum(map(view.size, messages))
+
+
+def _changes(edits: Sequence[Edit], message: Message) -> bool:
+    """Tell whether edits hide or rewrite a message."""
+    hidden = any(message.id in edit.messages for edit in edits if isinstance(edit, Hide))
+    return hidden or any(edit.message == message.id for edit in edits if isinstance(edit, Rewrite))
 
 
 def _left(draft: Draft) -> list[Message]:

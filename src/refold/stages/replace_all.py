@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec import Struct
 
 from refold._condense.call_facts import files_of
+from refold._condense.digest.previous import OPENING
 from refold._condense.digest.render import digest_text
+from refold._condense.quoted_requests import before_quote
 from refold._condense.summary_requests import ask, earlier, summary_in
 from refold._condense.view_positions import (
     anchor,
@@ -70,7 +72,8 @@ class ReplaceAll(Struct, frozen=True):  # L04, L06, V05
         if not answers or not originals(view, replaced):
             return ()
         words, by_model = _summary_or_digest(view, replaced, answers[0], self._previous(replaced))
-        opening = f"{self.heading}\n\n{words}" if self.heading else words
+        opening = f"{self.heading}\n\n{words}" if self.heading and not words.startswith(OPENING) else words
+        opening = before_quote(opening) if self.request else opening
         request, quoted = self._request(view, replaced, opening)
         position = self._place(view, replaced, request)
         stays, copies = preserved_request(view, replaced, request, position)
@@ -83,7 +86,7 @@ class ReplaceAll(Struct, frozen=True):  # L04, L06, V05
         return (*edits, *copies, Hide(hidden)) if hidden else (*edits, *copies)
 
     def _previous(self, replaced: Sequence[Message]) -> str | None:
-        return earlier(replaced, self.heading, self.request.split("{", 1)[0])
+        return earlier(replaced, self.heading)
 
     def _replaced(self, view: View) -> tuple[Message, ...]:
         return view.messages[leading(view) : last_settled_cut(view)]
@@ -93,7 +96,7 @@ class ReplaceAll(Struct, frozen=True):  # L04, L06, V05
         if not self.request:
             return open_request(view), ""
         request = newest_request(view)
-        if request is None or (request.id in view.index and request not in replaced):
+        if request is None or (request.id in view.index and all(message.id != request.id for message in replaced)):
             return None, ""
         quoted = self.request.format(request=text_of(request))
         room = view.goal_tokens - view.overhead.total - sum(view.sizes[: leading(view)])

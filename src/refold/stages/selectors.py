@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from refold._condense.call_facts import failed
-from refold._condense.view_positions import SUMMARIES, cut_after, cut_before, is_forced, leading
+from refold._condense.quoted_requests import SUMMARIES
+from refold._condense.view_positions import cut_after, cut_before, is_forced, leading, visible_request
 from refold.core.edits import Insert, Rewrite
 from refold.core.messages import Reasoning, Text, ToolResult
 from refold.core.policy import require_counts, require_shares
@@ -63,9 +64,9 @@ class LargestThenOldest(Struct, frozen=True):  # W05
     """Select tool results, largest first, then assistant messages, oldest first, then user messages, oldest first.
 
     Stops when the expected savings cover the excess over the goal. Never selected: the first user message, the last
-    `recent` of each role, error results, texts under `smallest` characters, messages of this run, and texts that this
-    run has shortened already. Summaries of earlier runs may be selected, and do not count among the last. `keep_share`
-    of a text is expected to stay.
+    request where only a copy or a summary of ours has it, the last `recent` of each role, error results, texts under
+    `smallest` characters, messages of this run, and texts that this run has shortened already. Summaries of earlier
+    runs may be selected, and do not count among the last. `keep_share` of a text is expected to stay.
     `at_least` is the share of the present size to save regardless of the goal, for a run after an overflow.
     """
 
@@ -109,8 +110,10 @@ class LargestThenOldest(Struct, frozen=True):  # W05
         return int(tokens * (1 - self.keep_share)) + dropped
 
     def _candidates(self, view: View) -> Iterable[TextTarget]:
-        ours = {edit.message.id for edit in view.edits if isinstance(edit, Insert)}
-        messages = [message for message in view.messages if message.id not in ours]
+        fixed = {edit.message.id for edit in view.edits if isinstance(edit, Insert)}
+        if (request := visible_request(view)) and request.note:  # a copy, or a summary that quotes it
+            fixed.add(request.id)
+        messages = [message for message in view.messages if message.id not in fixed]
         results = [TextTarget(message, result) for message in messages for result in message.results]
         older = results[: len(results) - self.recent] if len(results) > self.recent else []
         yield from sorted((t for t in older if t.result and not failed(t.result)), key=lambda t: -t.characters)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from refold._condense.quoted_requests import SUMMARIES
 from refold._condense.view_positions import (
-    SUMMARIES,
     anchor,
     cut_after,
-    last_request,
     last_settled_cut,
     leading,
     preserved_request,
+    visible_request,
 )
 from refold.core.edits import Hide
 from refold.core.messages import Note
@@ -55,7 +55,7 @@ class Slide(Pure, frozen=True):  # N06
         if start is None or stop is None:
             return ()
         position = anchor(view, start, stop)
-        stays, copies = preserved_request(view, view.messages[start:stop], last_request(view), position)
+        stays, copies = preserved_request(view, view.messages[start:stop], visible_request(view), position)
         leaving = tuple(message.id for message in view.messages[start:stop] if message.id != stays)
         if not leaving:
             return ()
@@ -82,7 +82,7 @@ class Slide(Pure, frozen=True):  # N06
         return self._further(view, start, stop, cuts) if self.to_goal else stop
 
     def _further(self, view: View, start: int, stop: int, cuts: list[int]) -> int:
-        request = last_request(view)
+        request = visible_request(view)
         sizes = [
             0 if request and m.id == request.id else view.leaves(m) if m.opaques or m.id in view.stuck else size
             for m, size in zip(view.messages, view.sizes, strict=True)

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from msgspec import Struct
 
 from refold._condense.call_facts import files_of
+from refold._condense.quoted_requests import REQUESTED, before_quote
 from refold._condense.summary_requests import ask, earlier, summary_in
 from refold._condense.view_positions import (
     anchor,
-    last_request,
     last_settled_cut,
     leading,
     newest_request,
     originals,
     originals_with_earlier,
     preserved_request,
+    visible_request,
 )
 from refold._text.graphemes import head_and_tail
 from refold.core.edits import Hide
@@ -37,10 +38,10 @@ if TYPE_CHECKING:
 __all__ = ["Summarize", "outline"]
 
 READ, MODIFIED = "read-files", "modified-files"  # O06
-REQUESTED = "The last request of the user, word for word:"
-OURS = re.compile(rf"\n\n(?:{REQUESTED}|<(?:{READ}|{MODIFIED})>)")  # where the words of the summary end
+OURS = re.compile(rf"\n\n<(?:{READ}|{MODIFIED})>")  # where the words of the summary end
 OUTLINE = re.compile(r"\[Compacted [\d,]+ messages: [^\]]*\]\s*")
 REQUEST = 4_000  # characters of the last request that stay word for word
+LABEL = 100  # characters that the label of one that was cut has at most
 
 
 class Range(Struct, frozen=True):
@@ -103,12 +104,13 @@ class Summarize(Struct, frozen=True):  # N05, O04 to O11
             return ()
         replaced = view.messages[range_.start : range_.stop]
         read, modified = files_of(_originals(view, replaced))
-        text = "\n\n".join([self.heading, *self._body(view, range_, words), *self._quoted(view, replaced)])
+        body = before_quote("\n\n".join([self.heading, *self._body(view, range_, words)]))
+        text = "\n\n".join([body, *self._quoted(view, replaced)])
         if self.files:
             text += _tagged(READ, read) + _tagged(MODIFIED, modified)
         kind: NoteKind = "summary" if all(words) else "outline"
         position = anchor(view, range_.start, range_.stop)
-        request = last_request(view) if self.keeps_request else None
+        request = visible_request(view) if self.keeps_request else None
         stays, copies = preserved_request(view, replaced, request, position)
         opened = (
             stays or copies or any(message.role == "user" for message in view.messages[range_.stop : range_.stop + 1])
@@ -156,7 +158,7 @@ class Summarize(Struct, frozen=True):  # N05, O04 to O11
         if self.keeps_request or request is None or stays:
             return []
         text = text_of(request)
-        if len(text) > REQUEST:
+        if len(text) > REQUEST + LABEL:  # more than one that was cut before
             text = head_and_tail(text, REQUEST * 3 // 4, REQUEST // 4, "[{omitted:,} characters left out]")
         return [f"{REQUESTED}\n\n{text}"]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from refold._condense.quoted_requests import without_quote
 from refold.core.messages import Message, Text, memoized, text_of
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _digests(message: Message) -> tuple[Text, ...]:
 @memoized
 def _sections(message: Message) -> dict[str, tuple[str, ...]]:
     sections: dict[str, tuple[str, ...]] = {}
-    text = "\n".join(part.text for part in digests_in(message))
+    text = "\n".join(without_quote(part.text) for part in digests_in(message))
     for block in f"\n{text}".split(f"\n{HEADING}")[1:]:
         title, _, body = block.partition("\n")
         lines = f"\n{body}".rstrip("\n").split(f"\n{ENTRY}")[1:]
