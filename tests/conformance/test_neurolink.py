@@ -9,13 +9,17 @@ from msgspec.structs import replace
 
 import refold
 from refold._counting.token_cut import cut_to_tokens
+from refold._gateway.conversations.budgets import Budgets
+from refold._gateway.settings import GatewaySettings
 from refold._rules.pairing import GroupPairing
+from refold.agent import Agent, Decision
+from refold.agent._defaults import resolve_budget
 from refold.agent._statistics import context_line
 from refold.clients._factory import client
 from refold.clients._retry import may_retry, retrying
 from refold.config import Settings
 from refold.core._engine import due
-from refold.core.budget import Budget, Reserve, Share
+from refold.core.budget import Budget, Share, TableReserve
 from refold.core.counting import CharCounter, count_all
 from refold.core.messages import (
     Image,
@@ -48,6 +52,7 @@ from refold.stages.deduplicate import DeduplicateReads
 from refold.stages.selectors import KeepRatio
 from refold.stages.slide import Slide
 from refold.testing import talk, view_of
+from refold.testing.client import ScriptedClient
 from refold.testing.provider import Fault, ScriptedProvider
 from tests.conformance.drive import (
     CHARACTERS,
@@ -388,8 +393,47 @@ def test_n09_a_provider_s_multiplier_and_the_safety_margin_are_on_every_text(pro
     assert counter.text("x" * 4_000) == pytest.approx(1_000 * factor * 1.15, abs=1)
 
 
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        ("gpt-4o", 1_178),  # ceil(4,000 / 4) * 1.15, 4 a message, 24 a conversation
+        ("claude-sonnet-4-5", 1_443),
+        ("bedrock/anthropic.claude-3-opus-20240229-v1:0", 1_443),
+        ("gemini-2.5-pro", 1_385),
+        ("vertex_ai/gemini-2.5-flash", 1_385),
+        ("codestral-latest", 1_477),
+        ("azure/my-deployment", 1_178),
+    ],
+)
+def test_n09_every_measure_has_the_multiplier_of_the_provider(model, tokens):
+    messages = [{"role": "user", "content": "y" * 4_000}]
+    assert refold.check(messages, policy="neurolink", model=model, format="openai-chat").tokens == tokens
+    meter = refold.Meter(policy="neurolink", model=model, format="openai-chat")
+    assert meter.check(messages).tokens == tokens
+    plan = refold.plan([*messages, *messages], policy="neurolink", model=model, format="openai-chat", force=True)
+    assert plan.sizes.before == pytest.approx(2 * tokens - 24, abs=1)
+
+
+@pytest.mark.parametrize(("format", "tokens"), [("anthropic", 1_443), ("openai-chat", 1_178)])
+def test_n09_without_a_model_the_format_tells_the_provider(format, tokens):
+    messages = [{"role": "user", "content": "y" * 4_000}]
+    assert refold.check(messages, policy="neurolink", window=100_000, format=format).tokens == tokens
+
+
+def test_n09_an_agent_measures_with_the_multiplier_of_its_model():
+    decisions = []
+    agent = Agent(
+        ScriptedClient(["Done."], model="claude-sonnet-4-5", format="anthropic"), policy="neurolink",
+        budget=Budget(100_000), observers=[lambda event: decisions.append(event) if isinstance(event, Decision) else 0],
+    )  # fmt: skip
+    agent.run("y" * 4_000)
+    assert decisions[0].estimate == 1_443
+
+
 def test_n09_code_messages_conversations_and_images_have_their_own_figures():
-    assert POLICY.counter == CharCounter(4, margin=1.15, per_message=4, per_conversation=24, image=1_024)
+    assert POLICY.counter == CharCounter(
+        4, margin=1.15, per_message=4, per_conversation=24, image=1_024, by_provider=True
+    )
     assert CharCounter(3, margin=1.15).text("x" * 300) == 115
     assert POLICY.counter.message(Message("m", "user", (Text("x" * 400),))) == 115 + 4
     assert POLICY.counter.message(Message("m", "user", (Image(),))) == 1_024 + 4
@@ -423,7 +467,7 @@ def test_n09_a_text_is_cut_to_a_budget_at_a_sentence_or_word():
 def test_n10_the_reserve_is_the_given_maximum_or_35_percent_up_to_64_000(window, given, reserve):
     assert output_reserve(window, given) == reserve
     assert POLICY.reserve(window, given) == reserve
-    assert POLICY.reserve == Reserve()
+    assert POLICY.reserve == TableReserve(table="neurolink")
 
 
 def test_n10_exact_model_then_longest_prefix_then_provider_then_128_000():
@@ -432,6 +476,29 @@ def test_n10_exact_model_then_longest_prefix_then_provider_then_128_000():
     assert neurolink_window("openai", "gpt-4.1-mini-2025") == 1_047_576
     assert neurolink_window("anthropic", "claude-unheard-of") == 200_000
     assert neurolink_window("nobody", "nothing") == 128_000
+
+
+@pytest.mark.parametrize(
+    ("model", "limit"),
+    [
+        ("gpt-4o", 83_200),  # 128,000 less 35 %
+        ("o1", 136_000),  # 200,000 less 64,000, however long its answers may be
+        ("gpt-4", 5_325),
+        ("anthropic/claude-unheard-of", 136_000),  # the provider's default
+        ("huggingface/unheard-of", 20_800),
+        ("azure/my-deployment", 83_200),
+        ("mistral-medium-latest", 198_144),  # 262,144 in our table, which is newer
+    ],
+)
+def test_n10_one_input_budget_of_a_model_at_every_door(model, limit, tmp_path):
+    messages = [{"role": "user", "content": "hello"}]
+    assert refold.check(messages, policy="neurolink", model=model).limit == limit
+    session = Session(MemoryStore(), policy="neurolink", model=model, format="openai-chat")
+    session.append(messages)
+    assert session.check().limit == limit
+    assert resolve_budget(model, POLICY, Settings.load({}, environ={}), None, None).input == limit
+    assert Budgets(GatewaySettings(policy="neurolink")).bound(model, None, format="openai-chat").budget.input == limit
+    assert refold.check(messages, policy="neurolink", model=model, max_output=1_000).limit > limit
 
 
 def test_n13_after_an_overflow_the_goal_is_70_percent_of_the_input():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -20,7 +21,7 @@ from refold.core.budget import (
     Share,
     Usage,
 )
-from refold.core.counting import Counter
+from refold.core.counting import CharCounter, Counter
 from refold.core.edits import Insert, fold
 from refold.core.plan import Plan, checked
 from refold.core.policy import Policy
@@ -29,6 +30,7 @@ from refold.core.usage_gauges import covered
 from refold.core.view import Cause, View
 from refold.errors import BadBudget, UsageError
 from refold.formats import Format
+from refold.models._provider_factors import request_factor
 from refold.models._thinking import binds_thinking
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, MessageId
     from refold.core.view import Rule
 
-__all__ = ["Request", "check_plans", "counter_for", "format_for", "request_for", "usage_for"]
+__all__ = ["Request", "check_plans", "counter_for", "format_for", "policy_counter", "request_for", "usage_for"]
 
 
 # What an argument may be, and what to give; the others are checked where they are read.
@@ -110,7 +112,7 @@ def request_for(
         start=start[ignored:],
         budget=budget,
         goal=_goal(policy, options, budget),
-        counter=_counter(options, policy, exact),
+        counter=_counter(options, policy, shape.name, exact),
         rules=shape.rules if not binds else tuple(map(_unopened, shape.rules)),
         traits=shape.traits,
         usage=_since(usage_for(options), ignored),
@@ -281,13 +283,26 @@ def _goal(policy: Policy, options: Options, budget: Budget) -> Limit:
             return limit
 
 
-def _counter(options: Options, policy: Policy, exact: Counter) -> Counter:
+def policy_counter(policy: Policy, model: str | None, format: str | None) -> Counter | None:
+    """Return a policy's own estimate, with the factor of the request's provider if it has one (N09); None without."""
+    counter = policy.counter
+    if isinstance(counter, CharCounter) and counter.by_provider:
+        return _with_factor(counter, request_factor(model, format))
+    return counter
+
+
+@cache  # one object for equal counters: a message remembers its size by the counter
+def _with_factor(counter: CharCounter, factor: float) -> CharCounter:
+    return counter if counter.factor == factor else replace(counter, factor=factor)
+
+
+def _counter(options: Options, policy: Policy, format: str, exact: Counter) -> Counter:
     """Choose the scale: a budget in plain tokens is counted exactly, a share of a window as the policy counts."""
     match options.counter:
         case None if isinstance(options.budget, int):
             return exact
         case None | "policy":
-            return policy.counter or exact
+            return policy_counter(policy, options.model, format) or exact
         case "exact":
             return exact
         case other:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from refold import policies
 from refold._compaction.options import Options
-from refold._compaction.request import budget_for, counter_for
+from refold._compaction.request import budget_for, counter_for, policy_counter
 from refold.agent._tool_output import OutputLimit, most_tokens
 from refold.agent.events import Warned
 from refold.agent.middleware import ContextWarning, Middleware
@@ -74,9 +74,11 @@ def warning_middleware(
     return () if half is None else (ContextWarning(2 * half, lambda text: notify(Warned(text))),)
 
 
-def output_limit(how: Output, request: RequestSpec, folder: Path | None, settings: Settings | None) -> OutputLimit:
+def output_limit(
+    how: Output, request: RequestSpec, format: str, folder: Path | None, settings: Settings | None
+) -> OutputLimit:
     """Return the limit of tool outputs; limits that were set apply to any policy (N14, N17)."""
-    counter = request.policy.counter or counter_for("exact", request.model)
+    counter = policy_counter(request.policy, request.model, format) or counter_for("exact", request.model)
     most = most_tokens(request.budget.input)
     if settings is None:
         return OutputLimit(how, counter, folder, most)

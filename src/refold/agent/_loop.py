@@ -150,7 +150,7 @@ class Agent:  # L10, L05, L08, V11
         self._compactor = Compactor(self.session, request, asking, self._notify, clock)
         self._pipeline = Pipeline((*middlewares, *warning_middleware(settings, request, self._notify)))
         self._file_budget = settings.file_budget if settings else file_budget
-        self._output_limit = output_limit(self._profile.output, request, folder, settings)
+        self._output_limit = output_limit(self._profile.output, request, client.format, folder, settings)
         self.statistics = Statistics(request.budget.window)
         self._turn = self._step = self._calls_done = 0
         self._stopping = False

@@ -51,6 +51,7 @@ class CharCounter(Struct, frozen=True):  # N09, L11, O02
 
     Each text costs `ceil(characters / per_token) * factor * margin`; rounding down instead of up is
     `floor`. Tokens per picture are flat (`image`), other files cost their bytes over `file_bytes_per_token`.
+    With `by_provider` a request's `factor` is that of its provider, as far as model or format tell (docs/counting.md).
     Base64, hex and other bytes in words count a token for 1.4 characters, whatever `per_token` is, where that is more.
     """
 
@@ -63,6 +64,7 @@ class CharCounter(Struct, frozen=True):  # N09, L11, O02
     image: int = 1_000
     file_bytes_per_token: float = 4.0
     floor: bool = False
+    by_provider: bool = False
 
     def text(self, text: str) -> int:
         """Count one text."""

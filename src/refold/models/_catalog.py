@@ -18,6 +18,7 @@ from msgspec import Struct
 from refold.core.budget import Budget, TableReserve
 from refold.errors import BadBudget
 from refold.models._names import candidates, provider_key, split
+from refold.models._provider_factors import request_provider
 
 if TYPE_CHECKING:
     from refold.core.budget import Reserve
@@ -210,18 +211,37 @@ def wolffish_allowance(model: str) -> Allowance | None:  # W14
     return rows["claude-opus-4-6"] if later and (int(later[1]), int(later[2])) > (4, 6) else None
 
 
-def table_budget(reserve: Reserve, model: str, max_output: int | None = None) -> Budget | None:  # W14
-    """Return the budget of a model in the table that a policy's reserve names; None where it has no row there.
+def table_budget(reserve: Reserve, model: str, max_output: int | None = None) -> Budget | None:
+    """Return the budget of a model by the table that a policy's reserve names; None where it has no row there."""
+    match reserve:
+        case TableReserve(table="wolffish") if row := wolffish_allowance(model):
+            return _wolffish_budget(row, model, max_output)
+        case TableReserve(table="neurolink"):
+            return _neurolink_budget(reserve, model, max_output)
+        case _:
+            return None
+
+
+def _wolffish_budget(row: Allowance, model: str, max_output: int | None) -> Budget:  # W14
+    """Return a budget of Wolffish's table.
 
     A response larger than the row's reserve has that much more, unless the row counts output apart (0). The input never
     exceeds what the model accepts as input.
     """
-    row = wolffish_allowance(model) if isinstance(reserve, TableReserve) and reserve.table == "wolffish" else None
-    if row is None:
-        return None
     output = max(row.reserve, max_output or 0) if row.reserve else 0
     cap = window(model).input_cap
     return Budget(row.window, min(max(output, row.window - cap if cap else 0), row.window - 1))
+
+
+def _neurolink_budget(reserve: Reserve, model: str, max_output: int | None) -> Budget:  # N10, N20
+    """Return a budget of NeuroLink: its table decides where ours, which is newer, does not know the model.
+
+    The reserve never depends on how long an answer the model can give.
+    """
+    known = window(model)
+    size = neurolink_window(request_provider(model, None), split(model).model) if known.assumed else known.window
+    beyond_input = known.window - known.input_cap if known.input_cap else 0
+    return Budget(size, max(reserve(size, max_output), beyond_input))
 
 
 def _begins(name: str, key: str) -> bool:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 
 import msgspec
 
-from refold.models._names import provider_key
+from refold.models._names import provider_key, split
 
-__all__ = ["provider_factor", "provider_factors"]
+__all__ = ["provider_factor", "provider_factors", "request_factor", "request_provider"]
+
+MAKERS = {
+    "anthropic": re.compile(r"claude|anthropic"),
+    "google-ai": re.compile(r"gemini|learnlm"),
+    "mistral": re.compile(r"mistral|codestral|ministral|magistral|devstral|pixtral|mixtral"),
+    "openai": re.compile(r"gpt|chatgpt|o\d"),
+}
+FORMATS = {"anthropic": "anthropic", "gemini": "google-ai", "bedrock": "bedrock"}  # of which one provider is usual
 
 
 @cache
@@ -20,7 +29,25 @@ def provider_factors() -> dict[str, float]:
 
 def provider_factor(provider: str | None) -> float:
     """Return the multiplier of a provider, 1.0 for one that the table does not know."""
-    table = provider_factors()
+    return provider_factors().get(seed_provider(provider), 1.0)
+
+
+def seed_provider(provider: str | None) -> str:
+    """Return a provider in the spelling of NeuroLink's tables; as it is where they do not have it."""
     name = (provider or "").strip().lower()
-    same = {"google": "google-ai"}.get(key := provider_key(provider), key)
-    return table.get(name, table.get(same, 1.0))
+    key = provider_key(provider)
+    return name if name in provider_factors() else {"google": "google-ai"}.get(key, key)
+
+
+def request_provider(model: str | None, format: str | None) -> str:
+    """Return who serves a request: by the path of the model's id, else its maker, else the format; "" if none tells."""
+    name = split(model or "")
+    if (provider := seed_provider(name.provider)) in provider_factors():
+        return provider
+    maker = next((maker for maker, names in MAKERS.items() if names.match(name.model)), "")
+    return maker or ("" if model else FORMATS.get(format or "", ""))
+
+
+def request_factor(model: str | None, format: str | None) -> float:
+    """Return the multiplier of a request's provider, 1.0 where nothing tells it."""
+    return provider_factor(request_provider(model, format))

@@ -8,7 +8,7 @@ After an overflow the goal is 70 %, and a run that the estimate finds nothing to
 
 from msgspec.structs import replace
 
-from refold.core.budget import Share
+from refold.core.budget import Share, TableReserve
 from refold.core.counting import CharCounter
 from refold.core.policy import Policy, Step, When
 from refold.stages.clear import Clear
@@ -35,8 +35,9 @@ SUMMARIZE = Summarize(
 POLICY = Policy(
     name="neurolink",
     summary="Clears old tool results, drops repeated file reads, summarizes in nine sections, then slides the window.",
-    counter=CharCounter(4, margin=1.15, per_message=4, per_conversation=24, image=1_024),  # N09
+    counter=CharCounter(4, margin=1.15, per_message=4, per_conversation=24, image=1_024, by_provider=True),  # N09
     trigger=Share(0.80, inclusive=True),  # N01
+    reserve=TableReserve(table="neurolink"),  # N10
     goal=Share(0.60),
     steps=(
         Step(PRUNE, When.OVER_GOAL, "prune"),

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import policies
+from refold._compaction.request import policy_counter
 from refold._counting import counter_for
 from refold._gateway.conversations.triggers import triggered
 from refold._gateway.wire.routes import ROUTES
@@ -81,7 +82,7 @@ class Budgets:
         if known is None:
             if len(self._known) >= MOST:
                 self._known.clear()
-            bound = self._bound(model, max_output, policies.find(name), trigger, long)
+            bound = self._bound(model, max_output, policies.find(name), trigger, format, long=long)
             known = self._known[key] = replace(bound, binds_thinking=binds_thinking(format, model))
         return known
 
@@ -90,7 +91,9 @@ class Budgets:
         self._learned.learn(model, "", window)
         self._known.clear()
 
-    def _bound(self, model: str, max_output: int | None, policy: Policy, due: Limit | None, long: bool) -> Bound:
+    def _bound(
+        self, model: str, max_output: int | None, policy: Policy, due: Limit | None, format: str, *, long: bool
+    ) -> Bound:
         settings = self._settings
         configured = settings.windows.get(model, settings.window)
         table = catalog.window(f"{model}[1m]" if long else model, None, configured)
@@ -111,6 +114,6 @@ class Budgets:
             budget = Budget(size, size // 2)
         if budget.input < size // 8:  # a client that asks for the whole window as an answer means "as much as there is"
             budget = Budget(size, policy.reserve(size, None))
-        trigger = policy.trigger.tokens(budget)
-        return Bound(policy, budget, min(trigger, budget.input), policy.counter or counter_for(model), assumed,
+        trigger, counter = policy.trigger.tokens(budget), policy_counter(policy, model, format) or counter_for(model)
+        return Bound(policy, budget, min(trigger, budget.input), counter, assumed,
                      policy.wakes(budget), policy.wakes(budget, When.FIRST))  # fmt: skip
