@@ -63,6 +63,8 @@ def compact(messages: Messages, **options: Unpack[CompactOptions]) -> Result:  #
         system: the system prompt where the provider keeps it apart; counted, returned unchanged.
         tools: tool definitions; counted.
         usage: the provider's last usage report, or a `Usage`; it calibrates the estimate.
+        prompt: the prompt that is about to be sent and is not among the messages yet; counted, not sent.
+        files: texts of the files attached to that prompt, or mappings with `content`; counted, not sent.
         summarize: any function, sync or async, from a request (`.text`, `.messages`, `.instructions`, `.previous`,
             `.max_tokens`, `.language`) to a string; an exception is a refusal, and so is a response that is no summary.
         force: compact although it is not due.
@@ -152,6 +154,7 @@ def check(messages: Messages, **options: Unpack[CheckOptions]) -> Check:  # N01
     """Measure a request against its budget: size, limit, whether compaction is due, and the size of each part.
 
     A request that cannot fit is measured like any other: its ratio is above 1.
+    `prompt` and `files` are what the next request adds to the messages; every part has its place in the breakdown.
     One call reads and counts everything; `Meter.check` does the same for a growing list at the price of what is new.
 
     Added in 0.1.0.

@@ -32,6 +32,7 @@ from refold.core.messages import (
 from refold.core.plan import tags
 from refold.core.transcript import Transcript
 from refold.core.view import Cause, FormatTraits
+from refold.errors import BadBudget
 from refold.models._catalog import neurolink_window, output_reserve
 from refold.models._file_budget import Attached, file_budget, fit_files, how_to_read
 from refold.models._provider_factors import provider_factor, provider_factors
@@ -83,16 +84,41 @@ def pairs(count, size=100):
 def test_n01_everything_is_in_a_breakdown_and_checked_before_every_call():
     messages = [{"role": "user", "content": "y" * 400}]
     tools = [{"type": "function", "function": {"name": "read", "parameters": {}}}]
-    check = refold.check(
-        messages, format="openai-chat", policy="neurolink", window=10_000, system="s" * 400, tools=tools
-    )
+    request = {"format": "openai-chat", "policy": "neurolink", "window": 10_000, "system": "s" * 400, "tools": tools}
+    check = refold.check(messages, **request)
     parts = check.breakdown
     assert parts.system == 115  # 400 / 4 * 1.15
-    assert parts.messages == 115 + 4 + 24 or parts.messages == 115 + 4
+    assert parts.messages == 115 + 4 + 24
     assert parts.tools > 0
-    assert check.tokens >= parts.system + parts.messages + parts.tools
+    assert (parts.prompt, parts.files) == (0, 0)
+    assert check.tokens == parts.total
     assert check.limit == 6_500  # 10,000 less 35 %
     assert not check.due
+    files = ["f" * 4_000, {"path": "b.txt", "content": "g" * 400}]
+    more = refold.check(messages, **request, prompt="p" * 8_000, files=files)
+    assert (more.breakdown.prompt, more.breakdown.files) == (2_300, 1_150 + 115)
+    assert more.tokens == more.breakdown.total == check.tokens + 2_300 + 1_265
+    assert not more.due
+    assert refold.check(messages, **request, prompt="p" * 16_000, files=files).due
+
+
+def test_n01_a_compaction_makes_room_for_the_prompt_and_its_files():
+    messages = [{"role": role, "content": f"{n} " + "y" * 1_000} for n in range(10) for role in ("user", "assistant")]
+    request = {"format": "openai-chat", "policy": "neurolink", "window": 10_000}
+    assert refold.compact(messages, **request).plan.empty is False
+    alone = refold.compact(messages[:12], **request)
+    assert alone.plan.empty
+    result = refold.compact(messages[:12], **request, prompt="p" * 4_000, files=["f" * 4_000])
+    assert result.sizes.before == refold.check(messages[:12], **request).tokens + 2_300
+    assert result.sizes.after <= 3_900
+    with pytest.raises(BadBudget, match="the prompt and its files alone"):
+        refold.compact(messages[:12], **request, files=["f" * 40_000])
+
+
+def test_n01_the_parts_of_a_meter_add_up_too():
+    messages = [{"role": "user", "content": "y" * 400}]
+    check = refold.Meter(policy="neurolink", window=10_000, system="s" * 400).check(messages)
+    assert check.breakdown.total == check.tokens == 115 + 115 + 28
 
 
 def test_n01_a_compaction_is_due_from_080_on():

@@ -64,7 +64,7 @@ class Meter:
         if tokens > NEAR * view.budget.input:
             self._look(request)
         now = replace(view, measured=tokens, estimated_before=None)
-        parts = Breakdown(view.overhead.system, view.overhead.tools, read)
+        parts = Breakdown(view.overhead.system, view.overhead.tools, view.counter.per_conversation + read)
         return Check(tokens, view.budget.input, due(request.policy, now), parts)
 
     def largest_new(self, above: int) -> int:

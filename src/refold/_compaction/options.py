@@ -82,6 +82,10 @@ class CheckOptions(MeterOptions, total=False):
 
     usage: Usage | Mapping[str, Any] | SDKValue | None
     """The provider's last usage report, or a `Usage`; it calibrates the estimate."""
+    prompt: SystemPrompt | None
+    """The prompt that is about to be sent and is not among the messages yet; counted, not sent."""
+    files: Sequence[str | Mapping[str, Any]]
+    """Texts of the files attached to that prompt, or mappings with `content`; counted, not sent."""
     plans: Sequence[Plan]
     """Plans that are active on these messages, oldest first."""
 
@@ -141,6 +145,8 @@ class Options(Struct, frozen=True, kw_only=True):
     system: SystemPrompt | None = None
     tools: ToolDefinitions | None = None
     usage: Usage | Mapping[str, Any] | SDKValue | None = None
+    prompt: SystemPrompt | None = None
+    files: Sequence[str | Mapping[str, Any]] = ()
     cause: Cause | str | None = None
     force: bool = False
     instructions: str | None = None

@@ -48,6 +48,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "model": (str | None, "a model's id"),
     "goal": (int | float | Limit | None, "a number of tokens, a share of the input budget up to 1.0, or a limit"),
     "instructions": (str | None, "a text"),
+    "files": (list | tuple, "a list of texts, or of mappings with `content`"),
     "plans": (list | tuple, "a list of plans"),
 }
 
@@ -126,10 +127,16 @@ def request_for(
     view = measured(view, policy, options)
     if view.overhead.total >= budget.input and not measuring:
         raise BadBudget(
-            f"system prompt and tools alone take {view.overhead.total:,} of {budget.input:,} tokens of input: "
+            f"{_fixed_parts(view.overhead)} alone take {view.overhead.total:,} of {budget.input:,} tokens of input: "
             "name a larger window or send fewer tools"
         )
     return Request(shape, policy, view, exact, options, history, start[:ignored])
+
+
+def _fixed_parts(overhead: Breakdown) -> str:
+    """Return the parts that no compaction shrinks, in words."""
+    prompt = ", the prompt and its files" if overhead.prompt or overhead.files else ""
+    return f"system prompt and tools{prompt}"
 
 
 def _after_anchor(transcript: Transcript, start: Sequence[Message], ignored: int) -> Transcript:
@@ -165,6 +172,8 @@ def measured(view: View, policy: Policy, options: Options) -> View:
     overhead = Breakdown(
         system=counter.text(formats.system_text(options.system)) if options.system else 0,
         tools=counter.tools(formats.tools_text(options.tools, formats.loaded_in(view.start))) if options.tools else 0,
+        prompt=counter.text(formats.system_text(options.prompt)) if options.prompt else 0,
+        files=sum(counter.text(formats.system_text(file)) for file in options.files),
     )
     view = replace(view, overhead=overhead)
     since = sum(view.sizes[covered(view.start, view.usage) :]) if view.usage else 0

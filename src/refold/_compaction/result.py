@@ -184,7 +184,8 @@ def needs_exact_recount(run: CompactionRun) -> bool:
 
 def cannot_fit(current_plan: Plan, view: View) -> CannotFit:
     """Return the error that says what is left and cannot shrink, in tokens."""
-    sizes = {"system": view.overhead.system, "tools": view.overhead.tools}
+    fixed = view.overhead
+    sizes = {"system": fixed.system, "tools": fixed.tools, "prompt": fixed.prompt, "files": fixed.files}
     for message, size in zip(view.messages, view.sizes, strict=True):
         sizes[f"{message.role} messages"] = sizes.get(f"{message.role} messages", 0) + size
     largest, place = max(zip(view.sizes, range(len(view.sizes)), strict=True), default=(0, 0))
@@ -213,7 +214,10 @@ def _original(view: View, place: int) -> str:
 
 
 def view_breakdown(view: View) -> Breakdown:
-    """Return what a view is made of, by system, tools, messages, kind of part and role, in the counter's tokens."""
+    """Return what a view is made of, by system, tools, messages, kind of part and role, in the counter's tokens.
+
+    What frames the list as a whole is counted as messages, so that the parts add up to the request.
+    """
     kinds: dict[str, int] = {}
     roles: dict[str, int] = {}
     framing = view.counter.message(_EMPTY)
@@ -223,7 +227,7 @@ def view_breakdown(view: View) -> Breakdown:
             kind = str(part.__struct_config__.tag)
             alone = view.counter.message(replace(_EMPTY, parts=(part,))) - framing if len(message.parts) > 1 else size
             kinds[kind] = kinds.get(kind, 0) + alone
-    return replace(view.overhead, messages=sum(view.sizes), kinds=kinds, roles=roles)
+    return replace(view.overhead, messages=view.counter.per_conversation + sum(view.sizes), kinds=kinds, roles=roles)
 
 
 def _refuse_new_violations(shape: Format, transcript: Transcript, written: list[Message]) -> None:

@@ -18,6 +18,7 @@ MESSAGES_ONLY_CAP = 0.35  # of what system prompt and tools leave
 class Breakdown(Struct, frozen=True, omit_defaults=True):  # W01, N01
     """The parts of a request, in tokens. `system` is a system prompt apart from the messages.
 
+    `prompt` is a prompt about to be sent that is not among the messages yet, `files` what is attached to it.
     `kinds` and `roles` split `messages` by kind of part and by role, if that was requested.
     """
 
