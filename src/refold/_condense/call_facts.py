@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from refold._condense.shell_commands import argv_of, patched_files, read_by, written_by
 from refold._text.graphemes import grapheme_prefix
+from refold.core._json import Json
 from refold.core.messages import Text, ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def plain_name(name: str) -> str:
     return name.rsplit("__", 1)[-1].rsplit(".", 1)[-1].rsplit("/", 1)[-1].lower()
 
 
-def arguments_of(call: ToolCall) -> dict[str, Any]:
+def arguments_of(call: ToolCall) -> Json:
     """Return the arguments of a call as a mapping; an empty one where they are no JSON object."""
     try:
         decoded = _decode(call.arguments)
@@ -223,7 +224,7 @@ def _facts(call: ToolCall) -> tuple[FileRef | None, tuple[str, ...], tuple[str, 
     return ref, written, _subject(arguments)
 
 
-def _subject(arguments: dict[str, Any]) -> tuple[str, bool]:
+def _subject(arguments: Json) -> tuple[str, bool]:
     for key in SUBJECTS:
         value = arguments.get(key)
         if isinstance(value, list):
@@ -266,20 +267,20 @@ def _lenient(text: str) -> Any:
         return None
 
 
-def _patch_text(call: ToolCall, arguments: dict[str, Any]) -> str:
+def _patch_text(call: ToolCall, arguments: Json) -> str:
     return "\n".join(str(value) for value in arguments.values()) if arguments else call.arguments
 
 
-def _one(arguments: dict[str, Any]) -> tuple[str, ...]:
+def _one(arguments: Json) -> tuple[str, ...]:
     path = _path(arguments)
     return (path,) if path else ()
 
 
-def _path(arguments: dict[str, Any]) -> str:
+def _path(arguments: Json) -> str:
     return next((value for key in PATH_KEYS if isinstance(value := arguments.get(key), str) and value), "")
 
 
-def _ref(arguments: dict[str, Any]) -> FileRef | None:
+def _ref(arguments: Json) -> FileRef | None:
     path = _path(arguments)
     if not path:
         return None
@@ -293,5 +294,5 @@ def _ref(arguments: dict[str, Any]) -> FileRef | None:
     return FileRef(path, max(first, 1), stop)
 
 
-def _number(arguments: dict[str, Any], *keys: str) -> int | None:
+def _number(arguments: Json, *keys: str) -> int | None:
     return next((value for key in keys if isinstance(value := arguments.get(key), int)), None)

@@ -12,7 +12,7 @@ from refold.core.messages import ToolCall
 
 if TYPE_CHECKING:
     from refold.clients._protocol import Wire
-    from refold.formats._streaming.sse import Json
+    from refold.core._json import Json
 
 __all__ = ["AnthropicSpeech"]
 

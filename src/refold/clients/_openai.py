@@ -14,7 +14,7 @@ from refold.formats._base import arguments_text
 
 if TYPE_CHECKING:
     from refold.clients._protocol import Wire
-    from refold.formats._streaming.sse import Json
+    from refold.core._json import Json
 
 __all__ = ["ChatSpeech"]
 

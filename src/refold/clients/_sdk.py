@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from refold.clients._protocol import OnText, Reply, Wire
+    from refold.core._json import Json
     from refold.formats._streaming.accumulate import Accumulator
-    from refold.formats._streaming.sse import Json
 
 __all__ = ["AsyncSDKClient", "SDKClient", "Speech", "plain"]
 

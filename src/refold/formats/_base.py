@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from refold.core._json import Json
 from refold.core._provider_state import anchor_in
 from refold.core.messages import (
     File,
@@ -61,7 +62,6 @@ __all__ = [
     "opaque",
     "put",
     "role_of",
-    "string",
     "tagged_user_message",
     "text_block",
 ]
@@ -243,7 +243,7 @@ def arguments_text(value: Native) -> str:
     return str.__str__(value) if isinstance(value, str) else json_text(value)  # decoders refuse subclasses
 
 
-def arguments_of(text: str) -> dict[str, Any]:
+def arguments_of(text: str) -> Json:
     """Return arguments as an object; text that is none is kept whole under `raw`."""
     try:
         value = _decode(text) if text else {}
@@ -286,12 +286,6 @@ def tagged_user_message(message: Message) -> Message:
     return replace(message, role="user", parts=(Text(f"<system>\n{text}\n</system>"),))
 
 
-def string(mapping: dict[str, Any], key: str) -> str:
-    """Return the string at a key, or an empty one."""
-    value = mapping.get(key)
-    return value if isinstance(value, str) else ""
-
-
 def role_of(role: Role, parts: Sequence[Part]) -> Role:
     """Return "tool" for a user message that holds nothing but results, else the role itself."""
     if role == "user" and parts and all(isinstance(part, ToolResult) for part in parts):
@@ -304,7 +298,7 @@ def is_unchanged(part: Content, old: Part | None) -> bool:
     return old is not None and replace(part, at=()) == replace(old, at=())
 
 
-def text_block(text: str, old: Native) -> dict[str, Any]:
+def text_block(text: str, old: Native) -> Json:
     """Return words as a block of OpenAI's chat or Anthropic's, in place of an old one, whose cache mark stays."""
     if isinstance(old, dict):
         if old.get("type") == "text":

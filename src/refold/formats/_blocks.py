@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from refold.core._json import Json
 from refold.core.messages import (
     Content,
     Message,
@@ -57,7 +58,7 @@ class Blocks(Lens):
         """Return a result as a block, in place of an old one."""
         raise NotImplementedError
 
-    def holds_result(self, block: dict[str, Any]) -> bool:
+    def holds_result(self, block: Json) -> bool:
         """Tell whether a block is a result that stands before everything else."""
         raise NotImplementedError
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from refold._rules.arguments import JsonArguments
 from refold._rules.form import Flaw
+from refold.core._json import Json, string
 from refold.core.messages import (
     Message,
     Part,
@@ -22,7 +23,7 @@ from refold.core.messages import (
     ToolResult,
     memoized,
 )
-from refold.formats._base import arguments_text, string
+from refold.formats._base import arguments_text
 
 __all__ = ["anthropic", "anthropic_marks", "bedrock", "bedrock_marks", "gemini", "openai_chat", "openai_responses"]
 
@@ -122,7 +123,7 @@ def _bedrock(message: Message) -> Iterator[Flaw]:
         yield Flaw("a document without words", ("content", len(blocks)), Text(_BY_A_DOCUMENT))
 
 
-def _words_in(block: dict[str, Any]) -> bool:
+def _words_in(block: Json) -> bool:
     text = block.get("text")
     return isinstance(text, str) and bool(text.strip())
 
@@ -192,7 +193,7 @@ def _responses(message: Message) -> Iterator[Flaw]:
             yield from _foreign(block, at, {"image_url": ""} | _CLAUDE)
 
 
-def _foreign(block: dict[str, Any], at: Path, kinds: dict[str, str]) -> Iterator[Flaw]:
+def _foreign(block: Json, at: Path, kinds: dict[str, str]) -> Iterator[Flaw]:
     """Yield a block of another protocol, to be said in words: its own, or a label."""
     kind = block.get("type")
     if isinstance(kind, str) and kind in kinds:
@@ -235,7 +236,7 @@ def _at(message: Message, at: Path) -> Part | None:
     return next((part for part in message.parts if part.at == at), None)
 
 
-def _listed(message: Message, key: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _listed(message: Message, key: str) -> Iterator[tuple[Path, Json]]:
     native: Any = message.native
     blocks = native.get(key) if isinstance(native, dict) else None
     for position, block in enumerate(blocks if isinstance(blocks, list) else ()):

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from refold._text.image_size import base64_image_size
+from refold.core._json import Json, string
 from refold.core.messages import (
     Content,
     File,
@@ -35,12 +36,11 @@ from refold.formats._base import (
     get,
     is_unchanged,
     opaque,
-    string,
 )
 
 __all__ = ["answer_value", "call_item", "contents", "output_item", "part_of_item", "restored", "text_block"]
 
-Item = dict[str, Any]
+Item = Json
 
 # Where each kind of call has its arguments, those that we answer first.
 _OURS = {"function": "arguments", "custom": "input", "local_shell": "action", "shell": "action"}

@@ -18,6 +18,7 @@ from refold._rules.prefill import Prefill
 from refold._rules.reasoning import SealedReasoning
 from refold._rules.spelling import Spelled
 from refold._text.image_size import base64_image_size
+from refold.core._json import Json, string
 from refold.core.messages import (
     File,
     Image,
@@ -40,7 +41,6 @@ from refold.formats._base import (
     content_text,
     get,
     opaque,
-    string,
     text_block,
 )
 from refold.formats._blocks import Blocks
@@ -151,7 +151,7 @@ class Anthropic(Blocks):
         block = {**base, "tool_use_id": result.call_id, "content": content}
         return {**block, "is_error": True} if result.is_error else block
 
-    def holds_result(self, block: dict[str, Any]) -> bool:
+    def holds_result(self, block: Json) -> bool:
         """Tell whether a block is a result that stands before everything else."""
         return block.get("type") == "tool_result"
 
@@ -168,12 +168,12 @@ def _passing(part: Part) -> Part:
     return Opaque("reminder", len(part.text), part.at, text=part.text) if isinstance(part, Text) else part
 
 
-def _read_text(block: dict[str, Any], at: Path) -> Part | None:
+def _read_text(block: Json, at: Path) -> Part | None:
     text = block.get("text")
     return Text(text, at) if isinstance(text, str) else None
 
 
-def _read_call(block: dict[str, Any], at: Path) -> Part | None:
+def _read_call(block: Json, at: Path) -> Part | None:
     kind, name = block["type"], block.get("name")
     if not isinstance(name, str):
         return None
@@ -182,7 +182,7 @@ def _read_call(block: dict[str, Any], at: Path) -> Part | None:
     return ToolCall(string(block, "id"), name, arguments, kind if server else "function", server, at)
 
 
-def _server_result(block: dict[str, Any], at: Path) -> Part:
+def _server_result(block: Json, at: Path) -> Part:
     """Read a result that the provider gave itself; what it found is mostly encrypted and must stay as it is."""
     content, kind = block.get("content"), block["type"]
     parts = () if content is None else (replace(opaque(content, (*at, "content"), kind), loads=_references(content)),)
@@ -197,16 +197,16 @@ def _references(content: Any) -> tuple[str, ...]:
     return tuple(name for name in names if isinstance(name, str))
 
 
-def _read_thinking(block: dict[str, Any], at: Path) -> Part | None:
+def _read_thinking(block: Json, at: Path) -> Part | None:
     text, signature = block.get("thinking"), string(block, "signature")
     return Reasoning(text, bool(signature), len(signature), at) if isinstance(text, str) else None
 
 
-def _read_redacted(block: dict[str, Any], at: Path) -> Part | None:
+def _read_redacted(block: Json, at: Path) -> Part | None:
     return Reasoning("", True, len(string(block, "data")), at)
 
 
-def _read_image(block: dict[str, Any], at: Path) -> Part | None:
+def _read_image(block: Json, at: Path) -> Part | None:
     source: Any = block.get("source")
     match source:
         case {"type": "base64", "data": str(data)}:
@@ -218,7 +218,7 @@ def _read_image(block: dict[str, Any], at: Path) -> Part | None:
             return None
 
 
-def _read_document(block: dict[str, Any], at: Path) -> Part | None:
+def _read_document(block: Json, at: Path) -> Part | None:
     name, source = string(block, "title"), block.get("source")
     if not isinstance(source, dict):
         return None
@@ -235,19 +235,19 @@ def _read_document(block: dict[str, Any], at: Path) -> Part | None:
             return File("document", media_type, 0, name, "", at)
 
 
-def _read_search_result(block: dict[str, Any], at: Path) -> Part | None:
+def _read_search_result(block: Json, at: Path) -> Part | None:
     text = blocks_text(block.get("content"))
     return File("document", "text/plain", len(text), string(block, "title"), text, at) if text else None
 
 
-def _read_compaction(block: dict[str, Any], at: Path) -> Part | None:
+def _read_compaction(block: Json, at: Path) -> Part | None:
     """Read a compaction block; one without content is a compaction that failed, and nothing was dropped for it."""
     text, changes = string(block, "content"), block.get("tool_changes")
     loads = tuple(name for change in changes for name in _added(change)) if isinstance(changes, list) else ()
     return replace(opaque(block, at), state=bool(text), anchor=bool(text), text=text, loads=loads)
 
 
-def _read_state(block: dict[str, Any], at: Path) -> Part | None:
+def _read_state(block: Json, at: Path) -> Part | None:
     return replace(opaque(block, at), state=True, loads=_added(block))
 
 
@@ -257,12 +257,12 @@ def _added(block: Any) -> tuple[str, ...]:
     return (name,) if isinstance(name, str) and get(block, ("type",)) == "tool_addition" else ()
 
 
-def _read_reference(block: dict[str, Any], at: Path) -> Part | None:
+def _read_reference(block: Json, at: Path) -> Part | None:
     name = string(block, "tool_name")
     return replace(opaque(block, at), loads=(name,)) if name else None
 
 
-_READERS: dict[str, Callable[[dict[str, Any], Path], Part | None]] = {
+_READERS: dict[str, Callable[[Json, Path], Part | None]] = {
     "text": _read_text,
     "tool_use": _read_call,
     "server_tool_use": _read_call,

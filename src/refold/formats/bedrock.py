@@ -17,6 +17,7 @@ from refold._rules.pairing import GroupPairing, ServerPairing
 from refold._rules.reasoning import SealedReasoning
 from refold._rules.spelling import Spelled
 from refold._text.image_size import base64_image_size, image_size
+from refold.core._json import Json, string
 from refold.core.messages import (
     Content,
     File,
@@ -39,7 +40,6 @@ from refold.formats._base import (
     get,
     json_text,
     opaque,
-    string,
 )
 from refold.formats._blocks import Blocks
 
@@ -162,7 +162,7 @@ class Bedrock(Blocks):
         block = {**base, "toolUseId": result.call_id, "content": content}
         return {**(old or {}), "toolResult": {**block, "status": "error"} if result.is_error else block}
 
-    def holds_result(self, block: dict[str, Any]) -> bool:
+    def holds_result(self, block: Json) -> bool:
         """Tell whether a block is a result that stands before everything else."""
         result = block.get("toolResult")
         return isinstance(result, dict) and not _by_server(result)
@@ -172,7 +172,7 @@ class Bedrock(Blocks):
         return isinstance(block, dict) and "reasoningContent" in block
 
 
-def _by_server(result: dict[str, Any]) -> bool:
+def _by_server(result: Json) -> bool:
     """Tell whether a tool of the provider's own gave a result, in the message of its call.
 
     Its type names the tool: nova_grounding_result, nova_code_interpreter_result, code_execution_tool_result.
@@ -181,7 +181,7 @@ def _by_server(result: dict[str, Any]) -> bool:
     return kind.endswith("_result") and kind != "tool_result"
 
 
-def _reasoning(reasoning: dict[str, Any], at: Path) -> Part:
+def _reasoning(reasoning: Json, at: Path) -> Part:
     readable = reasoning.get("reasoningText")
     if isinstance(readable, dict):
         signature = string(readable, "signature")
@@ -189,14 +189,14 @@ def _reasoning(reasoning: dict[str, Any], at: Path) -> Part:
     return Reasoning("", True, opaque(reasoning, at).size, at)
 
 
-def _image(image: dict[str, Any], at: Path) -> Part:
+def _image(image: Json, at: Path) -> Part:
     data = get(image, ("source", "bytes"))
     size = base64_image_size(data) if isinstance(data, str) else image_size(data) if isinstance(data, bytes) else None
     width, height = size or (0, 0)
     return Image(f"image/{string(image, 'format')}", _length(data), width, height, "", at)
 
 
-def _file(kind: Literal["document", "audio", "video"], file: dict[str, Any], at: Path) -> Part:
+def _file(kind: Literal["document", "audio", "video"], file: Json, at: Path) -> Part:
     text, data = get(file, ("source", "text")), get(file, ("source", "bytes"))
     words = text if isinstance(text, str) else blocks_text(get(file, ("source", "content")))
     return File(kind, string(file, "format"), _length(data) or len(words), string(file, "name"), words, at)

@@ -16,6 +16,7 @@ from refold._rules.pairing import GroupPairing
 from refold._rules.reasoning import SealedReasoning
 from refold._rules.turns import CallsAfterUser
 from refold._text.image_size import base64_image_size, image_size
+from refold.core._json import Json, string
 from refold.core.messages import (
     Content,
     File,
@@ -40,7 +41,6 @@ from refold.formats._base import (
     json_text,
     opaque,
     role_of,
-    string,
 )
 from refold.formats._blocks import Blocks
 
@@ -230,11 +230,11 @@ class Gemini(Blocks):
             response["parts"] = [block for position, block in enumerate(files) if position in stay]
         return {**(old or {}), key: response}
 
-    def holds_result(self, block: dict[str, Any]) -> bool:
+    def holds_result(self, block: Json) -> bool:
         """Tell whether a part is a response; those stand before everything else."""
         return "functionResponse" in block or "function_response" in block
 
-    def _response(self, block: dict[str, Any], value: dict[str, Any], at: Path) -> Part:
+    def _response(self, block: Json, value: Json, at: Path) -> Part:
         root = (*at, _spelled(block, "functionResponse", "function_response"))
         files = value.get("parts")
         inner = (
@@ -246,7 +246,7 @@ class Gemini(Blocks):
         )
 
 
-def _response_content(holder: dict[str, Any], root: Path) -> tuple[Content, ...]:
+def _response_content(holder: Json, root: Path) -> tuple[Content, ...]:
     """Return the words of a response: its only string, or the object as JSON."""
     response = holder.get("response")
     if response is None or response == {}:
@@ -266,7 +266,7 @@ def _responses(native: Any) -> int:
     )
 
 
-def _signatures(block: dict[str, Any]) -> list[str]:
+def _signatures(block: Json) -> list[str]:
     """Return the keys at which a part carries a thought signature."""
     return [key for key in _SIGNATURES if isinstance(block.get(key), str | bytes) and block[key]]
 
@@ -341,7 +341,7 @@ def _without_references(value: Any, removed: frozenset[str], words_of: dict[str,
             return value
 
 
-def _with_text(response: Any, text: str) -> dict[str, Any]:
+def _with_text(response: Any, text: str) -> Json:
     """Return a response with words more: behind its output, or beside values of keys of its own."""
     if not isinstance(response, dict) or not response:
         return {"output": text}
@@ -352,11 +352,11 @@ def _with_text(response: Any, text: str) -> dict[str, Any]:
     return {**response, "left_out": f"{known}\n{text}" if isinstance(known, str) else text}
 
 
-def _tool_type(block: dict[str, Any]) -> str:
+def _tool_type(block: Json) -> str:
     return (string(block, "toolType") or string(block, "tool_type") or "tool").lower()
 
 
-def _detail(block: dict[str, Any]) -> str:
+def _detail(block: Json) -> str:
     """Return how finely a picture is read, in the words of OpenAI: "low", "medium", "high", "ultra_high"."""
     level = get(block, ("mediaResolution", "level")) or get(block, ("media_resolution", "level"))
     return level.removeprefix("MEDIA_RESOLUTION_").lower() if isinstance(level, str) else ""
@@ -382,7 +382,7 @@ _KEYS = {
 }
 
 
-def _kind(block: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _kind(block: Json) -> tuple[str, Json]:
     for key, value in block.items():
         if key in _KEYS and isinstance(value, dict):
             return _KEYS[key], value
@@ -393,11 +393,11 @@ def _spelled(block: Any, camel: str, snake: str) -> str:
     return snake if isinstance(block, dict) and snake in block else camel
 
 
-def _media_type(blob: dict[str, Any]) -> str:
+def _media_type(blob: Json) -> str:
     return string(blob, "mimeType") or string(blob, "mime_type")
 
 
-def _blob(blob: dict[str, Any], detail: str, at: Path) -> Part:
+def _blob(blob: Json, detail: str, at: Path) -> Part:
     data, media_type = blob.get("data"), _media_type(blob)
     size = len(data) * 3 // 4 if isinstance(data, str) else len(data) if isinstance(data, bytes) else 0
     if not media_type.startswith("image/"):
@@ -409,7 +409,7 @@ def _blob(blob: dict[str, Any], detail: str, at: Path) -> Part:
     return Image(media_type, size, width, height, detail, at)
 
 
-def _file_or_image(media_type: str, size: int, file: dict[str, Any], at: Path) -> Part:
+def _file_or_image(media_type: str, size: int, file: Json, at: Path) -> Part:
     family = media_type.partition("/")[0]
     if family == "image":
         return Image(media_type, size, at=at)

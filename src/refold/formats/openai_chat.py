@@ -11,6 +11,7 @@ from refold._rules.ids import UniqueIds
 from refold._rules.pairing import GroupPairing
 from refold._rules.spelling import Spelled
 from refold._text.image_size import base64_image_size
+from refold.core._json import Json, string
 from refold.core.messages import (
     Content,
     File,
@@ -34,7 +35,6 @@ from refold.formats._base import (
     get,
     is_unchanged,
     opaque,
-    string,
     text_block,
 )
 
@@ -231,7 +231,7 @@ def _image(url: str, detail: str, at: Path) -> Image:
     return Image(url[5 : max(url.find(";"), 5)], (len(url) - start) * 3 // 4, width, height, detail, at)
 
 
-def _thinking(native: dict[str, Any]) -> list[Part]:
+def _thinking(native: Json) -> list[Part]:
     """Read thinking; beside calls its words must come back as well (https://api-docs.deepseek.com/guides/thinking_mode).
 
     What is sealed holds the readable words once more, which are not counted twice.
@@ -247,7 +247,7 @@ def _thinking(native: dict[str, Any]) -> list[Part]:
     return [*parts, *(Reasoning(sealed=True, size=max(size - readable, 0), at=(key,)) for key, size in sizes)]
 
 
-def _images(native: dict[str, Any]) -> list[Part]:
+def _images(native: Json) -> list[Part]:
     """Read the pictures that OpenRouter's models draw, beside the content."""
     drawn = native.get("images")
     return (
@@ -255,7 +255,7 @@ def _images(native: dict[str, Any]) -> list[Part]:
     )
 
 
-def _calls(native: dict[str, Any]) -> list[Part]:
+def _calls(native: Json) -> list[Part]:
     parts: list[Part] = []
     calls = native.get("tool_calls")
     for position, call in enumerate(calls if isinstance(calls, list) else ()):
@@ -283,7 +283,7 @@ def _calls(native: dict[str, Any]) -> list[Part]:
     return parts
 
 
-def _call(call: ToolCall, old: Any) -> dict[str, Any]:
+def _call(call: ToolCall, old: Any) -> Json:
     base = old if isinstance(old, dict) else {}
     if call.kind == "custom":
         custom = base.get("custom")
@@ -294,11 +294,11 @@ def _call(call: ToolCall, old: Any) -> dict[str, Any]:
     return {**base, "id": call.call_id, **fields}
 
 
-def _function(call: ToolCall, old: Any) -> dict[str, Any]:
+def _function(call: ToolCall, old: Any) -> Json:
     return {**(old if isinstance(old, dict) else {}), "name": call.name, "arguments": call.arguments}
 
 
-def _result(result: ToolResult, old: dict[str, Any]) -> Any:
+def _result(result: ToolResult, old: Json) -> Any:
     """Return a result's content: a string when it is all words, blocks where pictures or unknown blocks stay."""
     content = result.content
     if not isinstance(old.get("content"), list):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from refold.core._json import Json
 from refold.errors import UsageError
 from refold.models._usage_report import reported
 from refold.transcripts._source import load
@@ -65,7 +66,7 @@ def _stamps_in(values: list[Any]) -> Iterator[tuple[tuple[int, int, int], Stamp]
         yield (report.prompt, report.cached_read, report.cache_write), stamp
 
 
-def _rows(values: list[Any]) -> Iterator[dict[str, Any]]:
+def _rows(values: list[Any]) -> Iterator[Json]:
     for value in values:
         rows = value.get("messages") or value.get("loglines") if isinstance(value, dict) else value
         if isinstance(rows, list):
@@ -74,7 +75,7 @@ def _rows(values: list[Any]) -> Iterator[dict[str, Any]]:
             yield value
 
 
-def _usage(row: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def _usage(row: Json) -> tuple[Json, Json | None]:
     """Return the object that holds a usage report, and the report: of a message, an event, or an answer's info."""
     for name in ("message", "payload", "info"):
         holder = row.get(name)
@@ -88,7 +89,7 @@ def _usage(row: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
     return {}, None
 
 
-def _seconds(row: dict[str, Any], holder: dict[str, Any]) -> float | None:
+def _seconds(row: Json, holder: Json) -> float | None:
     time = holder.get("time")
     created = time.get("created") if isinstance(time, dict) else None
     if isinstance(created, int | float):

@@ -10,6 +10,7 @@ import msgspec
 
 from refold import formats
 from refold.clients._protocol import Reply
+from refold.core._json import Json
 from refold.core.messages import MessageId, text_of
 from refold.errors import UsageError
 from refold.testing import judge
@@ -33,7 +34,7 @@ _WORDS = 4_096  # tokens of an answer where a request to Anthropic must name a n
 class ScriptedRefusal(Exception):
     """A refusal in the provider's own words and status, as an SDK would raise it."""
 
-    def __init__(self, status: int, body: dict[str, Any]) -> None:
+    def __init__(self, status: int, body: Json) -> None:
         super().__init__(f"Error code: {status} - {body}")
         self.status_code = status
         self.body = body
@@ -112,7 +113,7 @@ class ScriptedClient:
         """Nothing is open."""
 
     def _body(self, messages: Sequence[Any], system: Any, tools: Sequence[Any] | None, most: int | None) -> Any:
-        body: dict[str, Any] = {"model": self.model, "messages": list(messages)}
+        body: Json = {"model": self.model, "messages": list(messages)}
         if self.format == "anthropic":
             body["max_tokens"] = most or _WORDS
             if system:
@@ -127,7 +128,7 @@ class ScriptedClient:
     def _raised(self, refusal: WireError, number: int) -> ScriptedRefusal:
         return ScriptedRefusal(self._wire.status(refusal), self._wire.error(refusal, number))
 
-    def _reply(self, body: dict[str, Any]) -> Reply:
+    def _reply(self, body: Json) -> Reply:
         if self.format == "anthropic":
             message, stop = {"role": "assistant", "content": body["content"]}, body["stop_reason"]
         else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from refold.core._json import Json, listing, mapping
+
 __all__ = ["ConversationBuilder", "blocks_of"]
 
 
@@ -15,14 +17,14 @@ def blocks_of(content: Any) -> list[Any]:
 
 
 def _type(block: Any) -> Any:
-    return block.get("type") if isinstance(block, dict) else None
+    return mapping(block).get("type")
 
 
 class ConversationBuilder:
     """Messages in the making. Nothing that is handed in is changed: lists of content are our own."""
 
     def __init__(self) -> None:
-        self.messages: list[dict[str, Any]] = []
+        self.messages: list[Json] = []
         self._calls_at: dict[str, int] = {}  # call id -> index of the assistant message that holds the call
         self._answered: dict[str, int] = {}  # message id -> index, for answers that come in several lines
 
@@ -43,11 +45,7 @@ class ConversationBuilder:
 
     def user(self, content: Any) -> None:
         """Add what the user's side sent; results join the message right after their call."""
-        calls = (
-            [block.get("tool_use_id") for block in content if _type(block) == "tool_result"]
-            if isinstance(content, list)
-            else []
-        )
+        calls = [block.get("tool_use_id") for block in listing(content) if _type(block) == "tool_result"]
         call_at = self._calls_at.get(calls[0]) if calls else None
         after = len(self.messages) if call_at is None else call_at + 1
         if after >= len(self.messages) or self.messages[after]["role"] != "user":
@@ -61,5 +59,5 @@ class ConversationBuilder:
 
     def result(self, call_id: str, content: Any, *, is_error: bool = False) -> None:
         """Add the result of one call."""
-        block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id, "content": content}
+        block: Json = {"type": "tool_result", "tool_use_id": call_id, "content": content}
         self.user([{**block, "is_error": True} if is_error else block])

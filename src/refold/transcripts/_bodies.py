@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from refold import formats
+from refold.core._json import Json, objects
 from refold.errors import UnknownFormat, UsageError
 from refold.models._usage_report import reported as usage_report
 from refold.transcripts._conversation import RecordedUsage
@@ -61,7 +62,7 @@ def _hint(message: Any) -> str | None:
         return None
     if _CHAT_ONLY & message.keys() or role in ("tool", "function"):
         return "openai-chat"
-    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    blocks = objects(content)
     for block in blocks:
         name = block.get("type")
         if not isinstance(name, str | None):
@@ -77,7 +78,7 @@ def _hint(message: Any) -> str | None:
     return "openai-responses" if kind == "message" and role != "assistant" else ""
 
 
-def body_of(body: dict[str, Any]) -> dict[str, Any] | None:
+def body_of(body: Json) -> Json | None:
     """Return what a request body says, as fields of a conversation: format, messages, system, tools, model."""
     model, tools = body.get("model") or body.get("modelId"), body.get("tools")
     if isinstance(body.get("contents"), list):
@@ -112,10 +113,10 @@ def body_of(body: dict[str, Any]) -> dict[str, Any] | None:
     }
 
 
-def _is_anthropic(body: dict[str, Any]) -> bool:
+def _is_anthropic(body: Json) -> bool:
     """Whether a body of texts only is Anthropic's: by a system prompt of its own, or the shape of its tools."""
     tools = body.get("tools")
-    shaped = isinstance(tools, list) and any(isinstance(tool, dict) and "input_schema" in tool for tool in tools)
+    shaped = any("input_schema" in tool for tool in objects(tools))
     return "system" in body or shaped or str(body.get("model", "")).startswith("claude") or "anthropic_version" in body
 
 

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from refold._text.suggestions import did_you_mean
+from refold.core._json import Json
 from refold.errors import UnreadableTranscript
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._source import Document, load
@@ -153,5 +154,5 @@ def _seen(document: Document) -> str:
     return f"one {type(value).__name__}"
 
 
-def _keys(value: dict[str, Any]) -> str:
+def _keys(value: Json) -> str:
     return ", ".join(list(value)[:8]) + (", …" if len(value) > 8 else "") if value else "(none)"

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import msgspec
 from msgspec import Struct
 
+from refold.core._json import Json
 from refold.errors import UnreadableTranscript
 from refold.transcripts._skipped import SkippedItems
 
@@ -58,7 +59,7 @@ class Document(Struct, frozen=True):
         return [row for _, row in self.lines]
 
     @property
-    def objects(self) -> list[tuple[int, dict[str, Any]]]:
+    def objects(self) -> list[tuple[int, Json]]:
         """The lines that are objects."""
         return [(number, item) for number, item in self.lines if isinstance(item, dict)]
 

@@ -9,8 +9,9 @@ from typing import Any
 from msgspec import Struct
 
 from refold._text.surrogates import repair_surrogates
+from refold.core._json import Json
 from refold.formats._streaming.accumulate import response_body, stream_format
-from refold.formats._streaming.sse import Json, objects
+from refold.formats._streaming.sse import objects
 
 __all__ = ["AssembledReply", "answer_of", "answers", "whole"]
 

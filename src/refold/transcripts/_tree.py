@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from refold.core._json import Json, objects
 from refold.transcripts._skipped import SkippedItems
 
 __all__ = ["Row", "main_chain", "once", "ordered", "side_of", "speaks"]
 
-Row: TypeAlias = tuple[int, dict[str, Any]]  # line number and line
+Row: TypeAlias = tuple[int, Json]  # line number and line
 
 
-def speaks(row: dict[str, Any]) -> bool:
+def speaks(row: Json) -> bool:
     """Whether a line holds a message."""
     message = row.get("message")
     return (
@@ -23,7 +24,7 @@ def speaks(row: dict[str, Any]) -> bool:
 
 def once(rows: list[Row], aside: SkippedItems) -> list[Row]:
     """Leave out lines that a resumed session or a client's log repeats word for word."""
-    seen: dict[str, Any] = {}
+    seen: Json = {}
     chain: list[Row] = []
     for number, row in rows:
         uuid = row.get("uuid")
@@ -103,11 +104,11 @@ def main_chain(rows: list[Row]) -> set[int]:
 
 def _ids(content: Any) -> set[Any]:
     """Return the ids of calls that content makes or answers."""
-    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    blocks = objects(content)
     return {block.get("id") or block.get("tool_use_id") for block in blocks} - {None}
 
 
-def side_of(row: dict[str, Any], roots: dict[str, str]) -> str:
+def side_of(row: Json, roots: dict[str, str]) -> str:
     """Return the name of the sub-agent that a sidechain line belongs to."""
     if agent := row.get("agentId"):
         return f"sidechain {agent}"

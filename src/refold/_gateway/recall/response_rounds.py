@@ -28,9 +28,10 @@ from refold._gateway.upstream.response import UpstreamAborted
 from refold._gateway.wire.compression import Unreadable, unpacker
 from refold._gateway.wire.response_observer import ResponseObserver
 from refold._gateway.wire.routes import error_body
+from refold.core._json import Json
 from refold.errors import UsageError
 from refold.formats._streaming.accumulate import response_body
-from refold.formats._streaming.sse import Decoder, Event, Json
+from refold.formats._streaming.sse import Decoder, Event
 from refold.models._usage_report import reported
 from refold.models.provider_errors import classify_error
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from refold._text.surrogates import repair_surrogates
-from refold.formats._streaming.sse import Json
+from refold.core._json import Json, is_whole
 
-__all__ = ["GrowingText", "grow", "growing", "index_of", "listing", "mapping", "settled"]
+__all__ = ["GrowingText", "grow", "growing", "index_of", "settled"]
 
 ONCE = frozenset({"id", "type", "role", "object", "format", "index", "name"})  # `name` may also come in pieces
 
@@ -30,20 +30,9 @@ class GrowingText:
         return repair_surrogates("".join(self.pieces))
 
 
-def mapping(value: Any) -> Json:
-    """Return a JSON object as it is, an empty one for anything else."""
-    return value if isinstance(value, dict) else {}
-
-
-def listing(value: Any) -> list[Any]:
-    """Return a JSON array as it is, an empty one for anything else."""
-    return value if isinstance(value, list) else []
-
-
 def index_of(entry: Mapping[str, Any], name: str = "index") -> int | None:
     """Return the number under a name, None where there is none."""
-    value = entry.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if is_whole(value := entry.get(name)) else None
 
 
 def grow(target: Json, delta: Mapping[str, Any]) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
+from refold.core._json import Json
 from refold.formats._streaming.anthropic import AnthropicAccumulator
 from refold.formats._streaming.gemini import GeminiAccumulator
 from refold.formats._streaming.openai_chat import OpenAIChatAccumulator
 from refold.formats._streaming.openai_responses import OpenAIResponsesAccumulator
-from refold.formats._streaming.sse import Json
 
 __all__ = ["Accumulator", "accumulator", "response_body", "stream_format"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from refold.formats._streaming._growing import GrowingText, growing, index_of, listing, mapping, settled
-from refold.formats._streaming.sse import Json
+from refold.core._json import Json, listing, mapping
+from refold.formats._streaming._growing import GrowingText, growing, index_of, settled
 
 __all__ = ["GeminiAccumulator"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from refold.formats._streaming._growing import grow, index_of, listing, mapping, settled
-from refold.formats._streaming.sse import Json
+from refold.core._json import Json, listing, mapping
+from refold.formats._streaming._growing import grow, index_of, settled
 
 __all__ = ["OpenAIChatAccumulator", "continued_call"]
 

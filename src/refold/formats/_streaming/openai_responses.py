@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from refold.formats._streaming._growing import GrowingText, grow, growing, index_of, listing, mapping, settled
-from refold.formats._streaming.sse import Json
+from refold.core._json import Json, listing, mapping
+from refold.formats._streaming._growing import GrowingText, grow, growing, index_of, settled
 
 __all__ = ["BEGINNING", "ENDING", "OpenAIResponsesAccumulator"]
 

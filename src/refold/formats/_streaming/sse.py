@@ -16,14 +16,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-__all__ = ["Decoder", "Event", "Json", "first_events", "last_events", "objects"]
+from refold.core._json import Json
 
-Json: TypeAlias = dict[str, Any]
+__all__ = ["Decoder", "Event", "first_events", "last_events", "objects"]
 
 BOM = b"\xef\xbb\xbf"
 DONE = b"[DONE]"  # the data that ends a stream of OpenAI's chat completions

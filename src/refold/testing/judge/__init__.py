@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from refold._text.suggestions import did_you_mean
+from refold.core._json import string_of
 from refold.errors import UnknownFormat, UsageError
 from refold.testing.judge._problem import Problem
 
@@ -60,7 +61,7 @@ def problems(
     named = model or body.get("model") or body.get("modelId") or ""
     try:
         judge = import_module(f"refold.testing.judge._{_MODULES[format][0]}").problems
-        return tuple(judge(body, named if isinstance(named, str) else "", headers or {}))
+        return tuple(judge(body, string_of(named), headers or {}))
     except ImportError as error:
         raise UsageError(
             f"the judge of {format} needs {error.name}: install refold[testing], or pass strict=False"

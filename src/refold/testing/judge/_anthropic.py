@@ -6,6 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from refold.core._json import Json, listing, mapping, objects
 from refold.testing.judge._model_versions import claude
 from refold.testing.judge._problem import Mismatch, Path, Problem, dotted
 from refold.testing.judge._sdk_types import Compiler, faults
@@ -41,7 +42,7 @@ class _Turn(NamedTuple):
     """Consecutive messages of one role, which the API combines: their blocks with paths."""
 
     role: str
-    blocks: list[tuple[Path, dict[str, Any]]]
+    blocks: list[tuple[Path, Json]]
 
 
 @cache
@@ -81,7 +82,7 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
     yield from _systems(messages, model)
     yield from _blocks(turns)
     thread = body.get("thread")
-    if not (isinstance(thread, dict) and thread.get("type") == "continue"):  # the server holds what came before
+    if mapping(thread).get("type") != "continue":  # the server holds what came before
         if turns and turns[0].role == "assistant" and turns[0].blocks[0][1].get("type") != "compaction":
             yield Problem(
                 "opening", 'messages: first message must use the "user" role', turns[0].blocks[0][0], _MESSAGES
@@ -138,10 +139,10 @@ def _turns(messages: list[Any]) -> list[_Turn]:
         if not isinstance(entry, dict):
             continue
         content, role = entry.get("content"), str(entry.get("role"))
-        blocks: list[tuple[Path, dict[str, Any]]] = []
+        blocks: list[tuple[Path, Json]] = []
         if isinstance(content, str):
             blocks.append((("messages", place, "content"), {"type": "text", "text": content}))
-        for number, block in enumerate(content if isinstance(content, list) else ()):
+        for number, block in enumerate(listing(content)):
             if isinstance(block, dict):
                 if block.get("type") == "compaction" and isinstance(block.get("content"), str):
                     turns, blocks = [], []
@@ -170,7 +171,7 @@ def _marks(body: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem("content", text, at, _CACHING)
 
 
-def _marked(value: Any, at: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _marked(value: Any, at: Path) -> Iterator[tuple[Path, Json]]:
     """Yield the blocks that bear a cache mark, those in results included; inputs and schemas are not looked into."""
     if isinstance(value, list):
         for place, entry in enumerate(value):
@@ -199,7 +200,7 @@ def _tools(body: Mapping[str, Any]) -> Iterator[Problem]:
         text = "All tools have defer_loading set. At least one tool must be non-deferred."
         yield Problem("deferred_tools", text, ("tools",), _SEARCH)
     thinking = body.get("thinking")
-    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
+    budget = mapping(thinking).get("budget_tokens")
     if isinstance(budget, int) and budget < LEAST_BUDGET:
         text = f"thinking.enabled.budget_tokens: Input should be greater than or equal to {LEAST_BUDGET}"
         yield Problem("thinking", text, ("thinking", "budget_tokens"), _THINKING)
@@ -209,7 +210,7 @@ def _systems(messages: list[Any], model: str) -> Iterator[Problem]:
     """Yield system messages that open the list, and those in a list for a model that takes none."""
     version = claude(model)
     for place, entry in enumerate(messages):
-        system = isinstance(entry, dict) and entry.get("role") == "system"
+        system = mapping(entry).get("role") == "system"
         # one that only sets options or changes tools may open the list
         opens = not place and system and any(block.get("type") == "text" for _, block in _turns([entry])[0].blocks)
         if opens or (system and version is not None and version < SYSTEMS_FROM):
@@ -354,7 +355,7 @@ def _prefill(messages: list[Any], body: Mapping[str, Any], model: str) -> Iterat
     if not isinstance(last, dict) or last.get("role") != "assistant":
         return
     content = last.get("content")
-    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    blocks = objects(content)
     kinds = [str(block.get("type")) for block in blocks]
     paused = any(kind.endswith("_tool_result") or kind in ("server_tool_use", "mcp_tool_use") for kind in kinds)
     version = claude(model)
@@ -371,7 +372,7 @@ def _prefill(messages: list[Any], body: Mapping[str, Any], model: str) -> Iterat
 def _thinking(turns: list[_Turn], body: Mapping[str, Any], model: str, headers: Mapping[str, str]) -> Iterator[Problem]:
     """Yield a tool loop in progress whose answer does not begin with thinking, where manual thinking demands it."""
     config, version = body.get("thinking"), claude(model)
-    manual = isinstance(config, dict) and config.get("type") == "enabled"
+    manual = mapping(config).get("type") == "enabled"
     betas = next((value for name, value in headers.items() if name.lower() == "anthropic-beta"), "")
     if not manual or version is None or version >= ADAPTIVE_FROM or "interleaved-thinking" in betas:
         return

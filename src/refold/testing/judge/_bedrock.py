@@ -6,6 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from refold.core._json import Json, mapping, objects
 from refold.testing.judge._model_versions import claude
 from refold.testing.judge._problem import Path, Problem, dotted
 
@@ -55,7 +56,7 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
         yield Problem("opening", _START, ("messages",), _CONVERSE)
         return
     turns = [_blocks(message) for message in messages]
-    roles = [message.get("role") if isinstance(message, dict) else None for message in messages]
+    roles = [mapping(message).get("role") for message in messages]
     yield from _order(roles, turns)
     for place, blocks in enumerate(turns):
         yield from _contents(blocks, roles[place], place, model)
@@ -65,8 +66,8 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
         text = "The toolConfig field must be defined when using toolUse and toolResult content blocks."
         yield Problem("tools", text, ("toolConfig",), _TOOLS)
     config = body.get("toolConfig")
-    lists = [body.get("system"), config.get("tools") if isinstance(config, dict) else None, *turns]
-    marks = sum(isinstance(block, dict) and "cachePoint" in block for blocks in lists for block in blocks or ())
+    lists = [body.get("system"), mapping(config).get("tools"), *turns]
+    marks = sum("cachePoint" in mapping(block) for blocks in lists for block in blocks or ())
     if marks > MOST_MARKS:
         text = f"A maximum of {MOST_MARKS} blocks with cachePoint may be provided. Found {marks}."
         yield Problem("cache_marks", text, ("messages",), _CACHING)
@@ -123,12 +124,12 @@ def _unmet(value: Any, at: Path, text: str) -> Problem:
     return Problem("ids" if at[-1] == "toolUseId" else "shape", message, at, _MODEL)
 
 
-def _blocks(message: Any) -> list[dict[str, Any]]:
-    content = message.get("content") if isinstance(message, dict) else None
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+def _blocks(message: Any) -> list[Json]:
+    content = mapping(message).get("content")
+    return objects(content)
 
 
-def _order(roles: list[Any], turns: list[list[dict[str, Any]]]) -> Iterator[Problem]:
+def _order(roles: list[Any], turns: list[list[Json]]) -> Iterator[Problem]:
     """Yield a conversation that the assistant opens, and neighbors of one role; split results are accepted."""
     if roles[0] == "assistant":
         yield Problem("opening", _START, ("messages", 0), _MESSAGE)
@@ -142,7 +143,7 @@ def _order(roles: list[Any], turns: list[list[dict[str, Any]]]) -> Iterator[Prob
             yield Problem("order", text, ("messages", place), _MESSAGE)
 
 
-def _contents(blocks: list[dict[str, Any]], role: Any, place: int, model: str) -> Iterator[Problem]:
+def _contents(blocks: list[Json], role: Any, place: int, model: str) -> Iterator[Problem]:
     """Yield what is wrong with the blocks of a message."""
     if not blocks:
         message = (
@@ -179,13 +180,13 @@ def _contents(blocks: list[dict[str, Any]], role: Any, place: int, model: str) -
                 message = f"The format of the value at {where}.toolUse.input is invalid. Provide a json object for the"
                 yield Problem("arguments", f"{message} field and try again.", (*at, "toolUse", "input"), _TOOLS)
         reasoning = block.get("reasoningContent")
-        reasoning_text = reasoning.get("reasoningText") if isinstance(reasoning, dict) else None
+        reasoning_text = mapping(reasoning).get("reasoningText")
         if claude(model) is not None and isinstance(reasoning_text, dict) and not reasoning_text.get("signature"):
             message = f"{where}.reasoningContent.reasoningText.signature: Field required"
             yield Problem("thinking", message, at, _THINKING)
 
 
-def _pairs(roles: list[Any], turns: list[list[dict[str, Any]]]) -> Iterator[Problem]:
+def _pairs(roles: list[Any], turns: list[list[Json]]) -> Iterator[Problem]:
     """Yield uses without results in the messages of the user right after, and results without use."""
     open_: dict[str, int] = {}
     for place, blocks in enumerate(turns):

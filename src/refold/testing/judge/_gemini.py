@@ -6,6 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from refold.core._json import Json, listing, mapping
 from refold.testing.judge._model_versions import gemini
 from refold.testing.judge._problem import Mismatch, Path, Problem, indexed
 from refold.testing.judge._sdk_types import Compiler, faults
@@ -73,7 +74,7 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
         return
     for place, content in enumerate(contents):
         yield from map(_worded, faults(checks["content"], content, ("contents", place)))
-    entries = [content if isinstance(content, dict) else {} for content in contents]
+    entries = [mapping(content) for content in contents]
     for place, content in enumerate(entries):
         yield from _content(content, place)
     yield from _pairs(entries)
@@ -96,7 +97,7 @@ def _worded(fault: Mismatch) -> Problem:
     return Problem(fault.rule, text, fault.at, _SDK)
 
 
-def _content(content: dict[str, Any], place: int) -> Iterator[Problem]:
+def _content(content: Json, place: int) -> Iterator[Problem]:
     """Yield what is wrong with a content by itself."""
     at: Path = ("contents", place)
     if content.get("role", "user") not in _ROLES:
@@ -105,7 +106,7 @@ def _content(content: dict[str, Any], place: int) -> Iterator[Problem]:
     if not parts:
         text = "* GenerateContentRequest.contents: contents.parts must not be empty."
         yield Problem("content", text, (*at, "parts"), _CONTENT)
-    for number, part in enumerate(parts if isinstance(parts, list) else ()):
+    for number, part in enumerate(listing(parts)):
         if not isinstance(part, dict):
             continue
         data = [name for name in map(_camel, part) if name in _DATA]
@@ -119,7 +120,7 @@ def _content(content: dict[str, Any], place: int) -> Iterator[Problem]:
             if key not in data:
                 continue
             function = part.get(key) or part.get(_snake(key))
-            name = function.get("name") if isinstance(function, dict) else None
+            name = mapping(function).get("name")
             if not name:
                 text = f"{where}.{_snake(key)}.name: Name cannot be empty."
                 yield Problem("names", text, (*at, "parts", number), _CALLING)
@@ -132,7 +133,7 @@ def _content(content: dict[str, Any], place: int) -> Iterator[Problem]:
                 yield Problem("names", text, (*at, "parts", number), _CALLING)
 
 
-def _pairs(contents: Sequence[dict[str, Any]]) -> Iterator[Problem]:
+def _pairs(contents: Sequence[Json]) -> Iterator[Problem]:
     """Yield turns of calls that follow neither the user nor responses, and turns of responses of another number."""
     for place, content in enumerate(contents):
         at: Path = ("contents", place)
@@ -163,7 +164,7 @@ def _pairs(contents: Sequence[dict[str, Any]]) -> Iterator[Problem]:
             yield Problem("pairing", text, at, _CALLING)
 
 
-def _signed(contents: Sequence[dict[str, Any]]) -> Iterator[Problem]:
+def _signed(contents: Sequence[Json]) -> Iterator[Problem]:
     """Yield turns of calls since the user last spoke whose first call bears no signature (Gemini 3 and later)."""
     spoke = max((place for place, content in enumerate(contents) if _speaks(content)), default=-1)
     for place in range(spoke + 1, len(contents)):
@@ -181,16 +182,14 @@ def _signed(contents: Sequence[dict[str, Any]]) -> Iterator[Problem]:
             yield Problem("thinking", text, ("contents", place), _SIGNATURES)
 
 
-def _speaks(content: dict[str, Any]) -> bool:
+def _speaks(content: Json) -> bool:
     """Tell whether a content is the user's own, other than responses."""
     return content.get("role", "user") == "user" and not _count(content, "functionResponse")
 
 
-def _count(content: dict[str, Any], key: str) -> int:
+def _count(content: Json, key: str) -> int:
     parts = content.get("parts")
-    return sum(
-        isinstance(part, dict) and key in map(_camel, part) for part in (parts if isinstance(parts, list) else ())
-    )
+    return sum(isinstance(part, dict) and key in map(_camel, part) for part in listing(parts))
 
 
 def _camel(name: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from refold.core._json import Json, listing, mapping
 from refold.testing.judge._openai import empty, named, short, worded
 from refold.testing.judge._problem import Path, Problem
 from refold.testing.judge._sdk_types import Compiler, faults
@@ -78,16 +79,16 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
     if not messages:
         yield empty(("messages",))
     for place, tool in enumerate(body.get("tools") or ()):
-        function = tool.get("function") if isinstance(tool, dict) else None
+        function = mapping(tool).get("function")
         if isinstance(function, dict):
             yield from named(function.get("name"), ("tools", place, "function", "name"))
     for place, entry in enumerate(messages):
         if isinstance(entry, dict):
             yield from _message(entry, ("messages", place))
-    yield from _pairs([entry if isinstance(entry, dict) else {} for entry in messages])
+    yield from _pairs([mapping(entry) for entry in messages])
 
 
-def _message(entry: dict[str, Any], at: Path) -> Iterator[Problem]:
+def _message(entry: Json, at: Path) -> Iterator[Problem]:
     """Yield what is wrong with a message by itself."""
     calls = entry.get("tool_calls")
     if entry.get("role") == "assistant":
@@ -103,7 +104,7 @@ def _message(entry: dict[str, Any], at: Path) -> Iterator[Problem]:
     if entry.get("role") == "tool":
         yield from short(entry.get("tool_call_id"), (*at, "tool_call_id"), MOST_ID)
     seen: set[str] = set()
-    for place, call in enumerate(calls if isinstance(calls, list) else ()):
+    for place, call in enumerate(listing(calls)):
         if not isinstance(call, dict):
             continue
         here: Path = (*at, "tool_calls", place)
@@ -117,7 +118,7 @@ def _message(entry: dict[str, Any], at: Path) -> Iterator[Problem]:
         seen.add(str(id))
 
 
-def _pairs(messages: list[dict[str, Any]]) -> Iterator[Problem]:
+def _pairs(messages: list[Json]) -> Iterator[Problem]:
     """Yield calls that the tool messages right after them do not answer, and tool messages without such calls."""
     place = 0
     while place < len(messages):

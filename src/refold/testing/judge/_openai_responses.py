@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Union
 
+from refold.core._json import Json, listing, mapping
 from refold.testing.judge._openai import SDK, named, short, worded
 from refold.testing.judge._problem import Path, Problem
 from refold.testing.judge._sdk_types import Compiler, faults
@@ -76,7 +77,7 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
     items = body.get("input")
     yield from map(worded, faults(rest, {key: value for key, value in body.items() if key != "input"}))
     for place, tool in enumerate(body.get("tools") or ()):
-        if isinstance(tool, dict) and tool.get("type") == "function":
+        if mapping(tool).get("type") == "function":
             yield from named(tool.get("name"), ("tools", place, "name"))
     elsewhere = any(body.get(key) for key in ("previous_response_id", "conversation", "prompt"))
     if items is None and not elsewhere:
@@ -89,7 +90,7 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
         return
     for place, entry in enumerate(items):
         yield from map(worded, faults(item, entry, ("input", place)))
-    entries = [entry if isinstance(entry, dict) else {} for entry in items]
+    entries = [mapping(entry) for entry in items]
     for place, entry in enumerate(entries):
         yield from _item(entry, ("input", place))
     yield from _unique(entries)
@@ -99,7 +100,7 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
         yield from _reasoning(entries)
 
 
-def _item(entry: dict[str, Any], at: Path) -> Iterator[Problem]:
+def _item(entry: Json, at: Path) -> Iterator[Problem]:
     """Yield what is wrong with an item by itself."""
     kind = entry.get("type") or "message"
     for key in ("id", "call_id"):
@@ -116,11 +117,11 @@ def _item(entry: dict[str, Any], at: Path) -> Iterator[Problem]:
         yield Problem("ids", text, (*at, "id"), _STATE)
 
 
-def _content(entry: dict[str, Any], at: Path) -> Iterator[Problem]:
+def _content(entry: Json, at: Path) -> Iterator[Problem]:
     """Yield content of the other side's kind: the assistant says output, everybody else input."""
     content, ours = entry.get("content"), entry.get("role") == "assistant"
-    for place, block in enumerate(content if isinstance(content, list) else ()):
-        kind = block.get("type") if isinstance(block, dict) else None
+    for place, block in enumerate(listing(content)):
+        kind = mapping(block).get("type")
         if ours and isinstance(kind, str) and kind.startswith("input_"):
             text = f"Invalid value: '{kind}'. Supported values are: 'output_text' and 'refusal'."
             yield Problem("content", text, (*at, "content", place), _REFERENCE)
@@ -130,7 +131,7 @@ def _content(entry: dict[str, Any], at: Path) -> Iterator[Problem]:
             yield Problem("content", text, (*at, "content", place), _REFERENCE)
 
 
-def _unique(entries: list[dict[str, Any]]) -> Iterator[Problem]:
+def _unique(entries: list[Json]) -> Iterator[Problem]:
     """Yield items that have the id of an earlier one."""
     seen: set[str] = set()
     for place, entry in enumerate(entries):
@@ -143,14 +144,14 @@ def _unique(entries: list[dict[str, Any]]) -> Iterator[Problem]:
         seen.add(id)
 
 
-def _last(entries: list[dict[str, Any]]) -> Iterator[Problem]:
+def _last(entries: list[Json]) -> Iterator[Problem]:
     for place, entry in enumerate(entries[:-1]):
         if entry.get("type") == "compaction_trigger":
             text = f"Invalid 'input[{place}]': 'compaction_trigger' must be the final input item."
             yield Problem("compaction", text, ("input", place), f"{SDK}/responses/response_input_param.py")
 
 
-def _pairs(entries: list[dict[str, Any]]) -> Iterator[Problem]:
+def _pairs(entries: list[Json]) -> Iterator[Problem]:
     """Yield calls without output, outputs without call, and approvals without request.
 
     Calls that the server runs itself (tool search, programs) need no output of the client.
@@ -192,7 +193,7 @@ def _pairs(entries: list[dict[str, Any]]) -> Iterator[Problem]:
                 yield Problem("pairing", f"No tool output found for {name} call {id}.", ("input", place), _CALLING)
 
 
-def _reasoning(entries: list[dict[str, Any]]) -> Iterator[Problem]:
+def _reasoning(entries: list[Json]) -> Iterator[Problem]:
     """Yield reasoning that the item it led to does not follow."""
     for place, entry in enumerate(entries):
         if entry.get("type") != "reasoning":

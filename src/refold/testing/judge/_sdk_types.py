@@ -27,6 +27,7 @@ from typing import (
 
 import typing_extensions
 
+from refold.core._json import Json
 from refold.testing.judge._problem import Mismatch, Path
 
 __all__ = ["Check", "Compiler", "faults"]
@@ -183,7 +184,7 @@ class Compiler:
         used = [key for key in _TAGS if sum(key in own for own in tags) > len(objects) / 2]
         memo: dict[tuple[Any, ...], tuple[list[Check], Mismatch | None]] = {}
 
-        def fitting(value: dict[str, Any]) -> tuple[list[Check], Mismatch | None]:
+        def fitting(value: Json) -> tuple[list[Check], Mismatch | None]:
             fits = list(range(len(objects)))
             for key in used:
                 tag = value.get(key)
@@ -196,7 +197,7 @@ class Compiler:
                 fits = left
             return [checks[n] for n in fits], None
 
-        def check(value: dict[str, Any], at: Path, mismatches: list[Mismatch]) -> None:
+        def check(value: Json, at: Path, mismatches: list[Mismatch]) -> None:
             question = tuple((key in value, tag if isinstance(tag := value.get(key), str) else None) for key in used)
             if question not in memo:
                 memo[question] = fitting({key: value[key] for key in used if key in value})

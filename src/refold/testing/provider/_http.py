@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from refold.core._json import Json
 from refold.testing.provider._wire import WireError, dumped
 from refold.testing.provider._wire_anthropic import AnthropicWire
 from refold.testing.provider._wire_gemini import GeminiWire, named
@@ -178,7 +179,7 @@ def _spoken(request: Request) -> Wire:
     return ANTHROPIC if anthropic or request.url.path.startswith(ANTHROPIC.path) else CHAT
 
 
-def _listed(wire: Wire, name: str) -> dict[str, Any]:
+def _listed(wire: Wire, name: str) -> Json:
     if wire is ANTHROPIC:
         return {"type": "model", "id": name, "display_name": name, "created_at": CREATED}
     return {"id": name, "object": "model", "created": 0, "owned_by": "refold"}

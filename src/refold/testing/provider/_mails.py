@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
+
+from refold.core._json import Json
 
 if TYPE_CHECKING:
     from refold.testing._seeded_random import SeededRandom
@@ -77,7 +79,7 @@ def mail_words() -> MailWords:
     return msgspec.json.decode(files(__package__).joinpath("mail_words.json").read_bytes(), type=MailWords)
 
 
-def mail(dice: SeededRandom, lines: int = 120) -> list[dict[str, Any]]:
+def mail(dice: SeededRandom, lines: int = 120) -> list[Json]:
     """Return the task in openai-chat shape, up to the answers of the third batch; `lines` is the length of a body."""
     ids = [f"msg_{dice.letters(12)}" for _ in range(sum(BATCHES))]
     subjects = [(dice.pick(mail_words().people), dice.pick(_TOPICS), _id(dice)) for _ in ids]
@@ -85,7 +87,7 @@ def mail(dice: SeededRandom, lines: int = 120) -> list[dict[str, Any]]:
         f"{id}  {name.lower()}@example.com  {topic} {subject}"
         for id, (name, topic, subject) in zip(ids, subjects, strict=True)
     )
-    messages: list[dict[str, Any]] = [
+    messages: list[Json] = [
         {"role": "system", "content": _SYSTEM},
         {"role": "user", "content": _TASK},
         _call(dice, "I'll search for the unread mail first.", "mail_search", [{"query": "is:unread newer_than:7d"}]),
@@ -102,7 +104,7 @@ def mail(dice: SeededRandom, lines: int = 120) -> list[dict[str, Any]]:
     return messages
 
 
-def mail_tools() -> list[dict[str, Any]]:
+def mail_tools() -> list[Json]:
     """Return the definitions of the two tools."""
     named = (("mail_search", "Search the mailbox.", "query"), ("mail_read", "Read one message.", "id"))
     return [
@@ -118,7 +120,7 @@ def mail_tools() -> list[dict[str, Any]]:
     ]
 
 
-def _call(dice: SeededRandom, text: str, tool: str, inputs: list[dict[str, str]]) -> dict[str, Any]:
+def _call(dice: SeededRandom, text: str, tool: str, inputs: list[dict[str, str]]) -> Json:
     calls = [
         {
             "id": f"call_{dice.letters(16)}",
@@ -130,7 +132,7 @@ def _call(dice: SeededRandom, text: str, tool: str, inputs: list[dict[str, str]]
     return {"role": "assistant", "content": text, "tool_calls": calls}
 
 
-def _answers(message: dict[str, Any], texts: list[str]) -> list[dict[str, Any]]:
+def _answers(message: Json, texts: list[str]) -> list[Json]:
     calls = message["tool_calls"]
     return [
         {"role": "tool", "tool_call_id": call["id"], "content": text} for call, text in zip(calls, texts, strict=True)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from refold import formats
 from refold._counting import counter_for
 from refold._rules.pairing import Pairing
+from refold.core._json import Json
 from refold.core.counting import Counter
 from refold.core.messages import Message
 from refold.core.transcript import Transcript
@@ -79,7 +80,7 @@ class RequestCounter:
         self._sizes: dict[tuple[str, MessageId], int] = {}
         self._last: dict[str, tuple[list[Any], Transcript]] = {}
 
-    def read(self, name: str, body: dict[str, Any]) -> Prompt:
+    def read(self, name: str, body: Json) -> Prompt:
         """Return a request body as a prompt.
 
         Raises:

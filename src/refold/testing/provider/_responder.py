@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from refold import formats
 from refold._counting.token_cut import cut_to_tokens
+from refold.core._json import Json, mapping, string_of
 from refold.core.messages import Message, MessageId, Reasoning, Text, ToolCall
 from refold.errors import BadMessages
 from refold.testing.judge import problems
@@ -126,7 +127,7 @@ class Responder:
         )
         return self._rules.key is None or value == self._rules.key
 
-    def _opened(self, raw: bytes, headers: Mapping[str, str]) -> dict[str, Any] | WireError:
+    def _opened(self, raw: bytes, headers: Mapping[str, str]) -> Json | WireError:
         if not self.allowed(headers):
             return WireError("auth", "wrong key")
         limit = self._rules.max_bytes
@@ -145,7 +146,7 @@ class Responder:
             return WireError("model", model, "model")
         return body
 
-    def _prompt(self, wire: Wire, body: dict[str, Any], *, counting: bool = False) -> Prompt | WireError:
+    def _prompt(self, wire: Wire, body: Json, *, counting: bool = False) -> Prompt | WireError:
         if refusal := wire.misshapen(body, counting=counting):
             return refusal
         try:
@@ -210,14 +211,14 @@ def _read(received: ReceivedRequest, prompt: Prompt) -> ReceivedRequest:
 
 def _tool(tool: Any) -> str:
     """Return the name of a tool definition, whatever its shape."""
-    function = tool.get("function") if isinstance(tool, dict) else None
-    name = (function if isinstance(function, dict) else tool if isinstance(tool, dict) else {}).get("name")
-    return name if isinstance(name, str) else ""
+    function = mapping(tool).get("function")
+    name = (function if isinstance(function, dict) else mapping(tool)).get("name")
+    return string_of(name)
 
 
-def _model(body: dict[str, Any]) -> str:
+def _model(body: Json) -> str:
     model = body.get("model")
-    return model if isinstance(model, str) else ""
+    return string_of(model)
 
 
 def _size(answer: ScriptedReply, counter: Counter) -> int:

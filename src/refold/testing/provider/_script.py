@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from refold.core._json import Json
 from refold.core.budget import Usage
 from refold.core.messages import Message
 from refold.core.view import Violation
@@ -60,7 +61,7 @@ class ReceivedRequest(Struct, frozen=True):
 
     number: int
     wire: str
-    body: dict[str, Any] = {}
+    body: Json = {}
     headers: dict[str, str] = {}
     model: str = ""
     tokens: int = 0

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import blake2b
-from typing import Any
 
+from refold.core._json import Json, listing, mapping, objects, string_of
 from refold.core.transcript import canonical
 from refold.models._thinking import binds_thinking, claude_version
 
@@ -23,7 +23,7 @@ MARKS = frozenset({"cache_control"})
 KINDS = frozenset({"thinking", "redacted_thinking"})
 
 
-def signature(body: dict[str, Any], text: str) -> str:
+def signature(body: Json, text: str) -> str:
     """Return the signature of thinking that a request is answered with."""
     digest = _start(body)
     for _, _, block, role in _blocks(body):
@@ -31,7 +31,7 @@ def signature(body: dict[str, Any], text: str) -> str:
     return _signed(digest, "assistant", text)
 
 
-def misplaced(body: dict[str, Any]) -> list[tuple[int, int]]:
+def misplaced(body: Json) -> list[tuple[int, int]]:
     """Return where thinking stands behind anything else than it was produced behind: message and block, in order.
 
     A model that does not bind thinking checks nothing of the kind.
@@ -42,13 +42,13 @@ def misplaced(body: dict[str, Any]) -> list[tuple[int, int]]:
     for place, number, block, role in _blocks(body):
         if block.get("type") in KINDS:
             text, signature = block.get("thinking", ""), block.get("signature", block.get("data"))
-            if signature != _signed(digest, role, text if isinstance(text, str) else ""):
+            if signature != _signed(digest, role, string_of(text)):
                 mismatched.append((place, number))
         digest = _chained(digest, role, block)
     return mismatched
 
 
-def without_misplaced(body: dict[str, Any]) -> dict[str, Any]:
+def without_misplaced(body: Json) -> Json:
     """Return a request without misplaced thinking, as the API drops it when it is asked to."""
     stale = set(misplaced(body))
     messages = [
@@ -60,13 +60,13 @@ def without_misplaced(body: dict[str, Any]) -> dict[str, Any]:
     return {**body, "messages": messages}
 
 
-def missing(body: dict[str, Any]) -> int | None:
+def missing(body: Json) -> int | None:
     """Return the message of an active tool loop that has to begin with thinking and does not, None where none has to.
 
     Manual extended thinking of models before 4.6 demands it of the assistant's turn that the newest results answer.
     """
     version, thinking = claude_version(_model(body)), body.get("thinking")
-    manual = isinstance(thinking, dict) and thinking.get("type") == "enabled"
+    manual = mapping(thinking).get("type") == "enabled"
     messages = body.get("messages")
     if not manual or version is None or version >= ADAPTIVE or not isinstance(messages, list):
         return None
@@ -83,27 +83,27 @@ def missing(body: dict[str, Any]) -> int | None:
     return None if first.get("type") in KINDS else opening
 
 
-def _start(body: dict[str, Any]) -> bytes:
+def _start(body: Json) -> bytes:
     system = body.get("system") or []
     blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system
     return blake2b(canonical([blocks, body.get("tools") or []], MARKS), digest_size=16).digest()
 
 
-def _blocks(body: dict[str, Any]) -> Iterator[tuple[int, int, dict[str, Any], str]]:
+def _blocks(body: Json) -> Iterator[tuple[int, int, Json, str]]:
     messages = body.get("messages")
-    for place, message in enumerate(messages if isinstance(messages, list) else ()):
+    for place, message in enumerate(listing(messages)):
         for number, block in enumerate(_content(message)):
             yield place, number, block, message.get("role", "")
 
 
-def _content(message: dict[str, Any]) -> list[dict[str, Any]]:
+def _content(message: Json) -> list[Json]:
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return objects(content)
 
 
-def _chained(digest: bytes, role: str, block: dict[str, Any]) -> bytes:
+def _chained(digest: bytes, role: str, block: Json) -> bytes:
     return blake2b(digest + role.encode() + canonical(block, MARKS), digest_size=16).digest()
 
 
@@ -113,6 +113,6 @@ def _signed(digest: bytes, role: str, text: str) -> str:
     )
 
 
-def _model(body: dict[str, Any]) -> str:
+def _model(body: Json) -> str:
     model = body.get("model")
-    return model if isinstance(model, str) else ""
+    return string_of(model)

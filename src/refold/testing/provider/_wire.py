@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from refold.core._json import Json
 from refold.testing.provider._cache import Cached
 from refold.testing.provider._script import ReceivedRequest, ScriptedReply
 
@@ -23,7 +24,7 @@ RefusalKind: TypeAlias = Literal[
     "overflow", "invalid", "auth", "model", "path", "too_large", "rate_limit", "server_error", "overloaded", "encrypted"
 ]
 ReasoningFault: TypeAlias = Literal["reasoning_invalid", "reasoning_missing"]
-Event: TypeAlias = tuple[str, dict[str, Any]]
+Event: TypeAlias = tuple[str, Json]
 CREATED = 1_767_225_600  # every answer is of one moment, so that runs compare equal
 PIECE = re.compile(r"\s*\S+(?:\s+\S+){0,3}\s*|\s+")  # four words a piece
 _encode = msgspec.json.Encoder().encode
@@ -64,31 +65,31 @@ class Wire(Protocol):
     def closing(self) -> str:
         """The line of data that ends a stream, empty where an event does."""
 
-    def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> WireError | None:
+    def misshapen(self, body: Json, *, counting: bool = False) -> WireError | None:
         """Return what is wrong with a body before its messages are read; `counting` asks for less than answering."""
 
     def violation(self, violation: Violation) -> WireError:
         """Return a broken rule in the provider's words."""
 
-    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> WireError | int:
+    def thinking(self, body: Json, headers: Mapping[str, str]) -> WireError | int:
         """Return what is wrong with the thinking of a request, or how many blocks of it the provider drops itself."""
 
     def overflow(self, prompt: Prompt, max_output: int | None, window: int) -> WireError:
         """Return the refusal of a request that does not fit."""
 
-    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> WireError:
+    def reasoning(self, fault: ReasoningFault, body: Json) -> WireError:
         """Return the refusal of reasoning that a body holds, or of a body without it."""
 
-    def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
+    def cached(self, cache: PromptCache, prompt: Prompt, body: Json) -> Cached:
         """Return what the prompt cache gives and takes."""
 
     def status(self, refusal: WireError) -> int:
         """Return the HTTP status of a refusal."""
 
-    def error(self, refusal: WireError, number: int) -> dict[str, Any]:
+    def error(self, refusal: WireError, number: int) -> Json:
         """Return the body of a refusal."""
 
-    def reply(self, turn: WireTurn) -> dict[str, Any]:
+    def reply(self, turn: WireTurn) -> Json:
         """Return an answer as one body."""
 
     def events(self, turn: WireTurn) -> Iterator[Event]:

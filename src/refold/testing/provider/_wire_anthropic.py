@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
+from refold.core._json import Json, listing, mapping
 from refold.testing.provider._thinking import CONTROLS, misplaced, missing, signature, without_misplaced
 from refold.testing.provider._wire import WireError, arguments, pieces
 
@@ -55,7 +56,7 @@ class AnthropicWire:
     path = "/v1/messages"
     closing = ""
 
-    def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> WireError | None:
+    def misshapen(self, body: Json, *, counting: bool = False) -> WireError | None:
         """Return what is wrong with a body before its messages are read."""
         messages, limit = body.get("messages"), body.get("max_tokens")
         if not counting and (not isinstance(limit, int) or isinstance(limit, bool)):
@@ -96,7 +97,7 @@ class AnthropicWire:
             message = f"messages.{place}: {text}"
         return WireError("invalid", message)
 
-    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> WireError | int:
+    def thinking(self, body: Json, headers: Mapping[str, str]) -> WireError | int:
         """Return what is wrong with the thinking of a request, or how many blocks are dropped as it asks for."""
         if (place := missing(body)) is not None:
             return WireError(
@@ -129,7 +130,7 @@ class AnthropicWire:
             "length or `max_tokens` and try again",
         )
 
-    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> WireError:
+    def reasoning(self, fault: ReasoningFault, body: Json) -> WireError:
         """Return the refusal of thinking that a body holds, of the first by its place, or of a body without it."""
         if fault == "reasoning_missing":
             text = (
@@ -145,7 +146,7 @@ class AnthropicWire:
         )
         return WireError("invalid", text)
 
-    def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
+    def cached(self, cache: PromptCache, prompt: Prompt, body: Json) -> Cached:
         """Return what the prompt cache gives and takes: up to marks, or to the end where the body itself bears one."""
         points = prompt.points(marks=True)
         if isinstance(body.get("cache_control"), dict):
@@ -156,7 +157,7 @@ class AnthropicWire:
         """Return the HTTP status of a refusal."""
         return _STATUS[refusal.kind]
 
-    def error(self, refusal: WireError, number: int) -> dict[str, Any]:
+    def error(self, refusal: WireError, number: int) -> Json:
         """Return the body of a refusal."""
         kind = refusal.kind
         message = {
@@ -165,7 +166,7 @@ class AnthropicWire:
         }
         return {"type": "error", "error": message, "request_id": f"req_{number:06}"}
 
-    def reply(self, turn: WireTurn) -> dict[str, Any]:
+    def reply(self, turn: WireTurn) -> Json:
         """Return an answer as one body."""
         stop = _STOPS[turn.answer.stop or "end"]
         return {**_head(turn), "content": _blocks(turn), "stop_reason": stop, "usage": _usage(turn), **_dropped(turn)}
@@ -193,7 +194,7 @@ class AnthropicWire:
         yield _event("message_stop")
 
 
-def _thinking(place: int, block: dict[str, Any]) -> Iterator[Event]:
+def _thinking(place: int, block: Json) -> Iterator[Event]:
     opened = {**block, "thinking": "", "signature": ""}
     yield _event("content_block_start", index=place, content_block=opened)
     for piece in pieces(block["thinking"]):
@@ -203,12 +204,12 @@ def _thinking(place: int, block: dict[str, Any]) -> Iterator[Event]:
     yield _event("content_block_stop", index=place)
 
 
-def _first_thinking(body: dict[str, Any]) -> tuple[int, int]:
+def _first_thinking(body: Json) -> tuple[int, int]:
     """Return where the first block of thinking stands: message and block."""
     for place, message in enumerate(body["messages"]):
         content = message.get("content")
-        for number, block in enumerate(content if isinstance(content, list) else ()):
-            if isinstance(block, dict) and block.get("type") in ("thinking", "redacted_thinking"):
+        for number, block in enumerate(listing(content)):
+            if mapping(block).get("type") in ("thinking", "redacted_thinking"):
                 return place, number
     return 1, 0
 
@@ -217,7 +218,7 @@ def _event(name: str, **data: Any) -> Event:
     return name, {"type": name, **data}
 
 
-def _head(turn: WireTurn) -> dict[str, Any]:
+def _head(turn: WireTurn) -> Json:
     return {
         "id": f"msg_{turn.received.number:06}",
         "type": "message",
@@ -234,9 +235,9 @@ def _calls_from(turn: WireTurn) -> int:
     return bool(turn.answer.thinking) + bool(turn.answer.text)
 
 
-def _blocks(turn: WireTurn) -> list[dict[str, Any]]:
+def _blocks(turn: WireTurn) -> list[Json]:
     answer, number = turn.answer, turn.received.number
-    blocks: list[dict[str, Any]] = []
+    blocks: list[Json] = []
     if answer.thinking:
         body = turn.received.body if not turn.dropped_thinking else without_misplaced(turn.received.body)
         sealed = signature(body, answer.thinking)
@@ -249,7 +250,7 @@ def _blocks(turn: WireTurn) -> list[dict[str, Any]]:
     return blocks
 
 
-def _dropped(turn: WireTurn) -> dict[str, Any]:
+def _dropped(turn: WireTurn) -> Json:
     one = {"type": "thinking_dropped", "reason": "prefix_binding_mismatch"}
     return {"input_transformations": [one] * turn.dropped_thinking} if turn.dropped_thinking else {}
 
@@ -265,7 +266,7 @@ def _input(value: Any) -> Any:
     return decoded if isinstance(decoded, dict) else {"raw": value}
 
 
-def _usage(turn: WireTurn) -> dict[str, Any]:
+def _usage(turn: WireTurn) -> Json:
     """Return usage with what the cache gave and took beside the rest of the prompt."""
     usage = turn.answer.usage
     prompt, completion = (usage.prompt, usage.completion) if usage else (turn.prompt, turn.completion)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from refold.core._json import Json
 from refold.testing.provider._wire import WireError, pieces
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class GeminiWire:
     path = "/v1beta/models/{model}"
     closing = ""
 
-    def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> WireError | None:
+    def misshapen(self, body: Json, *, counting: bool = False) -> WireError | None:
         """Return what is wrong with a body before its messages are read; `counting` asks for less than answering."""
         contents = body.get("contents")
         if not isinstance(contents, list) or not contents:
@@ -59,7 +60,7 @@ class GeminiWire:
             "invalid", f"* GenerateContentRequest.contents[{(violation.at or (0,))[0]}]: {violation.message}"
         )
 
-    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> WireError | int:
+    def thinking(self, body: Json, headers: Mapping[str, str]) -> WireError | int:
         """Return that nothing is wrong: what this provider encrypts is bound to nothing before it."""
         return 0
 
@@ -68,14 +69,14 @@ class GeminiWire:
         text = f"The input token count ({prompt.tokens}) exceeds the maximum number of tokens allowed ({window})."
         return WireError("overflow", text)
 
-    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> WireError:
+    def reasoning(self, fault: ReasoningFault, body: Json) -> WireError:
         """Return the refusal of signatures that a body holds, or of a call without one."""
         if fault == "reasoning_invalid":
             return WireError("invalid", "Corrupted thought signature.")
         text = "Function call is missing a thought_signature in functionCall parts. This is required for tools to work."
         return WireError("invalid", text)
 
-    def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
+    def cached(self, cache: PromptCache, prompt: Prompt, body: Json) -> Cached:
         """Return what the prompt cache gives; it keeps without being asked."""
         return cache.automatic(prompt.points(marks=False))
 
@@ -83,12 +84,12 @@ class GeminiWire:
         """Return the HTTP status of a refusal."""
         return _STATUS.get(refusal.kind, (400, ""))[0]
 
-    def error(self, refusal: WireError, number: int) -> dict[str, Any]:
+    def error(self, refusal: WireError, number: int) -> Json:
         """Return the body of a refusal."""
         code, status = _STATUS.get(refusal.kind, (400, "INVALID_ARGUMENT"))
         return {"error": {"code": code, "message": refusal.message, "status": status}}
 
-    def reply(self, turn: WireTurn) -> dict[str, Any]:
+    def reply(self, turn: WireTurn) -> Json:
         """Return an answer as one body."""
         return _chunk(turn, _parts(turn), last=True)
 
@@ -109,9 +110,9 @@ def named(raw: bytes, model: str, *, streaming: bool) -> bytes:
     return msgspec.json.encode({**body, "model": model, "stream": streaming}) if isinstance(body, dict) else raw
 
 
-def _parts(turn: WireTurn) -> list[dict[str, Any]]:
+def _parts(turn: WireTurn) -> list[Json]:
     answer = turn.answer
-    parts: list[dict[str, Any]] = [{"text": answer.text}] if answer.text else []
+    parts: list[Json] = [{"text": answer.text}] if answer.text else []
     for place, (name, value) in enumerate(answer.calls):
         arguments = msgspec.json.decode(value or "{}") if isinstance(value, str) else dict(value)
         id = f"fc_{turn.received.number:06}{place:02}"
@@ -119,8 +120,8 @@ def _parts(turn: WireTurn) -> list[dict[str, Any]]:
     return parts
 
 
-def _chunk(turn: WireTurn, parts: list[dict[str, Any]], *, last: bool) -> dict[str, Any]:
-    candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
+def _chunk(turn: WireTurn, parts: list[Json], *, last: bool) -> Json:
+    candidate: Json = {"content": {"role": "model", "parts": parts}, "index": 0}
     if last:
         candidate["finishReason"] = _STOPS.get(turn.answer.stop or "end", "STOP")
     return {
@@ -131,7 +132,7 @@ def _chunk(turn: WireTurn, parts: list[dict[str, Any]], *, last: bool) -> dict[s
     }
 
 
-def _usage(turn: WireTurn) -> dict[str, Any]:
+def _usage(turn: WireTurn) -> Json:
     reported = turn.answer.usage
     prompt, completion = (reported.prompt, reported.completion) if reported else (turn.prompt, turn.completion)
     cached = reported.cached if reported else turn.cached.read

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from refold.core._json import Json
 from refold.testing.provider._wire import CREATED, WireError, arguments, pieces
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ _STOPS: dict[Stop, str] = {
 class OpenAIWire:
     """What both of OpenAI's protocols have in common: a cache that keeps by itself, and the shape of errors."""
 
-    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> WireError:
+    def reasoning(self, fault: ReasoningFault, body: Json) -> WireError:
         """Return the refusal of encrypted reasoning that a body holds, or of an item without its reasoning."""
         if fault == "reasoning_missing":
             text = "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item: 'rs_1'."
@@ -61,7 +62,7 @@ class OpenAIWire:
         )
         return WireError("encrypted", text)
 
-    def cached(self, cache: PromptCache, prompt: Prompt, body: dict[str, Any]) -> Cached:
+    def cached(self, cache: PromptCache, prompt: Prompt, body: Json) -> Cached:
         """Return what the prompt cache gives; OpenAI keeps without being asked."""
         return cache.automatic(prompt.points(marks=False))
 
@@ -69,7 +70,7 @@ class OpenAIWire:
         """Return the HTTP status of a refusal."""
         return _STATUS[refusal.kind]
 
-    def error(self, refusal: WireError, number: int) -> dict[str, Any]:
+    def error(self, refusal: WireError, number: int) -> Json:
         """Return the body of a refusal."""
         kind = refusal.kind
         message = _MESSAGES.get(kind, "{}").format(refusal.message)
@@ -84,7 +85,7 @@ class OpenAIChatWire(OpenAIWire):
     path = "/v1/chat/completions"
     closing = "[DONE]"
 
-    def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> WireError | None:
+    def misshapen(self, body: Json, *, counting: bool = False) -> WireError | None:
         """Return what is wrong with a body before its messages are read."""
         messages = body.get("messages")
         if not isinstance(messages, list):
@@ -115,7 +116,7 @@ class OpenAIChatWire(OpenAIWire):
             )
         return WireError("invalid", f"Invalid 'messages[{place}]': {violation.message}.", f"messages[{place}]")
 
-    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> WireError | int:
+    def thinking(self, body: Json, headers: Mapping[str, str]) -> WireError | int:
         """Return that nothing is wrong: what this provider encrypts is bound to nothing before it."""
         return 0
 
@@ -136,17 +137,17 @@ class OpenAIChatWire(OpenAIWire):
             )
         return WireError("overflow", head + text, "messages")
 
-    def reasoning(self, fault: ReasoningFault, body: dict[str, Any]) -> WireError:
+    def reasoning(self, fault: ReasoningFault, body: Json) -> WireError:
         """Return the refusal of reasoning as routers pass it on from Claude, its places those of Claude's own list."""
         if fault == "reasoning_invalid":
             return WireError("invalid", "messages.1.content.0: Invalid `signature` in `thinking` block")
         text = "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`."
         return WireError("invalid", text)
 
-    def reply(self, turn: WireTurn) -> dict[str, Any]:
+    def reply(self, turn: WireTurn) -> Json:
         """Return an answer as one body."""
         answer = turn.answer
-        message: dict[str, Any] = {"role": "assistant", "content": answer.text or None, "refusal": None}
+        message: Json = {"role": "assistant", "content": answer.text or None, "refusal": None}
         if answer.calls:
             message["tool_calls"] = _calls(turn)
         else:
@@ -160,7 +161,7 @@ class OpenAIChatWire(OpenAIWire):
         counted = isinstance(options, dict) and options.get("include_usage") is True
         head = {**_head(turn), "object": "chat.completion.chunk"} | ({"usage": None} if counted else {})
 
-        def chunk(delta: dict[str, Any], reason: str | None = None) -> Event:
+        def chunk(delta: Json, reason: str | None = None) -> Event:
             choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
             return "", {**head, "choices": [choice]}
 
@@ -178,12 +179,12 @@ class OpenAIChatWire(OpenAIWire):
             yield "", {**head, "choices": [], "usage": _usage(turn)}
 
 
-def _head(turn: WireTurn) -> dict[str, Any]:
+def _head(turn: WireTurn) -> Json:
     number = turn.received.number
     return {"id": f"chatcmpl-{number:06}", "created": CREATED, "model": turn.received.model, "service_tier": "default"}
 
 
-def _calls(turn: WireTurn) -> list[dict[str, Any]]:
+def _calls(turn: WireTurn) -> list[Json]:
     return [
         {
             "id": f"call_{turn.received.number:06}{place:02}",
@@ -194,7 +195,7 @@ def _calls(turn: WireTurn) -> list[dict[str, Any]]:
     ]
 
 
-def _usage(turn: WireTurn) -> dict[str, Any]:
+def _usage(turn: WireTurn) -> Json:
     reported: Usage | None = turn.answer.usage
     prompt, completion = (reported.prompt, reported.completion) if reported else (turn.prompt, turn.completion)
     return {

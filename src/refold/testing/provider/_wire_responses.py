@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from refold.core._json import Json
 from refold.testing.provider._wire import CREATED, WireError, arguments, pieces
 from refold.testing.provider._wire_openai import OpenAIWire
 
@@ -31,7 +32,7 @@ class OpenAIResponsesWire(OpenAIWire):
     path = "/v1/responses"
     closing = ""
 
-    def misshapen(self, body: dict[str, Any], *, counting: bool = False) -> WireError | None:
+    def misshapen(self, body: Json, *, counting: bool = False) -> WireError | None:
         """Return what is wrong with a body before its messages are read; `counting` asks for less than answering."""
         if earlier := body.get("previous_response_id"):
             text = f"Previous response with id '{earlier}' not found."
@@ -55,7 +56,7 @@ class OpenAIResponsesWire(OpenAIWire):
             return WireError("invalid", item, "input")
         return WireError("invalid", f"Invalid 'input[{place}]': {violation.message}.", f"input[{place}]")
 
-    def thinking(self, body: dict[str, Any], headers: Mapping[str, str]) -> WireError | int:
+    def thinking(self, body: Json, headers: Mapping[str, str]) -> WireError | int:
         """Return that nothing is wrong: what this provider encrypts is bound to nothing before it."""
         return 0
 
@@ -64,7 +65,7 @@ class OpenAIResponsesWire(OpenAIWire):
         text = "Your input exceeds the context window of this model. Please adjust your input and try again."
         return WireError("overflow", text, "input")
 
-    def reply(self, turn: WireTurn) -> dict[str, Any]:
+    def reply(self, turn: WireTurn) -> Json:
         """Return an answer as one body."""
         reason = _INCOMPLETE.get(turn.answer.stop or "end")
         whole = {**_head(turn), "status": "completed", "output": _items(turn), "usage": _usage(turn)}
@@ -80,7 +81,7 @@ class OpenAIResponsesWire(OpenAIWire):
         yield "response.created", {"response": begun}
         yield "response.in_progress", {"response": begun}
         for place, item in enumerate(_items(turn)):
-            empty: dict[str, Any] = {"content": []} if "content" in item else {"arguments": ""}
+            empty: Json = {"content": []} if "content" in item else {"arguments": ""}
             yield (
                 "response.output_item.added",
                 {"output_index": place, "item": {**item, "status": "in_progress", **empty}},
@@ -91,7 +92,7 @@ class OpenAIResponsesWire(OpenAIWire):
         yield f"response.{whole['status']}", {"response": whole}
 
 
-def _content(place: int, item: dict[str, Any]) -> Iterator[Event]:
+def _content(place: int, item: Json) -> Iterator[Event]:
     at = {"item_id": item["id"], "output_index": place, "content_index": 0}
     part = item["content"][0]
     yield "response.content_part.added", {**at, "part": {**part, "text": ""}}
@@ -101,7 +102,7 @@ def _content(place: int, item: dict[str, Any]) -> Iterator[Event]:
     yield "response.content_part.done", {**at, "part": part}
 
 
-def _call_events(place: int, item: dict[str, Any]) -> Iterator[Event]:
+def _call_events(place: int, item: Json) -> Iterator[Event]:
     at = {"item_id": item["id"], "output_index": place}
     for piece in pieces(item["arguments"]):
         yield "response.function_call_arguments.delta", {**at, "delta": piece}
@@ -109,7 +110,7 @@ def _call_events(place: int, item: dict[str, Any]) -> Iterator[Event]:
     yield "response.function_call_arguments.done", done
 
 
-def _head(turn: WireTurn) -> dict[str, Any]:
+def _head(turn: WireTurn) -> Json:
     body = turn.received.body
     return {
         "id": f"resp_{turn.received.number:06}",
@@ -135,9 +136,9 @@ def _head(turn: WireTurn) -> dict[str, Any]:
     }
 
 
-def _items(turn: WireTurn) -> list[dict[str, Any]]:
+def _items(turn: WireTurn) -> list[Json]:
     answer, number = turn.answer, turn.received.number
-    items: list[dict[str, Any]] = []
+    items: list[Json] = []
     if answer.text:
         part = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
         reply = {"role": "assistant", "status": "completed", "content": [part]}
@@ -149,7 +150,7 @@ def _items(turn: WireTurn) -> list[dict[str, Any]]:
     return items
 
 
-def _usage(turn: WireTurn) -> dict[str, Any]:
+def _usage(turn: WireTurn) -> Json:
     reported = turn.answer.usage
     prompt, completion = (reported.prompt, reported.completion) if reported else (turn.prompt, turn.completion)
     cached = reported.cached if reported else turn.cached.read

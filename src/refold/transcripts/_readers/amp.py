@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json, mapping
 from refold.transcripts._anthropic_builder import ConversationBuilder, blocks_of
 from refold.transcripts._conversation import RecordedConversation, RecordedUsage
 from refold.transcripts._skipped import SkippedItems
@@ -15,7 +16,7 @@ from refold.transcripts._source import Document
 def matches(document: Document) -> bool:
     """Tell by messages that are numbered by `messageId`."""
     value = document.value
-    rows = value.get("messages") if isinstance(value, dict) else None
+    rows = mapping(value).get("messages")
     return isinstance(rows, list) and any(
         isinstance(row, dict) and "messageId" in row and "role" in row for row in rows[:3]
     )
@@ -50,7 +51,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     )
 
 
-def _usage(covers: int, report: dict[str, Any]) -> list[RecordedUsage]:
+def _usage(covers: int, report: Json) -> list[RecordedUsage]:
     read, write = report.get("cacheReadInputTokens") or 0, report.get("cacheCreationInputTokens") or 0
     prompt = report.get("totalInputTokens") or (report.get("inputTokens") or 0) + read + write
     completion = report.get("outputTokens") or 0

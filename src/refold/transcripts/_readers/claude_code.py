@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from refold.core._json import Json, mapping
 from refold.transcripts._anthropic_builder import ConversationBuilder
 from refold.transcripts._conversation import RecordedConversation, RecordedUsage
 from refold.transcripts._skipped import SkippedItems
@@ -39,7 +40,7 @@ def _rows(document: Document) -> list[Row]:
     return [(number, _unwrapped(row)) for number, row in lines]
 
 
-def _unwrapped(row: dict[str, Any]) -> dict[str, Any]:
+def _unwrapped(row: Json) -> Json:
     """Return the session's own line out of what a client put around it."""
     content = row.get("content")
     if "type" in row or not isinstance(content, dict):
@@ -81,7 +82,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         elif row.get("subtype") == "compact_boundary" and not row.get("isSidechain"):
             main.append((number, row))
         else:
-            kind = [str(row.get("type")), row.get("subtype") or (data.get("type") if isinstance(data, dict) else None)]
+            kind = [str(row.get("type")), row.get("subtype") or mapping(data).get("type")]
             aside.add(f"line of type {'/'.join(filter(None, kind))}", number)
     conversations = [_conversation("main", main), *(_conversation(name, lines) for name, lines in sides.items())]
     conversations = [item for item in conversations if item.messages]
@@ -92,7 +93,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
 
 def _conversation(name: str, lines: list[Row]) -> RecordedConversation:
     talk, aside = ConversationBuilder(), SkippedItems()
-    usage: dict[Any, tuple[int, dict[str, Any]]] = {}
+    usage: dict[Any, tuple[int, Json]] = {}
     boundaries: list[int] = []
     notes: list[str] = []
     model: str | None = None
@@ -131,7 +132,7 @@ def _conversation(name: str, lines: list[Row]) -> RecordedConversation:
     )
 
 
-def _reported(item: tuple[int, dict[str, Any]]) -> RecordedUsage | None:
+def _reported(item: tuple[int, Json]) -> RecordedUsage | None:
     covers, usage = item
     read, write = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens") or 0
     prompt = (usage.get("input_tokens") or 0) + read + write

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json, mapping, objects
 from refold.transcripts._anthropic_builder import ConversationBuilder
 from refold.transcripts._conversation import RecordedConversation, RecordedUsage
 from refold.transcripts._skipped import SkippedItems
@@ -43,9 +44,8 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         return
     aside = SkippedItems()
     messages, usage = [], []
-    for _, row in document.lines:
-        name = row.get(row.get("type") or "") if isinstance(row, dict) else None
-        text = row.get("text") if isinstance(row, dict) else None
+    for row in (mapping(line) for _, line in document.lines):
+        name, text = row.get(row.get("type") or ""), row.get("text")
         if name == "api_req_started":
             usage += _reported(len(messages), text)
         elif not isinstance(text, str) or not text or row.get("partial"):
@@ -73,7 +73,7 @@ def _are_messages(rows: Any) -> bool:
     )
 
 
-def _session(rows: list[dict[str, Any]]) -> RecordedConversation:
+def _session(rows: list[Json]) -> RecordedConversation:
     builder = ConversationBuilder()
     usage: list[RecordedUsage] = []
     model: str | None = None
@@ -92,7 +92,7 @@ def _block(block: Any) -> Any:
     """Return a block of the user's side as it is sent: a result that is a list of Cline's own as JSON text."""
     match block:
         case {"type": "tool_result", "tool_use_id": id, "content": content}:
-            own = isinstance(content, list) and any(isinstance(item, dict) and "type" not in item for item in content)
+            own = any("type" not in item for item in objects(content))
             text = json.dumps(content, ensure_ascii=False, separators=(",", ":")) if own else content
             failed = own and all(item.get("success") is False for item in content if isinstance(item, dict))
             result = {"type": "tool_result", "tool_use_id": id, "content": text}
@@ -100,14 +100,14 @@ def _block(block: Any) -> Any:
     return block
 
 
-def _metrics(covers: int, metrics: dict[str, Any]) -> list[RecordedUsage]:
+def _metrics(covers: int, metrics: Json) -> list[RecordedUsage]:
     """Return what a message reports of its call; its input holds what came from the cache."""
     prompt, completion = metrics.get("inputTokens") or 0, metrics.get("outputTokens") or 0
     read, write = metrics.get("cacheReadTokens") or 0, metrics.get("cacheWriteTokens") or 0
     return [RecordedUsage(covers, prompt, completion, read, write)] if prompt + completion else []
 
 
-def _sent(rows: list[dict[str, Any]]) -> bool:
+def _sent(rows: list[Json]) -> bool:
     return all("role" in row for row in rows) and any(
         isinstance(block, dict) and str(block.get("text", "")).lstrip().startswith(_MARKS)
         for row in rows[:4]
@@ -116,7 +116,7 @@ def _sent(rows: list[dict[str, Any]]) -> bool:
     )
 
 
-def _is_displayed(rows: list[dict[str, Any]]) -> bool:
+def _is_displayed(rows: list[Json]) -> bool:
     return bool(rows) and all(
         "ts" in row and row.get("type") in ("say", "ask") and isinstance(row.get(row["type"]), str) for row in rows
     )

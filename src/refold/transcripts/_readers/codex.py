@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json, objects
 from refold.transcripts._conversation import RecordedConversation, RecordedUsage
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
@@ -84,7 +85,7 @@ class _CodexSession:
     """What has been read so far."""
 
     def __init__(self) -> None:
-        self.items: list[dict[str, Any]] = []
+        self.items: list[Json] = []
         self.aside = SkippedItems()
         self.system: Any = None
         self.tools: list[Any] | None = None
@@ -96,7 +97,7 @@ class _CodexSession:
         self._reply = -1  # where the answer begins that the next token count is about
         self._total: Any = None
 
-    def take(self, number: int, row: dict[str, Any]) -> None:
+    def take(self, number: int, row: Json) -> None:
         """Take in one line."""
         kind = row.get("type")
         payload = row.get("payload")
@@ -145,14 +146,14 @@ class _CodexSession:
         self.boundaries = [at for at in self.boundaries if at <= cut]
         self._reply = -1
 
-    def _header(self, payload: dict[str, Any]) -> None:
+    def _header(self, payload: Json) -> None:
         base = payload.get("base_instructions")
         text = base.get("text") if isinstance(base, dict) else payload.get("instructions")
         self.system = text or self.system
         if isinstance(tools := payload.get("dynamic_tools"), list) and tools:
             self.tools = tools
 
-    def _item(self, number: int, item: dict[str, Any]) -> None:
+    def _item(self, number: int, item: Json) -> None:
         kind = item.get("type")
         if kind not in _ITEMS:
             self.aside.add(f"item of type {kind}, which the client does not send", number)
@@ -182,14 +183,14 @@ class _CodexSession:
             self.usage.append(RecordedUsage(covers, prompt, completion, last.get("cached_input_tokens") or 0))
 
 
-def _begins_turn(item: dict[str, Any]) -> bool:
+def _begins_turn(item: Json) -> bool:
     return item.get("type") == "message" and item.get("role") == "user" and not _is_context(item)
 
 
-def _is_context(item: dict[str, Any]) -> bool:
+def _is_context(item: Json) -> bool:
     """Tell whether the client wrote a message before a turn: settings, instructions, the environment."""
     if item.get("type") != "message" or item.get("role") not in ("user", "developer"):
         return False
     content = item.get("content")
-    texts = [block.get("text") for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    texts = [block.get("text") for block in objects(content)]
     return item["role"] == "developer" or any(isinstance(text, str) and text.startswith(_CONTEXT) for text in texts[:1])

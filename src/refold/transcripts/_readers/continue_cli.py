@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json, mapping
 from refold.transcripts._bodies import reported
 from refold.transcripts._conversation import RecordedConversation, RecordedUsage
 from refold.transcripts._skipped import SkippedItems
@@ -14,7 +15,7 @@ from refold.transcripts._source import Document
 def matches(document: Document) -> bool:
     """Tell by a history of items with a message and its context."""
     value = document.value
-    rows = value.get("history") if isinstance(value, dict) else None
+    rows = mapping(value).get("history")
     return (
         isinstance(rows, list)
         and bool(rows)
@@ -39,7 +40,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         if isinstance(report := entry.get("usage"), dict):
             usage.extend(reported(len(messages), report))
             model = report.get("model") or model
-        message: dict[str, Any] = {"role": entry["role"], "content": entry.get("content")}
+        message: Json = {"role": entry["role"], "content": entry.get("content")}
         if entry["role"] == "tool":
             message["tool_call_id"] = entry.get("toolCallId", "")
         if entry.get("toolCalls"):
@@ -54,7 +55,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     )
 
 
-def _result(state: dict[str, Any], aside: SkippedItems) -> Iterator[dict[str, Any]]:
+def _result(state: Json, aside: SkippedItems) -> Iterator[Json]:
     output = state.get("output")
     if output is None:
         aside.add(f"call without a result ({state.get('status')}), kept open")

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
@@ -21,7 +22,7 @@ def matches(document: Document) -> bool:
     return isinstance(value.get("requests"), list) and ("responderUsername" in value or "requesterUsername" in value)
 
 
-def _session(document: Document) -> dict[str, Any]:
+def _session(document: Document) -> Json:
     """Return the session: the one value, or in newer files the first line with every later change made to it."""
     first = document.objects[0][1]
     if "requests" in first:
@@ -68,7 +69,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     yield RecordedConversation("copilot", "openai-chat", messages, model=model, name="main", notes=aside.notes())
 
 
-def _user_text(request: dict[str, Any], metadata: dict[str, Any]) -> str:
+def _user_text(request: Json, metadata: Json) -> str:
     """Return the message as it was rendered for the model, or as it was typed."""
     rendered = metadata.get("renderedUserMessage")
     if isinstance(rendered, list) and (
@@ -78,9 +79,9 @@ def _user_text(request: dict[str, Any], metadata: dict[str, Any]) -> str:
     return str((request.get("message") or {}).get("text", ""))
 
 
-def _round(item: dict[str, Any], results: dict[str, Any], aside: SkippedItems) -> Iterator[dict[str, Any]]:
+def _round(item: Json, results: Json, aside: SkippedItems) -> Iterator[Json]:
     calls = item.get("toolCalls") or []
-    message: dict[str, Any] = {"role": "assistant", "content": item.get("response") or None}
+    message: Json = {"role": "assistant", "content": item.get("response") or None}
     if calls:
         message["tool_calls"] = [
             {
@@ -111,7 +112,7 @@ def _words(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _leaves(node: dict[str, Any]) -> Iterator[str]:
+def _leaves(node: Json) -> Iterator[str]:
     waiting: list[Any] = [node]
     while waiting:
         node = waiting.pop()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json, mapping
 from refold.transcripts._conversation import RecordedConversation, RecordedUsage
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
@@ -27,8 +28,8 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     model: str | None = None
     for number, row in document.lines:
         kind = row.get("type") if isinstance(row, dict) else type(row).__name__
-        payload = row.get("data") if isinstance(row, dict) else None
-        data: dict[str, Any] = payload if isinstance(payload, dict) else {}
+        payload = mapping(row).get("data")
+        data: Json = mapping(payload)
         model = data.get("selectedModel") or data.get("newModel") or data.get("model") or model
         message = _message(kind, data)
         if message is not None:
@@ -60,7 +61,7 @@ def _usage(covers: int, usage: Any) -> list[RecordedUsage]:
     return [RecordedUsage(covers, prompt, completion, read, write)] if prompt + completion else []
 
 
-def _message(kind: Any, data: dict[str, Any]) -> dict[str, Any] | None:
+def _message(kind: Any, data: Json) -> Json | None:
     """Return what an event says, None where it says nothing to or from the model."""
     match kind:
         case "user.message":
@@ -68,7 +69,7 @@ def _message(kind: Any, data: dict[str, Any]) -> dict[str, Any] | None:
         case "system.message" if data.get("content"):
             return {"role": "system", "content": data["content"]}
         case "assistant.message" if data.get("content") or data.get("toolRequests"):
-            message: dict[str, Any] = {"role": "assistant", "content": data.get("content") or None}
+            message: Json = {"role": "assistant", "content": data.get("content") or None}
             if calls := [_call(request) for request in data.get("toolRequests") or []]:
                 message["tool_calls"] = calls
             if data.get("reasoningText"):
@@ -81,7 +82,7 @@ def _message(kind: Any, data: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _call(request: dict[str, Any]) -> dict[str, Any]:
+def _call(request: Json) -> Json:
     values = request.get("arguments") or {}
     arguments = values if isinstance(values, str) else json.dumps(values, ensure_ascii=False)
     function = {"name": request["name"], "arguments": arguments}

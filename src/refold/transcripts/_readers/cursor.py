@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json, mapping
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
@@ -15,15 +16,15 @@ def matches(document: Document) -> bool:
     return any(_speaks(row) for _, row in document.objects[:5])
 
 
-def _speaks(row: dict[str, Any]) -> bool:
+def _speaks(row: Json) -> bool:
     message = row.get("message")
-    return row.get("role") in ("user", "assistant") and isinstance(message, dict) and "content" in message
+    return row.get("role") in ("user", "assistant") and "content" in mapping(message)
 
 
 def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a session, in Gemini's shape: the only one with calls that have no id."""
     aside = SkippedItems()
-    contents: list[dict[str, Any]] = []
+    contents: list[Json] = []
     for number, row in document.lines:
         if not isinstance(row, dict) or not _speaks(row):
             aside.add(f"line of type {row.get('type') if isinstance(row, dict) else type(row).__name__}", number)
@@ -36,7 +37,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     yield RecordedConversation("cursor", "gemini", contents, name="main", notes=aside.notes())
 
 
-def _part(block: Any, aside: SkippedItems, number: int) -> Iterator[dict[str, Any]]:
+def _part(block: Any, aside: SkippedItems, number: int) -> Iterator[Json]:
     match block:
         case {"type": "text", "text": text}:
             yield {"text": text}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from refold.core._json import mapping
 from refold.transcripts._anthropic_builder import ConversationBuilder
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
@@ -20,7 +21,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a session."""
     talk, aside = ConversationBuilder(), SkippedItems()
     for number, row in document.lines:
-        message = row.get("message") if isinstance(row, dict) and row.get("type") == "message" else None
+        message = row.get("message") if mapping(row).get("type") == "message" else None
         if not isinstance(message, dict):
             aside.add(f"line of type {row.get('type') if isinstance(row, dict) else type(row).__name__}", number)
         elif message["role"] == "assistant":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json
 from refold.transcripts._anthropic_builder import ConversationBuilder
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
@@ -20,7 +21,7 @@ def matches(document: Document) -> bool:
 def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a session. The lines' token figures leave the cache out, so they are no usage."""
     talk, aside = ConversationBuilder(), SkippedItems()
-    results: list[tuple[str, dict[str, Any]]] = []
+    results: list[tuple[str, Json]] = []
     answer: Any = None
     for number, row in document.objects:
         kind, content = row.get("type"), row.get("content")
@@ -41,9 +42,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     yield RecordedConversation("entire-compact", "anthropic", talk.messages, name="main", notes=aside.notes())
 
 
-def _answer(
-    talk: ConversationBuilder, row: dict[str, Any], aside: SkippedItems, number: int
-) -> list[tuple[str, dict[str, Any]]]:
+def _answer(talk: ConversationBuilder, row: Json, aside: SkippedItems, number: int) -> list[tuple[str, Json]]:
     content = row.get("content")
     blocks: list[Any] = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
     talk.assistant([{key: value for key, value in block.items() if key != "result"} for block in blocks], row.get("id"))
@@ -54,7 +53,7 @@ def _answer(
     return [(block["id"], block["result"]) for block in calls if "result" in block]
 
 
-def _flush(talk: ConversationBuilder, results: list[tuple[str, dict[str, Any]]]) -> None:
+def _flush(talk: ConversationBuilder, results: list[tuple[str, Json]]) -> None:
     """Give the results once the answer is whole, all of them in one message."""
     for id, result in results:
         fields = result if isinstance(result, dict) else {"output": result}

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json, mapping
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
@@ -31,14 +32,14 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     aside = SkippedItems()
     messages: list[Any] = []
     for row in document.entries:
-        if isinstance(row, dict) and "role" in row:
+        if "role" in mapping(row):
             messages.extend(_chat(row, aside))
         else:
             aside.add("entry without a role")
     yield RecordedConversation("fast-agent", "openai-chat", messages, name="main", notes=aside.notes())
 
 
-def _chat(row: dict[str, Any], aside: SkippedItems) -> Iterator[dict[str, Any]]:
+def _chat(row: Json, aside: SkippedItems) -> Iterator[Json]:
     results = row.get("tool_results")
     for id, result in results.items() if isinstance(results, dict) else ():
         yield {"role": "tool", "tool_call_id": id, "content": _content(result.get("content"))}
@@ -52,7 +53,7 @@ def _chat(row: dict[str, Any], aside: SkippedItems) -> Iterator[dict[str, Any]]:
         if not results:
             aside.add(f"message of role {row['role']} without content")
         return
-    message: dict[str, Any] = {"role": row["role"], "content": content or None}
+    message: Json = {"role": row["role"], "content": content or None}
     if isinstance(calls, dict) and calls:
         message["tool_calls"] = [_call(id, call.get("params") or {}) for id, call in calls.items()]
     reasoning = "".join(block.get("text", "") for block in channels.get("reasoning") or [])
@@ -61,7 +62,7 @@ def _chat(row: dict[str, Any], aside: SkippedItems) -> Iterator[dict[str, Any]]:
     yield message
 
 
-def _call(id: str, params: dict[str, Any]) -> dict[str, Any]:
+def _call(id: str, params: Json) -> Json:
     arguments = json.dumps(params.get("arguments") or {}, ensure_ascii=False)
     return {"id": id, "type": "function", "function": {"name": params.get("name", ""), "arguments": arguments}}
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json, mapping
 from refold.transcripts._conversation import RecordedConversation, RecordedUsage
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
-Row = tuple[int, dict[str, Any]]
+Row = tuple[int, Json]
 
 
 def matches(document: Document) -> bool:
@@ -33,7 +34,7 @@ def _rows(document: Document) -> list[Row]:
 def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a session."""
     aside = SkippedItems()
-    contents: list[dict[str, Any]] = []
+    contents: list[Json] = []
     usage: list[RecordedUsage] = []
     model: str | None = None
     results: set[str] = set()  # ids of the calls whose results stand with them
@@ -91,8 +92,8 @@ def _standing(rows: list[Row], aside: SkippedItems) -> list[Row]:
 
 
 def _response_id(part: Any) -> str | None:
-    response = part.get("functionResponse") if isinstance(part, dict) else None
-    return response.get("id") if isinstance(response, dict) else None
+    response = mapping(part).get("functionResponse")
+    return mapping(response).get("id")
 
 
 def _parts(content: Any) -> list[Any]:
@@ -103,7 +104,7 @@ def _parts(content: Any) -> list[Any]:
     return [{"text": part} if isinstance(part, str) else part for part in content or []]
 
 
-def _answer(row: dict[str, Any], aside: SkippedItems, number: int) -> Iterator[dict[str, Any]]:
+def _answer(row: Json, aside: SkippedItems, number: int) -> Iterator[Json]:
     for _ in row.get("thoughts") or []:
         aside.add("thought for the screen, which is not sent again", number)
     calls = row.get("toolCalls") or []

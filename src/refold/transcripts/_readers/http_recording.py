@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from msgspec.structs import replace
 
+from refold.core._json import Json
 from refold.transcripts._bodies import body_of, reported
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
@@ -35,7 +35,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         yield item if at else replace(item, notes=item.notes + aside.notes())
 
 
-def _exchange(name: str, sent: dict[str, Any] | None, answer: AssembledReply | None) -> RecordedConversation:
+def _exchange(name: str, sent: Json | None, answer: AssembledReply | None) -> RecordedConversation:
     if answer is None:
         return RecordedConversation("http-recording", name=name, notes=("the request has no answer",), **(sent or {}))
     if sent is None or sent["format"] != answer.format:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json, listing, mapping
 from refold.transcripts._conversation import RecordedConversation, RecordedUsage
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
@@ -39,7 +40,7 @@ def _messages(document: Document) -> list[Any]:
         for key in ("values", "channel_values", "kwargs", "state"):
             value = value[key] if isinstance(value.get(key), dict) and "messages" in value[key] else value
         rows = value.get("messages") or value.get("history") or [value]
-    return [_loaded(row) for row in rows] if isinstance(rows, list) else []
+    return [_loaded(row) for row in listing(rows)]
 
 
 def _loaded(row: Any) -> Any:
@@ -72,10 +73,10 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     )
 
 
-def _chat(row: dict[str, Any]) -> dict[str, Any]:
+def _chat(row: Json) -> Json:
     role = _ROLES[row["type"]]
     content = row["content"]
-    message: dict[str, Any] = {"role": role, "content": content}
+    message: Json = {"role": role, "content": content}
     if role == "tool":
         return {"role": role, "tool_call_id": row.get("tool_call_id") or "", "content": content}
     if role != "assistant":
@@ -84,9 +85,7 @@ def _chat(row: dict[str, Any]) -> dict[str, Any]:
     calls = [_call(call) for call in row.get("tool_calls") or []] or more.get("tool_calls")
     if calls and isinstance(content, list):
         # Anthropic's blocks hold the same calls a second time
-        message["content"] = [
-            block for block in content if not (isinstance(block, dict) and block.get("type") == "tool_use")
-        ]
+        message["content"] = [block for block in content if mapping(block).get("type") != "tool_use"]
     if calls:
         message["tool_calls"] = calls
     if isinstance(more.get("reasoning_content"), str):
@@ -94,7 +93,7 @@ def _chat(row: dict[str, Any]) -> dict[str, Any]:
     return message
 
 
-def _call(call: dict[str, Any]) -> dict[str, Any]:
+def _call(call: Json) -> Json:
     arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
     return {"id": call.get("id") or "", "type": "function", "function": {"name": call["name"], "arguments": arguments}}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json, mapping
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
@@ -62,9 +63,9 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         )
 
 
-def _messages(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _messages(entry: Json) -> Iterator[Json]:
     content = entry.get("content")
-    if isinstance(content, list) and all(isinstance(block, dict) and block.get("type") == "text" for block in content):
+    if isinstance(content, list) and all(mapping(block).get("type") == "text" for block in content):
         content = "\n".join(block["text"] for block in content)
     returns = entry.get("tool_returns") or []
     if entry["role"] == "tool" and len(returns) > 1 and all(item.get("tool_call_id") for item in returns):
@@ -75,7 +76,7 @@ def _messages(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 "content": item.get("func_response") or item.get("stdout") or "",
             }
         return
-    message: dict[str, Any] = {"role": entry["role"], "content": content}
+    message: Json = {"role": entry["role"], "content": content}
     if entry["role"] == "tool":
         message["tool_call_id"] = entry.get("tool_call_id") or ""
     if entry.get("tool_calls"):

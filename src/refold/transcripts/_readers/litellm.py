@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json
 from refold.transcripts._bodies import body_of, reported
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._source import Document
@@ -18,11 +19,11 @@ def matches(document: Document) -> bool:
     return any(_is_call(row) for _, row in document.objects[:5])
 
 
-def _is_call(row: dict[str, Any]) -> bool:
+def _is_call(row: Json) -> bool:
     return isinstance(_sent(row), list) and isinstance(row.get("response"), dict) and "request" not in row
 
 
-def _sent(row: dict[str, Any]) -> Any:
+def _sent(row: Json) -> Any:
     """Return the messages of a chat call, or the input of a call of the Responses API."""
     return row["messages"] if isinstance(row.get("messages"), list) else row.get("input")
 
@@ -50,7 +51,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         yield _call(f"{name} before its tools became text", row, raw, {**row["response"], "usage": None})
 
 
-def _call(name: str, row: dict[str, Any], messages: list[Any], response: Any) -> RecordedConversation:
+def _call(name: str, row: Json, messages: list[Any], response: Any) -> RecordedConversation:
     tools = next(
         (row[key]["tools"] for key in _SETTINGS if isinstance(row.get(key), dict) and row[key].get("tools")), None
     )

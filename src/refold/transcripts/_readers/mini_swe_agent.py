@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json, mapping
 from refold.transcripts._bodies import format_of, reported
 from refold.transcripts._conversation import RecordedConversation, RecordedUsage
 from refold.transcripts._skipped import SkippedItems
@@ -19,9 +20,7 @@ def matches(document: Document) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
         return False
     info = value.get("info")
-    return str(value.get("trajectory_format", "")).startswith("mini-swe-agent") or (
-        isinstance(info, dict) and "mini_version" in info
-    )
+    return str(value.get("trajectory_format", "")).startswith("mini-swe-agent") or ("mini_version" in mapping(info))
 
 
 def read(document: Document) -> Iterator[RecordedConversation]:
@@ -37,7 +36,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
             aside.add(f"message of role {entry.get('role')}, written by the agent for its own use")
             continue
         extra = entry.get("extra")
-        response = extra.get("response") if isinstance(extra, dict) else None
+        response = mapping(extra).get("response")
         response = response if isinstance(response, dict) else entry
         usage.extend(reported(len(messages), response.get("usage")))
         model = response.get("model") or model
@@ -54,7 +53,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     )
 
 
-def _messages_of(entry: dict[str, Any]) -> list[Any]:
+def _messages_of(entry: Json) -> list[Any]:
     """Return an entry as sent: without the agent's own field; a whole Responses reply as its items."""
     if isinstance(entry.get("output"), list) and entry.get("object") == "response":
         return list(entry["output"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json
 from refold.transcripts._anthropic_builder import ConversationBuilder
 from refold.transcripts._conversation import RecordedConversation, RecordedUsage
 from refold.transcripts._skipped import SkippedItems
@@ -55,7 +56,7 @@ class _OpenCodeSession:
         self.model: str | None = None
         self._ids: dict[str, int] = {}
 
-    def user_message(self, row: dict[str, Any]) -> None:
+    def user_message(self, row: Json) -> None:
         """Take in a user message."""
         blocks: list[Any] = []
         for part in row["parts"]:
@@ -73,7 +74,7 @@ class _OpenCodeSession:
         elif not row["parts"]:
             self.aside.add("user message without parts")
 
-    def answered(self, info: dict[str, Any], parts: list[Any]) -> None:
+    def answered(self, info: Json, parts: list[Any]) -> None:
         """Take in an answer: every step of it is a call of the model, with its results after it."""
         self.model = info.get("modelID") or self.model
         if info.get("summary") is True:
@@ -97,7 +98,7 @@ class _OpenCodeSession:
     def _step(self, parts: list[Any], tokens: Any) -> None:
         self._count(tokens)
         blocks: list[Any] = []
-        results: list[tuple[str, dict[str, Any]]] = []
+        results: list[tuple[str, Json]] = []
         for part in parts:
             match part.get("type"):
                 case "text":
@@ -125,7 +126,7 @@ class _OpenCodeSession:
         self.aside.add("call with the id of an earlier one, numbered to tell them apart")
         return f"{id}_{count}"
 
-    def _result(self, call_id: str, state: dict[str, Any]) -> None:
+    def _result(self, call_id: str, state: Json) -> None:
         if state.get("status") == "error":
             self.talk.result(call_id, state.get("error") or "", is_error=True)
         elif "output" in state:
@@ -145,12 +146,12 @@ class _OpenCodeSession:
             self.usage.append(RecordedUsage(len(self.talk.messages), prompt, completion, read, write))
 
 
-def _thinking(part: dict[str, Any]) -> dict[str, Any]:
+def _thinking(part: Json) -> Json:
     sealed = (part.get("metadata") or {}).get("anthropic") or {}
     return {"type": "thinking", "thinking": part.get("text", ""), "signature": sealed.get("signature") or ""}
 
 
-def _file(part: dict[str, Any]) -> dict[str, Any] | None:
+def _file(part: Json) -> Json | None:
     """Return a picture or PDF whose bytes travel with the session; other files are given as text beside it."""
     url = str(part.get("url") or "")
     media, _, data = url.removeprefix("data:").partition(";base64,")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json
 from refold.transcripts._bodies import reported
 from refold.transcripts._conversation import RecordedConversation, RecordedUsage
 from refold.transcripts._skipped import SkippedItems
@@ -93,14 +94,14 @@ class _OpenHandsSession:
     """What has been read so far."""
 
     def __init__(self) -> None:
-        self.messages: list[dict[str, Any]] = []
+        self.messages: list[Json] = []
         self.aside = SkippedItems()
         self.tools: list[Any] | None = None
         self.model: str | None = None
         self.usage: list[RecordedUsage] = []
         self._seen: dict[str, int] = {}  # id of a model response -> index of its answer
 
-    def take(self, number: int, event: dict[str, Any]) -> None:
+    def take(self, number: int, event: Json) -> None:
         """Take in one event of the older form."""
         action, observation = event.get("action"), event.get("observation")
         args = event.get("args") or {}
@@ -132,7 +133,7 @@ class _OpenHandsSession:
         else:
             self.messages.append({"role": "user", "content": event.get("content") or ""})
 
-    def _called(self, meta: dict[str, Any]) -> None:
+    def _called(self, meta: Json) -> None:
         response = meta.get("model_response") or {}
         id = response.get("id") or meta["tool_call_id"]
         if id in self._seen:  # a further call of the same answer
@@ -147,7 +148,7 @@ class _OpenHandsSession:
         self.usage.extend(reported(len(self.messages), response.get("usage")))
         self._answer(id, {"content": None, **message})
 
-    def _answer(self, id: str, message: dict[str, Any]) -> None:
+    def _answer(self, id: str, message: Json) -> None:
         self._seen[id] = len(self.messages)
         self.messages.append(message)
 

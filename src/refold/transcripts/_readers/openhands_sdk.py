@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json, mapping
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
@@ -17,7 +18,7 @@ def matches(document: Document) -> bool:
     return any(_is_event(row) for _, row in document.objects[:20])
 
 
-def _is_event(row: dict[str, Any]) -> bool:
+def _is_event(row: Json) -> bool:
     return "source" in row and str(row.get("kind", "")).endswith(_EVENTS)
 
 
@@ -25,7 +26,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a session."""
     session = _OpenHandsSDKSession()
     for number, event in document.lines:
-        if isinstance(event, dict) and "kind" in event:
+        if "kind" in mapping(event):
             session.take(number, event)
         else:
             session.aside.add(f"{type(event).__name__} that is no event", number)
@@ -44,13 +45,13 @@ class _OpenHandsSDKSession:
     """What has been read so far."""
 
     def __init__(self) -> None:
-        self.messages: list[dict[str, Any]] = []
+        self.messages: list[Json] = []
         self.aside = SkippedItems()
         self.tools: list[Any] | None = None
         self.boundaries: list[int] = []
         self._seen: dict[str, int] = {}  # id of a model response -> index of its answer
 
-    def take(self, number: int, event: dict[str, Any]) -> None:
+    def take(self, number: int, event: Json) -> None:
         """Take in one event."""
         match event["kind"]:
             case "SystemPromptEvent":
@@ -75,7 +76,7 @@ class _OpenHandsSDKSession:
                     self.boundaries.append(len(self.messages))
                 self.aside.add(f"event {kind}{'/' + str(event['key']) if 'key' in event else ''}", number)
 
-    def _action(self, event: dict[str, Any]) -> None:
+    def _action(self, event: Json) -> None:
         call = event["tool_call"]
         function = call.get("function") or {"name": call["name"], "arguments": call.get("arguments") or "{}"}
         call = {"id": event["tool_call_id"], "type": "function", "function": function}

@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json
 from refold.transcripts._anthropic_builder import ConversationBuilder, blocks_of
 from refold.transcripts._conversation import RecordedConversation, RecordedUsage
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
-Row = tuple[int, dict[str, Any]]
+Row = tuple[int, Json]
 _ROLES = ("user", "assistant", "toolResult", "bashExecution")
 
 
@@ -73,7 +74,7 @@ class _PiSession:
         self.boundaries: list[int] = []
         self.model: str | None = None
 
-    def take(self, number: int, row: dict[str, Any]) -> None:
+    def take(self, number: int, row: Json) -> None:
         """Take in one entry."""
         message = row.get("message")
         if row.get("type") == "message" and isinstance(message, dict) and message.get("role") in _ROLES:
@@ -89,7 +90,7 @@ class _PiSession:
         role = f"/{message.get('role')}" if isinstance(message, dict) else ""
         self.aside.add(f"line of type {row.get('type')}{role}", number)
 
-    def _message(self, number: int, message: dict[str, Any]) -> None:
+    def _message(self, number: int, message: Json) -> None:
         content = message.get("content")
         match message["role"]:
             case "user":
@@ -102,14 +103,14 @@ class _PiSession:
             case _:
                 self._answer(number, message, [_block(block) for block in blocks_of(content)])
 
-    def _command(self, number: int, message: dict[str, Any]) -> None:
+    def _command(self, number: int, message: Json) -> None:
         if message.get("excludeFromContext"):
             self.aside.add("command of the user, kept from the model", number)
             return
         end = f"\n\nCommand exited with code {code}" if (code := message.get("exitCode")) else ""
         self.talk.user(f"Ran `{message.get('command')}`\n```\n{message.get('output')}\n```{end}")
 
-    def _answer(self, number: int, message: dict[str, Any], blocks: list[Any]) -> None:
+    def _answer(self, number: int, message: Json, blocks: list[Any]) -> None:
         usage = message.get("usage") or {}
         cached, written = usage.get("cacheRead") or 0, usage.get("cacheWrite") or 0
         prompt, completion = (usage.get("input") or 0) + cached + written, usage.get("output") or 0

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from refold.core._json import Json, listing, mapping
 from refold.errors import UnreadableTranscript
 from refold.transcripts._bodies import body_of, format_of, is_message
 from refold.transcripts._conversation import RecordedConversation
@@ -73,11 +74,11 @@ def _with_ids(item: RecordedConversation) -> RecordedConversation:
     return replace(item, messages=messages, notes=(*item.notes, note))
 
 
-def _calls(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _calls(message: Json) -> Iterator[tuple[str, str]]:
     """Yield id and name of each call of an answer."""
     calls = message.get("tool_calls")
-    for call in calls if isinstance(calls, list) else ():
-        function = call.get("function") if isinstance(call, dict) else None
+    for call in listing(calls):
+        function = mapping(call).get("function")
         if isinstance(call, dict) and isinstance(call.get("id"), str) and call["id"]:
             yield call["id"], str(function.get("name") if isinstance(function, dict) else "")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json
 from refold.transcripts._bodies import reported
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
@@ -27,7 +28,7 @@ def matches(document: Document) -> bool:
     return any(_is_event(row) for _, row in document.objects[:5])
 
 
-def _is_event(row: dict[str, Any]) -> bool:
+def _is_event(row: Json) -> bool:
     kind = str(row.get("type", ""))
     opens = kind == "message_start" and isinstance(row.get("message"), dict)
     return (

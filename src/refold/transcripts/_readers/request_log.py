@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from refold.core._json import Json, mapping
 from refold.transcripts._bodies import body_of, reported
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
@@ -23,15 +24,15 @@ def matches(document: Document) -> bool:
 
 def _rows(document: Document) -> list[Row]:
     value = document.value
-    log = value.get("log") if isinstance(value, dict) else None
+    log = mapping(value).get("log")
     if isinstance(log, dict) and isinstance(log.get("entries"), list):
         return [(0, row) for row in log["entries"]]
     return document.lines
 
 
-def _request(row: Any) -> dict[str, Any] | None:
+def _request(row: Any) -> Json | None:
     """Return the fields of the conversation that an exchange asks to go on with."""
-    request = row.get("request") if isinstance(row, dict) else None
+    request = mapping(row).get("request")
     if not isinstance(request, dict):
         return None
     posted = request.get("postData")
@@ -39,14 +40,12 @@ def _request(row: Any) -> dict[str, Any] | None:
     return body_of(body) if isinstance(body, dict) else None
 
 
-def _response(row: dict[str, Any]) -> Any:
+def _response(row: Json) -> Any:
     response = row.get("response")
     if not isinstance(response, dict):
         return response
     content = response.get("content")
-    assembled = (
-        response.get("body") or response.get("body_raw") or (content.get("text") if isinstance(content, dict) else None)
-    )
+    assembled = response.get("body") or response.get("body_raw") or mapping(content).get("text")
     return whole(assembled) if assembled else response
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json, mapping
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
@@ -19,7 +20,7 @@ _KEEP = ("role", "content", "name", "tool_calls", "thinking_blocks", "reasoning_
 def matches(document: Document) -> bool:
     """Tell by a trajectory of actions and observations."""
     value = document.value
-    steps = value.get("trajectory") if isinstance(value, dict) else None
+    steps = mapping(value).get("trajectory")
     return isinstance(steps, list) and (
         any(isinstance(step, dict) and {"action", "observation"} <= step.keys() for step in steps[:3])
         or (not steps and "history" in value)
@@ -53,22 +54,22 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         )
 
 
-def _model(value: dict[str, Any]) -> str | None:
+def _model(value: Json) -> str | None:
     config = value.get("replay_config")
-    agent = config.get("agent") if isinstance(config, dict) else None
-    model = agent.get("model") if isinstance(agent, dict) else None
-    name = model.get("name") if isinstance(model, dict) else None
+    agent = mapping(config).get("agent")
+    model = mapping(agent).get("model")
+    name = mapping(model).get("name")
     return name if isinstance(name, str) else None
 
 
-def _is_whole(history: list[dict[str, Any]], steps: list[Any]) -> bool:
+def _is_whole(history: list[Json], steps: list[Any]) -> bool:
     """Whether the history holds every step, with no observation taken out by a history processor."""
     answers = sum(entry.get("role") == "assistant" and not entry.get("is_demo") for entry in history)
     elided = any(_ELIDED.match(text) for entry in history if isinstance(text := entry.get("content"), str))
     return bool(history) and answers >= len(steps) and not elided
 
 
-def _message(entry: dict[str, Any], aside: SkippedItems) -> Iterator[dict[str, Any]]:
+def _message(entry: Json, aside: SkippedItems) -> Iterator[Json]:
     """Yield a history entry as messages: a tool entry that answers several calls is one message a call."""
     if "role" not in entry:
         aside.add("history entry without a role")
@@ -83,9 +84,9 @@ def _message(entry: dict[str, Any], aside: SkippedItems) -> Iterator[dict[str, A
         yield {"role": "tool", "tool_call_id": id, "content": message["content"] if not at else ""}
 
 
-def _built(history: list[dict[str, Any]], steps: list[Any], aside: SkippedItems) -> list[Any]:
+def _built(history: list[Json], steps: list[Any], aside: SkippedItems) -> list[Any]:
     """Put the conversation together from its steps, after the messages that opened it."""
-    opening: list[dict[str, Any]] = []
+    opening: list[Json] = []
     first = steps[0].get("query") or steps[0].get("messages") if steps else None
     for entry in first if isinstance(first, list) else history:
         if entry.get("role") == "assistant" and not entry.get("is_demo"):

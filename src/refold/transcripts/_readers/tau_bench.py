@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
@@ -23,11 +24,11 @@ def matches(document: Document) -> bool:
     )
 
 
-def _is_second(row: dict[str, Any]) -> bool:
+def _is_second(row: Json) -> bool:
     return isinstance(row.get("messages"), list) and "task_id" in row and ("trial" in row or "reward_info" in row)
 
 
-def _runs(document: Document) -> list[tuple[int, dict[str, Any]]]:
+def _runs(document: Document) -> list[tuple[int, Json]]:
     value = document.value
     if isinstance(value, dict) and isinstance(value.get("simulations"), list):  # tau2-bench
         return [(0, row) for row in value["simulations"] if isinstance(row, dict)]
@@ -55,11 +56,11 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         yield RecordedConversation("tau-bench", "openai-chat", messages, name=name, notes=aside.notes())
 
 
-def _message(entry: dict[str, Any]) -> dict[str, Any]:
+def _message(entry: Json) -> Json:
     """Return a message as sent: the second version keeps calls flat and figures of its own beside the words."""
     if "turn_idx" not in entry and "requestor" not in entry:
         return entry
-    message: dict[str, Any] = {"role": entry["role"], "content": entry.get("content")}
+    message: Json = {"role": entry["role"], "content": entry.get("content")}
     if entry["role"] == "tool":
         return {**message, "tool_call_id": entry.get("id", "")}
     if calls := entry.get("tool_calls"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from refold.core._json import Json, mapping
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
@@ -36,9 +37,9 @@ def matches(document: Document) -> bool:
 def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a trajectory, in Gemini's shape: the only one with calls that have no id."""
     aside = SkippedItems()
-    contents: list[dict[str, Any]] = []
+    contents: list[Json] = []
     for number, row in document.lines:
-        kind = row.get("type") if isinstance(row, dict) else None
+        kind = mapping(row).get("type")
         step = row.get(kind) if isinstance(kind, str) else None
         if not isinstance(step, dict):
             aside.add(f"line of type {kind or type(row).__name__}", number)
@@ -51,7 +52,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     yield RecordedConversation("windsurf", "gemini", contents, name="main", notes=aside.notes())
 
 
-def _tool(contents: list[dict[str, Any]], kind: str, step: dict[str, Any], status: Any) -> None:
+def _tool(contents: list[Json], kind: str, step: Json, status: Any) -> None:
     back = _BACK | {"content"} if kind.startswith(("view", "read")) else _BACK
     call = {"functionCall": {"name": kind, "args": {key: value for key, value in step.items() if key not in back}}}
     answer = {"status": status, **{key: value for key, value in step.items() if key in back}}

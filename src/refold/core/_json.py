@@ -1,0 +1,50 @@
+"""Typed access to JSON values that may have any shape: a provider's, an agent's, a file's.
+
+A value that is not of the type that is asked for is read as an empty one, so reading needs no ladder of type checks and
+never fails. Nothing is copied: what is returned is the value of the document itself, and what is unknown in it is
+carried on untouched.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, TypeGuard
+
+__all__ = ["Json", "is_whole", "listing", "mapping", "objects", "placed_objects", "string", "string_of"]
+
+Json: TypeAlias = dict[str, Any]
+"""A JSON object."""
+
+
+def mapping(value: object) -> Json:
+    """Return a JSON object as it is, an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def listing(value: object) -> list[Any]:
+    """Return a JSON array as it is, an empty one for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def objects(value: object) -> list[Json]:
+    """Return the objects of a JSON array; none for anything else."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def placed_objects(value: object) -> list[tuple[int, Json]]:
+    """Return the objects of a JSON array with their positions in it; none for anything else."""
+    return [(place, entry) for place, entry in enumerate(listing(value)) if isinstance(entry, dict)]
+
+
+def string_of(value: object) -> str:
+    """Return a JSON string as it is, an empty one for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def string(container: Json, key: str) -> str:
+    """Return the string at a key, an empty one where there is none."""
+    return string_of(container.get(key))
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Tell whether a value is a JSON number without a fraction; `true` and `false` are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
