@@ -9,7 +9,7 @@ from refold import formats
 from refold.core._json import Json, objects
 from refold.errors import UnknownFormat, UsageError
 from refold.models._usage_report import reported as usage_report
-from refold.transcripts._conversation import RecordedUsage
+from refold.transcripts._conversation import RecordedUsage, usage_reports
 
 __all__ = ["body_of", "format_of", "is_message", "reported"]
 
@@ -128,6 +128,4 @@ def reported(covers: int, usage: Any) -> tuple[RecordedUsage, ...]:
         report = usage_report(usage)
     except UsageError:  # a log may hold a report of another kind, or half of one
         return ()
-    if not report.prompt + report.completion:
-        return ()
-    return (RecordedUsage(covers, report.prompt, report.completion, report.cached_read, report.cache_write),)
+    return usage_reports(covers, report.prompt, report.completion, report.cached_read, report.cache_write)

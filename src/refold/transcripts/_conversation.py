@@ -23,6 +23,13 @@ class RecordedUsage(Struct, frozen=True):
     cache_write: int = 0
 
 
+def usage_reports(
+    covers: int, prompt: int, completion: int, cache_read: int = 0, cache_write: int = 0
+) -> tuple[RecordedUsage, ...]:
+    """Return the figures of one call as a report, none where they are all zero."""
+    return (RecordedUsage(covers, prompt, completion, cache_read, cache_write),) if prompt + completion else ()
+
+
 class RecordedConversation(Struct, frozen=True):
     """One conversation found in a file, as the model saw it and ready to be sent.
 

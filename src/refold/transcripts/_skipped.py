@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["SkippedItems", "spans"]
+__all__ = ["SkippedItems", "spans", "type_of"]
 
 MAX_RANGES = 6  # ranges of line numbers in one note; a session can have thousands of lines of one kind
 
@@ -18,6 +18,11 @@ def spans(numbers: list[int]) -> str:
     listed = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges[:MAX_RANGES])
     word = "line" if len(set(numbers)) == 1 else "lines"
     return f"{word} {listed}{', …' if len(ranges) > MAX_RANGES else ''}"
+
+
+def type_of(value: object) -> object:
+    """Return the type that an object names as its own, of anything else the type that it has."""
+    return value.get("type") if isinstance(value, dict) else type(value).__name__
 
 
 class SkippedItems:

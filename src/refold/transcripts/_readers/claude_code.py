@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from refold.core._json import Json, mapping
+from refold.core._json import Json, mapping, objects
 from refold.transcripts._anthropic_builder import ConversationBuilder
-from refold.transcripts._conversation import RecordedConversation, RecordedUsage
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage, usage_reports
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 from refold.transcripts._tree import (
@@ -33,10 +33,8 @@ def matches(document: Document) -> bool:
 
 
 def _rows(document: Document) -> list[Row]:
-    value = document.value
-    lines = document.objects
-    if isinstance(value, dict) and isinstance(value.get("loglines"), list):
-        lines = [(0, row) for row in value["loglines"] if isinstance(row, dict)]
+    loglines = mapping(document.value).get("loglines")
+    lines = [(0, row) for row in objects(loglines)] if isinstance(loglines, list) else document.objects
     return [(number, _unwrapped(row)) for number, row in lines]
 
 
@@ -67,14 +65,14 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     roots: dict[str, str] = {}
     main: list[Row] = []
     for at, (number, row) in enumerate(rows):
-        data = row.get("data")
+        data = mapping(row.get("data"))
         if speaks(row) and row.get("isSidechain"):
             sides.setdefault(side_of(row, roots), []).append((number, row))
         elif speaks(row) and at in chain:
             main.append((number, row))
         elif speaks(row):
             aside.add("message on a branch that was abandoned", number)
-        elif isinstance(data, dict) and data.get("type") == "agent_progress" and speaks(data.get("message") or {}):
+        elif data.get("type") == "agent_progress" and speaks(data.get("message") or {}):
             aside.add("progress line that holds a message of a sub-agent, given apart", number)
             sides.setdefault(f"agent {data.get('agentId') or row.get('parentToolUseID')}", []).append(
                 (number, data["message"])
@@ -82,7 +80,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         elif row.get("subtype") == "compact_boundary" and not row.get("isSidechain"):
             main.append((number, row))
         else:
-            kind = [str(row.get("type")), row.get("subtype") or mapping(data).get("type")]
+            kind = [str(row.get("type")), row.get("subtype") or data.get("type")]
             aside.add(f"line of type {'/'.join(filter(None, kind))}", number)
     conversations = [_conversation("main", main), *(_conversation(name, lines) for name, lines in sides.items())]
     conversations = [item for item in conversations if item.messages]
@@ -125,16 +123,14 @@ def _conversation(name: str, lines: list[Row]) -> RecordedConversation:
         "anthropic",
         talk.messages,
         model=model,
-        usage=tuple(filter(None, map(_reported, usage.values()))),
+        usage=tuple(report for covers, figures in usage.values() for report in _reports(covers, figures)),
         name=name,
         notes=(*notes, *aside.notes()),
         boundaries=tuple(boundaries),
     )
 
 
-def _reported(item: tuple[int, Json]) -> RecordedUsage | None:
-    covers, usage = item
+def _reports(covers: int, usage: Json) -> tuple[RecordedUsage, ...]:
     read, write = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens") or 0
     prompt = (usage.get("input_tokens") or 0) + read + write
-    completion = usage.get("output_tokens") or 0
-    return RecordedUsage(covers, prompt, completion, read, write) if prompt + completion else None
+    return usage_reports(covers, prompt, usage.get("output_tokens") or 0, read, write)

@@ -11,7 +11,7 @@ from typing import Any
 
 from refold.core._json import Json, mapping, objects
 from refold.transcripts._anthropic_builder import ConversationBuilder
-from refold.transcripts._conversation import RecordedConversation, RecordedUsage
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage, usage_reports
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
@@ -43,7 +43,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         yield RecordedConversation("cline", "anthropic", messages, name="main")
         return
     aside = SkippedItems()
-    messages, usage = [], []
+    messages, usage = [], list[RecordedUsage]()
     for row in (mapping(line) for _, line in document.lines):
         name, text = row.get(row.get("type") or ""), row.get("text")
         if name == "api_req_started":
@@ -60,16 +60,12 @@ def read(document: Document) -> Iterator[RecordedConversation]:
 
 
 def _is_session(value: Any) -> bool:
+    session = mapping(value)
+    rows = session.get("messages")
     return (
-        isinstance(value, dict)
-        and {"agent", "sessionId", "messages"} <= value.keys()
-        and _are_messages(value["messages"])
-    )
-
-
-def _are_messages(rows: Any) -> bool:
-    return isinstance(rows, list) and all(
-        isinstance(row, dict) and {"role", "content", "ts"} <= row.keys() for row in rows
+        {"agent", "sessionId"} <= session.keys()
+        and isinstance(rows, list)
+        and all({"role", "content", "ts"} <= mapping(row).keys() for row in rows)
     )
 
 
@@ -83,7 +79,14 @@ def _session(rows: list[Json]) -> RecordedConversation:
             builder.user([_block(block) for block in content] if isinstance(content, list) else content)
             continue
         model = (row.get("modelInfo") or {}).get("id") or model
-        usage += _metrics(len(builder.messages), row.get("metrics") or {})
+        metrics = row.get("metrics") or {}
+        usage += usage_reports(
+            len(builder.messages),
+            metrics.get("inputTokens") or 0,  # what came from the cache is part of it
+            metrics.get("outputTokens") or 0,
+            metrics.get("cacheReadTokens") or 0,
+            metrics.get("cacheWriteTokens") or 0,
+        )
         builder.assistant(row["content"])
     return RecordedConversation("cline", "anthropic", builder.messages, model=model, usage=tuple(usage), name="main")
 
@@ -94,25 +97,18 @@ def _block(block: Any) -> Any:
         case {"type": "tool_result", "tool_use_id": id, "content": content}:
             own = any("type" not in item for item in objects(content))
             text = json.dumps(content, ensure_ascii=False, separators=(",", ":")) if own else content
-            failed = own and all(item.get("success") is False for item in content if isinstance(item, dict))
+            failed = own and all(item.get("success") is False for item in objects(content))
             result = {"type": "tool_result", "tool_use_id": id, "content": text}
             return {**result, "is_error": True} if failed or block.get("is_error") else result
     return block
 
 
-def _metrics(covers: int, metrics: Json) -> list[RecordedUsage]:
-    """Return what a message reports of its call; its input holds what came from the cache."""
-    prompt, completion = metrics.get("inputTokens") or 0, metrics.get("outputTokens") or 0
-    read, write = metrics.get("cacheReadTokens") or 0, metrics.get("cacheWriteTokens") or 0
-    return [RecordedUsage(covers, prompt, completion, read, write)] if prompt + completion else []
-
-
 def _sent(rows: list[Json]) -> bool:
     return all("role" in row for row in rows) and any(
-        isinstance(block, dict) and str(block.get("text", "")).lstrip().startswith(_MARKS)
+        str(block.get("text", "")).lstrip().startswith(_MARKS)
         for row in rows[:4]
-        if row.get("role") == "user" and isinstance(row.get("content"), list)
-        for block in row["content"]
+        if row.get("role") == "user"
+        for block in objects(row.get("content"))
     )
 
 
@@ -122,14 +118,12 @@ def _is_displayed(rows: list[Json]) -> bool:
     )
 
 
-def _reported(covers: int, text: Any) -> list[RecordedUsage]:
+def _reported(covers: int, text: Any) -> tuple[RecordedUsage, ...]:
     """Return what an entry reports of a request: its input apart from what the cache gave and took."""
     try:
-        report = json.loads(text)
+        report = mapping(json.loads(text))
     except (TypeError, ValueError):
-        return []
-    names = ("tokensIn", "tokensOut", "cacheReads", "cacheWrites")
-    tokens_in, out, cached, taken = (
-        (report.get(name) or 0 for name in names) if isinstance(report, dict) else (0, 0, 0, 0)
-    )
-    return [RecordedUsage(covers, tokens_in + cached + taken, out, cached, taken)] if tokens_in + out else []
+        return ()
+    tokens_in, out = report.get("tokensIn") or 0, report.get("tokensOut") or 0
+    read, written = report.get("cacheReads") or 0, report.get("cacheWrites") or 0
+    return usage_reports(covers, tokens_in + read + written, out, read, written) if tokens_in + out else ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.core._json import Json, objects
-from refold.transcripts._conversation import RecordedConversation, RecordedUsage
+from refold.core._json import Json, objects, string
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage, usage_reports
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
@@ -134,7 +134,11 @@ class _CodexSession:
 
     def _roll_back(self, number: int, turns: Any) -> None:
         """Take back the last turns of users, as the client does; what stands before the first one stays."""
-        begun = [at for at, item in enumerate(self.items) if _begins_turn(item)]
+        begun = [
+            at
+            for at, item in enumerate(self.items)
+            if item.get("type") == "message" and item.get("role") == "user" and not _is_context(item)
+        ]
         if not isinstance(turns, int) or turns <= 0 or not begun:
             return
         cut = begun[max(len(begun) - turns, 0)]
@@ -179,18 +183,12 @@ class _CodexSession:
         covers = self._reply if self._reply >= 0 else len(self.items)
         self._reply = -1
         prompt, completion = last.get("input_tokens") or 0, last.get("output_tokens") or 0
-        if prompt + completion:
-            self.usage.append(RecordedUsage(covers, prompt, completion, last.get("cached_input_tokens") or 0))
-
-
-def _begins_turn(item: Json) -> bool:
-    return item.get("type") == "message" and item.get("role") == "user" and not _is_context(item)
+        self.usage += usage_reports(covers, prompt, completion, last.get("cached_input_tokens") or 0)
 
 
 def _is_context(item: Json) -> bool:
     """Tell whether the client wrote a message before a turn: settings, instructions, the environment."""
     if item.get("type") != "message" or item.get("role") not in ("user", "developer"):
         return False
-    content = item.get("content")
-    texts = [block.get("text") for block in objects(content)]
-    return item["role"] == "developer" or any(isinstance(text, str) and text.startswith(_CONTEXT) for text in texts[:1])
+    texts = [string(block, "text") for block in objects(item.get("content"))]
+    return item["role"] == "developer" or any(text.startswith(_CONTEXT) for text in texts[:1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.core._json import Json, mapping
+from refold.core._json import Json, listing, mapping
 from refold.transcripts._bodies import reported
 from refold.transcripts._conversation import RecordedConversation, RecordedUsage
 from refold.transcripts._skipped import SkippedItems
@@ -14,14 +14,8 @@ from refold.transcripts._source import Document
 
 def matches(document: Document) -> bool:
     """Tell by a history of items with a message and its context."""
-    value = document.value
-    rows = mapping(value).get("history")
-    return (
-        isinstance(rows, list)
-        and bool(rows)
-        and isinstance(rows[0], dict)
-        and {"message", "contextItems"} <= rows[0].keys()
-    )
+    rows = listing(mapping(document.value).get("history"))
+    return bool(rows) and {"message", "contextItems"} <= mapping(rows[0]).keys()
 
 
 def read(document: Document) -> Iterator[RecordedConversation]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Iterator
 from typing import Any
 
-from refold.core._json import Json
+from refold.core._json import Json, listing, mapping, objects, string
+from refold.transcripts._chat_messages import function_call, json_text
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
@@ -18,7 +18,7 @@ _CTOR_TEXT = 2  # node type of a piece of text in a rendered prompt; others only
 def matches(document: Document) -> bool:
     """Tell by requests with the name of who answers them."""
     value = document.objects[0][1] if document.objects else {}
-    value = value["v"] if value.get("kind") == 0 and isinstance(value.get("v"), dict) else value
+    value = value["v"] if value.get("kind") == 0 and mapping(value.get("v")) else value
     return isinstance(value.get("requests"), list) and ("responderUsername" in value or "requesterUsername" in value)
 
 
@@ -60,21 +60,15 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         for part in request.get("response") or []:
             if part.get("kind"):
                 aside.add(f"part of type {part['kind']}, drawn on the screen")
-        if not rounds and (
-            text := "".join(
-                part["value"] for part in request.get("response") or [] if isinstance(part.get("value"), str)
-            )
-        ):
+        if not rounds and (text := "".join(string(part, "value") for part in request.get("response") or [])):
             messages.append({"role": "assistant", "content": text})
     yield RecordedConversation("copilot", "openai-chat", messages, model=model, name="main", notes=aside.notes())
 
 
 def _user_text(request: Json, metadata: Json) -> str:
     """Return the message as it was rendered for the model, or as it was typed."""
-    rendered = metadata.get("renderedUserMessage")
-    if isinstance(rendered, list) and (
-        texts := [part["text"] for part in rendered if isinstance(part.get("text"), str)]
-    ):
+    rendered = listing(metadata.get("renderedUserMessage"))
+    if texts := [part["text"] for part in rendered if isinstance(part.get("text"), str)]:
         return "".join(texts)
     return str((request.get("message") or {}).get("text", ""))
 
@@ -84,12 +78,7 @@ def _round(item: Json, results: Json, aside: SkippedItems) -> Iterator[Json]:
     message: Json = {"role": "assistant", "content": item.get("response") or None}
     if calls:
         message["tool_calls"] = [
-            {
-                "id": call["id"],
-                "type": "function",
-                "function": {"name": call["name"], "arguments": call.get("arguments") or "{}"},
-            }
-            for call in calls
+            function_call(call["id"], call["name"], call.get("arguments") or "{}") for call in calls
         ]
     if calls or message["content"]:
         yield message
@@ -107,15 +96,17 @@ def _text(result: Any) -> str:
 
 def _words(value: Any) -> str:
     """Return the words of a result, which may be a tree of rendered nodes."""
-    if isinstance(value, dict) and isinstance(node := value.get("node"), dict):
-        return "".join(_leaves(node))
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    match value:
+        case {"node": dict(node)}:
+            return "".join(_leaves(node))
+        case _:
+            return json_text(value)
 
 
 def _leaves(node: Json) -> Iterator[str]:
-    waiting: list[Any] = [node]
+    waiting = [node]
     while waiting:
         node = waiting.pop()
         if node.get("type") == _CTOR_TEXT and isinstance(node.get("text"), str):
             yield node["text"] + ("\n" if node.get("lineBreakBefore") else "")
-        waiting.extend(child for child in reversed(node.get("children") or []) if isinstance(child, dict))
+        waiting.extend(reversed(objects(node.get("children"))))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from refold.core._json import Json, mapping
-from refold.transcripts._conversation import RecordedConversation, RecordedUsage
-from refold.transcripts._skipped import SkippedItems
+from refold.transcripts._chat_messages import function_call
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage, usage_reports
+from refold.transcripts._skipped import SkippedItems, type_of
 from refold.transcripts._source import Document
 
 _TYPES = ("session.start", "user.message", "assistant.message")
@@ -27,16 +27,14 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     usage: list[RecordedUsage] = []
     model: str | None = None
     for number, row in document.lines:
-        kind = row.get("type") if isinstance(row, dict) else type(row).__name__
-        payload = mapping(row).get("data")
-        data: Json = mapping(payload)
+        kind, data = type_of(row), mapping(mapping(row).get("data"))
         model = data.get("selectedModel") or data.get("newModel") or data.get("model") or model
         message = _message(kind, data)
         if message is not None:
             messages.append(message)
             continue
         if kind == "session.usage_record":
-            usage += _usage(len(messages), data.get("usage"))
+            usage += _reports(len(messages), mapping(data.get("usage")))
         if kind == "session.compaction_complete":
             boundaries.append(len(messages))
         aside.add(f"line of type {kind}", number)
@@ -52,16 +50,16 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     )
 
 
-def _usage(covers: int, usage: Any) -> list[RecordedUsage]:
+def _reports(covers: int, usage: Json) -> tuple[RecordedUsage, ...]:
     """Return what a call of the conversation reports, before its answer; calls for titles and the like are others."""
-    if not isinstance(usage, dict) or usage.get("interactionType", "conversation-agent") != "conversation-agent":
-        return []
+    if usage.get("interactionType", "conversation-agent") != "conversation-agent":
+        return ()
     prompt, completion = usage.get("inputTokens") or 0, usage.get("outputTokens") or 0
     read, write = usage.get("cacheReadTokens") or 0, usage.get("cacheWriteTokens") or 0
-    return [RecordedUsage(covers, prompt, completion, read, write)] if prompt + completion else []
+    return usage_reports(covers, prompt, completion, read, write)
 
 
-def _message(kind: Any, data: Json) -> Json | None:
+def _message(kind: object, data: Json) -> Json | None:
     """Return what an event says, None where it says nothing to or from the model."""
     match kind:
         case "user.message":
@@ -70,8 +68,11 @@ def _message(kind: Any, data: Json) -> Json | None:
             return {"role": "system", "content": data["content"]}
         case "assistant.message" if data.get("content") or data.get("toolRequests"):
             message: Json = {"role": "assistant", "content": data.get("content") or None}
-            if calls := [_call(request) for request in data.get("toolRequests") or []]:
-                message["tool_calls"] = calls
+            if requests := data.get("toolRequests"):
+                message["tool_calls"] = [
+                    function_call(request["toolCallId"], request["name"], request.get("arguments") or {})
+                    for request in requests
+                ]
             if data.get("reasoningText"):
                 message["reasoning_content"] = data["reasoningText"]
             return message
@@ -80,10 +81,3 @@ def _message(kind: Any, data: Json) -> Json | None:
             text = output.get("content") or output.get("message") or "" if isinstance(output, dict) else output
             return {"role": "tool", "tool_call_id": data["toolCallId"], "content": text}
     return None
-
-
-def _call(request: Json) -> Json:
-    values = request.get("arguments") or {}
-    arguments = values if isinstance(values, str) else json.dumps(values, ensure_ascii=False)
-    function = {"name": request["name"], "arguments": arguments}
-    return {"id": request["toolCallId"], "type": "function", "function": function}

@@ -7,7 +7,7 @@ from typing import Any
 
 from refold.core._json import Json, mapping
 from refold.transcripts._conversation import RecordedConversation
-from refold.transcripts._skipped import SkippedItems
+from refold.transcripts._skipped import SkippedItems, type_of
 from refold.transcripts._source import Document
 
 
@@ -17,8 +17,7 @@ def matches(document: Document) -> bool:
 
 
 def _speaks(row: Json) -> bool:
-    message = row.get("message")
-    return row.get("role") in ("user", "assistant") and "content" in mapping(message)
+    return row.get("role") in ("user", "assistant") and "content" in mapping(row.get("message"))
 
 
 def read(document: Document) -> Iterator[RecordedConversation]:
@@ -26,8 +25,8 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     aside = SkippedItems()
     contents: list[Json] = []
     for number, row in document.lines:
-        if not isinstance(row, dict) or not _speaks(row):
-            aside.add(f"line of type {row.get('type') if isinstance(row, dict) else type(row).__name__}", number)
+        if not _speaks(mapping(row)):
+            aside.add(f"line of type {type_of(row)}", number)
             continue
         content = row["message"]["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -48,4 +47,4 @@ def _part(block: Any, aside: SkippedItems, number: int) -> Iterator[Json]:
             output = block.get("content")
             yield {"functionResponse": {"name": block.get("name") or "", "response": {"output": output}}}
         case _:
-            aside.add(f"block of type {block.get('type') if isinstance(block, dict) else type(block).__name__}", number)
+            aside.add(f"block of type {type_of(block)}", number)

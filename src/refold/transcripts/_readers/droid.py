@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from refold.core._json import mapping
 from refold.transcripts._anthropic_builder import ConversationBuilder
 from refold.transcripts._conversation import RecordedConversation
-from refold.transcripts._skipped import SkippedItems
+from refold.transcripts._skipped import SkippedItems, type_of
 from refold.transcripts._source import Document
 
 
@@ -23,7 +23,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     for number, row in document.lines:
         message = row.get("message") if mapping(row).get("type") == "message" else None
         if not isinstance(message, dict):
-            aside.add(f"line of type {row.get('type') if isinstance(row, dict) else type(row).__name__}", number)
+            aside.add(f"line of type {type_of(row)}", number)
         elif message["role"] == "assistant":
             talk.assistant(message["content"])
         else:

@@ -62,6 +62,8 @@ def _flush(talk: ConversationBuilder, results: list[tuple[str, Json]]) -> None:
 
 
 def _block(block: Any) -> Any:
-    if isinstance(block, dict) and "type" not in block and "text" in block:
-        return {"type": "text", "text": block["text"]}
-    return block
+    match block:
+        case {"text": text} if "type" not in block:
+            return {"type": "text", "text": text}
+        case _:
+            return block

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from refold.core._json import Json, mapping
+from refold.transcripts._chat_messages import function_call
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
@@ -18,13 +18,11 @@ def matches(document: Document) -> bool:
 
 
 def _is_message(row: Any) -> bool:
-    return (
-        isinstance(row, dict)
-        and "role" in row
-        and (
-            "is_template" in row or isinstance(row.get("tool_calls"), dict) or isinstance(row.get("tool_results"), dict)
-        )
-    )
+    match row:
+        case {"role": _, "is_template": _} | {"role": _, "tool_calls": dict()} | {"role": _, "tool_results": dict()}:
+            return True
+        case _:
+            return False
 
 
 def read(document: Document) -> Iterator[RecordedConversation]:
@@ -40,8 +38,8 @@ def read(document: Document) -> Iterator[RecordedConversation]:
 
 
 def _chat(row: Json, aside: SkippedItems) -> Iterator[Json]:
-    results = row.get("tool_results")
-    for id, result in results.items() if isinstance(results, dict) else ():
+    results = mapping(row.get("tool_results"))
+    for id, result in results.items():
         yield {"role": "tool", "tool_call_id": id, "content": _content(result.get("content"))}
     calls = row.get("tool_calls")
     content = _content(row.get("content"))
@@ -55,16 +53,14 @@ def _chat(row: Json, aside: SkippedItems) -> Iterator[Json]:
         return
     message: Json = {"role": row["role"], "content": content or None}
     if isinstance(calls, dict) and calls:
-        message["tool_calls"] = [_call(id, call.get("params") or {}) for id, call in calls.items()]
+        params = {id: call.get("params") or {} for id, call in calls.items()}
+        message["tool_calls"] = [
+            function_call(id, each.get("name", ""), each.get("arguments") or {}) for id, each in params.items()
+        ]
     reasoning = "".join(block.get("text", "") for block in channels.get("reasoning") or [])
     if reasoning and row["role"] == "assistant":
         message["reasoning_content"] = reasoning
     yield message
-
-
-def _call(id: str, params: Json) -> Json:
-    arguments = json.dumps(params.get("arguments") or {}, ensure_ascii=False)
-    return {"id": id, "type": "function", "function": {"name": params.get("name", ""), "arguments": arguments}}
 
 
 def _content(blocks: Any) -> Any:

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.core._json import Json, mapping
-from refold.transcripts._conversation import RecordedConversation, RecordedUsage
+from refold.core._json import Json, mapping, objects, placed_objects
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage, usage_reports
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
@@ -25,10 +25,8 @@ def matches(document: Document) -> bool:
 
 
 def _rows(document: Document) -> list[Row]:
-    value = document.value
-    if isinstance(value, dict) and isinstance(value.get("messages"), list):
-        return [(0, row) for row in value["messages"] if isinstance(row, dict)]
-    return document.objects
+    messages = mapping(document.value).get("messages")
+    return [(0, row) for row in objects(messages)] if isinstance(messages, list) else document.objects
 
 
 def read(document: Document) -> Iterator[RecordedConversation]:
@@ -41,14 +39,18 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     for number, row in _standing(_rows(document), aside):
         if row.get("type") == "user":
             parts = _parts(row.get("content"))
-            new = [part for part in parts if _response_id(part) not in results]
+            responses = (mapping(mapping(part).get("functionResponse")) for part in parts)
+            new = [part for part, response in zip(parts, responses, strict=True) if response.get("id") not in results]
             for _ in range(len(parts) - len(new)):
                 aside.add("result that stands with its call too", number)
             if new or not parts:
                 contents.append({"role": "user", "parts": new})
         elif row.get("type") == "gemini":
             model = row.get("model") or model
-            usage.extend(_usage(len(contents), row.get("tokens")))
+            tokens = mapping(row.get("tokens"))
+            prompt = (tokens.get("input") or 0) + (tokens.get("tool") or 0)
+            completion = (tokens.get("output") or 0) + (tokens.get("thoughts") or 0)
+            usage += usage_reports(len(contents), prompt, completion, tokens.get("cached") or 0)
             contents.extend(_answer(row, aside, number))
             results.update(call["id"] for call in row.get("toolCalls") or [] if call.get("result"))
         else:
@@ -76,9 +78,7 @@ def _standing(rows: list[Row], aside: SkippedItems) -> list[Row]:
                     if "type" in item:
                         aside.add("item of a list that was begun anew", old)
                 items = {name: item for name, item in items.items() if "type" not in item[1]} | {
-                    str(item.get("id") or f"{at}.{place}"): (number, item)
-                    for place, item in enumerate(messages)
-                    if isinstance(item, dict)
+                    str(item.get("id") or f"{at}.{place}"): (number, item) for place, item in placed_objects(messages)
                 }
             case {"$set": _}:
                 aside.add("change of the session's own fields", number)
@@ -91,17 +91,14 @@ def _standing(rows: list[Row], aside: SkippedItems) -> list[Row]:
     return list(items.values())
 
 
-def _response_id(part: Any) -> str | None:
-    response = mapping(part).get("functionResponse")
-    return mapping(response).get("id")
-
-
 def _parts(content: Any) -> list[Any]:
-    if isinstance(content, str):
-        return [{"text": content}] if content else []
-    if isinstance(content, dict):
-        return [content]
-    return [{"text": part} if isinstance(part, str) else part for part in content or []]
+    match content:
+        case str():
+            return [{"text": content}] if content else []
+        case dict():
+            return [content]
+        case _:
+            return [{"text": part} if isinstance(part, str) else part for part in content or []]
 
 
 def _answer(row: Json, aside: SkippedItems, number: int) -> Iterator[Json]:
@@ -129,11 +126,3 @@ def _answer(row: Json, aside: SkippedItems, number: int) -> Iterator[Json]:
             results.extend(_parts(result))
     if results:
         yield {"role": "user", "parts": results}
-
-
-def _usage(covers: int, tokens: Any) -> list[RecordedUsage]:
-    if not isinstance(tokens, dict):
-        return []
-    prompt = (tokens.get("input") or 0) + (tokens.get("tool") or 0)
-    completion = (tokens.get("output") or 0) + (tokens.get("thoughts") or 0)
-    return [RecordedUsage(covers, prompt, completion, tokens.get("cached") or 0)] if prompt + completion else []

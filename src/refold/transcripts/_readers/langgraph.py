@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from refold.core._json import Json, listing, mapping
-from refold.transcripts._conversation import RecordedConversation, RecordedUsage
-from refold.transcripts._skipped import SkippedItems
+from refold.transcripts._chat_messages import function_call
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage, usage_reports
+from refold.transcripts._skipped import SkippedItems, type_of
 from refold.transcripts._source import Document
 
 _ROLES = {
@@ -30,7 +30,7 @@ def matches(document: Document) -> bool:
 
 
 def _is_message(row: Any) -> bool:
-    return isinstance(row, dict) and row.get("type") in _ROLES and "content" in row and "role" not in row
+    return type_of(row) in _ROLES and "content" in mapping(row) and "role" not in mapping(row)
 
 
 def _messages(document: Document) -> list[Any]:
@@ -62,10 +62,18 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     model: str | None = None
     for row in _messages(document):
         if not _is_message(row):
-            aside.add(f"message of type {row.get('type') if isinstance(row, dict) else type(row).__name__}")
+            aside.add(f"message of type {type_of(row)}")
             continue
-        if (counted := _usage(len(messages), row.get("usage_metadata"))) is not None:
-            usage.append(counted)
+        figures = mapping(row.get("usage_metadata"))
+        if figures.get("input_tokens"):
+            details = figures.get("input_token_details") or {}
+            usage += usage_reports(
+                len(messages),
+                figures["input_tokens"],
+                figures.get("output_tokens") or 0,
+                details.get("cache_read") or 0,
+                details.get("cache_creation") or 0,
+            )
         model = (row.get("response_metadata") or {}).get("model_name") or model
         messages.append(_chat(row))
     yield RecordedConversation(
@@ -82,7 +90,10 @@ def _chat(row: Json) -> Json:
     if role != "assistant":
         return message
     more = row.get("additional_kwargs") or {}
-    calls = [_call(call) for call in row.get("tool_calls") or []] or more.get("tool_calls")
+    calls = [
+        function_call(call.get("id") or "", call["name"], call.get("args") or {})
+        for call in row.get("tool_calls") or []
+    ] or more.get("tool_calls")
     if calls and isinstance(content, list):
         # Anthropic's blocks hold the same calls a second time
         message["content"] = [block for block in content if mapping(block).get("type") != "tool_use"]
@@ -91,21 +102,3 @@ def _chat(row: Json) -> Json:
     if isinstance(more.get("reasoning_content"), str):
         message["reasoning_content"] = more["reasoning_content"]
     return message
-
-
-def _call(call: Json) -> Json:
-    arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
-    return {"id": call.get("id") or "", "type": "function", "function": {"name": call["name"], "arguments": arguments}}
-
-
-def _usage(covers: int, usage: Any) -> RecordedUsage | None:
-    if not isinstance(usage, dict) or not usage.get("input_tokens"):
-        return None
-    details = usage.get("input_token_details") or {}
-    return RecordedUsage(
-        covers,
-        usage["input_tokens"],
-        usage.get("output_tokens") or 0,
-        details.get("cache_read") or 0,
-        details.get("cache_creation") or 0,
-    )

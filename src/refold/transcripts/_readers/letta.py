@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.core._json import Json, mapping
+from refold.core._json import Json, mapping, objects
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
@@ -15,9 +15,7 @@ _ROLES = ("system", "user", "assistant", "tool")
 
 def matches(document: Document) -> bool:
     """Tell by agents that hold messages and a model's settings."""
-    return any(
-        isinstance(agent, dict) and {"messages", "llm_config"} <= agent.keys() for agent in _agents(document.value)
-    )
+    return any({"messages", "llm_config"} <= agent.keys() for agent in objects(_agents(document.value)))
 
 
 def _agents(value: Any) -> list[Any]:
@@ -30,7 +28,7 @@ def _agents(value: Any) -> list[Any]:
 def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield one conversation an agent; messages it no longer has in context are part of what was said."""
     value = document.value
-    tools = {tool.get("id"): tool for tool in value.get("tools") or [] if isinstance(tool, dict)}
+    tools = {tool.get("id"): tool for tool in objects(value.get("tools"))}
     for count, agent in enumerate(_agents(value), 1):
         aside = SkippedItems()
         for key in ("blocks", "files", "sources", "groups") if count == 1 else ():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.core._json import Json
+from refold.core._json import Json, mapping
 from refold.transcripts._bodies import body_of, reported
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._source import Document
@@ -52,9 +52,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
 
 
 def _call(name: str, row: Json, messages: list[Any], response: Any) -> RecordedConversation:
-    tools = next(
-        (row[key]["tools"] for key in _SETTINGS if isinstance(row.get(key), dict) and row[key].get("tools")), None
-    )
+    tools = next((tools for key in _SETTINGS if (tools := mapping(row.get(key)).get("tools"))), None)
     field = "messages" if isinstance(row.get("messages"), list) else "input"
     body = body_of({**row, field: messages, "tools": row.get("tools") or tools})
     if body is None:

@@ -16,11 +16,11 @@ _ROLES = ("system", "developer", "user", "assistant", "tool")
 
 def matches(document: Document) -> bool:
     """Tell by the format's name, or the agent's version beside the messages."""
-    value = document.value
-    if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
-        return False
-    info = value.get("info")
-    return str(value.get("trajectory_format", "")).startswith("mini-swe-agent") or ("mini_version" in mapping(info))
+    value = mapping(document.value)
+    return isinstance(value.get("messages"), list) and (
+        str(value.get("trajectory_format", "")).startswith("mini-swe-agent")
+        or "mini_version" in mapping(value.get("info"))
+    )
 
 
 def read(document: Document) -> Iterator[RecordedConversation]:
@@ -35,9 +35,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         if not spoken:
             aside.add(f"message of role {entry.get('role')}, written by the agent for its own use")
             continue
-        extra = entry.get("extra")
-        response = mapping(extra).get("response")
-        response = response if isinstance(response, dict) else entry
+        response = mapping(mapping(entry.get("extra")).get("response")) or entry
         usage.extend(reported(len(messages), response.get("usage")))
         model = response.get("model") or model
         messages.extend(spoken)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.core._json import Json
+from refold.core._json import Json, mapping
 from refold.transcripts._anthropic_builder import ConversationBuilder
-from refold.transcripts._conversation import RecordedConversation, RecordedUsage
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage, usage_reports
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
@@ -137,13 +137,11 @@ class _OpenCodeSession:
             self.aside.add(f"call without a result ({state.get('status')}), kept open")
 
     def _count(self, tokens: Any) -> None:
-        if not isinstance(tokens, dict):
-            return
+        tokens = mapping(tokens)
         cache = tokens.get("cache") or {}
         read, write = cache.get("read") or 0, cache.get("write") or 0
         prompt, completion = (tokens.get("input") or 0) + read + write, tokens.get("output") or 0
-        if prompt + completion:
-            self.usage.append(RecordedUsage(len(self.talk.messages), prompt, completion, read, write))
+        self.usage += usage_reports(len(self.talk.messages), prompt, completion, read, write)
 
 
 def _thinking(part: Json) -> Json:

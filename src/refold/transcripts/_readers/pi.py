@@ -8,7 +8,7 @@ from typing import Any
 
 from refold.core._json import Json
 from refold.transcripts._anthropic_builder import ConversationBuilder, blocks_of
-from refold.transcripts._conversation import RecordedConversation, RecordedUsage
+from refold.transcripts._conversation import RecordedConversation, RecordedUsage, usage_reports
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
@@ -114,8 +114,7 @@ class _PiSession:
         usage = message.get("usage") or {}
         cached, written = usage.get("cacheRead") or 0, usage.get("cacheWrite") or 0
         prompt, completion = (usage.get("input") or 0) + cached + written, usage.get("output") or 0
-        if prompt + completion:
-            self.usage.append(RecordedUsage(len(self.talk.messages), prompt, completion, cached, written))
+        self.usage += usage_reports(len(self.talk.messages), prompt, completion, cached, written)
         self.model = message.get("model") or self.model
         if not blocks:
             self.aside.add(f"answer without content ({message.get('stopReason')})", number)

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from refold.core._json import Json, listing, mapping
+from refold.core._json import Json, mapping, objects, string
 from refold.errors import UnreadableTranscript
 from refold.transcripts._bodies import body_of, format_of, is_message
 from refold.transcripts._conversation import RecordedConversation
@@ -17,7 +17,7 @@ from refold.transcripts._source import Document
 
 def matches(document: Document) -> bool:
     """Tell by a message or a body among the first rows; nothing else has to be known about the file."""
-    return any(isinstance(row, dict) and (is_message(row) or body_of(row)) for _, row in document.lines[:50])
+    return any(is_message(row) or body_of(mapping(row)) for _, row in document.lines[:50])
 
 
 def read(document: Document) -> Iterator[RecordedConversation]:
@@ -76,11 +76,9 @@ def _with_ids(item: RecordedConversation) -> RecordedConversation:
 
 def _calls(message: Json) -> Iterator[tuple[str, str]]:
     """Yield id and name of each call of an answer."""
-    calls = message.get("tool_calls")
-    for call in listing(calls):
-        function = mapping(call).get("function")
-        if isinstance(call, dict) and isinstance(call.get("id"), str) and call["id"]:
-            yield call["id"], str(function.get("name") if isinstance(function, dict) else "")
+    for call in objects(message.get("tool_calls")):
+        if id := string(call, "id"):
+            yield id, str(mapping(call.get("function")).get("name", ""))
 
 
 def _damaged(document: Document, place: str, row: Any, aside: SkippedItems) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.core._json import Json
+from refold.core._json import Json, mapping
 from refold.transcripts._bodies import reported
 from refold.transcripts._conversation import RecordedConversation
-from refold.transcripts._skipped import SkippedItems
+from refold.transcripts._skipped import SkippedItems, type_of
 from refold.transcripts._source import Document
 from refold.transcripts._streams import answers
 
@@ -44,11 +44,10 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     aside = SkippedItems()
     events: list[Any] = []
     for number, row in document.lines:
-        if isinstance(row, dict) and (_is_event(row) or row.get("type") in _EVENTS):
+        if _is_event(mapping(row)) or mapping(row).get("type") in _EVENTS:
             events.append(row)
         else:
-            kind = row.get("type") if isinstance(row, dict) else type(row).__name__
-            aside.add(f"line of type {kind}, no event of the provider", number)
+            aside.add(f"line of type {type_of(row)}, no event of the provider", number)
     for count, answer in enumerate(answers(events), 1):
         note = "the request is not in the file, only the answer"
         yield RecordedConversation(

@@ -23,11 +23,8 @@ def matches(document: Document) -> bool:
 
 
 def _rows(document: Document) -> list[Row]:
-    value = document.value
-    log = mapping(value).get("log")
-    if isinstance(log, dict) and isinstance(log.get("entries"), list):
-        return [(0, row) for row in log["entries"]]
-    return document.lines
+    entries = mapping(mapping(document.value).get("log")).get("entries")
+    return [(0, row) for row in entries] if isinstance(entries, list) else document.lines
 
 
 def _request(row: Any) -> Json | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from refold.core._json import Json, mapping
+from refold.core._json import Json, mapping, objects, string
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
@@ -30,10 +30,11 @@ def matches(document: Document) -> bool:
 def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield one conversation for each agent that speaks in the file, the first to speak first."""
     value = document.value
-    history = [entry for entry in value.get("history") or [] if isinstance(entry, dict)]
+    history = objects(value.get("history"))
     steps = value["trajectory"]
     aside = SkippedItems()
-    model = _model(value)
+    config = mapping(mapping(value.get("replay_config")).get("agent"))
+    model = string(mapping(config.get("model")), "name") or None
     if not _is_whole(history, steps):
         yield RecordedConversation(
             "swe-agent", "openai-chat", _built(history, steps, aside), model=model, name="main", notes=aside.notes()
@@ -54,18 +55,10 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         )
 
 
-def _model(value: Json) -> str | None:
-    config = value.get("replay_config")
-    agent = mapping(config).get("agent")
-    model = mapping(agent).get("model")
-    name = mapping(model).get("name")
-    return name if isinstance(name, str) else None
-
-
 def _is_whole(history: list[Json], steps: list[Any]) -> bool:
     """Whether the history holds every step, with no observation taken out by a history processor."""
     answers = sum(entry.get("role") == "assistant" and not entry.get("is_demo") for entry in history)
-    elided = any(_ELIDED.match(text) for entry in history if isinstance(text := entry.get("content"), str))
+    elided = any(_ELIDED.match(string(entry, "content")) for entry in history)
     return bool(history) and answers >= len(steps) and not elided
 
 

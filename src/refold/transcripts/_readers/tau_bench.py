@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from refold.core._json import Json
+from refold.core._json import Json, mapping, objects
+from refold.transcripts._chat_messages import function_call
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
@@ -17,22 +17,22 @@ _TURN = re.compile(r"^(user|assistant|tool|system): ", re.M)
 
 def matches(document: Document) -> bool:
     """Tell by runs with a `traj`, newer ones with a task and messages, or by displayed dialogues."""
-    rows = [row for _, row in _runs(document)[:5]]
-    return any(
-        isinstance(row.get("traj"), list) or isinstance(row.get("messages_display"), str) or _is_second(row)
-        for row in rows
-    )
+    return any(_is_run(row) for _, row in _runs(document)[:5])
 
 
-def _is_second(row: Json) -> bool:
-    return isinstance(row.get("messages"), list) and "task_id" in row and ("trial" in row or "reward_info" in row)
+def _is_run(row: Json) -> bool:
+    match row:
+        case {"traj": list()} | {"messages_display": str()}:
+            return True
+        case {"messages": list(), "task_id": _, "trial": _} | {"messages": list(), "task_id": _, "reward_info": _}:
+            return True
+        case _:
+            return False
 
 
 def _runs(document: Document) -> list[tuple[int, Json]]:
-    value = document.value
-    if isinstance(value, dict) and isinstance(value.get("simulations"), list):  # tau2-bench
-        return [(0, row) for row in value["simulations"] if isinstance(row, dict)]
-    return document.objects
+    simulations = mapping(document.value).get("simulations")  # of tau2-bench
+    return [(0, row) for row in objects(simulations)] if isinstance(simulations, list) else document.objects
 
 
 def read(document: Document) -> Iterator[RecordedConversation]:
@@ -64,19 +64,8 @@ def _message(entry: Json) -> Json:
     if entry["role"] == "tool":
         return {**message, "tool_call_id": entry.get("id", "")}
     if calls := entry.get("tool_calls"):
-        message["tool_calls"] = [
-            {
-                "id": call["id"],
-                "type": "function",
-                "function": {"name": call["name"], "arguments": _text(call.get("arguments"))},
-            }
-            for call in calls
-        ]
+        message["tool_calls"] = [function_call(call["id"], call["name"], call.get("arguments", {})) for call in calls]
     return message
-
-
-def _text(arguments: Any) -> str:
-    return arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
 
 
 def _displayed(text: str, aside: SkippedItems) -> list[Any]:
