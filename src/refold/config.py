@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from refold import policies
 from refold._text.suggestions import did_you_mean
 from refold._text.token_numbers import parse_tokens
+from refold.core._json import is_whole
 from refold.core.budget import Exactly, Never, Share
 from refold.core.policy import Policy, When
 from refold.errors import UsageError
@@ -326,7 +327,7 @@ def _converted(kind: Any, value: Any) -> Any:
         return float(value.rstrip("%")) / (100 if value.endswith("%") else 1)
     if isinstance(value, str) and kind not in (str, str | None):
         value = msgspec.json.decode(value)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+    if kind is float and is_whole(value):
         return float(value)
     return msgspec.convert(value, kind)
 

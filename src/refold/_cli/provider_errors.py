@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from refold.core._json import string_of
 from refold.errors import OutsideError, RefoldError, UsageError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _own_words(error: Exception) -> str:
     body = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, dict) else None
     words = inner.get("message") if isinstance(inner, dict) else inner
-    return words if isinstance(words, str) else ""
+    return string_of(words)
 
 
 def _words(text: str) -> str:

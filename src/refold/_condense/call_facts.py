@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from refold._condense.shell_commands import argv_of, patched_files, read_by, written_by
 from refold._text.graphemes import grapheme_prefix
-from refold.core._json import Json
+from refold.core._json import Json, mapping
 from refold.core.messages import Text, ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def arguments_of(call: ToolCall) -> Json:
         decoded = _decode(call.arguments)
     except (msgspec.DecodeError, UnicodeEncodeError):
         decoded = _lenient(call.arguments)
-    return decoded if isinstance(decoded, dict) else {}
+    return mapping(decoded)
 
 
 @memoized

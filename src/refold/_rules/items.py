@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from refold.core._approvals import unrequested_approvals
+from refold.core._json import mapping
 from refold.core.messages import Message
 from refold.core.view import Violation
 
@@ -47,7 +48,7 @@ class ItemIds(Struct, frozen=True):
         faults: list[tuple[int, str, bool]] = []
         for position, message in enumerate(messages):
             native: Any = message.native
-            id = native.get("id") if isinstance(native, dict) else None
+            id = mapping(native).get("id")
             if (
                 not isinstance(id, str)
                 or native.get("type") in REFERRING

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from refold.clients._protocol import BadReply, Reply
 from refold.clients._sdk import plain
+from refold.core._json import string_of
 from refold.core.messages import ToolCall
 from refold.formats._base import arguments_text
 
@@ -85,7 +86,7 @@ class ChatSpeech:
         native = {"role": "assistant", "content": text if text is not None or calls else "", **message}
         if calls:
             native["tool_calls"] = calls
-        words = text if isinstance(text, str) else ""
+        words = string_of(text)
         return Reply(
             native, words, tuple(map(_call, calls)), body.get("usage") or {}, choice.get("finish_reason") or ""
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from refold.core._json import mapping
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,7 +24,7 @@ def unrequested_approvals(messages: Sequence[Message]) -> tuple[int, ...]:
     begun = False
     for position, message in enumerate(messages):
         for part in message.opaques:
-            native: Any = message.native if isinstance(message.native, dict) else {}
+            native: Any = mapping(message.native)
             if part.anchor or part.kind == "item_reference":
                 return tuple(unrequested)
             if part.kind == "mcp_approval_request":

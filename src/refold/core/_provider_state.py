@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from refold.core._json import mapping
 from refold.core.edits import Edit, Hide, Insert, Rewrite, fold
 from refold.core.messages import Message, ToolCall, ToolResult, memoized
 
@@ -100,7 +101,7 @@ def repeated_items(messages: Iterable[Message]) -> frozenset[MessageId]:
     repeated: set[MessageId] = set()
     for message in messages:
         native = message.native
-        id = native.get("id") if isinstance(native, dict) else None
+        id = mapping(native).get("id")
         if isinstance(id, str) and seen.setdefault(id, native) is not native and seen[id] == native:
             repeated.add(message.id)
     return frozenset(repeated)

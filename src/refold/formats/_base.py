@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold.core._json import Json
+from refold.core._json import Json, listing, string_of
 from refold.core._provider_state import anchor_in
 from refold.core.messages import (
     File,
@@ -227,7 +227,7 @@ def opaque(native: Native, at: Path, kind: str = "") -> Opaque:
     """Return anything unknown as a part that is carried and counted."""
     if not kind and isinstance(native, dict):
         kind = native.get("type", "")
-    return Opaque(kind if isinstance(kind, str) else "", len(canonical(native)), at)
+    return Opaque(string_of(kind), len(canonical(native)), at)
 
 
 def json_text(value: Native) -> str:
@@ -261,7 +261,7 @@ def content_text(content: Sequence[Part]) -> str:
 
 def blocks_text(blocks: Native) -> str:
     """Return the words of a list of blocks that hold nothing else; empty where one of them holds none."""
-    texts = [get(block, ("text",)) for block in blocks] if isinstance(blocks, list) else []
+    texts = [get(block, ("text",)) for block in listing(blocks)]
     return "\n".join(texts) if all(isinstance(text, str) for text in texts) else ""
 
 

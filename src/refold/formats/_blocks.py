@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from refold.core._json import Json
+from refold.core._json import Json, listing
 from refold.core.messages import (
     Content,
     Message,
@@ -165,4 +165,4 @@ class Blocks(Lens):
         content = native.get(self.key)
         if isinstance(content, str):
             return [self.text_block(content, None)] if content else []
-        return content if isinstance(content, list) else []
+        return listing(content)

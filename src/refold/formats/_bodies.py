@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from refold.core._json import string_of
 from refold.errors import BadMessages
 from refold.formats._base import get, json_text, put
 
@@ -52,7 +53,7 @@ def open_body(format: Format, body: Any) -> RequestBody:
         messages,
         _first(body, position.system),
         _first(body, position.tools),
-        model if isinstance(model, str) else "",
+        string_of(model),
         limit if isinstance(limit, int) else None,
         body,
     )

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from refold._rules.arguments import JsonArguments
 from refold._rules.form import Flaw
-from refold.core._json import Json, string
+from refold.core._json import Json, listing, mapping, string
 from refold.core.messages import (
     Message,
     Part,
@@ -131,7 +131,7 @@ def _words_in(block: Json) -> bool:
 def _gemini(message: Message) -> Iterator[Flaw]:
     for at, part in _listed(message, "parts"):
         answer = part.get("functionResponse", part.get("function_response"))
-        value = answer.get("response") if isinstance(answer, dict) else None
+        value = mapping(answer).get("response")
         if part == {}:
             yield Flaw("a part without data", at)
         elif value is not None and not isinstance(value, dict):
@@ -162,7 +162,7 @@ def _chat(message: Message) -> Iterator[Flaw]:
     calls = native.get("tool_calls") if message.role == "assistant" else None
     if calls == [] or (calls is None and "tool_calls" in native):
         yield Flaw("an empty list of calls", ("tool_calls",))
-    for position, call in enumerate(calls if isinstance(calls, list) else ()):
+    for position, call in enumerate(listing(calls)):
         if not isinstance(call, dict):
             continue
         function = call.get("function")
@@ -238,15 +238,15 @@ def _at(message: Message, at: Path) -> Part | None:
 
 def _listed(message: Message, key: str) -> Iterator[tuple[Path, Json]]:
     native: Any = message.native
-    blocks = native.get(key) if isinstance(native, dict) else None
-    for position, block in enumerate(blocks if isinstance(blocks, list) else ()):
+    blocks = mapping(native).get(key)
+    for position, block in enumerate(listing(blocks)):
         if isinstance(block, dict):
             yield (key, position), block
 
 
 def _marks(native: Any, at: Path) -> Iterator[Path]:
-    content = native.get("content") if isinstance(native, dict) else None
-    for position, block in enumerate(content if isinstance(content, list) else ()):
+    content = mapping(native).get("content")
+    for position, block in enumerate(listing(content)):
         if isinstance(block, dict):
             here: Path = (*at, "content", position)
             if isinstance(block.get("cache_control"), dict):

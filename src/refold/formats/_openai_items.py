@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from refold._text.image_size import base64_image_size
-from refold.core._json import Json, string
+from refold.core._json import Json, objects, string
 from refold.core.messages import (
     Content,
     File,
@@ -363,7 +363,7 @@ def _answer(native: Item, kind: str, call_id: str) -> ToolResult:
 
 def _chunk(output: Any, text: str) -> Item:
     """Return one chunk of a shell's output; how the last command ended stays known."""
-    chunks = [chunk for chunk in output if isinstance(chunk, dict)] if isinstance(output, list) else []
+    chunks = objects(output)
     outcome = chunks[-1].get("outcome") if chunks else None
     return {"stdout": text, "stderr": "", "outcome": outcome or {"type": "exit", "exit_code": 0}}
 

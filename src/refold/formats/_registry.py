@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from refold._rules.pairing import Pairing
 from refold._text.suggestions import did_you_mean
 from refold.core._annotations import recovered
+from refold.core._json import mapping
 from refold.core._surrogates import repair_surrogates_in_message
 from refold.core.messages import Message
 from refold.core.transcript import Transcript, chain
@@ -174,7 +175,7 @@ def _identity(format: Format, native: Any, position: int) -> bytes:
 def _cached(messages: Sequence[Any]) -> bool:
     """Tell whether blocks bear cache marks and no system message is in the list, as only Anthropic's are."""
     return not any(native["role"] in ("system", "developer") for native in messages) and any(
-        isinstance(block, dict) and "cache_control" in block
+        "cache_control" in mapping(block)
         for native in messages
         if isinstance(content := native["content"], list)
         for block in content

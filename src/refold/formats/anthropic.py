@@ -18,7 +18,7 @@ from refold._rules.prefill import Prefill
 from refold._rules.reasoning import SealedReasoning
 from refold._rules.spelling import Spelled
 from refold._text.image_size import base64_image_size
-from refold.core._json import Json, string
+from refold.core._json import Json, listing, mapping, string
 from refold.core.messages import (
     File,
     Image,
@@ -86,8 +86,8 @@ class Anthropic(Blocks):
     def recognizes(self, native: Any) -> bool:
         """Tell whether a native object can only be of this format."""
         content = native.get("content")
-        for block in content if isinstance(content, list) else ():
-            kind = block.get("type") if isinstance(block, dict) else None
+        for block in listing(content):
+            kind = mapping(block).get("type")
             if isinstance(kind, str) and (kind in _OURS or kind.endswith("_tool_result")):
                 return True
             if kind in ("image", "document") and "source" in block:
@@ -114,7 +114,7 @@ class Anthropic(Blocks):
 
     def block(self, block: Any, at: Path) -> Part:
         """Return the part that a block holds."""
-        kind = block.get("type") if isinstance(block, dict) else None
+        kind = mapping(block).get("type")
         if not isinstance(kind, str):
             return opaque(block, at)
         if kind == "tool_result":

@@ -17,7 +17,7 @@ from refold._rules.pairing import GroupPairing, ServerPairing
 from refold._rules.reasoning import SealedReasoning
 from refold._rules.spelling import Spelled
 from refold._text.image_size import base64_image_size, image_size
-from refold.core._json import Json, string
+from refold.core._json import Json, mapping, objects, string
 from refold.core.messages import (
     Content,
     File,
@@ -86,17 +86,16 @@ class Bedrock(Blocks):
     def identity(self, native: Any) -> bytes:
         """Return the bytes that say which message this is, cache points left out."""
         content = native.get("content")
-        if isinstance(content, list) and any(isinstance(block, dict) and "cachePoint" in block for block in content):
-            blocks = [block for block in content if not (isinstance(block, dict) and "cachePoint" in block)]
+        if any("cachePoint" in block for block in objects(content)):
+            blocks = [block for block in content if "cachePoint" not in mapping(block)]
             native = {**native, "content": blocks}
         return canonical(native)
 
     def recognizes(self, native: Any) -> bool:
         """Tell whether a native object can only be of this format."""
         content = native.get("content")
-        return isinstance(content, list) and any(
-            isinstance(block, dict) and "type" not in block and (not _KEYS.isdisjoint(block) or "text" in block)
-            for block in content
+        return any(
+            "type" not in block and (not _KEYS.isdisjoint(block) or "text" in block) for block in objects(content)
         )
 
     def block(self, block: Any, at: Path) -> Part:
@@ -138,13 +137,13 @@ class Bedrock(Blocks):
 
     def content(self, block: Any, at: Path) -> Content:
         """Return what one block of a result's content holds; JSON is read as text."""
-        if isinstance(block, dict) and "json" in block:
+        if "json" in mapping(block):
             return Text(json_text(block["json"]), at)
         return super().content(block, at)
 
     def text_block(self, text: str, old: Any) -> Any:
         """Return words as a block, in place of an old one."""
-        return {**old, "text": text} if isinstance(old, dict) and "text" in old else {"text": text}
+        return {**old, "text": text} if "text" in mapping(old) else {"text": text}
 
     def call(self, call: ToolCall, old: Any) -> Any:
         """Return a call as a block, in place of an old one."""
@@ -169,7 +168,7 @@ class Bedrock(Blocks):
 
     def thinks(self, block: Any) -> bool:
         """Tell whether a block is reasoning that must open its message."""
-        return isinstance(block, dict) and "reasoningContent" in block
+        return "reasoningContent" in mapping(block)
 
 
 def _by_server(result: Json) -> bool:

@@ -16,7 +16,7 @@ from refold._rules.pairing import GroupPairing
 from refold._rules.reasoning import SealedReasoning
 from refold._rules.turns import CallsAfterUser
 from refold._text.image_size import base64_image_size, image_size
-from refold.core._json import Json, string
+from refold.core._json import Json, listing, mapping, string
 from refold.core.messages import (
     Content,
     File,
@@ -172,7 +172,7 @@ class Gemini(Blocks):
 
     def text_block(self, text: str, old: Any) -> Any:
         """Return words as a part, in place of an old one."""
-        return {**old, "text": text} if isinstance(old, dict) and "text" in old else {"text": text}
+        return {**old, "text": text} if "text" in mapping(old) else {"text": text}
 
     def render(self, part: Part, old: Any, at: Path) -> Any:
         """Return a part as a native value; words in place of a response object become `{"output": …}`.
@@ -261,8 +261,7 @@ def _response_content(holder: Json, root: Path) -> tuple[Content, ...]:
 def _responses(native: Any) -> int:
     parts = native.get("parts")
     return sum(
-        get(part, (_spelled(part, "functionResponse", "function_response"),)) is not None
-        for part in (parts if isinstance(parts, list) else ())
+        get(part, (_spelled(part, "functionResponse", "function_response"),)) is not None for part in listing(parts)
     )
 
 
@@ -287,7 +286,7 @@ def _file_names(native: Any) -> frozenset[str]:
     parts = get(native, ("parts",))
     files = [
         file
-        for block in (parts if isinstance(parts, list) else [])
+        for block in listing(parts)
         if isinstance(listed := get(block, (_spelled(block, "functionResponse", "function_response"), "parts")), list)
         for file in listed
     ]

@@ -11,7 +11,7 @@ from refold._rules.ids import UniqueIds
 from refold._rules.pairing import GroupPairing
 from refold._rules.spelling import Spelled
 from refold._text.image_size import base64_image_size
-from refold.core._json import Json, string
+from refold.core._json import Json, listing, mapping, objects, string, string_of
 from refold.core.messages import (
     Content,
     File,
@@ -84,9 +84,9 @@ class OpenAIChat(Lens):
             contents = _content(content)
             call_id, name = get_("tool_call_id"), get_("name")
             result = ToolResult(
-                call_id if isinstance(call_id, str) else "",
+                string_of(call_id),
                 tuple(contents),  # type: ignore[arg-type] # results hold no calls
-                name if isinstance(name, str) else "",
+                string_of(name),
                 get_("is_error") is True,
             )
             return Message(id, role, (result,), None, native)
@@ -107,10 +107,7 @@ class OpenAIChat(Lens):
         if native.get("role") in ("tool", "function") and "content" in native:
             return True
         content = native.get("content")
-        return isinstance(content, list) and any(
-            isinstance(block, dict) and isinstance(kind := block.get("type"), str) and kind in _BLOCKS
-            for block in content
-        )
+        return any(isinstance(kind := block.get("type"), str) and kind in _BLOCKS for block in objects(content))
 
     def render(self, part: Part, old: Any, at: Path) -> Any:
         """Return a part as a native value, in place of an old one."""
@@ -220,7 +217,7 @@ def _recording(kind: Literal["audio", "video"], link: str, at: Path) -> File:
 def _listed(content: Any) -> list[Any]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
-    return content if isinstance(content, list) else []
+    return listing(content)
 
 
 def _image(url: str, detail: str, at: Path) -> Image:
@@ -258,7 +255,7 @@ def _images(native: Json) -> list[Part]:
 def _calls(native: Json) -> list[Part]:
     parts: list[Part] = []
     calls = native.get("tool_calls")
-    for position, call in enumerate(calls if isinstance(calls, list) else ()):
+    for position, call in enumerate(listing(calls)):
         at: Path = ("tool_calls", position)
         match call:
             case {"function": {"name": str(name)} as function}:
@@ -271,7 +268,7 @@ def _calls(native: Json) -> list[Part]:
                 parts.append(opaque(call, at))
                 continue
         text = arguments_text(arguments)
-        parts.append(ToolCall(call_id if isinstance(call_id, str) else "", name, text, kind, False, at))
+        parts.append(ToolCall(string_of(call_id), name, text, kind, False, at))
     function_call: Any = native.get("function_call")
     match function_call:
         case {"name": str(name)} as function:
@@ -284,10 +281,10 @@ def _calls(native: Json) -> list[Part]:
 
 
 def _call(call: ToolCall, old: Any) -> Json:
-    base = old if isinstance(old, dict) else {}
+    base = mapping(old)
     if call.kind == "custom":
         custom = base.get("custom")
-        inner = {**(custom if isinstance(custom, dict) else {}), "name": call.name, "input": call.arguments}
+        inner = {**mapping(custom), "name": call.name, "input": call.arguments}
         return {**base, "id": call.call_id, "type": "custom", "custom": inner}
     kind = base.get("type")
     fields = {"type": kind if isinstance(kind, str) else "function", "function": _function(call, base.get("function"))}
@@ -295,7 +292,7 @@ def _call(call: ToolCall, old: Any) -> Json:
 
 
 def _function(call: ToolCall, old: Any) -> Json:
-    return {**(old if isinstance(old, dict) else {}), "name": call.name, "arguments": call.arguments}
+    return {**mapping(old), "name": call.name, "arguments": call.arguments}
 
 
 def _result(result: ToolResult, old: Json) -> Any:

@@ -14,6 +14,7 @@ from refold._rules.items import Approvals, ItemIds, LastItem
 from refold._rules.pairing import IdPairing
 from refold._rules.reasoning import ReasoningBeforeItem
 from refold._rules.spelling import Spelled
+from refold.core._json import listing, mapping, objects
 from refold.core.messages import (
     Image,
     Message,
@@ -100,11 +101,9 @@ class OpenAIResponses(Lens):
             return True
         if kind == "message" and isinstance(native.get("role"), str) and not isinstance(native.get("message"), dict):
             return True
-        return isinstance(content, list) and any(
-            isinstance(block, dict)
-            and isinstance(inner := block.get("type"), str)
-            and inner in _BLOCKS - {"input_audio"}
-            for block in content
+        return any(
+            isinstance(inner := block.get("type"), str) and inner in _BLOCKS - {"input_audio"}
+            for block in objects(content)
         )
 
     def render(self, part: Part, old: Any, at: Path) -> Any:
@@ -121,7 +120,7 @@ class OpenAIResponses(Lens):
             case ToolResult() if at:
                 return answer_value(part, old)
             case ToolResult():
-                return output_item(part, old if isinstance(old, dict) else {})
+                return output_item(part, mapping(old))
             case _ if old is not None:
                 return old
             case _:
@@ -176,7 +175,7 @@ class OpenAIResponses(Lens):
 def _listed(content: Any, kind: str) -> list[Any]:
     if isinstance(content, str):
         return [{"type": kind, "text": content}] if content else []
-    return content if isinstance(content, list) else []
+    return listing(content)
 
 
 def _retyped(block: Any, kind: str) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from refold._text.embedded_json import embedded_values, unescaped, without_quotations
+from refold.core._json import is_whole
 
 __all__ = ["ErrorText", "read_error"]
 
@@ -145,5 +146,5 @@ def _attribute(value: object, name: str) -> object:
 def _status(value: object, error_text: ErrorText) -> None:
     if isinstance(value, str) and value.isdigit() and len(value) == 3:
         value = int(value)
-    if not error_text.status and isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:
+    if not error_text.status and is_whole(value) and 100 <= value <= 599:
         error_text.status = int(value)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from refold.core._json import Json
+from refold.core._json import Json, mapping, string_of
 from refold.errors import UsageError
 from refold.models._usage_report import reported
 from refold.transcripts._source import load
@@ -62,7 +62,7 @@ def _stamps_in(values: list[Any]) -> Iterator[tuple[tuple[int, int, int], Stamp]
         long = usage.get("cache_creation")
         paid = isinstance(long, Mapping) and bool(long.get("ephemeral_1h_input_tokens"))
         model = holder.get("model") or holder.get("modelID") or ""
-        stamp = Stamp(_seconds(row, holder), model if isinstance(model, str) else "", paid)
+        stamp = Stamp(_seconds(row, holder), string_of(model), paid)
         yield (report.prompt, report.cached_read, report.cache_write), stamp
 
 
@@ -82,7 +82,7 @@ def _usage(row: Json) -> tuple[Json, Json | None]:
         if not isinstance(holder, dict):
             continue
         inner = holder.get("info")
-        counts = inner.get("last_token_usage") if isinstance(inner, dict) else None
+        counts = mapping(inner).get("last_token_usage")
         usage = holder.get("usage") or counts or holder.get("tokens")
         if isinstance(usage, dict):
             return holder, usage
@@ -91,7 +91,7 @@ def _usage(row: Json) -> tuple[Json, Json | None]:
 
 def _seconds(row: Json, holder: Json) -> float | None:
     time = holder.get("time")
-    created = time.get("created") if isinstance(time, dict) else None
+    created = mapping(time).get("created")
     if isinstance(created, int | float):
         return created / 1000
     value = row.get("timestamp")

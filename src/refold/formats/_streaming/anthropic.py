@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from refold.core._json import Json, listing, mapping
+from refold.core._json import Json, listing, mapping, string_of
 from refold.formats._streaming._growing import GrowingText, grow, growing, index_of, settled
 
 __all__ = ["AnthropicAccumulator"]
@@ -83,7 +83,7 @@ class AnthropicAccumulator:
         if block.get("type") == "fallback" and (model := mapping(block.get("to")).get("model")):
             self._message["model"] = model  # the model that goes on after a refusal in mid-stream
         text = block.get("text") if block.get("type") == "text" else None
-        return text if isinstance(text, str) else ""
+        return string_of(text)
 
     def _extend(self, event: Json, delta: Json) -> str:
         index = index_of(event)
@@ -103,7 +103,7 @@ class AnthropicAccumulator:
                     block["type"] = kind.removesuffix("_delta")
                 grow(block, {key: value for key, value in delta.items() if key != "type"})
         text = delta.get("text") if kind == "text_delta" else None
-        return text if isinstance(text, str) else ""
+        return string_of(text)
 
 
 def _reported(fields: Json) -> Json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from refold.core._json import Json, listing, mapping
+from refold.core._json import Json, listing, mapping, string_of
 from refold.formats._streaming._growing import GrowingText, grow, growing, index_of, settled
 
 __all__ = ["BEGINNING", "ENDING", "OpenAIResponsesAccumulator"]
@@ -51,7 +51,7 @@ class OpenAIResponsesAccumulator:
     def add(self, event: Json) -> str:
         """Take one event and return the text for the user that it adds."""
         kind = event.get("type")
-        kind = kind if isinstance(kind, str) else ""
+        kind = string_of(kind)
         if kind in BEGINNING or kind in ENDING:
             self._lifecycle(mapping(event.get("response")), ends=kind in ENDING)
         elif kind == "error":
