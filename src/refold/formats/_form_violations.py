@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from refold._rules.arguments import JsonArguments
 from refold._rules.form import Flaw
-from refold.core._json import Json, listing, mapping, string
+from refold.core._json import Json, mapping, placed_objects, string
 from refold.core.messages import (
     Message,
     Part,
@@ -111,21 +111,16 @@ def _anthropic(message: Message) -> Iterator[Flaw]:
 
 def _bedrock(message: Message) -> Iterator[Flaw]:
     for at, block in _listed(message, "content"):
-        use = block.get("toolUse")
-        if isinstance(use, dict) and message.role != "assistant":
-            yield Flaw("a call that is not the assistant's", at)
-        elif isinstance(use, dict) and "input" not in use:
-            yield from _rewritten("a call without input", message, at)
-        elif isinstance(use, dict) and isinstance(use["input"], str):
-            yield from _objects(message, at)
+        match block:
+            case {"toolUse": dict()} if message.role != "assistant":
+                yield Flaw("a call that is not the assistant's", at)
+            case {"toolUse": dict(use)} if "input" not in use:
+                yield from _rewritten("a call without input", message, at)
+            case {"toolUse": {"input": str()}}:
+                yield from _objects(message, at)
     blocks = [block for _, block in _listed(message, "content")]
-    if any("document" in block for block in blocks) and not any(_words_in(block) for block in blocks):
+    if any("document" in block for block in blocks) and not any(string(block, "text").strip() for block in blocks):
         yield Flaw("a document without words", ("content", len(blocks)), Text(_BY_A_DOCUMENT))
-
-
-def _words_in(block: Json) -> bool:
-    text = block.get("text")
-    return isinstance(text, str) and bool(text.strip())
 
 
 def _gemini(message: Message) -> Iterator[Flaw]:
@@ -162,14 +157,16 @@ def _chat(message: Message) -> Iterator[Flaw]:
     calls = native.get("tool_calls") if message.role == "assistant" else None
     if calls == [] or (calls is None and "tool_calls" in native):
         yield Flaw("an empty list of calls", ("tool_calls",))
-    for position, call in enumerate(listing(calls)):
-        if not isinstance(call, dict):
-            continue
-        function = call.get("function")
-        if not isinstance(call.get("type"), str):
-            yield from _rewritten("a call without type", message, ("tool_calls", position))
-        elif isinstance(function, dict) and not isinstance(function.get("arguments"), str):
-            yield from _rewritten("arguments that are no text", message, ("tool_calls", position))
+    for position, call in placed_objects(calls):
+        match call:
+            case {"type": str(), "function": {"arguments": str()}}:
+                pass
+            case {"type": str(), "function": dict()}:
+                yield from _rewritten("arguments that are no text", message, ("tool_calls", position))
+            case {"type": str()}:
+                pass
+            case _:
+                yield from _rewritten("a call without type", message, ("tool_calls", position))
     if native.get("role") == "tool":
         yield from _wordless(message, "content", may_be_empty=False)
     for at, block in _listed(message, "content"):
@@ -195,10 +192,10 @@ def _responses(message: Message) -> Iterator[Flaw]:
 
 def _foreign(block: Json, at: Path, kinds: dict[str, str]) -> Iterator[Flaw]:
     """Yield a block of another protocol, to be said in words: its own, or a label."""
-    kind = block.get("type")
-    if isinstance(kind, str) and kind in kinds:
-        words = block.get(kinds[kind])
-        text = words if isinstance(words, str) and words.strip() else f"[{kind}]"
+    kind = string(block, "type")
+    if kind in kinds:
+        words = string(block, kinds[kind])
+        text = words if words.strip() else f"[{kind}]"
         yield Flaw(f"a block of type {kind}, which is another provider's", at, Text(text))
 
 
@@ -237,18 +234,13 @@ def _at(message: Message, at: Path) -> Part | None:
 
 
 def _listed(message: Message, key: str) -> Iterator[tuple[Path, Json]]:
-    native: Any = message.native
-    blocks = mapping(native).get(key)
-    for position, block in enumerate(listing(blocks)):
-        if isinstance(block, dict):
-            yield (key, position), block
+    for position, block in placed_objects(mapping(message.native).get(key)):
+        yield (key, position), block
 
 
 def _marks(native: Any, at: Path) -> Iterator[Path]:
-    content = mapping(native).get("content")
-    for position, block in enumerate(listing(content)):
-        if isinstance(block, dict):
-            here: Path = (*at, "content", position)
-            if isinstance(block.get("cache_control"), dict):
-                yield (*here, "cache_control")
-            yield from _marks(block, here)
+    for position, block in placed_objects(mapping(native).get("content")):
+        here: Path = (*at, "content", position)
+        if isinstance(block.get("cache_control"), dict):
+            yield (*here, "cache_control")
+        yield from _marks(block, here)

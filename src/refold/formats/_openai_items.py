@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from refold._text.image_size import base64_image_size
-from refold.core._json import Json, objects, string
+from refold.core._json import Json, mapping, objects, string
 from refold.core.messages import (
     Content,
     File,
@@ -261,8 +261,7 @@ def _state(native: Item, kind: str) -> Opaque:
 
 def _reasoning(native: Item) -> Reasoning:
     sealed = string(native, "encrypted_content")
-    lists = [value for key in ("summary", "content") if isinstance(value := native.get(key), list)]
-    texts = [string(block, "text") for blocks in lists for block in blocks if isinstance(block, dict)]
+    texts = [string(block, "text") for key in ("summary", "content") for block in objects(native.get(key))]
     return Reasoning("\n".join(filter(None, texts)), bool(sealed), len(sealed))
 
 
@@ -280,18 +279,17 @@ def _search_result(native: Item) -> ToolResult:
     call_id = string(native, "call_id")
     hosted = native.get("execution") == "server" or not call_id
     tools = native.get("tools")
-    names = tuple(_tool_names(tools)) if isinstance(tools, list) else ()
+    names = tuple(_tool_names(tools))
     content = (replace(opaque(tools, ("tools",), "tools"), loads=names),) if tools else ()
     return ToolResult(call_id, content, "tool_search", False, "tool_search", hosted)
 
 
-def _tool_names(tools: list[Any]) -> list[str]:
+def _tool_names(tools: object) -> list[str]:
     """Return the names of tools, those inside namespaces too."""
     names: list[str] = []
-    for tool in tools:
-        if isinstance(tool, dict):
-            names += [name] if (name := string(tool, "name")) else []
-            names += _tool_names(inner) if isinstance(inner := tool.get("tools"), list) else []
+    for tool in objects(tools):
+        names += [name] if (name := string(tool, "name")) else []
+        names += _tool_names(tool.get("tools"))
     return names
 
 
@@ -312,7 +310,7 @@ def _call(native: Item, kind: str) -> tuple[Part, ...]:
             "" if arguments is None else arguments_text(arguments),
             stem,
             item=string(native, "id") if stem == "local_shell" else "",
-            caller=string(caller, "caller_id") if isinstance(caller, dict) else "",
+            caller=string(mapping(caller), "caller_id"),
             deferred=native.get("async") is True,
         ),
     )

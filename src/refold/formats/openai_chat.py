@@ -76,18 +76,15 @@ class OpenAIChat(Lens):
 
     def read(self, native: Any, id: MessageId) -> Message:
         """Return the message that a native object holds."""
-        get_ = native.get
-        speaker = get_("role")
-        role = _ROLES.get(speaker, "user") if isinstance(speaker, str) else "user"
-        content = get_("content")
+        role = _ROLES.get(string(native, "role"), "user")
+        content = native.get("content")
         if role == "tool":
             contents = _content(content)
-            call_id, name = get_("tool_call_id"), get_("name")
             result = ToolResult(
-                string_of(call_id),
+                string(native, "tool_call_id"),
                 tuple(contents),  # type: ignore[arg-type] # results hold no calls
-                string_of(name),
-                get_("is_error") is True,
+                string(native, "name"),
+                native.get("is_error") is True,
             )
             return Message(id, role, (result,), None, native)
         if type(content) is str and len(native) == 2:
@@ -96,7 +93,8 @@ class OpenAIChat(Lens):
         parts.extend(_content(content))
         if role == "assistant":
             parts.extend(opaque(native[key], (key,), key) for key in _OTHER if native.get(key))
-            parts.extend(_images(native))
+            images = listing(native.get("images"))  # that OpenRouter's models draw, beside the content
+            parts.extend(_block(image, ("images", position)) for position, image in enumerate(images))
             parts.extend(_calls(native))
         return Message(id, role, tuple(parts), None, native)
 
@@ -107,7 +105,7 @@ class OpenAIChat(Lens):
         if native.get("role") in ("tool", "function") and "content" in native:
             return True
         content = native.get("content")
-        return any(isinstance(kind := block.get("type"), str) and kind in _BLOCKS for block in objects(content))
+        return any(string(block, "type") in _BLOCKS for block in objects(content))
 
     def render(self, part: Part, old: Any, at: Path) -> Any:
         """Return a part as a native value, in place of an old one."""
@@ -244,14 +242,6 @@ def _thinking(native: Json) -> list[Part]:
     return [*parts, *(Reasoning(sealed=True, size=max(size - readable, 0), at=(key,)) for key, size in sizes)]
 
 
-def _images(native: Json) -> list[Part]:
-    """Read the pictures that OpenRouter's models draw, beside the content."""
-    drawn = native.get("images")
-    return (
-        [_block(image, ("images", position)) for position, image in enumerate(drawn)] if isinstance(drawn, list) else []
-    )
-
-
 def _calls(native: Json) -> list[Part]:
     parts: list[Part] = []
     calls = native.get("tool_calls")
@@ -287,7 +277,7 @@ def _call(call: ToolCall, old: Any) -> Json:
         inner = {**mapping(custom), "name": call.name, "input": call.arguments}
         return {**base, "id": call.call_id, "type": "custom", "custom": inner}
     kind = base.get("type")
-    fields = {"type": kind if isinstance(kind, str) else "function", "function": _function(call, base.get("function"))}
+    fields = {"type": string_of(kind) or "function", "function": _function(call, base.get("function"))}
     return {**base, "id": call.call_id, **fields}
 
 

@@ -14,7 +14,7 @@ from refold._rules.items import Approvals, ItemIds, LastItem
 from refold._rules.pairing import IdPairing
 from refold._rules.reasoning import ReasoningBeforeItem
 from refold._rules.spelling import Spelled
-from refold.core._json import listing, mapping, objects
+from refold.core._json import listing, mapping, objects, string
 from refold.core.messages import (
     Image,
     Message,
@@ -101,10 +101,7 @@ class OpenAIResponses(Lens):
             return True
         if kind == "message" and isinstance(native.get("role"), str) and not isinstance(native.get("message"), dict):
             return True
-        return any(
-            isinstance(inner := block.get("type"), str) and inner in _BLOCKS - {"input_audio"}
-            for block in objects(content)
-        )
+        return any(string(block, "type") in _BLOCKS - {"input_audio"} for block in objects(content))
 
     def render(self, part: Part, old: Any, at: Path) -> Any:
         """Return a part as a native value, in place of an old one."""
