@@ -197,17 +197,13 @@ def traits(atom: str) -> AtomTraits:
     if known is None:
         if len(_traits) >= KNOWN:
             _traits.clear()
-        known = _traits[atom] = _looked_at(atom)
+        code = "." in atom and atom.rsplit(".", 1)[1] in CODE
+        parts = frozenset([part.lower() for part in PART.findall(atom)])
+        known = _traits[atom] = AtomTraits(_shared(kind_of(atom), len(atom), code), parts, atom.rsplit("/", 1)[-1])
     return known
 
 
 _traits: dict[str, AtomTraits] = {}  # quicker than a cache that keeps the order of its uses
-
-
-def _looked_at(atom: str) -> AtomTraits:
-    code = "." in atom and atom.rsplit(".", 1)[1] in CODE
-    parts = frozenset([part.lower() for part in PART.findall(atom)])
-    return AtomTraits(_shared(kind_of(atom), len(atom), code), parts, atom.rsplit("/", 1)[-1])
 
 
 @lru_cache(maxsize=KNOWN)

@@ -86,7 +86,10 @@ class _KnownClient:
         self._speech = speech
         package = _package(speech.package)
         self._absent: type[Exception] = package.NotFoundError
-        self.sdk = self._opened(package, base_url, _key(speech, base_url, api_key), timeout)
+        key = api_key or os.environ.get(speech.key) or ("none" if base_url else "")
+        if not key:
+            raise UsageError(f"no key for the provider: pass api_key, or set {speech.key}")
+        self.sdk = self._opened(package, base_url, key, timeout)
 
     @property
     def model(self) -> str:
@@ -236,13 +239,6 @@ def _package(name: str) -> ModuleType:
         return import_module(name)
     except ImportError:
         raise UsageError(f"the {name} package is not installed: pip install 'refold[{name}]'") from None
-
-
-def _key(speech: Speech, base_url: str | None, api_key: str | None) -> str:
-    key = api_key or os.environ.get(speech.key) or ("none" if base_url else "")
-    if not key:
-        raise UsageError(f"no key for the provider: pass api_key, or set {speech.key}")
-    return key
 
 
 def _prompt(reply: Reply) -> int:

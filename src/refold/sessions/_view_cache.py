@@ -90,7 +90,9 @@ class ViewCache:
         fresh = transcript.messages[known:]
         in_order = provenance is None or provenance.in_order(fresh, transcript, plans)
         if same and known and more and in_order and _ends_unedited(self.messages):
-            self._grow(format, fresh)
+            if fresh:
+                self.natives += formats.assemble(format, [self.messages[-1], *fresh])[1:]
+                self.messages += fresh
         elif not (same and not more):
             newest = plans[-1] if plans and grown and not more and known and plans[:-1] == self._plans else None
             folded_on = None if newest is None or settings != self._settings else self._folded_on(newest)
@@ -114,12 +116,6 @@ class ViewCache:
                     return None
                 visible.add(edit.message.id)
         return fold(self.messages, [plan.edits])
-
-    def _grow(self, format: Format, more: Sequence[Message]) -> None:
-        """Add messages that no plan edits; the one before them is unedited, so none is merged with it."""
-        if more:
-            self.natives += formats.assemble(format, [self.messages[-1], *more])[1:]
-            self.messages += more
 
 
 def _ends_unedited(messages: Sequence[Message]) -> bool:

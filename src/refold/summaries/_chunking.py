@@ -24,7 +24,7 @@ def asking(need: SummaryNeed) -> Asking:
     Every message ends up in a request that was answered, or the whole is refused: nothing is left out silently.
     """
     answer = yield need
-    if not _too_large(answer):
+    if not (isinstance(answer, Refused) and answer.kind == "overflow"):
         return answer
     parts: list[str] = []
     halves = _halves(need)
@@ -37,10 +37,6 @@ def asking(need: SummaryNeed) -> Asking:
         return answer
     merged = yield replace(need, messages=(), text=OPENING + "\n\n".join(parts) + CLOSING, previous=None)
     return merged if isinstance(merged, Provided) else Provided(text="\n\n".join(parts))
-
-
-def _too_large(answer: Answer) -> bool:
-    return isinstance(answer, Refused) and answer.kind == "overflow"
 
 
 def _halves(need: SummaryNeed) -> tuple[SummaryNeed, ...]:

@@ -99,14 +99,10 @@ def _is_call(text: str, need: SummaryNeed) -> bool:
         return True  # one that the record has may be quoted, but not in the first place
     if REACT.search(text) or (JSON.match(text) and FIELDS.search(text)):
         return True
-    tools = _tools(need)
+    tools = {part.name for message in need.messages for part in message.parts if isinstance(part, ToolCall)}
     named = CODE.fullmatch(text) or ELEMENT.match(text)
     of_json = NAMED.findall(text) if JSON.match(text) else []
     return (named is not None and named[1] in tools) or any(name in tools for name in of_json)
-
-
-def _tools(need: SummaryNeed) -> set[str]:
-    return {part.name for message in need.messages for part in message.parts if isinstance(part, ToolCall)}
 
 
 def _repeats_instructions(text: str, need: SummaryNeed) -> bool:

@@ -194,9 +194,5 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def _table() -> tuple[tuple[SecretShape, ...], tuple[str, ...], frozenset[str]]:
     """Return the rules, the placeholders, and every word of a rule."""
     table = json.loads((files("refold.summaries") / "secrets.json").read_text("utf-8"))
-    rules = tuple(_rule(row) for row in (*table["rules"], *OWN))
+    rules = tuple(convert(row, SecretShape) for row in (*table["rules"], *OWN))
     return rules, tuple(table["placeholders"]), frozenset(word for rule in rules for word in rule.words)
-
-
-def _rule(row: dict[str, Any]) -> SecretShape:
-    return convert(row, SecretShape)

@@ -92,7 +92,7 @@ def main_chain(rows: list[Row]) -> set[int]:
         if not speaks(row) or row.get("isSidechain"):
             continue
         message = row["message"]
-        used = _ids(message["content"])
+        used = {block.get("id") or block.get("tool_use_id") for block in objects(message["content"])} - {None}
         same = bool(message.get("id")) and message["id"] in answers
         if at not in chain and (same or row.get("parentUuid") in attached or (row["type"] == "user" and used & calls)):
             chain.add(at)
@@ -100,12 +100,6 @@ def main_chain(rows: list[Row]) -> set[int]:
         if at in chain and row["type"] == "assistant":
             calls |= used
     return chain
-
-
-def _ids(content: Any) -> set[Any]:
-    """Return the ids of calls that content makes or answers."""
-    blocks = objects(content)
-    return {block.get("id") or block.get("tool_use_id") for block in blocks} - {None}
 
 
 def side_of(row: Json, roots: dict[str, str]) -> str:

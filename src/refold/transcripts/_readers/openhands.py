@@ -146,11 +146,8 @@ class _OpenHandsSession:
         }
         self.model = response.get("model") or self.model
         self.usage.extend(reported(len(self.messages), response.get("usage")))
-        self._answer(id, {"content": None, **message})
-
-    def _answer(self, id: str, message: Json) -> None:
         self._seen[id] = len(self.messages)
-        self.messages.append(message)
+        self.messages.append({"content": None, **message})
 
     def _result(self, id: str, content: Any) -> None:
         self.messages.append({"role": "tool", "tool_call_id": id, "content": content})

@@ -15,11 +15,7 @@ _EVENTS = ("Event", "UserRejectObservation", "Condensation")
 
 def matches(document: Document) -> bool:
     """Tell by events with a source and a kind."""
-    return any(_is_event(row) for _, row in document.objects[:20])
-
-
-def _is_event(row: Json) -> bool:
-    return "source" in row and str(row.get("kind", "")).endswith(_EVENTS)
+    return any("source" in row and str(row.get("kind", "")).endswith(_EVENTS) for _, row in document.objects[:20])
 
 
 def read(document: Document) -> Iterator[RecordedConversation]:
