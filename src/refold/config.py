@@ -265,7 +265,7 @@ def _of_file(path: Path | None, *, named: bool) -> dict[str, tuple[Any, str]]:
     return {_known(key, str(path)): (value, f"{path}: {key}") for key, value in parsed.items()}
 
 
-def _refuse_reach(parsed: Mapping[str, Any]) -> None:
+def _refuse_reach(parsed: Mapping[str, object]) -> None:
     """Refuse what a file that merely lies in the working folder must not decide: code that runs, where keys are sent.
 
     Such a file may have come with somebody else's project; a file that is named by its path is the user's own word.
@@ -287,7 +287,7 @@ def _of_environment(space: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
     return aliases | ours
 
 
-def _of_arguments(arguments: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+def _of_arguments(arguments: Mapping[str, object]) -> dict[str, tuple[Any, str]]:
     return {_known(name, ARGUMENT): (value, ARGUMENT) for name, value in arguments.items() if value is not None}
 
 
@@ -299,7 +299,7 @@ def _known(key: str, place: str) -> str:
     return name
 
 
-def _checked(name: str, value: Any, place: str) -> Any:
+def _checked(name: str, value: object, place: str) -> Any:
     """Return a value in the type of its setting and within its bounds."""
     kind = get_type_hints(Settings)[name]
     try:
@@ -317,7 +317,7 @@ def _checked(name: str, value: Any, place: str) -> Any:
     return parsed
 
 
-def _converted(kind: Any, value: Any) -> Any:
+def _converted(kind: object, value: object) -> Any:
     """Return a value of a file as it is, a text of the environment as what it says."""
     if kind is bool:
         return _truth(value)
@@ -332,7 +332,7 @@ def _converted(kind: Any, value: Any) -> Any:
     return msgspec.convert(value, kind)
 
 
-def _truth(value: Any) -> bool:
+def _truth(value: object) -> bool:
     word = str(value).strip().lower()
     if word not in TRUE | FALSE:
         raise ValueError(value)
@@ -359,7 +359,7 @@ BY_KIND: dict[Literal["bool", "int", "text"], str] = {
 }
 
 
-def _wrong(name: str, value: Any, place: str) -> UsageError:
+def _wrong(name: str, value: object, place: str) -> UsageError:
     kind = get_type_hints(Settings)[name]
     by_kind = BY_KIND["bool" if kind is bool else "int" if kind in (int, int | None) else "text"]
     where = place if place != ARGUMENT else f"argument {name}"

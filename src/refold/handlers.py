@@ -112,7 +112,7 @@ def _refusal(error: Exception) -> Refused:
     return Refused(f"{type(error).__name__}: {error}", "overflow" if is_overflow(error) else "failed")
 
 
-def _answer(need: Need, answer: Any) -> Answer:
+def _answer(need: Need, answer: object) -> Answer:
     match need, answer:
         case _, Refused():
             refused: Answer = answer

@@ -62,7 +62,7 @@ class RespondingClient:
         self.answered = False
 
     def complete(
-        self, messages: Sequence[Any], *, system: Any = None, tools: Sequence[Any] | None = None,
+        self, messages: Sequence[object], *, system: object = None, tools: Sequence[Any] | None = None,
         max_tokens: int | None = None, on_text: OnText | None = None,
     ) -> Reply:  # fmt: skip
         """Ask for the next message."""
@@ -75,7 +75,7 @@ class RespondingClient:
         self.answered = True
         return reply
 
-    def count(self, messages: Sequence[Any], system: Any = None, tools: Sequence[Any] | None = None) -> int:
+    def count(self, messages: Sequence[object], system: object = None, tools: Sequence[Any] | None = None) -> int:
         """Return the input tokens by the provider's own count."""
         return self._client.count(messages, system, tools)
 

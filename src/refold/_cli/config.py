@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
@@ -59,7 +59,7 @@ def _unknown() -> list[str]:
     return sorted(name for name in os.environ if name.startswith("REFOLD_") and name not in known)
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: object) -> str:
     from refold._cli import show
 
     match value:

@@ -110,7 +110,7 @@ class TokenNumber(click.ParamType[int]):
 
     name = "tokens"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number."""
         number = parse_tokens(str(value))
         if number is None or not 0 < number <= MOST:
@@ -123,7 +123,7 @@ class Goal(click.ParamType[int | float]):
 
     name = "tokens|share"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number of tokens, or the share as a float."""
         text = str(value).strip()
         try:

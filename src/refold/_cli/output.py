@@ -90,7 +90,7 @@ def native(talk: InputConversation, messages: list[Any]) -> Any:
     return put(rest, shape.body.tools[0], conversation.tools) if conversation.tools and shape.body.tools else rest
 
 
-def dumped(value: Any, *, lines: bool = False) -> bytes:
+def dumped(value: object, *, lines: bool = False) -> bytes:
     """Return a value as JSON; a list as a message a line, where lines are asked for."""
     if lines:
         rows = value if isinstance(value, list) else [value]
@@ -123,7 +123,7 @@ def _is_object(source: str | bytes) -> bool:
     return source[:64].removeprefix(codecs.BOM_UTF8).lstrip()[:1] not in (b"[", b"")
 
 
-def _json(value: Any) -> bytes:
+def _json(value: object) -> bytes:
     try:
         return msgspec.json.encode(value)
     except (UnicodeEncodeError, TypeError, ValueError, OverflowError):  # lone surrogates; numbers beyond 64 bits

@@ -120,7 +120,7 @@ def note(text: str) -> None:
         click.echo(clean(text), err=True)
 
 
-def emit(value: Any) -> None:
+def emit(value: object) -> None:
     """Print a value as JSON, laid out for eyes on a terminal and in one line elsewhere."""
     encoded = msgspec.json.encode(msgspec.to_builtins(value, enc_hook=str))
     click.echo(msgspec.json.format(encoded, indent=2 if sys.stdout.isatty() else -1))

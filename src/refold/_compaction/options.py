@@ -168,7 +168,7 @@ class Call(Struct, frozen=True, kw_only=True):
 REQUEST_OPTIONS = frozenset(Options.__struct_fields__)
 
 
-def check_names(verb: str, options: Mapping[str, Any], kind: type) -> None:
+def check_names(verb: str, options: Mapping[str, object], kind: type) -> None:
     """Refuse a name that is no option of a verb; `kind` is the TypedDict of its options.
 
     Raises:

@@ -69,7 +69,7 @@ def shorten_arguments(arguments: str, chars: int, *, free_text: bool = False) ->
         return arguments
 
 
-def _smaller(value: Any, chars: int) -> Any:
+def _smaller(value: object, chars: int) -> Any:
     match value:
         case str():
             return shorten(value, chars, len) if len(value) > chars + 60 else value

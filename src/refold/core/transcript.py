@@ -44,7 +44,7 @@ class Transcript(Struct, frozen=True, dict=True):
         return len(self.messages)
 
 
-def canonical(native: Any, volatile: frozenset[str] = frozenset()) -> bytes:
+def canonical(native: object, volatile: frozenset[str] = frozenset()) -> bytes:
     """Return the bytes that identify a native message: sorted keys, without the volatile ones.
 
     Volatile keys move between calls without changing what was said (`cache_control`).
@@ -69,7 +69,7 @@ def turns(messages: tuple[Message, ...]) -> Iterator[range]:
     yield from (range(start, stop) for start, stop in zip(starts, [*starts[1:], len(messages)], strict=False))
 
 
-def _without(native: Any, volatile: frozenset[str]) -> Any:
+def _without(native: object, volatile: frozenset[str]) -> Any:
     match native:
         case dict():
             return {key: _without(value, volatile) for key, value in native.items() if key not in volatile}

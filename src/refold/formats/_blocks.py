@@ -42,19 +42,19 @@ class Blocks(Lens):
     model = "assistant"
     idle: frozenset[str] = frozenset()  # keys of blocks that are no content by themselves
 
-    def block(self, block: Any, at: Path) -> Part:
+    def block(self, block: object, at: Path) -> Part:
         """Return the part that a block holds."""
         raise NotImplementedError
 
-    def text_block(self, text: str, old: Any) -> Any:
+    def text_block(self, text: str, old: object) -> Any:
         """Return words as a block, in place of an old one."""
         raise NotImplementedError
 
-    def call(self, call: ToolCall, old: Any) -> Any:
+    def call(self, call: ToolCall, old: object) -> Any:
         """Return a call as a block, in place of an old one."""
         raise NotImplementedError
 
-    def result(self, result: ToolResult, old: Any) -> Any:
+    def result(self, result: ToolResult, old: object) -> Any:
         """Return a result as a block, in place of an old one."""
         raise NotImplementedError
 
@@ -62,7 +62,7 @@ class Blocks(Lens):
         """Tell whether a block is a result that stands before everything else."""
         raise NotImplementedError
 
-    def thinks(self, block: Any) -> bool:
+    def thinks(self, block: object) -> bool:
         """Tell whether a block is reasoning that must open its message."""
         return False
 
@@ -77,7 +77,7 @@ class Blocks(Lens):
         parts = [self.block(block, (key, position)) for position, block in enumerate(content)]
         return Message(id, role_of(role, parts), tuple(parts), None, native)
 
-    def render(self, part: Part, old: Any, at: Path) -> Any:
+    def render(self, part: Part, old: object, at: Path) -> Any:
         """Return a part as a native value, in place of an old one; words in place of a string stay a string."""
         match part:
             case Text(text=text) if isinstance(old, str) or (at == (self.key,) and old is None):
@@ -137,7 +137,7 @@ class Blocks(Lens):
         pairs = list(zip(blocks, marks, strict=True))
         return [block for block, mark in pairs if mark] + [block for block, mark in pairs if not mark]
 
-    def result_blocks(self, content: Sequence[Content], old: Any, root: int) -> list[Any]:
+    def result_blocks(self, content: Sequence[Content], old: object, root: int) -> list[Any]:
         """Return a result's content as blocks; what is still said as before keeps its block. `root`: path length."""
         blocks: list[Any] = []
         for part in content:
@@ -148,12 +148,12 @@ class Blocks(Lens):
                 blocks.append(self.text_block(content_text((part,)), block))
         return blocks or [self.text_block(EMPTY, None)]
 
-    def content(self, block: Any, at: Path) -> Content:
+    def content(self, block: object, at: Path) -> Content:
         """Return what one block of a result's content holds."""
         part = self.block(block, at)
         return part if isinstance(part, Content) else opaque(block, at)
 
-    def contents(self, content: Any, at: Path) -> tuple[Content, ...]:
+    def contents(self, content: object, at: Path) -> tuple[Content, ...]:
         """Return what a result's content holds: a string, or a list of blocks."""
         if isinstance(content, str):
             return (Text(content, at),) if content else ()

@@ -34,7 +34,7 @@ class RequestBody(Struct, frozen=True):
     rest: Any = None
 
 
-def open_body(format: Format, body: Any) -> RequestBody:
+def open_body(format: Format, body: object) -> RequestBody:
     """Return a request body, opened.
 
     Raises:
@@ -59,7 +59,7 @@ def open_body(format: Format, body: Any) -> RequestBody:
     )
 
 
-def close_body(format: Format, request: RequestBody, messages: Sequence[Any], system: Any = _SAME) -> Any:
+def close_body(format: Format, request: RequestBody, messages: Sequence[object], system: object = _SAME) -> Any:
     """Return the body with other messages, and another system prompt if one is given; itself where nothing differs."""
     body, position = request.rest, format.body
     if len(messages) != len(request.messages) or any(
@@ -72,7 +72,7 @@ def close_body(format: Format, request: RequestBody, messages: Sequence[Any], sy
     return body
 
 
-def system_text(system: Any) -> str:
+def system_text(system: object) -> str:
     """Return the words of a system prompt, whether a string, blocks, or an object with parts."""
     match system:
         case str():
@@ -91,7 +91,7 @@ def system_text(system: Any) -> str:
             return json_text(system)
 
 
-def tools_text(tools: Any, loaded: Container[str] = ()) -> str:
+def tools_text(tools: object, loaded: Container[str] = ()) -> str:
     """Return tool definitions as JSON text, for counting; nothing where there are none.
 
     A deferred definition (`defer_loading`) is not in the model's context before a search has loaded it
@@ -121,5 +121,5 @@ def _loaded(tools: list[Any], loaded: Container[str]) -> list[Any]:
     return definitions
 
 
-def _first(body: Any, paths: Sequence[Path]) -> Any:
+def _first(body: object, paths: Sequence[Path]) -> Any:
     return next((value for path in paths if (value := get(body, path)) is not None), None)

@@ -207,7 +207,7 @@ def _wordless(message: Message, key: str, *, may_be_empty: bool = True) -> Itera
         yield from _worded(message, (), value)
 
 
-def _worded(message: Message, at: Path, value: Any) -> Iterator[Flaw]:
+def _worded(message: Message, at: Path, value: object) -> Iterator[Flaw]:
     """Yield a result whose value its field does not take, to be said in words: text, or the value as JSON."""
     part = _at(message, at)
     if isinstance(part, ToolResult):
@@ -238,7 +238,7 @@ def _listed(message: Message, key: str) -> Iterator[tuple[Path, Json]]:
         yield (key, position), block
 
 
-def _marks(native: Any, at: Path) -> Iterator[Path]:
+def _marks(native: object, at: Path) -> Iterator[Path]:
     for position, block in placed_objects(mapping(native).get("content")):
         here: Path = (*at, "content", position)
         if isinstance(block.get("cache_control"), dict):

@@ -99,7 +99,7 @@ def part_of_item(native: Item) -> tuple[Role, tuple[Part, ...]]:
     return "assistant", (replace(opaque(native, ()), state=sealed),)
 
 
-def contents(content: Any, at: Path) -> tuple[Content, ...]:
+def contents(content: object, at: Path) -> tuple[Content, ...]:
     """Return what the content of a message or an output holds: a string, or blocks."""
     if isinstance(content, str):
         return (Text(content, at),) if content else ()
@@ -177,7 +177,7 @@ def output_item(result: ToolResult, old: Item) -> Item:
     return {**item, "output": blocks or EMPTY}
 
 
-def answer_value(result: ToolResult, old: Any) -> Any:
+def answer_value(result: ToolResult, old: object) -> Any:
     """Return the answer inside an item of a call that the provider answers, in place of an old one."""
     match result.kind:
         case "code_interpreter":
@@ -359,7 +359,7 @@ def _answer(native: Item, kind: str, call_id: str) -> ToolResult:
     return ToolResult(call_id, contents(output, ("output",)), name, failed, stem)
 
 
-def _chunk(output: Any, text: str) -> Item:
+def _chunk(output: object, text: str) -> Item:
     """Return one chunk of a shell's output; how the last command ended stays known."""
     chunks = objects(output)
     outcome = chunks[-1].get("outcome") if chunks else None

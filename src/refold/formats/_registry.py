@@ -43,16 +43,16 @@ class Format(Protocol):
     volatile: frozenset[str]
     body: Body
 
-    def read(self, native: Any, id: MessageId) -> Message:
+    def read(self, native: object, id: MessageId) -> Message:
         """Return the message that a native object holds."""
 
     def write(self, message: Message) -> Any:
         """Return the native object of a message."""
 
-    def identity(self, native: Any) -> bytes:
+    def identity(self, native: object) -> bytes:
         """Return the bytes that say which message this is."""
 
-    def recognizes(self, native: Any) -> bool:
+    def recognizes(self, native: object) -> bool:
         """Tell whether a native object can only be of this format."""
 
     def spread(self, message: Message) -> tuple[Message, ...]:
@@ -64,13 +64,13 @@ class Format(Protocol):
         It depends on nothing that comes later: a message that is added moves it only if that one carries state.
         """
 
-    def speaker(self, native: Any) -> str:
+    def speaker(self, native: object) -> str:
         """Return for whom a native object speaks; nothing where it is never joined with a neighbor."""
 
-    def apart(self, first: Any, second: Any) -> bool:
+    def apart(self, first: object, second: object) -> bool:
         """Tell whether neighbors of one speaker, of which one was edited, stay two objects as they were."""
 
-    def join(self, first: Any, second: Any) -> Any:
+    def join(self, first: object, second: object) -> Any:
         """Return two native objects of one speaker as one."""
 
 
@@ -96,7 +96,7 @@ def find(name: str) -> Format:
     return format
 
 
-def detect(messages: Sequence[Any]) -> Format:
+def detect(messages: Sequence[object]) -> Format:
     """Return the format that messages are in, told by their content; plain role and content is openai-chat.
 
     Raises:
@@ -118,7 +118,7 @@ def detect(messages: Sequence[Any]) -> Format:
 
 def read(
     format: Format,
-    natives: Sequence[Any],
+    natives: Sequence[object],
     known: Transcript = Transcript(),  # noqa: B008 # a value
     first: int = 0,
 ) -> Transcript:
@@ -163,7 +163,7 @@ def open_calls(format: Format, messages: Sequence[Message]) -> tuple[ToolCall, .
     return tuple(call for rule in rules for call in rule.open_calls(messages))
 
 
-def _identity(format: Format, native: Any, position: int) -> bytes:
+def _identity(format: Format, native: object, position: int) -> bytes:
     try:
         return format.identity(native)
     except RecursionError:
@@ -182,7 +182,7 @@ def _cached(messages: Sequence[Any]) -> bool:
     )
 
 
-def _seen(native: Any) -> str:
+def _seen(native: object) -> str:
     if isinstance(native, dict):
         return f"an entry with the keys {', '.join(map(str, native))}" if native else "an entry without keys"
     how = " (`.model_dump(exclude_none=True)` makes it one of the provider's)" if hasattr(native, "model_dump") else ""

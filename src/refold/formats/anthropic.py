@@ -126,11 +126,11 @@ class Anthropic(Blocks):
         part = reader(block, at) if reader is not None else None
         return opaque(block, at) if part is None else part
 
-    def text_block(self, text: str, old: Any) -> Any:
+    def text_block(self, text: str, old: object) -> Any:
         """Return words as a block, in place of an old one."""
         return text_block(text, old)
 
-    def call(self, call: ToolCall, old: Any) -> Any:
+    def call(self, call: ToolCall, old: object) -> Any:
         """Return a call as a block, in place of an old one."""
         base = old if isinstance(old, dict) else {"type": "tool_use" if call.kind == "function" else call.kind}
         old_input = base.get("input")
@@ -138,7 +138,7 @@ class Anthropic(Blocks):
         new_input = old_input if same_input else arguments_of(call.arguments)
         return {**base, "id": call.call_id, "name": call.name, "input": new_input}
 
-    def result(self, result: ToolResult, old: Any) -> Any:
+    def result(self, result: ToolResult, old: object) -> Any:
         """Return a result as a block, in place of an old one: a string, or blocks where there were blocks."""
         base = old if isinstance(old, dict) else {"type": "tool_result"}
         old_content = base.get("content")
@@ -155,7 +155,7 @@ class Anthropic(Blocks):
         """Tell whether a block is a result that stands before everything else."""
         return block.get("type") == "tool_result"
 
-    def thinks(self, block: Any) -> bool:
+    def thinks(self, block: object) -> bool:
         """Tell whether a block is reasoning that must open its message."""
         return get(block, ("type",)) in ("thinking", "redacted_thinking")
 
@@ -190,7 +190,7 @@ def _server_result(block: Json, at: Path) -> Part:
     return ToolResult(string(block, "tool_use_id"), parts, "", failed, kind, True, at)
 
 
-def _references(content: Any) -> tuple[str, ...]:
+def _references(content: object) -> tuple[str, ...]:
     """Return the names of the tools that a search of the provider's has loaded."""
     references = get(content, ("tool_references",))
     names = (get(each, ("tool_name",)) for each in references) if isinstance(references, list) else ()
@@ -251,7 +251,7 @@ def _read_state(block: Json, at: Path) -> Part | None:
     return replace(opaque(block, at), state=True, loads=_added(block))
 
 
-def _added(block: Any) -> tuple[str, ...]:
+def _added(block: object) -> tuple[str, ...]:
     """Return the name of the tool that a block adds in the middle of the list; it may be deferred."""
     name = get(block, ("tool", "name"))
     return (name,) if isinstance(name, str) and get(block, ("type",)) == "tool_addition" else ()

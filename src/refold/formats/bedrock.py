@@ -166,7 +166,7 @@ class Bedrock(Blocks):
         result = block.get("toolResult")
         return isinstance(result, dict) and not _by_server(result)
 
-    def thinks(self, block: Any) -> bool:
+    def thinks(self, block: object) -> bool:
         """Tell whether a block is reasoning that must open its message."""
         return "reasoningContent" in mapping(block)
 
@@ -201,7 +201,7 @@ def _file(kind: Literal["document", "audio", "video"], file: Json, at: Path) -> 
     return File(kind, string(file, "format"), _length(data) or len(words), string(file, "name"), words, at)
 
 
-def _length(data: Any) -> int:
+def _length(data: object) -> int:
     return len(data) * 3 // 4 if isinstance(data, str) else len(data) if isinstance(data, bytes) else 0
 
 

@@ -122,14 +122,14 @@ class Gemini(Blocks):
         """Return for whom a native object speaks."""
         return "model" if native.get("role") == "model" else "user"
 
-    def apart(self, first: Any, second: Any) -> bool:
+    def apart(self, first: object, second: object) -> bool:
         """Tell whether neighbors of one speaker stay apart: responses, and words of the user that begin a turn.
 
         Joined they would begin none, and the calls before them would need their signatures, as the current turn's do.
         """
         return _responses(first) > 0 and _responses(second) == 0
 
-    def block(self, block: Any, at: Path) -> Part:
+    def block(self, block: object, at: Path) -> Part:
         """Return the part that a block holds."""
         if isinstance(block, str):
             return Text(block, at)
@@ -275,13 +275,13 @@ def _of_response(at: Path) -> bool:
     return len(at) > 3 and at[-2] == "parts"
 
 
-def _display_name(file: Any) -> str:
+def _display_name(file: object) -> str:
     """Return the name by which a function response refers to a file of its own."""
     _, value = _kind(file) if isinstance(file, dict) else ("", {})
     return string(value, "displayName") or string(value, "display_name")
 
 
-def _file_names(native: Any) -> frozenset[str]:
+def _file_names(native: object) -> frozenset[str]:
     """Return the names of all files of a message's function responses; another `$ref` is some tool's own JSON."""
     parts = get(native, ("parts",))
     files = [
@@ -340,7 +340,7 @@ def _without_references(value: Any, removed: frozenset[str], words_of: dict[str,
             return value
 
 
-def _with_text(response: Any, text: str) -> Json:
+def _with_text(response: object, text: str) -> Json:
     """Return a response with words more: behind its output, or beside values of keys of its own."""
     if not isinstance(response, dict) or not response:
         return {"output": text}
@@ -388,7 +388,7 @@ def _kind(block: Json) -> tuple[str, Json]:
     return "", {}
 
 
-def _spelled(block: Any, camel: str, snake: str) -> str:
+def _spelled(block: object, camel: str, snake: str) -> str:
     return snake if isinstance(block, dict) and snake in block else camel
 
 

@@ -107,7 +107,7 @@ class OpenAIChat(Lens):
         content = native.get("content")
         return any(string(block, "type") in _BLOCKS for block in objects(content))
 
-    def render(self, part: Part, old: Any, at: Path) -> Any:
+    def render(self, part: Part, old: object, at: Path) -> Any:
         """Return a part as a native value, in place of an old one."""
         match part:
             case Text(text=text) | Reasoning(text=text) if isinstance(old, str) or at == _CONTENT or len(at) == 1:
@@ -177,7 +177,7 @@ class OpenAIChat(Lens):
         return {**native, "content": EMPTY}
 
 
-def _content(content: Any) -> list[Part]:
+def _content(content: object) -> list[Part]:
     if isinstance(content, str):
         return [Text(content, _CONTENT)] if content else []
     if isinstance(content, list):
@@ -185,7 +185,7 @@ def _content(content: Any) -> list[Part]:
     return [] if content is None else [opaque(content, _CONTENT)]
 
 
-def _block(block: Any, at: Path) -> Content:
+def _block(block: object, at: Path) -> Content:
     match block:
         case {"type": "text", "text": str(text)}:
             return Text(text, at)
@@ -212,7 +212,7 @@ def _recording(kind: Literal["audio", "video"], link: str, at: Path) -> File:
     return File(kind, media, (len(link) - link.find(",") - 1) * 3 // 4 if inline else 0, at=at)
 
 
-def _listed(content: Any) -> list[Any]:
+def _listed(content: object) -> list[Any]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     return listing(content)
@@ -270,7 +270,7 @@ def _calls(native: Json) -> list[Part]:
     return parts
 
 
-def _call(call: ToolCall, old: Any) -> Json:
+def _call(call: ToolCall, old: object) -> Json:
     base = mapping(old)
     if call.kind == "custom":
         custom = base.get("custom")
@@ -281,7 +281,7 @@ def _call(call: ToolCall, old: Any) -> Json:
     return {**base, "id": call.call_id, **fields}
 
 
-def _function(call: ToolCall, old: Any) -> Json:
+def _function(call: ToolCall, old: object) -> Json:
     return {**mapping(old), "name": call.name, "arguments": call.arguments}
 
 

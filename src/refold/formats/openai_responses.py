@@ -103,7 +103,7 @@ class OpenAIResponses(Lens):
             return True
         return any(string(block, "type") in _BLOCKS - {"input_audio"} for block in objects(content))
 
-    def render(self, part: Part, old: Any, at: Path) -> Any:
+    def render(self, part: Part, old: object, at: Path) -> Any:
         """Return a part as a native value, in place of an old one."""
         match part:
             case Text(text=text) if isinstance(old, str) or (len(at) == 1 and old is None):
@@ -169,13 +169,13 @@ class OpenAIResponses(Lens):
         return {**first, "content": [*_listed(old, kind), *_listed(new, kind)]}
 
 
-def _listed(content: Any, kind: str) -> list[Any]:
+def _listed(content: object, kind: str) -> list[Any]:
     if isinstance(content, str):
         return [{"type": kind, "text": content}] if content else []
     return listing(content)
 
 
-def _retyped(block: Any, kind: str) -> Any:
+def _retyped(block: object, kind: str) -> Any:
     """Return a block of words as one of the speaker's type, any other block as it is."""
     if not isinstance(block, dict) or block.get("type") == kind or block.get("type") not in _WORDS:
         return block

@@ -199,7 +199,7 @@ def _steps(fixed: Setting, messages: Messages, passes: int, cause: Cause | str |
         state = yield from answered(fixed, messages, state, wrapped(refusal.message))
 
 
-def _error_within(reply: Any) -> ProviderError | None:
+def _error_within(reply: object) -> ProviderError | None:
     """Return the refusal that a reply of status 200 carries in place of an answer, if another request can succeed."""
     body = _as_mapping(reply)
     if not body.get("error"):
@@ -208,7 +208,7 @@ def _error_within(reply: Any) -> ProviderError | None:
     return problem if problem.kind == "context_overflow" or problem.remedy == "drop_reasoning" else None
 
 
-def _as_mapping(reply: Any) -> Mapping[str, Any]:
+def _as_mapping(reply: object) -> Mapping[str, Any]:
     """Return what is known of a reply as a mapping: a body, an SDK's value, or `refold.clients._factory.Reply`."""
     if isinstance(reply, Mapping):
         return reply

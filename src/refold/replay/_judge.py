@@ -309,7 +309,7 @@ def _old_texts(call: ToolCall) -> Iterator[str]:
                 pass
 
 
-def _strings(value: Any) -> Iterator[str]:
+def _strings(value: object) -> Iterator[str]:
     match value:
         case str():
             yield value

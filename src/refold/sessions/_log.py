@@ -66,7 +66,7 @@ class Log:
     def append(
         self,
         messages: Sequence[StoredMessage],
-        natives: Sequence[Any],
+        natives: Sequence[object],
         after: MessageId,
         *,
         under: tuple[PlanId, ...] | None = None,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["has_late_results", "native_and_json", "searchable_text", "stored_messages"]
 
 
-def native_and_json(messages: Sequence[Any]) -> tuple[list[Any], list[str]]:
+def native_and_json(messages: Sequence[object]) -> tuple[list[Any], list[str]]:
     """Return native objects and their JSON text; JSON text stays as it is, objects are written as ASCII.
 
     Raises:
@@ -69,7 +69,7 @@ def searchable_text(message: Message) -> str:
     return "\n".join(texts(message))
 
 
-def _native_and_json(message: Any) -> tuple[Any, str]:
+def _native_and_json(message: object) -> tuple[Any, str]:
     if isinstance(message, str | bytes):
         native = json.loads(message)
         text = message if isinstance(message, str) else message.decode()

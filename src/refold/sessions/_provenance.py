@@ -11,7 +11,7 @@ were made before it, all of them still active, lost its thinking to the next pla
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from refold._compaction.result import fold_plans
 from refold.core._preserved_thinking import Sent, bound_parts, without_stale
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Provenance", "digest_of_settings"]
 
 
-def digest_of_settings(format: Format, system: Any, tools: Any) -> str:
+def digest_of_settings(format: Format, system: object, tools: object) -> str:
     """Return a digest of what stands before the messages of a request; cache marks are no part of it."""
     return blake2b(canonical([system, tools], format.volatile), digest_size=8).hexdigest()
 

@@ -21,7 +21,7 @@ DEFAULT = "refold"
 OF_A_MODEL = ("window", "budget", "max_output")  # which differ between models
 
 
-def settings_to_save(settings: Mapping[str, Any], saved: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def settings_to_save(settings: Mapping[str, object], saved: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return settings as JSON values; null for one that is not set or that no other process could create again.
 
     Those among `saved` that they replace are null too. A policy is saved by the name of one that comes with refold,
@@ -31,7 +31,7 @@ def settings_to_save(settings: Mapping[str, Any], saved: Mapping[str, Any] | Non
     return dict.fromkeys(_replaced(saved or {}, settings)) | written
 
 
-def resolve_settings(saved: Mapping[str, Any], explicit: Mapping[str, Any], format: str | None) -> Options:
+def resolve_settings(saved: Mapping[str, object], explicit: Mapping[str, object], format: str | None) -> Options:
     """Return the options: the explicit settings, else the saved ones, else the defaults.
 
     An explicit window or budget replaces the other, and a model other than the saved one replaces both.
@@ -45,7 +45,7 @@ def resolve_settings(saved: Mapping[str, Any], explicit: Mapping[str, Any], form
     return Options(**chosen, format=format, policy=policies.find(policy) if isinstance(policy, str) else policy)
 
 
-def _replaced(saved: Mapping[str, Any], explicit: Mapping[str, Any]) -> frozenset[str]:
+def _replaced(saved: Mapping[str, object], explicit: Mapping[str, object]) -> frozenset[str]:
     """Return the names of saved settings that explicit ones replace."""
     replaced: set[str] = set()
     model, before = explicit.get("model"), saved.get("model")
@@ -56,7 +56,7 @@ def _replaced(saved: Mapping[str, Any], explicit: Mapping[str, Any]) -> frozense
     return frozenset(replaced)
 
 
-def _written(name: str, value: Any) -> Any:
+def _written(name: str, value: object) -> Any:
     match name, value:
         case _, None:
             return None
@@ -75,14 +75,14 @@ def _written(name: str, value: Any) -> Any:
             return value
 
 
-def _dumped(value: Any) -> Any:
+def _dumped(value: object) -> Any:
     """Return an SDK's object as its fields."""
     if not hasattr(value, "model_dump"):
         raise TypeError(f"no JSON of {type(value).__name__}")
     return value.model_dump(mode="json", exclude_none=True, by_alias=True)
 
 
-def _read(name: str, value: Any) -> Any:
+def _read(name: str, value: object) -> Any:
     """Return a setting as it was before it was saved; None for one that this release does not understand."""
     try:
         match name, value:

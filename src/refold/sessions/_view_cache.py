@@ -40,7 +40,7 @@ class MessageCache:
         self.natives: list[Any] = []
         self.transcript = Transcript()
 
-    def extend(self, log: Log, longer: Transcript, natives: Sequence[Any]) -> None:
+    def extend(self, log: Log, longer: Transcript, natives: Sequence[object]) -> None:
         """Add messages that were just appended."""
         if len(longer) == len(log.state.ids) and longer.tip == log.state.tip:
             self.transcript = longer

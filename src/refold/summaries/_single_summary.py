@@ -123,7 +123,7 @@ def _is(new: object, old: object) -> bool:
     return new is old
 
 
-def _strings(native: Any) -> Iterator[str]:
+def _strings(native: object) -> Iterator[str]:
     """Yield the texts in a provider's object: it may hold more than the parts say."""
     waiting = [native]
     while waiting:

@@ -241,7 +241,7 @@ def _tell(observers: Sequence[Callable[[SummaryCost], object]], model: str, repl
             continue
 
 
-def _reported(usage: Mapping[str, Any]) -> UsageReport:
+def _reported(usage: Mapping[str, object]) -> UsageReport:
     try:
         return reported(usage)
     except UsageError:  # a server that reports nothing

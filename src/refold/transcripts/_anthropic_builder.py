@@ -9,14 +9,14 @@ from refold.core._json import Json, listing, mapping
 __all__ = ["ConversationBuilder", "blocks_of"]
 
 
-def blocks_of(content: Any) -> list[Any]:
+def blocks_of(content: object) -> list[Any]:
     """Return content as a list of blocks; a string becomes one text block, nothing becomes none."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     return list(content) if isinstance(content, list) else []
 
 
-def _type(block: Any) -> Any:
+def _type(block: object) -> Any:
     return mapping(block).get("type")
 
 
@@ -28,7 +28,7 @@ class ConversationBuilder:
         self._calls_at: dict[str, int] = {}  # call id -> index of the assistant message that holds the call
         self._answered: dict[str, int] = {}  # message id -> index, for answers that come in several lines
 
-    def assistant(self, content: Any, id: str | None = None) -> int:
+    def assistant(self, content: object, id: str | None = None) -> int:
         """Add an answer, or a further piece of the answer with the same id; return its index."""
         blocks = blocks_of(content)
         at = self._answered.get(id, -1) if id else -1
@@ -57,7 +57,7 @@ class ConversationBuilder:
         others = [block for block in content if _type(block) != "tool_result"]
         self.messages[after]["content"] = blocks[:cut] + results + blocks[cut:] + others
 
-    def result(self, call_id: str, content: Any, *, is_error: bool = False) -> None:
+    def result(self, call_id: str, content: object, *, is_error: bool = False) -> None:
         """Add the result of one call."""
         block: Json = {"type": "tool_result", "tool_use_id": call_id, "content": content}
         self.user([{**block, "is_error": True} if is_error else block])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from refold import formats
 from refold.core._json import Json, objects
@@ -27,7 +26,7 @@ _ITEM_ENDS = ("_call", "_output", "reasoning", "item_reference", "compaction", "
 _ITEMS = frozenset({"program"})
 
 
-def format_of(messages: Iterable[Any]) -> str | None:
+def format_of(messages: Iterable[object]) -> str | None:
     """Return the format of messages, as `refold.formats.detect` has it, or None where one of them is no message of any.
 
     Messages that could be of several formats (texts only) are openai-chat.
@@ -42,12 +41,12 @@ def format_of(messages: Iterable[Any]) -> str | None:
         return next(filter(None, hints), "openai-chat")
 
 
-def is_message(value: Any) -> bool:
+def is_message(value: object) -> bool:
     """Whether a value is a message of any format."""
     return _hint(value) is not None
 
 
-def _hint(message: Any) -> str | None:
+def _hint(message: object) -> str | None:
     """Return the format a message is surely of, "" where it could be of several, None where it is no message."""
     if not isinstance(message, dict):
         return None
@@ -120,7 +119,7 @@ def _is_anthropic(body: Json) -> bool:
     return "system" in body or shaped or str(body.get("model", "")).startswith("claude") or "anthropic_version" in body
 
 
-def reported(covers: int, usage: Any) -> tuple[RecordedUsage, ...]:
+def reported(covers: int, usage: object) -> tuple[RecordedUsage, ...]:
     """Return a provider's usage object as a report, whichever provider's it is; nothing where it holds no figures."""
     if not isinstance(usage, dict):
         return ()

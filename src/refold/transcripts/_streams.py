@@ -27,7 +27,7 @@ class AssembledReply(Struct, frozen=True):
     tools: list[Any] | None = None
 
 
-def answers(events: Iterable[Any]) -> Iterator[AssembledReply]:
+def answers(events: Iterable[object]) -> Iterator[AssembledReply]:
     """Yield every answer in a run of events, of whichever provider they are."""
     run: list[Json] = []
     for event in events:
@@ -58,14 +58,14 @@ def _empty(message: Json) -> bool:
     return not any(value for key, value in message.items() if key != "role")
 
 
-def answer_of(body: Any) -> AssembledReply | None:
+def answer_of(body: object) -> AssembledReply | None:
     """Return the answer in a whole reply body, of whichever provider; a string is taken for events."""
     if isinstance(body, str):
         return next(answers(objects(repair_surrogates(body).encode())), None) or _answer_in(whole(body))
     return _answer_in(body)
 
 
-def _answer_in(body: Any) -> AssembledReply | None:
+def _answer_in(body: object) -> AssembledReply | None:
     if not isinstance(body, dict):
         return None
     model, usage = body.get("model"), body.get("usage")
@@ -88,7 +88,7 @@ def _answer_in(body: Any) -> AssembledReply | None:
     return None
 
 
-def whole(body: Any) -> Any:
+def whole(body: object) -> Any:
     """Return a body that was recorded as text as the value it is, anything else as it is."""
     if not isinstance(body, str) or not body.lstrip().startswith(("{", "[")):
         return body

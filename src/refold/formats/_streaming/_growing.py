@@ -30,19 +30,19 @@ class GrowingText:
         return repair_surrogates("".join(self.pieces))
 
 
-def index_of(entry: Mapping[str, Any], name: str = "index") -> int | None:
+def index_of(entry: Mapping[str, object], name: str = "index") -> int | None:
     """Return the number under a name, None where there is none."""
     return value if is_whole(value := entry.get(name)) else None
 
 
-def grow(target: Json, delta: Mapping[str, Any]) -> None:
+def grow(target: Json, delta: Mapping[str, object]) -> None:
     """Add the fields of a delta to an object of ours; nulls say nothing."""
     for key, value in delta.items():
         if value is not None:
             target[key] = _sum(key, target.get(key), value)
 
 
-def growing(value: Any) -> Any:
+def growing(value: object) -> Any:
     """Return a value that may grow, as a copy: events are never changed."""
     match value:
         case str():
@@ -55,7 +55,7 @@ def growing(value: Any) -> Any:
             return value
 
 
-def settled(value: Any) -> Any:
+def settled(value: object) -> Any:
     """Return a value as JSON, with its texts joined and halves of surrogate pairs in them made whole."""
     match value:
         case GrowingText():
@@ -70,7 +70,7 @@ def settled(value: Any) -> Any:
             return value
 
 
-def _sum(key: str, old: Any, new: Any) -> Any:
+def _sum(key: str, old: object, new: object) -> Any:
     match old, new:
         case str(), str() if key == "name" and old != new:
             return old + new

@@ -94,7 +94,7 @@ def _append(parts: list[Any], part: Any) -> None:
         parts.append(growing(part))
 
 
-def _is_text(part: Any) -> bool:
+def _is_text(part: object) -> bool:
     """Tell whether a part is text and nothing else, so that it may go on in the next one."""
     match part:
         case {"text": str() | GrowingText(), **rest}:

@@ -43,7 +43,7 @@ def installed(format: str) -> bool:
 
 
 def problems(
-    format: str, body: Mapping[str, Any], *, model: str | None = None, headers: Mapping[str, str] | None = None
+    format: str, body: Mapping[str, object], *, model: str | None = None, headers: Mapping[str, str] | None = None
 ) -> tuple[Problem, ...]:
     """Return every reason why the provider would refuse a whole request body; nothing where it would accept it.
 

@@ -62,7 +62,7 @@ def _checks() -> tuple[Check, Check]:
     return Compiler().check_of(BetaMessageParam), body.check_of(MessageCreateParamsBase)
 
 
-def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) -> Iterator[Problem]:
+def problems(body: Mapping[str, object], model: str, headers: Mapping[str, str]) -> Iterator[Problem]:
     """Yield every reason to refuse a body; rules are applied to what has the right shape."""
     message, rest = _checks()
     messages = body.get("messages")
@@ -93,7 +93,7 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
     yield from _thinking(turns, body, model, headers)
 
 
-def _words(fault: Mismatch, body: Mapping[str, Any]) -> str:
+def _words(fault: Mismatch, body: Mapping[str, object]) -> str:
     """Return a difference from the types in the API's words."""
     at = dotted(_tagged(fault.at, body))
     match fault.kind:
@@ -116,7 +116,7 @@ def _words(fault: Mismatch, body: Mapping[str, Any]) -> str:
             return f"{at}: Input should be a valid {wanted}"
 
 
-def _tagged(at: Path, body: Mapping[str, Any]) -> Path:
+def _tagged(at: Path, body: Mapping[str, object]) -> Path:
     """Return a path with the tags of the blocks it passes, as the API writes them: `content.0.tool_use.id`."""
     steps: list[str | int] = []
     value: Any = body
@@ -156,7 +156,7 @@ def _turns(messages: list[Any]) -> list[_Turn]:
     return turns
 
 
-def _marks(body: Mapping[str, Any]) -> Iterator[Problem]:
+def _marks(body: Mapping[str, object]) -> Iterator[Problem]:
     """Yield too many cache marks, in tools, system and messages together, and marks on empty text."""
     marks = list(_marked(body.get("tools"), ("tools",)))
     marks += _marked(body.get("system"), ("system",))
@@ -171,7 +171,7 @@ def _marks(body: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem("content", text, at, _CACHING)
 
 
-def _marked(value: Any, at: Path) -> Iterator[tuple[Path, Json]]:
+def _marked(value: object, at: Path) -> Iterator[tuple[Path, Json]]:
     """Yield the blocks that bear a cache mark, those in results included; inputs and schemas are not looked into."""
     if isinstance(value, list):
         for place, entry in enumerate(value):
@@ -349,7 +349,7 @@ def _served(turns: list[_Turn]) -> Iterator[Problem]:
             open_ = {}
 
 
-def _prefill(messages: list[Any], body: Mapping[str, Any], model: str) -> Iterator[Problem]:
+def _prefill(messages: list[Any], body: Mapping[str, object], model: str) -> Iterator[Problem]:
     """Yield an answer begun by the client that the model does not take, or that ends in white space."""
     last = messages[-1]
     if not isinstance(last, dict) or last.get("role") != "assistant":
@@ -369,7 +369,9 @@ def _prefill(messages: list[Any], body: Mapping[str, Any], model: str) -> Iterat
         yield Problem("prefill", message, ("messages", len(messages) - 1, "content"), _MESSAGES)
 
 
-def _thinking(turns: list[_Turn], body: Mapping[str, Any], model: str, headers: Mapping[str, str]) -> Iterator[Problem]:
+def _thinking(
+    turns: list[_Turn], body: Mapping[str, object], model: str, headers: Mapping[str, str]
+) -> Iterator[Problem]:
     """Yield a tool loop in progress whose answer does not begin with thinking, where manual thinking demands it."""
     config, version = body.get("thinking"), claude(model)
     manual = mapping(config).get("type") == "enabled"

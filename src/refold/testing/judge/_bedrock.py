@@ -73,7 +73,7 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
         yield Problem("cache_marks", text, ("messages",), _CACHING)
 
 
-def _reported(reason: str, name: str, info: Mapping[str, Any]) -> str:
+def _reported(reason: str, name: str, info: Mapping[str, object]) -> str:
     """Return what botocore reports, as its exception writes it."""
     from botocore.validate import ValidationErrors
 
@@ -119,12 +119,12 @@ def _sized(size: int, value: Any, shape: Any, at: Path) -> Iterator[Problem]:
         yield _unmet(value, at, f"Member must have length greater than or equal to {least}")
 
 
-def _unmet(value: Any, at: Path, text: str) -> Problem:
+def _unmet(value: object, at: Path, text: str) -> Problem:
     message = f"1 validation error detected: Value '{value}' at '{dotted(at)}' failed to satisfy constraint: {text}"
     return Problem("ids" if at[-1] == "toolUseId" else "shape", message, at, _MODEL)
 
 
-def _blocks(message: Any) -> list[Json]:
+def _blocks(message: object) -> list[Json]:
     content = mapping(message).get("content")
     return objects(content)
 
@@ -143,7 +143,7 @@ def _order(roles: list[Any], turns: list[list[Json]]) -> Iterator[Problem]:
             yield Problem("order", text, ("messages", place), _MESSAGE)
 
 
-def _contents(blocks: list[Json], role: Any, place: int, model: str) -> Iterator[Problem]:
+def _contents(blocks: list[Json], role: object, place: int, model: str) -> Iterator[Problem]:
     """Yield what is wrong with the blocks of a message."""
     if not blocks:
         message = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from refold.core._json import Json, listing, mapping
 from refold.testing.judge._model_versions import gemini
@@ -57,7 +57,7 @@ def _checks() -> dict[str, Check]:
     }
 
 
-def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) -> Iterator[Problem]:
+def problems(body: Mapping[str, object], model: str, headers: Mapping[str, str]) -> Iterator[Problem]:
     """Yield every reason to refuse a body; rules are applied to what has the right shape."""
     checks = _checks()
     camel = {_camel(key): value for key, value in body.items()}

@@ -59,7 +59,7 @@ class Compiler:
         self._wider = wider or {}
         self._known: dict[Any, Check] = {}
 
-    def check_of(self, kind: Any) -> Check:
+    def check_of(self, kind: object) -> Check:
         """Return the check of a type."""
         kind = _bare(kind)
         try:
@@ -73,7 +73,7 @@ class Compiler:
             known = self._known[kind] = checks[0]
         return known
 
-    def _compiled(self, kind: Any) -> Check:
+    def _compiled(self, kind: object) -> Check:
         if kind in (None, type(None)):
             return _none
         if kind is bool:
@@ -95,10 +95,10 @@ class Compiler:
             return self._object(kind)
         return _anything
 
-    def _listing(self, arguments: Sequence[Any]) -> Check:
+    def _listing(self, arguments: Sequence[object]) -> Check:
         item = self.check_of(arguments[0]) if arguments else _anything
 
-        def check(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
+        def check(value: object, at: Path, mismatches: list[Mismatch]) -> None:
             if not isinstance(value, list | tuple):
                 mismatches.append(Mismatch("type", at, _json(value), ("array",)))
                 return
@@ -107,10 +107,10 @@ class Compiler:
 
         return check
 
-    def _mapping(self, arguments: Sequence[Any]) -> Check:
+    def _mapping(self, arguments: Sequence[object]) -> Check:
         item = self.check_of(arguments[1]) if len(arguments) == 2 else _anything
 
-        def check(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
+        def check(value: object, at: Path, mismatches: list[Mismatch]) -> None:
             if not isinstance(value, dict):
                 mismatches.append(Mismatch("type", at, _json(value), ("object",)))
             elif item is not _anything:
@@ -132,7 +132,7 @@ class Compiler:
         loose = self._extra.get(kind.__name__, frozenset())
         required = [name for name, (_, needed) in fields.items() if needed and name not in loose]
 
-        def check(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
+        def check(value: object, at: Path, mismatches: list[Mismatch]) -> None:
             if not isinstance(value, dict):
                 mismatches.append(Mismatch("type", at, _json(value), ("object",)))
                 return
@@ -157,7 +157,7 @@ class Compiler:
         expected = (*names, "object") if objects else names
         free = "object" in names  # a mapping beside the named keys takes every key (a JSON schema)
 
-        def check(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
+        def check(value: object, at: Path, mismatches: list[Mismatch]) -> None:
             if isinstance(value, dict) and choose is not None and not free:
                 choose(value, at, mismatches)
                 return
@@ -221,13 +221,13 @@ class Compiler:
 def _later(checks: list[Check]) -> Check:
     """Return a check that is the first of a list once it is there."""
 
-    def check(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
+    def check(value: object, at: Path, mismatches: list[Mismatch]) -> None:
         checks[0](value, at, mismatches)
 
     return check
 
 
-def faults(check: Check, value: Any, at: Path = ()) -> list[Mismatch]:
+def faults(check: Check, value: object, at: Path = ()) -> list[Mismatch]:
     """Return every difference between a value and a compiled type."""
     mismatches: list[Mismatch] = []
     check(value, at, mismatches)
@@ -239,21 +239,21 @@ def _distance(trial: list[Mismatch], at: Path) -> tuple[int, int]:
     return len(trial), -max(len(fault.at) - len(at) for fault in trial)
 
 
-def _bare(kind: Any) -> Any:
+def _bare(kind: object) -> Any:
     """Return a type without annotations and markers."""
     while get_origin(kind) in (Annotated, *_WRAPPERS):
         kind = get_args(kind)[0]
     return kind
 
 
-def _flat(kind: Any) -> list[Any]:
+def _flat(kind: object) -> list[Any]:
     kind = _bare(kind)
     if get_origin(kind) in (Union, types.UnionType):
         return [inner for member in get_args(kind) for inner in _flat(member)]
     return [kind]
 
 
-def _fields(kind: Any) -> dict[str, tuple[Any, bool]] | None:
+def _fields(kind: object) -> dict[str, tuple[Any, bool]] | None:
     """Return the keys of an object type with their types and whether they are required; None for other types."""
     if typing.is_typeddict(kind) or typing_extensions.is_typeddict(kind):
         hints = get_type_hints(kind, include_extras=True)
@@ -272,7 +272,7 @@ def _required(kind: Any, name: str, annotation: Any) -> bool:
     return name in kind.__required_keys__ and marker not in (typing.NotRequired, typing_extensions.NotRequired)
 
 
-def _tags(kind: Any) -> dict[str, tuple[Any, ...]]:
+def _tags(kind: object) -> dict[str, tuple[Any, ...]]:
     """Return the literal values of an object type's discriminating keys."""
     named: dict[str, tuple[Any, ...]] = {}
     for name, (annotation, _) in (_fields(kind) or {}).items():
@@ -287,7 +287,7 @@ def _snaked(name: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     """Return the JSON name of a value's type."""
     match value:
         case None:
@@ -306,7 +306,7 @@ def _json(value: Any) -> str:
             return "object"
 
 
-def _name(kind: Any) -> str:
+def _name(kind: object) -> str:
     """Return the JSON name of a type, nothing for null."""
     if kind in _JSON:
         return _JSON[kind]
@@ -318,16 +318,16 @@ def _name(kind: Any) -> str:
     return "array" if isinstance(origin, type) and issubclass(origin, Iterable) else ""
 
 
-def _anything(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
+def _anything(value: object, at: Path, mismatches: list[Mismatch]) -> None:
     """Accept every value."""
 
 
-def _none(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
+def _none(value: object, at: Path, mismatches: list[Mismatch]) -> None:
     if value is not None:
         mismatches.append(Mismatch("type", at, _json(value), ("null",)))
 
 
-def _boolean(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
+def _boolean(value: object, at: Path, mismatches: list[Mismatch]) -> None:
     if not isinstance(value, bool):
         mismatches.append(Mismatch("type", at, _json(value), ("boolean",)))
 
@@ -335,7 +335,7 @@ def _boolean(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
 def _scalar(kind: Any) -> Check:
     accepted, name = _SCALARS[kind], _JSON[kind]
 
-    def check(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
+    def check(value: object, at: Path, mismatches: list[Mismatch]) -> None:
         if not isinstance(value, accepted) or isinstance(value, bool):
             mismatches.append(Mismatch("type", at, _json(value), (name,)))
 
@@ -345,7 +345,7 @@ def _scalar(kind: Any) -> Check:
 def _literal(values: tuple[Any, ...]) -> Check:
     expected = tuple(str(value) for value in values)
 
-    def check(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
+    def check(value: object, at: Path, mismatches: list[Mismatch]) -> None:
         if value not in values:
             mismatches.append(Mismatch("value", at, str(value), expected))
 
@@ -357,7 +357,7 @@ def _named(kind: type[enum.Enum]) -> Check:
     expected = tuple(str(member.value) for member in kind)
     known = {name.lower() for name in expected}
 
-    def check(value: Any, at: Path, mismatches: list[Mismatch]) -> None:
+    def check(value: object, at: Path, mismatches: list[Mismatch]) -> None:
         if isinstance(value, bool) or not isinstance(value, str | int):
             mismatches.append(Mismatch("type", at, _json(value), ("string",)))
         elif isinstance(value, str) and value.lower() not in known:

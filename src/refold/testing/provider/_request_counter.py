@@ -99,7 +99,7 @@ class RequestCounter:
             format, request, transcript.messages, tuple(sizes), tools, system, counter.per_conversation, counter
         )
 
-    def _transcript(self, format: formats.Format, natives: Sequence[Any]) -> Transcript:
+    def _transcript(self, format: formats.Format, natives: Sequence[object]) -> Transcript:
         """Read messages; those that open the list as the last request's did are not read again."""
         old, known = self._last.get(format.name, ([], Transcript()))
         pairs = enumerate(zip(old, natives, strict=False))
@@ -123,7 +123,7 @@ def broken(prompt: Prompt) -> tuple[Violation, ...]:
     return tuple(sorted(violations, key=lambda violation: violation.at))
 
 
-def _marked(native: Any) -> bool:
+def _marked(native: object) -> bool:
     """Tell whether a cache mark stands anywhere in a native value, tool input and schemas left aside."""
     match native:
         case list():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -209,7 +209,7 @@ def _read(received: ReceivedRequest, prompt: Prompt) -> ReceivedRequest:
     )
 
 
-def _tool(tool: Any) -> str:
+def _tool(tool: object) -> str:
     """Return the name of a tool definition, whatever its shape."""
     function = mapping(tool).get("function")
     name = (function if isinstance(function, dict) else mapping(tool)).get("name")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -96,12 +96,12 @@ class Wire(Protocol):
         """Yield an answer as the events of a stream: name (empty where the wire names none) and data."""
 
 
-def dumped(value: Any) -> str:
+def dumped(value: object) -> str:
     """Return a value as compact JSON."""
     return _encode(value).decode()
 
 
-def arguments(value: Any) -> str:
+def arguments(value: object) -> str:
     """Return the arguments of a call as text."""
     return value if isinstance(value, str) else dumped(value)
 

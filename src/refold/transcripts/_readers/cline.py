@@ -59,7 +59,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     yield RecordedConversation("cline", "anthropic", messages, usage=tuple(usage), name="main", notes=aside.notes())
 
 
-def _is_session(value: Any) -> bool:
+def _is_session(value: object) -> bool:
     session = mapping(value)
     rows = session.get("messages")
     return (

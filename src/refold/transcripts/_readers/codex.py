@@ -132,7 +132,7 @@ class _CodexSession:
                 return
             self.aside.add(f"line of type {kind}/{inner}" if inner else f"line of type {kind}", number)
 
-    def _roll_back(self, number: int, turns: Any) -> None:
+    def _roll_back(self, number: int, turns: object) -> None:
         """Take back the last turns of users, as the client does; what stands before the first one stays."""
         begun = [
             at
@@ -171,7 +171,7 @@ class _CodexSession:
             {key: value for key, value in item.items() if key not in _OWN} if _OWN & item.keys() else item
         )
 
-    def _count(self, info: Any) -> None:
+    def _count(self, info: object) -> None:
         if not isinstance(info, dict):
             return
         self.window = info.get("model_context_window") or self.window

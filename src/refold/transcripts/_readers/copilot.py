@@ -94,7 +94,7 @@ def _text(result: Any) -> str:
     return "\n".join(_words(part.get("value") if isinstance(part, dict) else part) for part in parts or [])
 
 
-def _words(value: Any) -> str:
+def _words(value: object) -> str:
     """Return the words of a result, which may be a tree of rendered nodes."""
     match value:
         case {"node": dict(node)}:

@@ -17,7 +17,7 @@ def matches(document: Document) -> bool:
     return any(_is_message(row) for row in document.entries[:5])
 
 
-def _is_message(row: Any) -> bool:
+def _is_message(row: object) -> bool:
     match row:
         case {"role": _, "is_template": _} | {"role": _, "tool_calls": dict()} | {"role": _, "tool_results": dict()}:
             return True
@@ -63,14 +63,14 @@ def _chat(row: Json, aside: SkippedItems) -> Iterator[Json]:
     yield message
 
 
-def _content(blocks: Any) -> Any:
+def _content(blocks: object) -> Any:
     """Return MCP content in chat's shape."""
     if not isinstance(blocks, list):
         return blocks
     return [_block(block) for block in blocks]
 
 
-def _block(block: Any) -> Any:
+def _block(block: object) -> Any:
     match block:
         case {"type": "text", "text": text}:
             return {"type": "text", "text": text}

@@ -29,7 +29,7 @@ def matches(document: Document) -> bool:
     return bool(rows) and any(_is_message(row) for row in rows[:5])
 
 
-def _is_message(row: Any) -> bool:
+def _is_message(row: object) -> bool:
     return type_of(row) in _ROLES and "content" in mapping(row) and "role" not in mapping(row)
 
 

@@ -18,7 +18,7 @@ def matches(document: Document) -> bool:
     return any({"messages", "llm_config"} <= agent.keys() for agent in objects(_agents(document.value)))
 
 
-def _agents(value: Any) -> list[Any]:
+def _agents(value: object) -> list[Any]:
     """Return the agents of a file; older files are one agent with its tools inside."""
     if not isinstance(value, dict):
         return []

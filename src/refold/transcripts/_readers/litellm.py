@@ -51,7 +51,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         yield _call(f"{name} before its tools became text", row, raw, {**row["response"], "usage": None})
 
 
-def _call(name: str, row: Json, messages: list[Any], response: Any) -> RecordedConversation:
+def _call(name: str, row: Json, messages: list[Any], response: object) -> RecordedConversation:
     tools = next((tools for key in _SETTINGS if (tools := mapping(row.get(key)).get("tools"))), None)
     field = "messages" if isinstance(row.get("messages"), list) else "input"
     body = body_of({**row, field: messages, "tools": row.get("tools") or tools})

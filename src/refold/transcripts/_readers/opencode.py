@@ -18,7 +18,7 @@ def matches(document: Document) -> bool:
     return any(_is_message(row) for row in rows[:5])
 
 
-def _is_message(row: Any) -> bool:
+def _is_message(row: object) -> bool:
     return isinstance(row, dict) and isinstance(row.get("info"), dict) and isinstance(row.get("parts"), list)
 
 
@@ -95,7 +95,7 @@ class _OpenCodeSession:
         if info.get("error"):
             self.aside.add(f"answer that ended in {(info['error'] or {}).get('name', 'an error')}")
 
-    def _step(self, parts: list[Any], tokens: Any) -> None:
+    def _step(self, parts: list[Any], tokens: object) -> None:
         self._count(tokens)
         blocks: list[Any] = []
         results: list[tuple[str, Json]] = []
@@ -136,7 +136,7 @@ class _OpenCodeSession:
         else:
             self.aside.add(f"call without a result ({state.get('status')}), kept open")
 
-    def _count(self, tokens: Any) -> None:
+    def _count(self, tokens: object) -> None:
         tokens = mapping(tokens)
         cache = tokens.get("cache") or {}
         read, write = cache.get("read") or 0, cache.get("write") or 0

@@ -48,7 +48,7 @@ def matches(document: Document) -> bool:
     return any(_is_event(row) for row in rows)
 
 
-def _is_event(event: Any) -> bool:
+def _is_event(event: object) -> bool:
     if not isinstance(event, dict) or "source" not in event or "kind" in event:
         return False
     return isinstance(event.get("action") or event.get("observation"), str)
@@ -149,5 +149,5 @@ class _OpenHandsSession:
         self._seen[id] = len(self.messages)
         self.messages.append({"content": None, **message})
 
-    def _result(self, id: str, content: Any) -> None:
+    def _result(self, id: str, content: object) -> None:
         self.messages.append({"role": "tool", "tool_call_id": id, "content": content})

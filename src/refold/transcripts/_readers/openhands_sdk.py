@@ -87,7 +87,7 @@ class _OpenHandsSDKSession:
         self.messages.append(message)
 
 
-def _content(content: Any) -> Any:
+def _content(content: object) -> Any:
     """Return SDK content in chat's shape: texts without the SDK's own marks, pictures one a block."""
     if not isinstance(content, list):
         return content or ""

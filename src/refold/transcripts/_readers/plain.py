@@ -81,7 +81,7 @@ def _calls(message: Json) -> Iterator[tuple[str, str]]:
             yield id, str(mapping(call.get("function")).get("name", ""))
 
 
-def _damaged(document: Document, place: str, row: Any, aside: SkippedItems) -> None:
+def _damaged(document: Document, place: str, row: object, aside: SkippedItems) -> None:
     """Refuse what was meant to be a message and is none, or note it where reading is lenient."""
     what = f"an object with the keys {', '.join(list(row)[:5])}" if isinstance(row, dict) else f"a {type(row).__name__}"
     if not document.lenient:

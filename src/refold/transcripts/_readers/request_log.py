@@ -27,7 +27,7 @@ def _rows(document: Document) -> list[Row]:
     return [(0, row) for row in entries] if isinstance(entries, list) else document.lines
 
 
-def _request(row: Any) -> Json | None:
+def _request(row: object) -> Json | None:
     """Return the fields of the conversation that an exchange asks to go on with."""
     request = mapping(row).get("request")
     if not isinstance(request, dict):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from refold.core._json import Json, mapping
 from refold.transcripts._conversation import RecordedConversation
@@ -52,7 +51,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     yield RecordedConversation("windsurf", "gemini", contents, name="main", notes=aside.notes())
 
 
-def _tool(contents: list[Json], kind: str, step: Json, status: Any) -> None:
+def _tool(contents: list[Json], kind: str, step: Json, status: object) -> None:
     back = _BACK | {"content"} if kind.startswith(("view", "read")) else _BACK
     call = {"functionCall": {"name": kind, "args": {key: value for key, value in step.items() if key not in back}}}
     answer = {"status": status, **{key: value for key, value in step.items() if key in back}}
