@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from refold._text.suggestions import did_you_mean
 from refold.core._json import string_of
