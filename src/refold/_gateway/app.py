@@ -28,11 +28,11 @@ from refold._gateway.server.asgi import (
 from refold._gateway.server.auth import Auth, reject_duplicate_headers
 from refold._gateway.server.relay import WhileConnected, relay
 from refold._gateway.server.request_headers import decompressed, request_options
-from refold._gateway.summarizer import handlers_of
 from refold._gateway.upstream.client import Upstream, from_upstream, to_upstream
 from refold._gateway.upstream.response import UpstreamAborted
 from refold._gateway.wire.routes import route
 from refold.errors import SessionNotFound, StoreError, WriteConflict
+from refold.handlers import Handlers
 from refold.sessions import open_store
 
 if TYPE_CHECKING:
@@ -88,7 +88,12 @@ class Gateway:
 
     async def _open(self) -> None:
         settings = self.settings
-        handlers = handlers_of(settings)
+        handlers = Handlers()
+        if settings.summarizer:  # its key comes from the environment, never from a client
+            from refold.summaries.summarizers import summarizer
+
+            summarize = summarizer(settings.summarizer, settings.summarizer_url or None)
+            handlers = Handlers(summarize=summarize, redact=settings.redact)
         store = open_store(settings.store or "memory")
         self._keeper = keeper = PlanStore(store, settings.store_key)
         lost = StaleThinking()

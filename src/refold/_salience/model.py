@@ -16,7 +16,7 @@ from functools import cache, partial
 from importlib.resources import files
 from math import exp
 from operator import getitem, mul
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -35,7 +35,6 @@ from refold._salience.features import (
     tallied,
     traits,
 )
-from refold._salience.lazy_table import LazyTable
 from refold.errors import RefoldError
 
 if TYPE_CHECKING:
@@ -43,11 +42,22 @@ if TYPE_CHECKING:
 
     from refold.core.messages import Message
 
-__all__ = ["Model", "Scorer", "loaded", "shipped"]
+__all__ = ["LazyTable", "Model", "Scorer", "loaded", "shipped"]
 
 # Chosen by hand; benchmarks/recall.py measures the choice that comes of it (docs/salience.md).
 EVEN = 0.7  # the power of a likelihood in a choice: evens out, since what is likely is likely in several places
 FARTHEST = 30.0  # a score beyond which the logistic function is flat
+
+
+class LazyTable(dict[Any, Any]):
+    """What a function gives for a value: worked out once for a value, and looked up from then on."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+
+    def __missing__(self, value: Any) -> Any:
+        computed = self[value] = self.function(value)
+        return computed
 
 
 class Model(Struct, frozen=True):
