@@ -12,7 +12,7 @@ The environment of LiteLLM is made apart, so that its packages stay out of this 
     python benchmarks/gateway.py --litellm /tmp/litellm/bin/python
 
 Upstream, bare pass-through, gateways and LiteLLM are processes of their own on the loopback interface. The bare
-pass-through is uvicorn with h11 and uvloop, a raw ASGI application and a session of aiohttp, which reads the
+pass-through is uvicorn with httptools and uvloop, a raw ASGI application and a session of aiohttp, which reads the
 body, forwards it and streams the answer. `gateway` is far below its trigger; `sticky` has compacted the conversation
 before, and applies the plan again to every request. Answers are streams of 42 events with a usage report.
 

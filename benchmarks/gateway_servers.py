@@ -75,7 +75,7 @@ listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
 listening.bind(("127.0.0.1", 0))
 listening.listen(2048)
 config = uvicorn.Config(
-    Bare(), log_config=None, log_level="critical", access_log=False, lifespan="on", ws="none", http="h11",
+    Bare(), log_config=None, log_level="critical", access_log=False, lifespan="on", ws="none", http="httptools",
     loop="uvloop", server_header=False, date_header=False, proxy_headers=False)
 print("http://127.0.0.1:%d" % listening.getsockname()[1], flush=True)
 uvicorn.Server(config).run(sockets=[listening])
@@ -91,13 +91,12 @@ print(gateway.url, flush=True)
 gateway.run()
 """
 
-# the gateway of revision e976836, whose modules had other names, and the pass-through it was compared with
+# the gateway of revision e976836, whose modules had other names
 BEFORE = (
     GATEWAY.replace("_gateway.server.", "gateway.")
     .replace("_gateway.", "gateway.")
     .replace("import GatewaySettings", "import Settings as GatewaySettings")
 )
-BARE_BEFORE = BARE.replace('http="h11"', 'http="httptools"')
 
 LITELLM = """
 model_list:
@@ -198,7 +197,6 @@ def servers(litellm: str, before: str = "") -> dict[str, Process]:
     }
     if before:
         source = str(Path(before).resolve() / "src")
-        started["bare, before"] = Process(BARE_BEFORE, upstream.url)
         started["before"] = Process(BEFORE, upstream.url, "10000000", source=source)
         started["sticky, before"] = Process(BEFORE, upstream.url, "16000", source=source)
     if litellm and Path(litellm).exists():

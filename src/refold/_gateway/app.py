@@ -26,6 +26,7 @@ from refold._gateway.server.asgi import (
     respond_with_error,
 )
 from refold._gateway.server.auth import Auth, reject_duplicate_headers
+from refold._gateway.server.connection import connection_of
 from refold._gateway.server.relay import WhileConnected, relay
 from refold._gateway.server.request_headers import decompressed, request_options
 from refold._gateway.upstream.client import Upstream, from_upstream, to_upstream
@@ -171,7 +172,7 @@ class Gateway:
     ) -> None:
         """Serve a request to the gateway itself."""
         settings = self.settings
-        body = await read_body(receive, headers, settings.max_body, settings.body_timeout)
+        body = await read_body(receive, headers, settings.max_body, self._body_timeout(scope))
         plain = decompressed(body, headers.get(b"content-encoding", b""), settings.max_body)
         if plain is None:
             raise GatewayError(415, "this body cannot be decompressed: send it plain, or with gzip", "bad_encoding")
@@ -185,7 +186,7 @@ class Gateway:
         headers: Headers = scope["headers"]
         length = [(name, value) for name, value in headers if name == b"content-length"]
         has_body = bool(length and length[0][1] != b"0") or any(name == b"transfer-encoding" for name, _ in headers)
-        connected = WhileConnected(receive, body_follows=has_body)
+        connected = WhileConnected(scope, receive, body_follows=has_body)
         body = _parts(receive, self.settings.body_timeout, connected) if has_body else None
         with connected:
             answer = await self._upstream.send(scope["method"], url, [*to_upstream(headers), *length], body)
@@ -200,16 +201,21 @@ class Gateway:
         headers: Headers = scope["headers"]
         url = self._upstream.address(where.dialect.provider, path, scope["query_string"])
         options = request_options(by_name, self.settings)
-        raw = await read_body(receive, by_name, self.settings.max_body, self.settings.body_timeout)
+        raw = await read_body(receive, by_name, self.settings.max_body, self._body_timeout(scope))
         begun = time.perf_counter()
         plain = decompressed(raw, by_name.get(b"content-encoding", b""), self.settings.max_body)
-        with WhileConnected(receive):
+        with WhileConnected(scope, receive):
             if where.kind == "compact" and plain is not None and not options.bypass and not self.settings.shadow:
                 target = await self._compactable(where, options, plain)
                 if target is not None:
                     await self._control.responses_compact(target, send)
                     return
             await self._exchanges.run(Exchange(where, url, headers, options, raw, plain), send, begun)
+
+    def _body_timeout(self, scope: Scope) -> float | None:
+        """Return the seconds in which each part of a body must arrive; None where all of it has arrived."""
+        connection = connection_of(scope)
+        return None if connection is not None and connection.has_whole_body else self.settings.body_timeout
 
     async def _compactable(self, where: Route, options: RequestOptions, plain: bytes) -> CompactionTarget | None:
         try:

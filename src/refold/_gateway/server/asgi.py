@@ -44,8 +44,8 @@ class ClientDisconnected(Exception):  # no response can be sent any more
     """The client has closed its connection."""
 
 
-async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, timeout: float) -> bytes:
-    """Return a request's whole body.
+async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, timeout: float | None) -> bytes:
+    """Return a request's whole body; the timeout, in seconds, is for each part of it.
 
     Raises:
         GatewayError: it is longer than the limit (413), or does not arrive in time (408).
@@ -69,12 +69,14 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, t
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-async def receive_in_time(receive: Receive, timeout: float) -> MutableMapping[str, Any]:
-    """Return the next message from a client.
+async def receive_in_time(receive: Receive, timeout: float | None) -> MutableMapping[str, Any]:
+    """Return the next message from a client; without a timeout if it is known to have arrived.
 
     Raises:
         GatewayError: it does not arrive in time (408).
     """
+    if timeout is None:
+        return await receive()
     try:
         async with asyncio.timeout(timeout):
             return await receive()

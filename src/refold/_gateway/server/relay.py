@@ -6,28 +6,32 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from refold._gateway.server.asgi import ClientDisconnected, disconnected
+from refold._gateway.server.connection import connection_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-    from refold._gateway.server.asgi import Receive, Send
+    from refold._gateway.server.asgi import Receive, Scope, Send
     from refold._gateway.upstream.response import UpstreamResponse
 
 __all__ = ["WhileConnected", "relay"]
 
 
 class WhileConnected:
-    """Runs a block for as long as the client is connected: `with WhileConnected(receive): ...` in a task.
+    """Runs a block for as long as the client is connected: `with WhileConnected(scope, receive): ...` in a task.
 
     The client is watched from the moment in which the body of its request has been received, as what follows a body
-    is the end of the connection: at once, or where `body_follows` from the call of `watch`.
+    is the end of the connection: at once, or where `body_follows` from the call of `watch`. The connection reports
+    the disconnect; where it cannot, as under another server, a task waits for it with `receive`.
 
     Raises:
         ClientDisconnected: the client closed its connection; what the block waited for was cancelled.
     """
 
-    def __init__(self, receive: Receive, *, body_follows: bool = False) -> None:
+    def __init__(self, scope: Scope, receive: Receive, *, body_follows: bool = False) -> None:
+        connection = connection_of(scope)
+        self._connection = connection if connection is not None and connection.can_watch else None
         self._receive = receive
         self._body_follows = body_follows
         self._watcher: asyncio.Future[None] | None = None
@@ -41,7 +45,9 @@ class WhileConnected:
             self.watch()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if self._watcher is not None:
+        if self._connection is not None:
+            self._connection.watch(None)
+        elif self._watcher is not None:
             self._watcher.cancel()
         if self._left and kind is asyncio.CancelledError:
             self._task.uncancel()
@@ -49,13 +55,15 @@ class WhileConnected:
 
     def watch(self) -> None:
         """Watch the client from now on: the body of its request is complete."""
-        self._watcher = asyncio.ensure_future(disconnected(self._receive))
-        self._watcher.add_done_callback(self._leave)
+        if self._connection is not None:
+            self._connection.watch(self._leave)
+        else:
+            self._watcher = asyncio.ensure_future(disconnected(self._receive))
+            self._watcher.add_done_callback(lambda watcher: None if watcher.cancelled() else self._leave())
 
-    def _leave(self, watcher: asyncio.Future[None]) -> None:
-        if not watcher.cancelled():
-            self._left = True
-            self._task.cancel()
+    def _leave(self) -> None:
+        self._left = True
+        self._task.cancel()
 
 
 async def relay(

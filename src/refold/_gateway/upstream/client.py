@@ -106,7 +106,7 @@ class Upstream:
         """
         if url.raw_user is not None:  # the credentials of the address replace the client's
             headers = [header for header in headers if header[0] != b"authorization"]
-        if any(LINE_ENDS.search(value) for _, value in headers):
+        if LINE_ENDS.search(b"".join([value for _, value in headers])):
             raise GatewayError(400, "a header of the request is not one line: send it without line ends", "bad_header")
         try:
             return await self._send(method, url, headers, body)

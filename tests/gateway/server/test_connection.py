@@ -1,0 +1,111 @@
+import socket
+import time
+from contextlib import ExitStack
+from urllib.parse import urlsplit
+
+import pytest
+
+from refold._gateway.server.serving import Serving
+from refold._gateway.settings import GatewaySettings
+from tests.gateway.scripted_upstream import raw, upstream, whole
+
+LIVE = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n"
+CHAT = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n"
+
+
+def plain(body):
+    return CHAT + b"content-length: %d\r\n\r\n" % len(body) + body
+
+
+def chunked(body):
+    return CHAT + b"transfer-encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\nx-refold-policy: none\r\n\r\n" % (
+        len(body),
+        body,
+    )
+
+
+@pytest.fixture
+def gateway():
+    """Start a gateway whose upstream answers every request; returns its address and the requests that it forwarded."""
+    with ExitStack() as stack:
+
+        def make(answer=lambda head, body: whole(b"{}"), **settings):
+            url, seen = stack.enter_context(upstream(answer))
+            serving = Serving(GatewaySettings(upstreams={"openai": url}, port=0, **settings))
+            return stack.enter_context(serving).url, seen
+
+        yield make
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_plain_and_other_heads_on_one_connection_all_reach_upstream(gateway, apart):
+    url, seen = gateway()
+    parts = [plain(b"1"), LIVE, chunked(b"22"), plain(b"333"), LIVE, chunked(b"4444")]
+    address = urlsplit(url)
+    with socket.create_connection((address.hostname, address.port), timeout=5) as client:
+        received = b""
+        for number, data in enumerate(parts if apart else [b"".join(parts)], 1):
+            client.sendall(data)
+            while received.count(b"HTTP/1.1 200") < (number if apart else len(parts)):
+                received += client.recv(65_536)
+    assert [body for _, body in seen] == [b"1", b"22", b"333", b"4444"]
+    assert not any(b"x-refold" in head for head, _ in seen)
+
+
+def test_a_request_that_follows_another_waits_whole_for_the_response_before_it(gateway):
+    url, seen = gateway()
+    bodies = [b"1" * 10, b"2" * 400_000, b"3" * 10]
+    found = raw(url, b"".join(map(plain, bodies)), 2)
+    assert found.count(b"HTTP/1.1 200") == 3
+    assert [body for _, body in seen] == bodies
+
+
+def test_the_rest_of_a_body_after_an_early_response_is_no_head(gateway):
+    url, seen = gateway()
+    address = urlsplit(url)
+    with socket.create_connection((address.hostname, address.port), timeout=5) as client:
+        client.sendall(b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 30\r\n\r\n")
+        assert client.recv(65_536).startswith(b"HTTP/1.1 404")  # no provider for these: the body is not waited for
+        client.sendall(LIVE[:30] + LIVE)
+        assert client.recv(65_536).startswith(b"HTTP/1.1 200")
+    assert not seen
+
+
+@pytest.mark.parametrize("end", [b"", b"\r\n\r\n"])
+def test_a_head_that_is_too_long_is_rejected(gateway, end):
+    url, _ = gateway()
+    began = time.monotonic()
+    assert raw(url, LIVE[:-2] + b"x: " + b"a" * 70_000 + end, 2).startswith(b"HTTP/1.1 400")
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("request_", [plain(b"{}"), chunked(b"{}")])
+def test_a_response_may_take_longer_than_a_head(gateway, host, request_):
+    def late(head, body):
+        time.sleep(0.4)
+        return whole(b"{}")
+
+    url, _ = gateway(late, host=host, head_timeout=0.2)
+    assert b"200 OK" in raw(url.replace("localhost", host), request_, 0.8)
+
+
+@pytest.mark.parametrize("size", [2, 300_000])
+def test_a_client_that_leaves_ends_the_call_upstream_whatever_parser_read_it(gateway, size):
+    for request in (plain(b"x" * size), chunked(b"x" * size)):
+        ended = []
+
+        async def silent(reader, writer, ended=ended):
+            ended.append(await reader.read(1))
+
+        url, seen = gateway(silent)
+        address = urlsplit(url)
+        with socket.create_connection((address.hostname, address.port), timeout=5) as client:
+            client.sendall(request)
+            while not seen:
+                time.sleep(0.005)
+        for _ in range(400):
+            if ended:
+                break
+            time.sleep(0.005)
+        assert ended == [b""]
