@@ -8,6 +8,9 @@ import re
 import pytest
 from msgspec.structs import replace
 
+from refold import check
+from refold._gateway.conversations.budgets import Budgets
+from refold._gateway.settings import GatewaySettings
 from refold._rules.pairing import GroupPairing
 from refold.agent._statistics import Statistics
 from refold.agent.cards import DoneCard, StartedCard
@@ -57,6 +60,31 @@ def test_o02_the_trigger_is_80_percent_of_the_window_or_more():
     assert not POLICY.trigger.reached(799, Budget(1_000, 300))
     assert POLICY.trigger.reached(800, Budget(1_000, 300))
     assert due(POLICY, view_of(talk("u: " + "x" * 800), window=1_000, cause=Cause.THRESHOLD))
+
+
+@pytest.mark.parametrize(
+    ("window", "threshold"),
+    [
+        ({"window": 128_000}, 102_400),
+        ({"window": 200_000}, 160_000),
+        ({"model": "claude-sonnet-4-5"}, 160_000),
+        ({"model": "gpt-4o"}, 102_400),
+        ({"model": "gpt-5"}, 272_001),  # the most input that it accepts
+        ({"window": 128_000, "max_output": 64_000}, 64_001),  # what such a response leaves
+    ],
+)
+def test_o02_a_run_is_due_at_80_percent_of_the_window_at_every_door(window, threshold):
+    messages = [{"role": "user", "content": "go"}, {"role": "assistant", "content": "ok"}]
+    for tokens, due_now in ((threshold - 1, False), (threshold, True)):
+        assert check(messages, policy="opal", usage=Usage(tokens, 10, covers=2), **window).due is due_now
+        session = Session(MemoryStore(), format="openai-chat", policy="opal", **window)
+        session.append(messages[:1])
+        session.view()
+        session.report({"prompt_tokens": tokens, "completion_tokens": 10})
+        assert session.needs_compaction() is due_now
+    budgets = Budgets(GatewaySettings(policy="opal", window=window.get("window")))
+    bound = budgets.bound(window.get("model", "some-model"), window.get("max_output"), format="openai-chat")
+    assert (bound.due(threshold - 1), bound.due(threshold)) == (False, True)
 
 
 def test_o02_the_base_is_the_last_prompt_plus_four_characters_a_token_for_what_came_since():

@@ -104,7 +104,7 @@ def test_a_view_that_grows_turn_by_turn_is_the_fold_of_all_plans(policy, format)
     store = MemoryStore()
     opened = session(store, policy=policy, format=format)
     count = 0
-    for number in range(60):
+    for number in range(80):
         messages = exchange(number) if format == "openai-chat" else anthropic(number)
         for message in messages:
             opened.append([message])

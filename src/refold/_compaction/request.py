@@ -209,9 +209,9 @@ def budget_for(policy: Policy, options: Options, *, measuring: bool = False) -> 
     if (tabled := catalog.table_budget(policy.reserve, options.model, options.max_output)) is not None:
         return tabled
     known = catalog.window(options.model)
-    output_tokens = options.max_output if options.max_output is not None else known.output_cap or None
     beyond_input = known.window - known.input_cap if known.input_cap else 0
-    return _left(known.window, max(policy.reserve(known.window, output_tokens), beyond_input), options, measuring)
+    reserve = policy.reserve.of_model(known.window, options.max_output, known.output_cap)
+    return _left(known.window, max(reserve, beyond_input), options, measuring)
 
 
 def _left(window: int, reserve: int, options: Options, measuring: bool) -> Budget:

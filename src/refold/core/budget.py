@@ -9,7 +9,19 @@ from msgspec import Struct, field
 
 from refold.errors import BadBudget
 
-__all__ = ["Breakdown", "Budget", "Exactly", "LeastCost", "Limit", "Never", "Reserve", "Share", "TableReserve", "Usage"]
+__all__ = [
+    "Breakdown",
+    "Budget",
+    "Exactly",
+    "LeastCost",
+    "Limit",
+    "Never",
+    "Reserve",
+    "Share",
+    "ShareReserve",
+    "TableReserve",
+    "Usage",
+]
 
 
 MESSAGES_ONLY_CAP = 0.35  # of what system prompt and tools leave
@@ -86,6 +98,18 @@ class Reserve(Struct, frozen=True, omit_defaults=True):
         else:
             reserve = max_output if self.given_cap is None else min(max_output, self.given_cap)
         return max(0, min(reserve, window - 1))
+
+    def of_model(self, window: int, max_output: int | None, largest: int) -> int:
+        """Return the reserve for a model whose largest response is known (0: it is not), where none is given."""
+        return self(window, max_output if max_output is not None else largest or None)
+
+
+class ShareReserve(Reserve, frozen=True, omit_defaults=True):  # O02
+    """A reserve of a share of the window, also for a model whose largest response is larger than that."""
+
+    def of_model(self, window: int, max_output: int | None, largest: int) -> int:
+        """Return the reserve: a given maximum counts, the model's largest response does not."""
+        return self(window, max_output)
 
 
 class TableReserve(Reserve, frozen=True, omit_defaults=True):  # W14

@@ -6,7 +6,7 @@ may have, and what could not be sent at all.
 
 from msgspec.structs import replace
 
-from refold.core.budget import Share
+from refold.core.budget import Share, ShareReserve
 from refold.core.counting import CharCounter
 from refold.core.policy import Policy, Step, When
 from refold.core.usage_gauges import ReportedPlusTail
@@ -45,6 +45,7 @@ POLICY = Policy(
     counter=CharCounter(4, floor=True),  # O02
     gauge=ReportedPlusTail(),  # O02
     trigger=Share(0.80, of_window=True, inclusive=True),  # O02
+    reserve=ShareReserve(share=0.20),  # O02: what the trigger leaves of the window
     goal=Share(0.50, of_window=True),
     steps=(Step(SUMMARIZE, When.DUE, "summarize"), *FIT),
 )

@@ -102,14 +102,14 @@ class Budgets:
             policy = triggered(policy, due, size)
         assumed = table.assumed and self._learned.get(model) is None
         beyond_input = table.window - table.input_cap if table.input_cap and size == table.window else 0
-        answer = max_output if max_output is not None else (None if configured else table.output_cap or None)
+        reserve = policy.reserve.of_model(size, max_output, 0 if configured else table.output_cap)
         tabled = (
             None
             if configured or long or size != table.window
             else catalog.table_budget(policy.reserve, model, max_output)
         )
         try:
-            budget = tabled or Budget(size, max(policy.reserve(size, answer), beyond_input))
+            budget = tabled or Budget(size, max(reserve, beyond_input))
         except BadBudget:
             budget = Budget(size, size // 2)
         if budget.input < size // 8:  # a client that asks for the whole window as an answer means "as much as there is"
