@@ -32,6 +32,7 @@ HIDDEN = (
 
 # tests that take long without starting anything, most of them whole conversations under every policy and format
 SLOW = (
+    "conformance/test_differential.py",
     "laws",
     "agent/test_long.py",
     "agent/test_loop.py",

@@ -20,13 +20,15 @@ sys.path[:0] = [str(ROOT)]
 from refold.policies import names  # noqa: E402
 from tests.golden import cases  # noqa: E402
 from tools import pictures  # noqa: E402
-from tools.parts import commands, layout, policies, shapes, tables  # noqa: E402
+from tools.parts import commands, differential, layout, policies, shapes, tables  # noqa: E402
 
 __all__ = ["PARTS", "main", "outdated"]
 
 MARK = re.compile(r"(<!-- generated:([\w-]+) -->\n)(.*?)(<!-- /generated -->)", re.S)
 PICTURES = ROOT / "docs" / "pictures"
-PARTS = dict(sorted(part for group in (commands, layout, policies, shapes, tables) for part in group.PARTS.items()))
+PARTS = dict(
+    sorted(part for group in (commands, differential, layout, policies, shapes, tables) for part in group.PARTS.items())
+)
 
 
 def main(arguments: Sequence[str]) -> int:
