@@ -116,7 +116,7 @@ def test_a_view_that_grows_turn_by_turn_is_the_fold_of_all_plans(policy, format)
     again = session(store, opened.id, policy=policy)
     assert again.view() == opened.view()
     every = session(store, opened.id, policy=policy).messages
-    assert len(every) == 240
+    assert len(every) == 320
 
 
 def folded_anew(opened):
