@@ -8,18 +8,19 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from refold import check
+from refold import check, compact
 from refold._gateway.conversations.budgets import Budgets
 from refold._gateway.settings import GatewaySettings
 from refold._rules.pairing import GroupPairing
 from refold.agent._statistics import Statistics
-from refold.agent.cards import DoneCard, StartedCard
+from refold.agent.cards import DoneCard, FailedCard, StartedCard
 from refold.agent.event_names import named
 from refold.agent.events import TurnEnded, UsageReported
 from refold.clients._factory import client
 from refold.core._engine import due
 from refold.core.budget import Budget, Share, Usage
 from refold.core.counting import CharCounter
+from refold.core.events import CompactionFailed, CompactionStarted
 from refold.core.messages import Message, Note, Text, text_of
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
@@ -368,6 +369,44 @@ def test_o03_start_and_end_are_told_with_message_counts_and_the_usage_base_is_re
     assert done.messages_after < done.messages_before == started.messages
     reset = Statistics(window=20_000).after(Usage(18_000, 100), 1.0).compacted(9_000)
     assert (reset.prompt, reset.completion, reset.context_tokens, reset.session_prompt) == (0, 0, 9_000, 18_000)
+
+
+@pytest.mark.parametrize("format", ["openai-chat", "anthropic"])
+def test_o03_start_and_end_pair_after_a_refusal_and_the_card_s_seconds_end_before_the_call_is_made_again(format):
+    now = [0.0]
+
+    def slow(received):
+        now[0] += 100
+        return calls("word " * 1_500) if received.number < 12 else "Done."
+
+    run = Watched(behave=slow, policy="opal", window=14_000, budget=Budget(100_000, 1_000), format=format,
+                  clock=lambda: now[0])  # fmt: skip
+    run.agent.run("go")
+    refused = [received.status for received in run.client.received].count(400)
+    assert refused >= 1
+    order = [event for event in run.events if isinstance(event, StartedCard | DoneCard | FailedCard | UsageReported)]
+    kinds = [type(event) for event in order]
+    assert kinds.count(StartedCard) == kinds.count(DoneCard) > refused
+    assert run.told(StartedCard)[0].cause is Cause.OVERFLOW  # later ones know the window
+    for place, kind in enumerate(kinds):
+        if kind is StartedCard:
+            assert kinds[place : place + 3] == [StartedCard, DoneCard, UsageReported]
+            assert order[place].force is (order[place].cause is Cause.OVERFLOW)
+            assert order[place].messages == order[place + 1].messages_before > order[place + 1].messages_after
+            assert order[place + 1].seconds == 0.0  # the refused call and its retry are not in it
+            assert named(order[place], "opal")[0] == "compaction_start"
+            assert named(order[place + 1], "opal")[0] == "compaction_end"
+
+
+def test_o03_a_compaction_that_comes_to_nothing_ends_as_well():
+    run = Watched(["Hello."], policy="opal")
+    run.agent.run("go")
+    assert run.agent.compact() is None
+    cards = [type(event) for event in run.events if isinstance(event, StartedCard | DoneCard | FailedCard)]
+    assert cards == []  # nothing is announced that has nothing to do
+    seen = []
+    compact([{"role": "user", "content": "go"}], policy="opal", window=1_000, force=True, observers=[seen.append])
+    assert [type(event) for event in seen] == [CompactionStarted, CompactionFailed]
 
 
 def test_o16_every_usage_event_the_end_of_a_turn_and_the_state_carry_the_window():

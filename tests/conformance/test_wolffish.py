@@ -546,6 +546,22 @@ def test_w16_events_carry_their_figures_and_are_written_to_a_log_of_the_day(tmp_
     assert "word word" not in text
 
 
+def test_w16_the_events_pair_and_say_force_where_a_refusal_of_the_provider_demands_it(tmp_path):
+    day = datetime(2026, 6, 9, 8, 30, tzinfo=UTC)
+    log = DailyLog(tmp_path, system="wolffish", clock=lambda: day)
+    run = Watched([*(calls("word " * 1_500) for _ in range(12)), "Done."], policy="wolffish", observers=(log,),
+                  window=14_000, budget=Budget(400_000, 1_000), summarize=lambda need: "TASK: go on")  # fmt: skip
+    run.agent.run("go")
+    assert [received.status for received in run.client.received].count(400) >= 1
+    lines = (tmp_path / "2026-06-09.log.md").read_text().splitlines()
+    events = [line.split(" ", 2)[2] for line in lines if " compaction." in line]
+    assert len(events) >= 2
+    for started, applied in zip(events[::2], events[1::2], strict=True):
+        assert started.startswith("compaction.started ")
+        assert applied.startswith("compaction.applied ")
+    assert events[0].endswith('"force": true}')  # and the later ones know the window
+
+
 def test_w17_the_decision_line_shows_what_decided_and_decides_by_the_rule():
     # the document's own sample says false, against its rule: 839,203 are above 725,424
     decision = Decision(839_203, 541_090, 839_203, 967_232, 725_424, 52, 26_000, 17_334, 47, False, True)

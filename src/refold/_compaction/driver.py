@@ -51,7 +51,8 @@ Steps: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], T]
 def start_compaction(messages: Messages, call: Call) -> Steps[Result]:
     """Compact: yield what each step needs, take the answers, return the verified result.
 
-    The observers are notified of the start where a compaction is due, of a plan with edits, and of a failure.
+    The observers are notified of the start where a compaction is due, and then always of its end: a plan with edits, or
+    a failure.
     """
     request = resolve(messages, call)
     is_due = due(request.policy, request.view)
@@ -66,6 +67,8 @@ def start_compaction(messages: Messages, call: Call) -> Steps[Result]:
         raise
     if not run.plan.empty:
         notify(call.observers, CompactionApplied(run.plan))
+    elif is_due:
+        notify(call.observers, CompactionFailed("there is nothing that could be made smaller"))
     return result
 
 

@@ -13,6 +13,7 @@ from refold.agent._compaction_log import Decision
 from refold.agent.cards import DoneCard, FailedCard, StartedCard, done_card, targets_of
 from refold.agent.events import SessionRenewed
 from refold.core.budget import Budget, Never
+from refold.core.events import CompactionApplied, CompactionFailed, CompactionStarted
 from refold.core.policy import When
 from refold.core.view import Cause
 from refold.errors import CannotFit, RefoldError
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from refold.agent.events import AgentEvent
+    from refold.core.events import Event
     from refold.core.messages import Message
     from refold.core.plan import Plan
     from refold.core.policy import Policy
     from refold.handlers import Handlers
-    from refold.recovery._run import Recovered
     from refold.sessions import CompactionStats, Session
 
 __all__ = ["Compactor", "RequestSpec"]
@@ -34,6 +35,7 @@ LAST_RESORT = "refold"  # needs no model, so it works where a summary was refuse
 GROWTH = 0.05  # of the input budget, before the next attempt
 ROOM = 0.5  # of what is left of it, where the last attempt left the conversation above the trigger
 DOUBT = 0.5  # of the new tokens it takes: a report may have shown meanwhile that the view is smaller than estimated
+NOTHING = "there is nothing that could be made smaller"
 PLACEHOLDER = "[A summary will stand here.]"  # only to learn, for the first card, which messages will be touched
 
 
@@ -69,6 +71,8 @@ class Compactor:
         self._tried_with = 0  # and how many tokens it left
         self._looked_with = 0  # how many tokens there were when the policy was last run
         self.last_known: int | None = None
+        self._recovery_began: float | None = None  # when a compaction after a provider error began
+        self._recovery_card: DoneCard | None = None
         self.set(request, remember=True)
 
     def set(self, request: RequestSpec, *, remember: bool = False) -> None:
@@ -125,8 +129,7 @@ class Compactor:
             if card is not None:
                 self._tried_with = self._looked_with = self.session.check().tokens
             return card
-        except RefoldError as error:
-            self._notify(FailedCard(str(error)))
+        except RefoldError:
             if cause in (Cause.THRESHOLD, Cause.MANUAL) and decision.effective <= decision.budget:
                 return None
         try:
@@ -159,31 +162,57 @@ class Compactor:
     ) -> DoneCard | None:
         """Compact; `focus` is what a summary should heed (L07), `keep_recent` what stays, in tokens (O17).
 
-        Observers get no card if `loud` is off, nor of steps that run before every call.
+        Observers get no card if `loud` is off, nor of steps that run before every call. A card that says that it runs
+        is always followed by one that says how it ended (O03, W16).
         """
         start, before = self._clock(), self.session.view_messages
         preview = self._preview(cause) if loud else None
         loud = loud and not self._is_silent(preview)
-        if loud:
-            self._notify(self._started_card(cause, preview))
-        done = self.session.compact(focus, cause=cause, keep_recent=keep_recent, handlers=self.handlers)
+        started = self._started_card(cause, preview) if loud else None
+        announced = started is not None and (preview is None or not preview.empty)
+        if started is not None and announced:
+            self._notify(started)
+        try:
+            done = self.session.compact(focus, cause=cause, keep_recent=keep_recent, handlers=self.handlers)
+        except BaseException as error:
+            if announced:
+                self._notify(FailedCard(str(error) or type(error).__name__))
+            raise
         if done is None or not done.compacted:
+            if announced:
+                self._notify(FailedCard(NOTHING))
             return None
+        if started is not None and not announced:
+            self._notify(started)
         self._report_renewal(done)
         return self._done_card(done.plan, before, self._clock() - start, loud=loud)
 
-    def adopt(self, recovered: Recovered, seconds: float) -> DoneCard | None:
-        """Take over what a recovery did: its plans, and the window that a refusal told (W04)."""
-        card = None
-        for plan in recovered.plans[len(self.session.plans) :]:
-            before = self.session.view_messages
-            self._report_renewal(self.session.adopt(plan))
-            card = self._done_card(plan, before, seconds)
-        window = recovered.window
+    def observe_recovery(self, event: Event) -> None:
+        """Take over a plan of a recovery as soon as it is made, before the call is made again (W04, O12)."""
+        match event:
+            case CompactionStarted(cause=cause):
+                self._recovery_began, self._recovery_card = self._clock(), None
+                self._notify(self._started_card(cause, self._preview(cause)))
+            case CompactionApplied(plan=plan):
+                before = self.session.view_messages
+                self._report_renewal(self.session.adopt(plan))
+                began, self._recovery_began = self._recovery_began, None
+                seconds = self._clock() - began if began is not None else 0.0
+                self._recovery_card = self._done_card(plan, before, seconds)
+            case CompactionFailed(reason=reason):
+                self._recovery_began = None
+                self._notify(FailedCard(reason))
+
+    def end_recovery(self) -> DoneCard | None:
+        """Return the card of the last plan that a recovery made."""
+        card, self._recovery_card = self._recovery_card, None
+        return card
+
+    def learn(self, window: int | None) -> None:
+        """Take over the window that a refusal told (W04)."""
         if window is not None and window < self.request.budget.window:
             reserve = self.request.policy.reserve(window, self.request.max_output)
             self.set(replace(self.request, budget=Budget(window, reserve)), remember=True)
-        return card
 
     def _by_last_resort(self, cause: Cause) -> DoneCard | None:
         request = self.request

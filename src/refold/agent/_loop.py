@@ -279,7 +279,7 @@ class Agent:  # L10, L05, L08, V11
 
     def _recover(self, error: Exception) -> Reply:
         """Recover from a provider error: shrink the request and call once more, within the same step (W04, O12)."""
-        start, pending = self._clock(), [error]
+        pending = [error]
 
         def call(messages: list[Any], max_tokens: int | None = None) -> Reply:
             if pending:  # the rejected call was made already
@@ -287,12 +287,15 @@ class Agent:  # L10, L05, L08, V11
             return self._call_with_retry(messages, max_tokens)
 
         compactor = self._compactor
-        recovered = recovering(
-            call, self.session.messages, **compactor.request.as_options(), format=self._client.format,
-            plans=self.session.plans, handlers=compactor.handlers, windows=self._windows,
-            endpoint=self._client.base_url,
-        )  # fmt: skip
-        self._after_compaction(compactor.adopt(recovered, self._clock() - start))
+        try:
+            recovered = recovering(
+                call, self.session.messages, **compactor.request.as_options(), format=self._client.format,
+                plans=self.session.plans, handlers=compactor.handlers, windows=self._windows,
+                endpoint=self._client.base_url, observers=(compactor.observe_recovery,),
+            )  # fmt: skip
+        finally:
+            self._after_compaction(compactor.end_recovery())
+        compactor.learn(recovered.window)
         self.statistics = replace(self.statistics, window=compactor.request.budget.window)
         reply: Reply = recovered.reply
         return reply
