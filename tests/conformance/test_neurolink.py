@@ -37,7 +37,7 @@ from refold.models._catalog import neurolink_window, output_reserve
 from refold.models._file_budget import Attached, file_budget, fit_files, how_to_read
 from refold.models._provider_factors import provider_factor, provider_factors
 from refold.models._tool_output import truncate_output
-from refold.models.provider_errors import seed_overflow
+from refold.models.provider_errors import classify_error
 from refold.policies import find
 from refold.recovery._run import recovering
 from refold.sessions import (
@@ -807,22 +807,55 @@ def test_n19_none_and_false_for_sessions_that_are_unknown_or_empty():
     assert [head.id for head in store.sessions()] == ["empty"]
 
 
+class ProviderRefusal(Exception):
+    def __init__(self, text):
+        super().__init__(f"Error code: 400 - {text}")
+        self.status_code, self.body = 400, {"error": {"message": text}}
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["raised", "as a cause"])
 @pytest.mark.parametrize(
     ("text", "provider"),
     [
         ("This model's maximum context length is 8192 tokens, your messages resulted in 9000.", "openai"),
+        ("Please reduce the length of the messages.", "openai"),
         ("prompt is too long: 208310 tokens > 200000 maximum", "anthropic"),
+        ("too many tokens", "anthropic"),
         ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", "google"),
+        ("The content is too long for this model.", "google"),
         ("ValidationException: Input is too long for requested model.", "bedrock"),
+        ("ValidationException: this model takes 200000 tokens, and the request has 210000", "bedrock"),
         ("content_length_exceeded", "azure"),
         ("context length exceeded", "mistral"),
+        ("The request is above the maximum number of tokens.", "mistral"),
         ("context_length_exceeded", "openrouter"),
     ],
 )
-def test_n11_an_overflow_is_known_from_texts_errors_objects_and_causes_and_its_provider_is_named(text, provider):
-    nested = RuntimeError("the call failed")
-    nested.__cause__ = ValueError(text)
-    for error in (text, ValueError(text), {"error": {"message": text}}, nested):
-        assert seed_overflow("neurolink", error) == provider
-    assert seed_overflow("neurolink", "Rate limit reached: too many requests") is None
-    assert seed_overflow("neurolink", RuntimeError("no such model")) is None
+def test_n11_an_overflow_of_seven_providers_is_recovered_from_and_the_provider_is_named(text, provider, nested):
+    refusal = ProviderRefusal(text)
+    if nested:
+        refusal, refusal.__cause__ = RuntimeError("the call failed"), refusal
+    assert classify_error(refusal).provider == provider
+    sent = []
+
+    def call(messages):
+        sent.append(messages)
+        if len(sent) == 1:
+            raise refusal
+        return "Hello"
+
+    assert recovering(call, long_talk(10), policy="neurolink", model="m", window=4_000).reply == "Hello"
+    assert len(sent[1]) < len(sent[0])
+
+
+@pytest.mark.parametrize("error", [{"message": "too many tokens, please wait"}, {"message": "no such model"}], ids=str)
+def test_n11_a_rate_limit_or_another_refusal_compacts_nothing(error):
+    sent = []
+
+    def call(messages):
+        sent.append(messages)
+        raise ProviderRefusal(error["message"])
+
+    with pytest.raises(ProviderRefusal):
+        recovering(call, long_talk(3), policy="neurolink", model="m", waits=())
+    assert [len(messages) for messages in sent] == [7]

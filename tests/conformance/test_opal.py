@@ -325,6 +325,51 @@ def test_o12_an_overflow_is_compacted_to_a_fifth_of_the_window_and_retried_at_on
     assert "All was said." in str(made.messages)
 
 
+class RefusedRequest(Exception):
+    def __init__(self, text):
+        super().__init__(f"Error code: 400 - {text}")
+        self.status_code, self.body = 400, {"error": {"message": text}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "context_length_exceeded",
+        "This model has a maximum context length of 4000 tokens.",
+        "input length and `max_tokens` exceed context limit",
+        "max_prompt_tokens is 4000 for this model",
+        "There are too many tokens in this request.",
+        "prompt is too long",
+        "prompt_tokens_exceeded",
+        "Request too large: it has 5100 tokens.",
+        "The conversation does not fit into the context window.",
+        "The prompt exceeded the token limit of this model.",
+        "The number of prompt tokens exceeds the limit.",
+        "input too long",
+        "The request exceeds the model's maximum input.",
+        "Please reduce the length of your conversation.",
+        "The request is above the maximum number of tokens.",
+        "content_too_large",
+        "string_above_max_length",
+        *("max_tokens", "request too large", "context window", "token limit", "exceeds the limit", "reduce the length"),
+    ],
+)
+def test_o12_each_of_the_17_texts_makes_a_refused_call_compact_and_try_again(text):
+    sent = []
+
+    def call(messages):
+        sent.append(messages)
+        if len(sent) == 1:
+            raise RefusedRequest(text)
+        return "Hello"
+
+    made = recovering(
+        call, long_talk(12), policy="opal", model="m", window=4_000, summarize=lambda need: "All was said."
+    )
+    assert (made.reply, made.passes, len(sent)) == ("Hello", 1, 2)
+    assert len(sent[1]) < len(sent[0])
+
+
 def test_o13_more_reported_input_than_the_window_makes_the_next_turn_compact_first():
     said = long_talk()
     with ScriptedProvider([ScriptedReply("Hello", usage=Usage(9_000)), "Again"]) as provider:

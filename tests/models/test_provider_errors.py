@@ -13,7 +13,6 @@ from refold.models.provider_errors import (
     classify_response,
     is_overflow,
     rows,
-    seed_overflow,
 )
 
 ROWS = rows()
@@ -154,25 +153,44 @@ def test_nothing_makes_it_raise(error: object) -> None:
         ("This model's maximum context length is 8192 tokens", "openai"),
         ("please reduce the length of the messages", "openai"),
         ("content_length_exceeded", "azure"),
-        ("RESOURCE_EXHAUSTED", "google"),
+        ("RESOURCE_EXHAUSTED: the request exceeds the maximum number of tokens", "google"),
         ("the prompt exceeds the maximum number of tokens", "google"),
+        ("the content is too long", "google"),
         ("ValidationException: 5 tokens", "bedrock"),
+        ("Input is too long", "bedrock"),
         ("the request exceeds the model's maximum", "bedrock"),
         ("context length exceeded", "mistral"),
+        ("maximum number of tokens", "mistral"),
         ("context_length_exceeded", "openrouter"),
         ("prompt is too long", "anthropic"),
         ("too many tokens", "anthropic"),
-        ("connection reset", None),
-        ("rate limit: too many tokens", None),
     ],
 )
-def test_n11_names_one_of_seven_providers(text: str, provider: str | None) -> None:
-    assert seed_overflow("neurolink", text) == provider
-    assert seed_overflow("neurolink", RuntimeError("outer")) is None
-    outer = RuntimeError("outer")
-    outer.__cause__ = ValueError(text)
-    assert seed_overflow("neurolink", outer) == provider
-    assert seed_overflow("neurolink", {"error": {"message": text}}) == provider
+def test_n11_names_one_of_seven_providers(text: str, provider: str) -> None:
+    nested = RuntimeError("outer")
+    nested.__cause__ = ValueError(text)
+    for error in (text, ValueError(text), nested, {"error": {"message": text}}, body(400, text)):
+        found = classify_error(error)
+        assert (found.kind, found.provider) == ("context_overflow", provider)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "connection reset",
+        "rate limit: too many tokens",
+        body(429, "RESOURCE_EXHAUSTED"),
+        body(429, "Quota exceeded: maximum number of tokens per day", status="RESOURCE_EXHAUSTED"),
+        body(429, "too many tokens"),
+        body(400, "give the maximum number of tokens to generate"),
+        body(400, "ValidationException: The security token included in the request is invalid."),
+        body(400, "ValidationException: The nextToken of the request is malformed."),
+        body(503, "too many tokens"),
+    ],
+    ids=str,
+)
+def test_n11_what_only_sounds_like_an_overflow_is_none(error: object) -> None:
+    assert classify_error(error).kind != "context_overflow"
 
 
 OPAL = [
@@ -199,8 +217,30 @@ OPAL = [
 @pytest.mark.parametrize("text", OPAL)
 def test_o12_knows_seventeen_texts(text: str) -> None:
     assert len(OPAL) == 17
-    assert seed_overflow("opal", f"HTTP 400: {text.upper()} (request 5)") == ""
-    assert seed_overflow("opal", {"status": 429, "message": text}) is None
+    for error in (f"HTTP 400: {text.upper()} (request 5)", body(400, text), body(422, f"Error: {text}.")):
+        assert classify_error(error).kind == "context_overflow"
+    assert not is_overflow({"status": 429, "message": text})
+    assert not is_overflow({"status": 401, "message": text})
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("max_tokens must be an integer", ""),
+        ("Unsupported parameter: 'max_tokens' is not supported with this model.", ""),
+        ("the context window strategy is one of auto, off", ""),
+        ("token limit is no known field", ""),
+        ("Request payload size exceeds the limit: 20971520 bytes.", ""),
+        ("the request exceeds the limit of 20 images", ""),
+        ("the tool messages exceeds the limit of 128 tools", ""),
+        ("Invalid 'tools[3].function.name': string too long. Expected a string with maximum length 64.", OPAL[-1]),
+        ("The value of 'metadata.id' is longer than 512 characters.", OPAL[-1]),
+        ("reduce the length of the stop sequences", ""),
+    ],
+)
+def test_o12_a_text_about_another_thing_is_no_overflow(message: str, code: str) -> None:
+    error = body(400, message, code=code) if code else body(400, message)
+    assert classify_error(error).kind != "context_overflow"
 
 
 def test_a_reply_from_a_full_window_is_told() -> None:

@@ -32,7 +32,6 @@ __all__ = [
     "classify_response",
     "is_overflow",
     "rows",
-    "seed_overflow",
 ]
 
 Kind: TypeAlias = Literal[
@@ -43,12 +42,13 @@ Remedy: TypeAlias = Literal[
     "compact", "reduce_max_tokens", "strip_media", "wait", "drop_reasoning", "restore_reasoning", "none"
 ]
 Confidence: TypeAlias = Literal["certain", "likely"]
-Seed: TypeAlias = Literal["neurolink", "opal", "wolffish", "vibe"]
 
 MAX_QUOTED = 500  # characters of the provider's words that are passed on
 LARGEST = 1_000_000_000
 CUT_SHORT = {"length", "max_tokens", "max_output_tokens", "incomplete"}
 WITH_FIGURES = {"context_overflow", "rate_limit", "invalid_max_tokens"}  # kinds whose numbers are tokens
+REFUSED = {400, 422}  # statuses of a request that the provider read and did not take
+GENERIC = {"compatible", "mistral-exceeded"}  # rows of words that a rate limit may have too
 ACCESS = {401, 403}  # statuses of a key or a permission, whatever else the words say
 MESSAGE = re.compile(r"\bmessages\.(\d+)\.content")
 ITEM = re.compile(r"\b((?:rs|cmp)_[\w.]+)|encrypted content (?!for item|could)([^\s.]{4}\.\.\.[^\s.]{4})")
@@ -106,7 +106,7 @@ class _ErrorTable(Struct, frozen=True, forbid_unknown_fields=True):
     overflow: tuple[ErrorPattern, ...]
     large: tuple[ErrorPattern, ...]
     figures: tuple[str, ...]
-    seeds: dict[str, dict[str, tuple[str, ...]]]
+    bare: tuple[ErrorPattern, ...]
 
 
 class _Figures(NamedTuple):
@@ -181,20 +181,6 @@ def classify_response(response: object, window: int | None = None) -> ProviderEr
     )
 
 
-def seed_overflow(seed: Seed, error: object) -> str | None:  # N11, O12
-    """Return the provider one seed's own, narrower list names for an error, "" where it names none, None for no match.
-
-    NeuroLink names seven providers in order, Opal has 17 texts for all. A plain rate limit is no match.
-    """
-    facts = read_error(error)
-    if facts.status == 429 or _first(_compiled("rate_limit"), re.sub("(?i)resource_exhausted", "", facts.text)):
-        return None
-    for provider, patterns in _seed(seed):
-        if any(pattern.search(facts.text) for pattern in patterns):
-            return provider
-    return None
-
-
 def rows() -> tuple[ErrorPattern, ...]:
     """Return every wording known, in the order of their groups."""
     table = _table()
@@ -212,13 +198,26 @@ def _row(text: str, facts: ErrorText) -> ErrorPattern | None:
     if strong is not None and strong.weak and facts.status >= 500:
         strong = None  # a fault of the server in words of many meanings
     rate = _first(_compiled("rate_limit"), text)
-    if rate and (facts.status == 429 or strong is None or strong.weak or strong.name == "compatible"):
+    if rate and (facts.status == 429 or strong is None or strong.weak or strong.name in GENERIC):
         return rate
+    if strong is None and facts.status in REFUSED and (row := _bare(facts)):
+        return row
     if (strong is None or strong.weak) and (row := _first(_compiled("parameters"), text)):
         return row
     if strong and not access and facts.status != 429:
         return strong
     return next((row for group in ("large", "auth", "parameters") if (row := _first(_compiled(group), text))), None)
+
+
+def _bare(facts: ErrorText) -> ErrorPattern | None:
+    """Return the row of a few words that alone are the reason of a refusal.
+
+    Where there is a sentence, it decides and not the codes beside it.
+    """
+    sentences = [word for word in facts.words if word not in facts.codes] or facts.words
+    return next(
+        (row for pattern, row in _compiled("bare") if any(pattern.match(word.strip()) for word in sentences)), None
+    )
 
 
 def _confidence(row: ErrorPattern | None, facts: ErrorText) -> Confidence:
@@ -325,9 +324,3 @@ def _compiled(group: str) -> tuple[tuple[re.Pattern[str], ErrorPattern], ...]:
 @cache
 def _patterns() -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(pattern, re.I) for pattern in _table().figures)
-
-
-@cache
-def _seed(seed: str) -> tuple[tuple[str, tuple[re.Pattern[str], ...]], ...]:
-    table = _table().seeds[seed]
-    return tuple((who, tuple(re.compile(pattern, re.I) for pattern in patterns)) for who, patterns in table.items())
