@@ -2,14 +2,17 @@
 
 import pytest
 
+from refold.agent import Agent, AgentOptions
 from refold.agent._compaction_log import Decision
+from refold.agent._options import AgentArguments
 from refold.agent._profiles import PROFILES, AgentProfile, profile_for
 from refold.agent.cards import DoneCard
 from refold.config import Settings
 from refold.core.budget import Budget
-from refold.errors import UsageError
+from refold.errors import UnknownOption, UsageError
 from refold.policies import names
 from refold.sessions import MemoryStore, Session, open_store
+from refold.testing.client import ScriptedClient
 from tests.agent.kit import FORMATS, Watched, calls, results
 
 LONG = [*(calls("word " * 1_500) for _ in range(12)), "Done."]
@@ -104,3 +107,13 @@ def test_a_turn_of_a_session_in_flight_starts_from_everything():
     assert run.agent.run("and?") == "Done."
     assert len(run.agent.originals) == 1 + 12 * 2 + 1 + 2
     assert compacted <= len(run.agent.originals)
+
+
+def test_a_misspelt_option_of_an_agent_is_refused_with_the_nearest_one():
+    with pytest.raises(UnknownOption, match='Agent has no option "polcy"; did you mean "policy"'):
+        Agent(ScriptedClient(["Hello."]), polcy="refold")
+
+
+def test_every_option_of_an_agent_has_a_type_and_a_default():
+    assert set(AgentArguments.__struct_fields__) == AgentOptions.__optional_keys__
+    assert len(AgentArguments.__struct_defaults__) == len(AgentArguments.__struct_fields__)

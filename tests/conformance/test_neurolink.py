@@ -13,7 +13,7 @@ from refold._gateway.conversations.budgets import Budgets
 from refold._gateway.settings import GatewaySettings
 from refold._rules.pairing import GroupPairing
 from refold.agent import Agent, Decision
-from refold.agent._defaults import resolve_budget
+from refold.agent._options import resolve_budget
 from refold.agent._statistics import context_line
 from refold.clients._factory import client
 from refold.clients._retry import may_retry, retrying

@@ -4,6 +4,8 @@
 """
 
 import refold
+from refold.agent import Agent
+from refold.clients import client
 from refold.sessions import Store
 
 MESSAGES: list[dict[str, object]] = []
@@ -18,6 +20,10 @@ refold.plan(MESSAGES, windw=1_000)  # type: ignore[call-arg]
 refold.check(MESSAGES, windw=1_000)  # type: ignore[call-arg]
 refold.Meter(windw=1_000)  # type: ignore[call-arg]
 refold.recovering(call, MESSAGES, windw=1_000)  # type: ignore[call-arg]
+
+
+def an_agent() -> None:
+    Agent(client("gpt-5"), windw=1_000)  # type: ignore[call-arg]
 
 
 async def waiting(store: Store) -> None:

@@ -5,6 +5,7 @@ from refold.agent._compaction_log import Decision, Snapshots
 from refold.agent._daily_log import DailyLog
 from refold.agent._heartbeat import Heartbeat
 from refold.agent._loop import Agent
+from refold.agent._options import AgentOptions
 from refold.agent._profiles import AgentProfile
 from refold.agent._session_log import SessionLog
 from refold.agent._statistics import context_line
@@ -14,6 +15,7 @@ from refold.agent._tools import Tool, ToolOutcome, tool
 
 __all__ = [
     "Agent",
+    "AgentOptions",
     "AgentProfile",
     "DailyLog",
     "Decision",

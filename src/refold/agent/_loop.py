@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +12,20 @@ from msgspec.structs import replace
 from refold._compaction.options import resolve_handlers
 from refold.agent._changed_files import attached, changed_notice
 from refold.agent._compactor import Compactor, RequestSpec
-from refold.agent._defaults import open_session, output_limit, resolve_budget, resolve_policy, warning_middleware
 from refold.agent._messages import error_text, open_calls, repaired_reply, result_messages, text_message
+from refold.agent._options import (
+    open_session,
+    output_limit,
+    read_agent_options,
+    resolve_budget,
+    resolve_policy,
+    warning_middleware,
+)
 from refold.agent._pins import with_pins
-from refold.agent._profiles import AgentProfile, profile_for
+from refold.agent._profiles import profile_for
 from refold.agent._runtime_block import runtime_block, with_block
 from refold.agent._statistics import Statistics
-from refold.agent._tools import Tool, ToolOutcome, by_name, definitions, perform
+from refold.agent._tools import ToolOutcome, by_name, definitions, perform
 from refold.agent.events import (
     AgentEvent,
     AgentObserver,
@@ -30,8 +36,8 @@ from refold.agent.events import (
     TurnStarted,
     UsageReported,
 )
-from refold.agent.middleware import Action, Middleware, Pipeline, Reset, Situation
-from refold.clients._retry import WAITS, retrying
+from refold.agent.middleware import Action, Pipeline, Reset, Situation
+from refold.clients._retry import retrying
 from refold.core.view import Cause
 from refold.errors import UsageError
 from refold.models._file_budget import file_budget
@@ -39,25 +45,17 @@ from refold.models._usage_report import reported
 from refold.recovery._run import recovering
 
 if TYPE_CHECKING:
-    from refold.agent._changed_files import Files
-    from refold.agent._heartbeat import Heartbeat
-    from refold.agent._tasks import TaskFiles
+    from typing import Unpack
+
+    from refold.agent._options import AgentArguments, AgentOptions
     from refold.agent.cards import DoneCard
-    from refold.clients._protocol import Client, OnText, Reply
-    from refold.config import Settings
-    from refold.core._native import SystemPrompt
-    from refold.core.budget import Budget
+    from refold.clients._protocol import Client, Reply
     from refold.core.messages import ToolCall
-    from refold.core.needs import Summarizer
     from refold.core.plan import Plan
-    from refold.core.policy import Policy
     from refold.handlers import Handlers
-    from refold.recovery._learned_windows import LearnedWindows
-    from refold.sessions import Session
 
-__all__ = ["MAX_STEPS", "Agent"]
+__all__ = ["Agent"]
 
-MAX_STEPS = 200
 INTERRUPTED = "[Interrupted before this call was done]"
 SKIPPED = "[Not done: the turn was stopped before this call]"
 UNANSWERED = "[The turn was stopped before an answer]"
@@ -72,85 +70,39 @@ class Agent:  # L10, L05, L08, V11
 
     Args:
         client: a model, from `refold.clients.client`.
-        policy: as in `refold.compact`; by default the settings', else the session's, else refold.
-        tools: what the model may call; see `tool`.
-        session: where the conversation is stored; by default in memory.
-        system: the system prompt, a text or Anthropic's blocks.
-        settings: a `refold.config.Settings`; arguments win over it.
-        budget: window and output reserve; by default from `window`, the settings, or what is known of the model.
-        window: tokens of the context window.
-        max_output: tokens of one answer.
-        middlewares: run before and after each call of the model; see `refold.agent.middleware`.
-        observers: called with each event; see `refold.agent.events`. One that raises changes nothing.
-        on_text: gets the answer piece by piece, as it is streamed.
-        summarize: writes summaries, as in `refold.compact`.
-        handlers: handlers of the other needs, as in `refold.compact`.
-        redact: remove secrets from what a summarizer is sent; by default from the settings, else true.
-        files: the workspace whose files are noticed when they change and restored after a compaction.
-        folder: where outputs are stored that are too large for the conversation.
-        heartbeat: answers health checks outside of the conversation.
-        task_files: writes the tool outputs of each task to a file, which the model can read back after a compaction.
-        profile: what is done apart from compaction; by default that of the policy's own system.
-        windows: windows learned from provider errors; see `refold.recovering`.
-        max_steps: calls of the model in one turn.
-        waits: seconds before each retry of a call that failed temporarily.
-        sleep: waits; gets seconds.
-        clock: gives seconds for durations.
+        **options: `AgentOptions` says what each means.
 
     Raises:
-        UsageError: two tools of one name, a session in another format, or contradicting arguments.
+        UsageError: a name that is no option, two tools of one name, a session in another format, or contradicting
+            options.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        *,
-        policy: str | Policy | None = None,
-        tools: Sequence[Tool] = (),
-        session: Session | None = None,
-        system: SystemPrompt | None = None,
-        settings: Settings | None = None,
-        budget: Budget | None = None,
-        window: int | None = None,
-        max_output: int | None = None,
-        middlewares: Sequence[Middleware] = (),
-        observers: Sequence[AgentObserver] = (),
-        on_text: OnText | None = None,
-        summarize: Summarizer | None = None,
-        handlers: Handlers | None = None,
-        redact: bool | None = None,
-        files: Files | None = None,
-        folder: Path | None = None,
-        heartbeat: Heartbeat | None = None,
-        task_files: TaskFiles | None = None,
-        profile: AgentProfile | None = None,
-        windows: LearnedWindows | None = None,
-        max_steps: int = MAX_STEPS,
-        waits: Sequence[float] = WAITS,
-        sleep: Callable[[float], Any] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        chosen = resolve_policy(policy, session, settings)
-        self._profile = profile or profile_for(chosen.name)
+    def __init__(self, client: Client, **options: Unpack[AgentOptions]) -> None:
+        arguments = read_agent_options(options)
+        settings, budget = arguments.settings, arguments.budget
+        chosen = resolve_policy(arguments.policy, arguments.session, settings)
+        self._profile = arguments.profile or profile_for(chosen.name)
         chosen = with_pins(chosen) if self._profile.pins else chosen
-        self._tools = by_name(tools)
-        self._client, self._system = client, system
-        self._files, self._heartbeat, self._windows = files, heartbeat, windows
-        self._on_text, self._clock, self._max_steps = on_text, clock, max_steps
-        self._task_files, self._memory = task_files, ""
-        self._observers: tuple[AgentObserver, ...] = (*observers, *([task_files] if task_files else ()))
-        self._call_with_retry = retrying(self._call, waits, sleep)  # what cannot succeed is not tried again (N12)
-        self._max_output = max_output or (budget.output_reserve if budget else 0) or None
-        budget = budget or resolve_budget(client.model, chosen, settings, window, max_output)
-        defined = definitions(tools, client.format) or None
-        request = RequestSpec(chosen, budget, client.model, self._system_prompt(0, 0), defined, max_output)
-        self.session = open_session(session, client.format, in_flight=not self._profile.durable)
+        self._tools = by_name(arguments.tools)
+        self._client, self._system = client, arguments.system
+        self._files, self._heartbeat, self._windows = arguments.files, arguments.heartbeat, arguments.windows
+        self._on_text, self._clock, self._max_steps = arguments.on_text, arguments.clock, arguments.max_steps
+        self._task_files, self._memory = arguments.task_files, ""
+        writers = [arguments.task_files] if arguments.task_files else []
+        self._observers: tuple[AgentObserver, ...] = (*arguments.observers, *writers)
+        # what cannot succeed is not tried again (N12)
+        self._call_with_retry = retrying(self._call, arguments.waits, arguments.sleep)
+        self._max_output = arguments.max_output or (budget.output_reserve if budget else 0) or None
+        budget = budget or resolve_budget(client.model, chosen, settings, arguments.window, arguments.max_output)
+        defined = definitions(arguments.tools, client.format) or None
+        system = self._system_prompt(0, 0)
+        request = RequestSpec(chosen, budget, client.model, system, defined, arguments.max_output)
+        self.session = open_session(arguments.session, client.format, in_flight=not self._profile.durable)
         self._durable_plans = len(self.session.plans)  # plans that outlast the turn (W18)
-        asking = self._handlers(handlers, summarize, settings, redact)
-        self._compactor = Compactor(self.session, request, asking, self._notify, clock)
-        self._pipeline = Pipeline((*middlewares, *warning_middleware(settings, request, self._notify)))
+        self._compactor = Compactor(self.session, request, self._handlers(arguments), self._notify, self._clock)
+        self._pipeline = Pipeline((*arguments.middlewares, *warning_middleware(settings, request, self._notify)))
         self._file_budget = settings.file_budget if settings else file_budget
-        self._output_limit = output_limit(self._profile.output, request, client.format, folder, settings)
+        self._output_limit = output_limit(self._profile.output, request, client.format, arguments.folder, settings)
         self.statistics = Statistics(request.budget.window)
         self._turn = self._step = self._calls_done = 0
         self._stopping = False
@@ -378,12 +330,11 @@ class Agent:  # L10, L05, L08, V11
             self._memory = memory
             self._compactor.set(replace(self._compactor.request, system=self._system_prompt(0, 0)))
 
-    def _handlers(
-        self, handlers: Handlers | None, summarize: Summarizer | None, settings: Settings | None, redact: bool | None
-    ) -> Handlers:
+    def _handlers(self, arguments: AgentArguments) -> Handlers:
+        redact = arguments.redact
         if redact is None:
-            redact = settings.redact_secrets if settings else True
-        resolved = resolve_handlers(handlers, summarize, redact=redact)
+            redact = arguments.settings.redact_secrets if arguments.settings else True
+        resolved = resolve_handlers(arguments.handlers, arguments.summarize, redact=redact)
         if iscoroutinefunction(write := resolved.summarize):  # a turn blocks in any case: it is waited for in a thread
             resolved = replace(resolved, summarize=lambda need: write(need))  # noqa: PLW0108 - no coroutine function any more
         if resolved.read_file is None and self._files is not None:
