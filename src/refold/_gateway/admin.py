@@ -5,24 +5,37 @@ from __future__ import annotations
 import re
 import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, unquote
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Route
 
 from refold import formats
 from refold._gateway.conversations.plan_store import OURS, behind
 from refold._gateway.conversations.planner import CompactionAborted
-from refold._gateway.server.asgi import GatewayError, respond
+from refold._gateway.server.asgi import (
+    ClientDisconnected,
+    GatewayError,
+    error_response,
+    internal_error,
+    read_body,
+)
+from refold._gateway.server.request_headers import decompressed, request_options
 from refold._gateway.wire.body import native, spliced, without_key
-from refold._gateway.wire.routes import DIALECTS, Route
+from refold._gateway.wire.routes import DIALECTS
+from refold._gateway.wire.routes import Route as ProviderRoute
 from refold.core.messages import MessageId
 from refold.core.view import Cause
 from refold.errors import BadMessages, RefoldError, SessionNotFound, StoreError, UnknownFormat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from starlette.requests import Request
 
     from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.conversations.plan_store import PlanStore
@@ -31,7 +44,6 @@ if TYPE_CHECKING:
     from refold._gateway.conversations.tracker import ConversationTracker
     from refold._gateway.observability.metrics import Metrics
     from refold._gateway.proxy import Exchanges
-    from refold._gateway.server.asgi import Send
     from refold._gateway.server.request_headers import RequestOptions
     from refold._gateway.settings import GatewaySettings
     from refold._gateway.wire.routes import Dialect
@@ -40,9 +52,8 @@ if TYPE_CHECKING:
 __all__ = ["PATHS", "Admin", "is_ours"]
 
 PATHS = re.compile(r"/livez|/readyz|/metrics|/v1/compact|/v1/recall(?:/.+)?|/v1/sessions(?:/.+)?")
-SESSION = re.compile(r"/v1/sessions/([\w.:@-]+)(?:/(rewind|compact))?")
+SESSION_ID = re.compile(r"[\w.:@-]+")
 SESSIONS = "/v1/sessions"
-METHODS = {"/v1/compact": "POST", "/v1/sessions/": "GET, DELETE"}  # by the beginning of a path; GET for the others
 MAX_LISTED = 200  # conversations
 
 
@@ -59,7 +70,11 @@ class CompactionWish(Struct, frozen=True):
 
 
 class Admin:
-    """Serves requests to the gateway itself."""
+    """Serves requests to the gateway itself; `app` is its ASGI application.
+
+    `app` expects the provider whose client sent a request, judged by its headers, as `provider` in the state of the
+    request: errors are in that provider's protocol.
+    """
 
     def __init__(
         self,
@@ -70,61 +85,68 @@ class Admin:
         exchanges: Exchanges,
         metrics: Metrics,
     ) -> None:
-        self._shadow = settings.shadow
+        self._settings = settings
         self._tracks = tracker
         self._keeper = keeper
         self._planner = planner
         self._exchanges = exchanges
         self._metrics = metrics
+        session = SESSIONS + "/{id}"
+        self.app = Starlette(
+            routes=[
+                Route("/livez", self._live),
+                Route("/readyz", self._ready),
+                Route("/metrics", self._metrics_page),
+                Route("/v1/compact", self._compact, methods=["POST"]),
+                Route("/v1/recall", self._recall),
+                Route("/v1/recall/{what:path}", self._recall),
+                Route(SESSIONS, self._list_sessions),
+                Route(session, self._session, methods=["GET", "DELETE"]),
+                Route(session + "/rewind", self._rewind_session, methods=["POST"]),
+                Route(session + "/compact", self._compact_session, methods=["POST"]),
+            ],
+            exception_handlers={
+                **dict.fromkeys((GatewayError, RefoldError, HTTPException, Exception), self._error),
+                ClientDisconnected: _no_response,
+            },
+        )
+        self.app.router.redirect_slashes = False
 
-    async def answer(
-        self, method: str, path: str, query: bytes, body: bytes, options: RequestOptions, send: Send, provider: str = ""
-    ) -> None:
-        """Serve one request; `provider` is the one whose client sent it, judged by its headers.
+    async def _error(self, request: Request, error: Exception) -> Response:
+        own, provider = _own_error(request, error), request.state.provider
+        self._metrics.refused(provider, own.code)
+        return error_response(provider, own)
 
-        Raises:
-            GatewayError: there is no such resource, or the request cannot be carried out.
-        """
-        query_values = {name: values[-1] for name, values in parse_qs(query.decode("latin-1")).items()}
-        allowed = next((each for prefix, each in METHODS.items() if path.startswith(prefix)), "GET")
-        method = "GET" if method == "HEAD" else method
-        try:
-            match method, path:
-                case "GET", "/livez":
-                    await _json(send, {"status": "ok"})
-                case "GET", "/readyz":
-                    await self._ready(send)
-                case "GET", "/metrics":
-                    await respond(send, 200, self._metrics.page(), b"text/plain; version=0.0.4; charset=utf-8")
-                case "POST", "/v1/compact":
-                    await self._compact(body, query_values.get("model", ""), provider, options, send)
-                case "GET", "/v1/sessions":
-                    await _json(send, {"sessions": await self._sessions()})
-                case "GET", _ if path.startswith("/v1/recall"):
-                    what = unquote(path.removeprefix("/v1/recall").lstrip("/")) or query_values.get("q", "")
-                    await _json(send, {"messages": await self.recall(what, query_values.get("session", ""))})
-                case "POST", _ if (match := SESSION.fullmatch(unquote(path))) and match[2] == "compact":
-                    await _json(send, await self._compact_session(match[1], body, options))
-                case _ if match := SESSION.fullmatch(unquote(path)):
-                    await self._session(method, match[1], match[2] or "", body, send)
-                case "GET" | "POST" | "DELETE", _ if path.startswith("/v1/sessions/"):
-                    raise SessionNotFound(path)
-                case _:
-                    raise _method_not_allowed(method, allowed)
-        except SessionNotFound:
-            raise GatewayError(404, "there is no such conversation: GET /v1/sessions lists them", "not_found") from None
-        except StoreError as error:
-            raise GatewayError(503, f"the store could not be used ({error})", "store") from error
-        except RefoldError as error:
-            raise GatewayError(400, f"this cannot be compacted: {error}", "bad_body") from error
+    async def _body(self, request: Request) -> bytes:
+        """Return the decompressed body of a request."""
+        headers, settings = dict(request.scope["headers"]), self._settings
+        body = await read_body(request.receive, headers, settings.max_body, settings.body_timeout)
+        plain = decompressed(body, headers.get(b"content-encoding", b""), settings.max_body)
+        if plain is None:
+            raise GatewayError(415, "this body cannot be decompressed: send it plain, or with gzip", "bad_encoding")
+        return plain
 
-    async def _ready(self, send: Send) -> None:
+    def _options(self, request: Request) -> RequestOptions:
+        return request_options(dict(request.scope["headers"]), self._settings)
+
+    async def _live(self, _: Request) -> Response:
+        return _json({"status": "ok"})
+
+    async def _ready(self, _: Request) -> Response:
         """Respond whether the store can be used; without its address, since no token is needed."""
         try:
             await self._keeper.answers()
         except RefoldError as error:
             raise GatewayError(503, f"the store cannot be used ({type(error).__name__})", "store") from error
-        await _json(send, {"status": "ok"})
+        return _json({"status": "ok"})
+
+    async def _metrics_page(self, _: Request) -> Response:
+        return Response(self._metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def _recall(self, request: Request) -> Response:
+        query = request.query_params
+        what = request.path_params.get("what", "").lstrip("/") or query.get("q", "")
+        return _json({"messages": await self.recall(what, query.get("session", ""))})
 
     async def recall(self, what: str, session: str = "") -> list[dict[str, Any]]:
         """Return originals by a message's id, by the plan or message that replaces them, or by words of their text."""
@@ -148,7 +170,7 @@ class Admin:
         order = ids or list(originals)
         return [{"id": id, "message": originals[id]} for id in order if id in originals]
 
-    async def responses_compact(self, target: CompactionTarget, send: Send) -> None:
+    async def responses_compact(self, target: CompactionTarget) -> Response:
         """Serve OpenAI's own compaction request: respond with items that replace those sent."""
         plan = await self._forced(target, CompactionWish())
         conversation = target.conversation
@@ -158,21 +180,22 @@ class Admin:
         usage = {"input_tokens": before, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": after}
         usage |= {"output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": before + after}
         response = {"id": f"resp_{conversation.id}", "object": "response.compaction", "created_at": int(time.time())}
-        await _json(send, {**response, "output": list(map(_item, items)), "usage": usage})
+        return _json({**response, "output": list(map(_item, items)), "usage": usage})
 
-    async def _compact(self, raw: bytes, model: str, provider: str, options: RequestOptions, send: Send) -> None:
+    async def _compact(self, request: Request) -> Response:
+        raw, options = await self._body(request), self._options(request)
         try:
-            request = native(raw)
-            dialect = _dialect(request, provider)
+            body = native(raw)
+            dialect = _dialect(body, request.state.provider)
         except (ValueError, RecursionError, BadMessages, UnknownFormat) as error:
             message = f"this is no request with a conversation ({type(error).__name__}): send a body as for a provider"
             raise GatewayError(400, message, "bad_body") from None
-        wish = _wish(request)
-        if "keep_recent" in request:  # which no provider knows
+        wish = _wish(body)
+        if "keep_recent" in body:  # which no provider knows
             raw = without_key(raw, "keep_recent")
-        named = request.get("model") or model
+        named = body.get("model") or request.query_params.get("model", "")
         target = await self._exchanges.target(
-            Route(dialect, "compact", named if isinstance(named, str) else ""), options, raw
+            ProviderRoute(dialect, "compact", named if isinstance(named, str) else ""), options, raw
         )
         if target is None:
             raise GatewayError(
@@ -183,10 +206,10 @@ class Admin:
             wish = replace(wish, instructions="")
         plan = await self._forced(target, wish)
         conversation = target.conversation
-        body = spliced(conversation.body, conversation.write(target.bound)) if conversation.plans else raw
+        compacted = spliced(conversation.body, conversation.write(target.bound)) if conversation.plans else raw
         facts = {"conversation": conversation.id, "done": "nothing"}
         if plan is not None:
-            shadow = "shadow-" if self._shadow else ""
+            shadow = "shadow-" if self._settings.shadow else ""
             sizes = plan.sizes
             facts |= {
                 "done": "forwarded" if shadow else "compacted",
@@ -194,7 +217,8 @@ class Admin:
             }
             facts |= {f"{shadow}plan": plan.id, f"{shadow}policy": plan.policy}
             facts |= {f"{shadow}tokens-before": str(sizes.before), f"{shadow}tokens-after": str(sizes.after)}
-        await respond(send, 200, body, extra=[(f"x-refold-{name}".encode(), v.encode()) for name, v in facts.items()])
+        headers = {f"x-refold-{name}": value for name, value in facts.items()}
+        return Response(compacted, 200, headers, "application/json")
 
     async def _forced(self, target: CompactionTarget, wish: CompactionWish) -> Plan | None:
         conversation = target.conversation
@@ -212,35 +236,32 @@ class Admin:
                     return None
                 raise GatewayError(422, f"the conversation could not be compacted: {failed}", "compaction") from None
 
-    async def _compact_session(self, id: str, body: bytes, options: RequestOptions) -> dict[str, Any]:
+    async def _compact_session(self, request: Request) -> Response:
         """Compact one conversation, in memory or in the store, and return its plans; `model` may be named (O17)."""
+        id, options = _session_id(request), self._options(request)
         try:
-            request = native(body or b"{}")
+            body = native(await self._body(request) or b"{}")
         except (ValueError, RecursionError):
-            request = None
-        if not isinstance(request, dict):
+            body = None
+        if not isinstance(body, dict):
             raise GatewayError(400, 'compact takes {"keep_recent": tokens, "instructions": words}', "bad_body")
-        wish, model = _wish(request), request.get("model", "")
+        wish, model = _wish(body), body.get("model", "")
         model = model if isinstance(model, str) else ""
         conversation = self._find(id)
         if conversation is None and not id.startswith(OURS):
             done = await self._planner.compact_session(id, wish.instructions, wish.keep_recent, model)
             if done is None:
-                return {"id": id, "stored": True, "done": "nothing", "plans": []}
+                return _json({"id": id, "stored": True, "done": "nothing", "plans": []})
             plans = await self._keeper.plans(done.session)
             facts = {"previous": done.previous} if done.previous else {}
-            return {
-                **facts,
-                "id": done.session,
-                "stored": True,
-                **_outcome(done.plan if done.compacted else None, plans),
-            }
+            outcome = _outcome(done.plan if done.compacted else None, plans)
+            return _json({**facts, "id": done.session, "stored": True, **outcome})
         if conversation is not None:
-            route = Route(_dialect_of(conversation.format.name), "compact", model)
+            route = ProviderRoute(_dialect_of(conversation.format.name), "compact", model)
             target = self._exchanges.bind(conversation, route, options)
         else:
             format, messages = await self._keeper.messages(id)
-            route = Route(_dialect_of(format), "compact", model or "stored")
+            route = ProviderRoute(_dialect_of(format), "compact", model or "stored")
             raw = b'{"%s":[%s]}' % (route.dialect.messages.encode(), messages)
             target = await self._exchanges.target(route, options, raw)
         if target is None:
@@ -248,44 +269,40 @@ class Admin:
                 400, 'the model of this conversation is not known here: name it, {"model": …}', "bad_body"
             )
         plan = await self._forced(target, wish)
-        return {**_summary(target.conversation), **_outcome(plan, target.conversation.plans)}
+        return _json({**_summary(target.conversation), **_outcome(plan, target.conversation.plans)})
 
-    async def _sessions(self) -> list[dict[str, Any]]:
+    async def _list_sessions(self, _: Request) -> Response:
         sessions: dict[str, dict[str, Any]] = {}
         for conversation in reversed(self._tracks.all()[-MAX_LISTED:]):
             sessions[conversation.session_id or conversation.id] = _summary(conversation)
         for head in (await self._keeper.sessions())[:MAX_LISTED]:
             stored = {"format": head.format, "messages": head.messages, "stored": True, "touched": head.touched}
             sessions[head.id] = {"id": head.id, "plans": 0, **stored} | sessions.get(head.id, {}) | {"stored": True}
-        return list(sessions.values())
+        return _json({"sessions": list(sessions.values())})
 
-    async def _session(self, method: str, id: str, action: str, body: bytes, send: Send) -> None:
+    async def _session(self, request: Request) -> Response:
+        """Return one conversation with its plans, or delete it."""
+        id = _session_id(request)
         conversation = self._find(id)
-        match method, action:
-            case "GET", "":
-                plans = conversation.plans if conversation is not None else await self._keeper.plans(id)
-                summary = _summary(conversation) if conversation is not None else {"id": id, "stored": True}
-                await _json(send, {**summary, "plans": [_plan(plan) for plan in plans]})
-            case "DELETE", "":
-                if conversation is not None:
-                    self._tracks.forget(conversation.id, deleted=True)
-                deleted = await self._keeper.delete(
-                    conversation.session_id if conversation is not None and conversation.session_id else id
-                )
-                if conversation is None and not deleted:
-                    raise SessionNotFound(id)
-                await _json(send, {"id": id, "deleted": True})
-            case "POST", "rewind":
-                to = _to(body)
-                if conversation is None:
-                    remaining = _until(await self._keeper.plans(id), to)
-                    await self._keeper.rewound(id, remaining)
-                else:
-                    remaining = await self._rewind(conversation, to)
-                summary = _summary(conversation) if conversation is not None else {"id": id, "stored": True}
-                await _json(send, {**summary, "plans": [_plan(plan) for plan in remaining]})
-            case _:
-                raise _method_not_allowed(method, "POST" if action else "GET, DELETE")
+        if request.method != "DELETE":
+            plans = conversation.plans if conversation is not None else await self._keeper.plans(id)
+            return _json({**_summary_of(id, conversation), "plans": [_plan(plan) for plan in plans]})
+        if conversation is not None:
+            self._tracks.forget(conversation.id, deleted=True)
+        stored_id = conversation.session_id if conversation is not None and conversation.session_id else id
+        if not await self._keeper.delete(stored_id) and conversation is None:
+            raise SessionNotFound(id)
+        return _json({"id": id, "deleted": True})
+
+    async def _rewind_session(self, request: Request) -> Response:
+        id = _session_id(request)
+        conversation, to = self._find(id), _to(await self._body(request))
+        if conversation is None:
+            remaining = _until(await self._keeper.plans(id), to)
+            await self._keeper.rewound(id, remaining)
+        else:
+            remaining = await self._rewind(conversation, to)
+        return _json({**_summary_of(id, conversation), "plans": [_plan(plan) for plan in remaining]})
 
     async def _rewind(self, conversation: Conversation, to: int | str) -> tuple[Plan, ...]:
         async with conversation.lock:
@@ -347,11 +364,6 @@ def _until(plans: tuple[Plan, ...], to: int | str) -> tuple[Plan, ...]:
     return plans[: ids.index(to) + 1]
 
 
-def _method_not_allowed(method: str, allowed: str) -> GatewayError:
-    message = f"{method} is not for this path: {allowed} is" if "," not in allowed else f"{method} is not for this path"
-    return GatewayError(405, message, "method", [(b"allow", allowed.encode())])
-
-
 def _dialect_of(format: str) -> Dialect:
     return next(each for each in DIALECTS.values() if each.format == format)
 
@@ -369,6 +381,10 @@ def _dialect(request: Any, provider: str) -> Any:
         else formats.detect(request.get("messages") or []).name
     )
     return DIALECTS["anthropic" if name == "anthropic" else "chat"]
+
+
+def _summary_of(id: str, conversation: Conversation | None) -> dict[str, Any]:
+    return _summary(conversation) if conversation is not None else {"id": id, "stored": True}
 
 
 def _summary(conversation: Conversation) -> dict[str, Any]:
@@ -389,5 +405,36 @@ def _plan(plan: Plan) -> dict[str, Any]:
     return {**summary, "messages": plan.base.length, "tokens_before": sizes.before, "tokens_after": sizes.after}
 
 
-async def _json(send: Send, value: Any) -> None:
-    await respond(send, 200, msgspec.json.encode(value))
+def _own_error(request: Request, error: Exception) -> GatewayError:
+    """Return the error of the gateway that stands for whatever an endpoint, or the choice of one, raised."""
+    match error:
+        case GatewayError():
+            return error
+        case HTTPException(status_code=405):
+            methods = (error.headers or {})["Allow"]
+            allowed = [each for each in ("GET", "POST", "DELETE") if each in methods]
+            message = f"{request.method} is not for this path" + (f": {allowed[0]} is" if len(allowed) == 1 else "")
+            return GatewayError(405, message, "method", [(b"allow", ", ".join(allowed).encode())])
+        case SessionNotFound() | HTTPException():
+            return GatewayError(404, "there is no such conversation: GET /v1/sessions lists them", "not_found")
+        case StoreError():
+            return GatewayError(503, f"the store could not be used ({error})", "store")
+        case RefoldError():
+            return GatewayError(400, f"this cannot be compacted: {error}", "bad_body")
+        case _:
+            return internal_error(error)
+
+
+def _session_id(request: Request) -> str:
+    id: str = request.path_params["id"]
+    if not SESSION_ID.fullmatch(id):
+        raise SessionNotFound(id)
+    return id
+
+
+async def _no_response(request: Request, error: Exception) -> Response:
+    return Response(status_code=499)  # which no client receives
+
+
+def _json(value: Any) -> Response:
+    return Response(msgspec.json.encode(value), media_type="application/json")

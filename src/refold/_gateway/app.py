@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from starlette.routing import Router
 
 from refold._gateway.admin import Admin, is_ours
 from refold._gateway.conversations.budgets import Budgets
@@ -21,9 +24,10 @@ from refold._gateway.server.asgi import (
     CLOSE,
     ClientDisconnected,
     GatewayError,
+    error_response,
+    internal_error,
     read_body,
     receive_in_time,
-    respond_with_error,
 )
 from refold._gateway.server.auth import Auth, reject_duplicate_headers
 from refold._gateway.server.connection import connection_of
@@ -39,9 +43,11 @@ from refold.sessions import open_store
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from starlette.types import Receive, Scope, Send
+
     from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.conversations.plugin import CompactionTarget
-    from refold._gateway.server.asgi import Headers, Receive, Scope, Send
+    from refold._gateway.server.asgi import Headers
     from refold._gateway.server.request_headers import RequestOptions
     from refold._gateway.settings import GatewaySettings
     from refold._gateway.wire.routes import Route
@@ -61,31 +67,29 @@ class Gateway:
         self._budgets = Budgets(settings)
         self._upstream: Upstream
         self._retention_task: asyncio.Task[None] | None = None
+        self._lifespan_router = Router(lifespan=self._lifespan)
         self.failed: Exception | None = None  # why startup failed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or run from startup to shutdown."""
         if scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
+            await self._lifespan_router(scope, receive, send)
         elif scope["type"] == "http":
             await self._serve(scope, receive, send)
 
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
-        await receive()
+    @asynccontextmanager
+    async def _lifespan(self, app: object) -> AsyncIterator[None]:
         try:
             await self._open()
         except Exception as error:  # whatever a store, or a summarizer's package, raises
             self.failed = error
-            await send({"type": "lifespan.startup.failed", "message": type(error).__name__})
-            return
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
+            raise RuntimeError(type(error).__name__) from None  # servers log it: without the address of a store
+        yield
         if self._retention_task is not None:
             self._retention_task.cancel()
         await self._planner.close()
         await self._upstream.close()
         await self._keeper.close()
-        await send({"type": "lifespan.shutdown.complete"})
 
     async def _open(self) -> None:
         settings = self.settings
@@ -110,7 +114,7 @@ class Gateway:
         self._exchanges = Exchanges(
             settings, self._upstream, self.tracker, self._budgets, self._planner, deferred, self.metrics
         )
-        self._control = Admin(settings, self.tracker, keeper, self._planner, self._exchanges, self.metrics)
+        self._admin = Admin(settings, self.tracker, keeper, self._planner, self._exchanges, self.metrics)
         if settings.retention:
             self._retention_task = asyncio.create_task(self._delete_expired(settings.retention))
 
@@ -132,53 +136,48 @@ class Gateway:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        original = path = scope["raw_path"].decode("latin-1")  # not unquoted: an escaped line end must stay escaped
-        where = route(scope["method"], path, headers)
+        original = scope["raw_path"].decode("latin-1")  # not unquoted: an escaped line end must stay escaped
+        where = route(scope["method"], original, headers)
         try:
-            if len(headers) != len(scope["headers"]):
-                reject_duplicate_headers(scope["headers"])
-            if b"transfer-encoding" in headers and b"content-length" in headers:
-                raise GatewayError(400, "a body has one length: send content-length or chunks", "bad_header", CLOSE)
-            path = self._auth.check(path, headers)
-            if headers.get(b"upgrade", b"").lower() == b"websocket" and scope["method"] == "GET":
-                raise GatewayError(426, "this gateway speaks HTTP only, no WebSocket", "websocket")
-            if is_ours(path, headers):
-                await self._serve_admin(scope, path, where, headers, receive, send)
-                return
+            path = self._checked_path(scope, original, headers)
             if path is not original:
                 where = route(scope["method"], path, headers)
-            if where.kind == "other":
-                await self._forward(scope, path, where, receive, send)
-            else:
-                await self._serve_chat(scope, path, where, headers, receive, send)
+            if not is_ours(path, headers):
+                if where.kind == "other":
+                    await self._forward(scope, path, where, receive, send)
+                else:
+                    await self._serve_chat(scope, path, where, headers, receive, send)
+                return
         except GatewayError as error:
             self.metrics.refused(where.dialect.provider, error.code)
-            await respond_with_error(send, where.dialect.provider, error)
+            await error_response(where.dialect.provider, error)(scope, receive, send)
+            return
         except ClientDisconnected:
             return
         except UpstreamAborted:
             raise
         except Exception as error:  # a bug of the gateway
             self.metrics.refused(where.dialect.provider, "internal")
-            message = (
-                f"the gateway failed ({type(error).__name__}): send x-refold-bypass: 1 to go past it, and report it"
-            )
             with suppress(RuntimeError):  # the response has begun and can only be cut
-                await respond_with_error(send, where.dialect.provider, GatewayError(500, message, "internal"))
+                await error_response(where.dialect.provider, internal_error(error))(scope, receive, send)
             raise
+        state = {**scope.get("state", {}), "provider": where.dialect.provider}
+        await self._admin.app({**scope, "path": unquote(path), "state": state}, receive, send)
 
-    async def _serve_admin(
-        self, scope: Scope, path: str, where: Route, headers: dict[bytes, bytes], receive: Receive, send: Send
-    ) -> None:
-        """Serve a request to the gateway itself."""
-        settings = self.settings
-        body = await read_body(receive, headers, settings.max_body, self._body_timeout(scope))
-        plain = decompressed(body, headers.get(b"content-encoding", b""), settings.max_body)
-        if plain is None:
-            raise GatewayError(415, "this body cannot be decompressed: send it plain, or with gzip", "bad_encoding")
-        options = request_options(headers, settings)
-        provider = where.dialect.provider
-        await self._control.answer(scope["method"], path, scope["query_string"], plain, options, send, provider)
+    def _checked_path(self, scope: Scope, path: str, headers: dict[bytes, bytes]) -> str:
+        """Return the path of a request that may be served, without a token in it.
+
+        Raises:
+            GatewayError: the headers are ambiguous (400), the client may not use this gateway, or asks for a WebSocket.
+        """
+        if len(headers) != len(scope["headers"]):
+            reject_duplicate_headers(scope["headers"])
+        if b"transfer-encoding" in headers and b"content-length" in headers:
+            raise GatewayError(400, "a body has one length: send content-length or chunks", "bad_header", CLOSE)
+        path = self._auth.check(path, headers)
+        if headers.get(b"upgrade", b"").lower() == b"websocket" and scope["method"] == "GET":
+            raise GatewayError(426, "this gateway speaks HTTP only, no WebSocket", "websocket")
+        return path
 
     async def _forward(self, scope: Scope, path: str, where: Route, receive: Receive, send: Send) -> None:
         """Forward a request without a conversation: both bodies pass as they arrive, whatever their size."""
@@ -208,7 +207,8 @@ class Gateway:
             if where.kind == "compact" and plain is not None and not options.bypass and not self.settings.shadow:
                 target = await self._compactable(where, options, plain)
                 if target is not None:
-                    await self._control.responses_compact(target, send)
+                    response = await self._admin.responses_compact(target)
+                    await response(scope, receive, send)
                     return
             await self._exchanges.run(Exchange(where, url, headers, options, raw, plain), send, begun)
 

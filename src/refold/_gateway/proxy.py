@@ -33,6 +33,8 @@ from refold.policies._internal import REPAIR_REQUEST
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from starlette.types import Send
+
     from refold._gateway.conversations.budgets import Budgets
     from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.conversations.planner import Planner
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from refold._gateway.observability.metrics import Metrics
     from refold._gateway.recall.deferred import DeferredRecall
     from refold._gateway.recall.response_merger import RecallRound
-    from refold._gateway.server.asgi import Send
     from refold._gateway.server.request_headers import RequestOptions
     from refold._gateway.settings import GatewaySettings
     from refold._gateway.upstream.client import Upstream

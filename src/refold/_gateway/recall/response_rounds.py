@@ -38,11 +38,13 @@ from refold.models.provider_errors import classify_error
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from starlette.types import Send
+
     from refold._gateway.conversations.budgets import Bound
     from refold._gateway.conversations.plugin import CompactionTarget
     from refold._gateway.observability.metrics import Metrics
     from refold._gateway.recall.response_merger import RecallRound, ResponseMerger
-    from refold._gateway.server.asgi import Headers, Send
+    from refold._gateway.server.asgi import Headers
     from refold._gateway.settings import GatewaySettings
     from refold._gateway.upstream.response import UpstreamResponse
 

@@ -1,31 +1,29 @@
-"""Helpers over plain ASGI for the hot path: read a bounded body, respond, notice that the client disconnected."""
+"""What starlette has not: bodies with limits, a disconnect as an exception, and errors in the client's protocol."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+from starlette.responses import Response
 
 from refold._gateway.wire.routes import error_body
+
+if TYPE_CHECKING:
+    from starlette.types import Message, Receive
 
 __all__ = [
     "CLOSE",
     "ClientDisconnected",
     "GatewayError",
     "Headers",
-    "Receive",
-    "Scope",
-    "Send",
     "disconnected",
+    "error_response",
+    "internal_error",
     "read_body",
     "receive_in_time",
-    "respond",
-    "respond_with_error",
 ]  # fmt: skip
 
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 CLOSE: Headers = [(b"connection", b"close")]  # the rest of the request is not awaited
 
@@ -69,7 +67,7 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, t
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-async def receive_in_time(receive: Receive, timeout: float | None) -> MutableMapping[str, Any]:
+async def receive_in_time(receive: Receive, timeout: float | None) -> Message:
     """Return the next message from a client; without a timeout if it is known to have arrived.
 
     Raises:
@@ -91,22 +89,18 @@ async def disconnected(receive: Receive) -> None:
         pass
 
 
-async def respond(
-    send: Send, status: int, body: bytes, kind: bytes = b"application/json", extra: Iterable[tuple[bytes, bytes]] = ()
-) -> None:
-    """Send a response with a complete body."""
-    headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), *extra]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-async def respond_with_error(
-    send: Send, provider: str, error: GatewayError, extra: Iterable[tuple[bytes, bytes]] = ()
-) -> None:
-    """Send an error of the gateway's own, in the client's dialect."""
+def error_response(provider: str, error: GatewayError) -> Response:
+    """Return the response for an error of the gateway's own, in the client's protocol."""
+    headers = {name.decode(): value.decode("latin-1") for name, value in error.headers}
+    headers |= {"x-refold-done": "rejected", "x-refold-reason": error.code}
     body = error_body(provider, error.status, str(error), error.code)
-    own = [(b"x-refold-done", b"rejected"), (b"x-refold-reason", error.code.encode())]
-    await respond(send, error.status, body, extra=[*error.headers, *own, *extra])
+    return Response(body, error.status, headers, "application/json")
+
+
+def internal_error(error: Exception) -> GatewayError:
+    """Return the error that a client sees for a bug of the gateway."""
+    message = f"the gateway failed ({type(error).__name__}): send x-refold-bypass: 1 to go past it, and report it"
+    return GatewayError(500, message, "internal")
 
 
 def _too_large(limit: int) -> GatewayError:

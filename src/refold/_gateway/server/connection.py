@@ -27,7 +27,8 @@ import uvicorn
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from refold._gateway.server.asgi import Receive, Scope, Send
+    from starlette.types import Receive, Scope, Send
+
 
 __all__ = ["MAX_HEAD", "ClientConnection", "client_connection", "connection_of"]
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-    from refold._gateway.server.asgi import Receive, Scope, Send
+    from starlette.types import Receive, Scope, Send
+
     from refold._gateway.upstream.response import UpstreamResponse
 
 __all__ = ["WhileConnected", "relay"]

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from refold._gateway.server.asgi import Receive, Scope, Send
+    from starlette.types import Receive, Scope, Send
+
     from refold._gateway.settings import GatewaySettings
 
 __all__ = ["Serving"]
