@@ -1,6 +1,6 @@
-"""Records what the originals of three policies decide over seeded histories, for the differential tests.
+"""Records what the originals of four policies decide over seeded histories, for the differential tests.
 
-    python tools/record_originals.py --work FOLDER                    # all three
+    python tools/record_originals.py --work FOLDER                    # all four
     python tools/record_originals.py --work FOLDER neurolink vibe     # these alone
     python tools/record_originals.py --figures                        # only the figures of the policies' pages
 
@@ -13,7 +13,9 @@ Run by hand. FOLDER is outside the project; what is not there yet is fetched int
 - vibe: `mistral-vibe` from PyPI in an environment of its own (Python 3.12 or later), with a backend that answers from
   a script (tools/originals/drive_vibe.py);
 - claude-code: `v5_compression_agent.py` of learn-claude-code, a file of a public repository, which you put into FOLDER
-  yourself (tools/originals/drive_claude_code.py says which revision), with a client that answers from a script.
+  yourself (tools/originals/drive_claude_code.py says which revision), with a client that answers from a script;
+- wolffish: `compactor.ts` of wolffish-app, likewise (tools/originals/drive_wolffish.mjs), its types stripped by the
+  package `typescript` from npm.
 
 Each becomes one file in tests/data/originals: version, licence, the settings in which a newer version was set back to
 its documentation page, the seed of the histories, and the decisions: sizes, counts, and positions of messages. Nothing
@@ -40,6 +42,8 @@ DRIVERS = ROOT / "tools" / "originals"
 NEUROLINK = "9.37.0"
 VIBE = "1.3.3"
 CLAUDE_CODE = "d5c16a7"
+WOLFFISH = "56a5158"
+TYPESCRIPT = "5"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -76,7 +80,8 @@ def neurolink(work: Path) -> dict[str, Any]:
             "messages": histories.neurolink(history.entries),
             "named": histories.neurolink(histories.named_reads(history.entries)),
             "more": histories.neurolink(history.more, len(history.entries)),
-            "providers": histories.PROVIDERS,
+            "providers": list(histories.PROVIDERS),
+            "parts": histories.PARTS,
             "model": "gpt-4.1",
             "window": histories.WINDOW,
             "ratios": histories.RATIOS,
@@ -132,10 +137,34 @@ def claude_code(work: Path) -> dict[str, Any]:
     return {"original": "learn-claude-code v5", "version": CLAUDE_CODE, "licence": "MIT", **made}
 
 
+def wolffish(work: Path) -> dict[str, Any]:
+    """Return the decisions of Wolffish's compactor."""
+    if not (work / "node_modules" / "typescript").exists():
+        subprocess.run(["npm", "install", "--no-audit", "--no-fund", f"typescript@{TYPESCRIPT}"], cwd=work, check=True)  # noqa: S607
+    jobs = [
+        {"name": history.name, "digest": history.digest, "messages": histories.wolffish(history.entries)}
+        for history in histories.histories()
+    ]
+    given = {
+        "histories": jobs,
+        "summary": histories.SUMMARY,
+        "ratios": histories.WOLFFISH_RATIOS,
+        "shares": histories.EXCESSES,
+    }
+    driver = [
+        str(DRIVERS / "drive_wolffish.mjs"),
+        str(work / "compactor.ts"),
+        str(work / "node_modules" / "typescript"),
+    ]
+    made = _driven(["node", *driver], given)
+    return {"original": "wolffish-app, compactor.ts", "version": WOLFFISH, "licence": "MIT", **made}
+
+
 RECORDERS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "neurolink": neurolink,
     "vibe": vibe,
     "claude-code": claude_code,
+    "wolffish": wolffish,
 }
 
 

@@ -1,11 +1,17 @@
-"""The three policies whose originals were recorded, and what a comparison of each gives."""
+"""The four policies whose originals were recorded, and what a comparison of each gives."""
 
 from __future__ import annotations
 
 from types import ModuleType
 from typing import Any
 
-from tests.conformance import differential_claude_code, differential_neurolink, differential_vibe, histories
+from tests.conformance import (
+    differential_claude_code,
+    differential_neurolink,
+    differential_vibe,
+    differential_wolffish,
+    histories,
+)
 from tests.conformance.differential import Decision, Tally
 
 __all__ = ["COMPARISONS", "compared", "figures"]
@@ -14,6 +20,7 @@ COMPARISONS: dict[str, ModuleType] = {
     "neurolink": differential_neurolink,
     "vibe": differential_vibe,
     "claude-code": differential_claude_code,
+    "wolffish": differential_wolffish,
 }
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 POLICY = find("claude-code")
 WINDOW = 4_000_000
 CLEARED = "[Old tool result content cleared]"
-SYSTEM = "You are one of several agents. " * 1_000  # of a window where 13,000 tokens are the smaller part
+SYSTEM = "You are one of several agents. " * 600  # of a window where 13,000 tokens are the smaller part
 RESTORED = "[Restored after compaction] "
 
 TEXTS = "what the provider reads is counted, not the JSON around it"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import refold
 from refold import formats
 from refold.core.edits import fold
+from refold.models._provider_factors import provider_factor
 from tests.conformance import histories
 from tests.conformance.differential import Decision, original
 
@@ -28,6 +29,7 @@ MARKS = {"[Tool result cleared]": "C", "[Tool result unavailable - conversation 
 
 ARGUMENTS = "the arguments of calls are counted"
 CHARACTERS = "characters are counted, not UTF-16 units"
+FRAMES = "a system prompt and a prompt apart from the messages have no frame"
 SYSTEM = "a system message at the head stays, and is not one of the messages"
 PARALLEL = "parallel calls are one message"
 PAIR = "the first pair stands behind the summary"
@@ -41,6 +43,7 @@ ONCE = "the summarizer gets an earlier summary once"
 DIFFERENCES = {
     ARGUMENTS: "A write of 39,000 characters counts 28 tokens in the original, about 9,750 to the provider.",
     CHARACTERS: "The original counts an emoji as the two units that its language stores it in.",
+    FRAMES: "The original adds the four tokens of a message to each.",
     SYSTEM: "The original summarizes the system prompt, or takes it for half of the first exchange.",
     PARALLEL: "They are one message of the conversation; the original stores each call as a message of its own.",
     PAIR: "After a summary the original's first pair is the summary and whatever follows it.",
@@ -77,22 +80,53 @@ def decided(history: History, recorded: dict[str, Any]) -> Iterator[Decision]:
         why = (ARGUMENTS,) if tokens > recorded["tokens"] else (CHARACTERS,) if tokens < recorded["tokens"] else ()
         ours = [check.due, check.tokens <= check.limit]
         yield Decision("due, fits", f"{history.name} in {available:,}", ours, [theirs, fits], why)
+    if history.kind in ("chat", "tools", "unicode"):
+        yield from _by_provider(history, messages, recorded)
+        yield _request(history, messages, recorded)
     yield _repaired(history, messages, recorded)
     yield from _compacted(history, recorded)
 
 
-def _sizes(entries: Sequence[Entry], ours: int, theirs: int) -> tuple[str, ...]:
+def _sizes(entries: Sequence[Entry], ours: int, theirs: int, factor: float = 1.0) -> tuple[str, ...]:
     """Return the differences that make one estimate the other, to the token."""
     expected, names = theirs, []
     if calls := [entry for entry in entries if entry.role == "call"]:
         parallel = len(calls) - len({entry.batch for entry in calls})
-        names += [ARGUMENTS] if calls else []
-        names += [PARALLEL] if parallel else []
-        expected += sum(_estimate(len(entry.tool) + len(_json(entry))) for entry in calls) - 4 * parallel
-    if extra := sum(_estimate(_units(entry.text)) - _estimate(len(entry.text)) for entry in entries):
+        names += [ARGUMENTS, PARALLEL] if parallel else [ARGUMENTS]
+        expected += sum(_estimate(len(entry.tool) + len(_json(entry)), factor) for entry in calls) - 4 * parallel
+    if extra := sum(_estimate(_units(entry.text), factor) - _estimate(len(entry.text), factor) for entry in entries):
         names += [CHARACTERS]
         expected -= extra
     return tuple(names) if expected == ours else ()
+
+
+def _by_provider(history: History, messages: list[Any], recorded: dict[str, Any]) -> Iterator[Decision]:
+    """Compare the estimate for each provider, which a model tells here."""
+    for provider, theirs in recorded["estimates"].items():
+        model = histories.PROVIDERS[provider]
+        ours = refold.check(messages, policy="neurolink", model=model, format="openai-chat").tokens
+        why = _sizes(history.entries, ours, theirs, provider_factor(provider))
+        yield Decision("estimate by provider", f"{history.name} for {provider}", ours, theirs, why)
+
+
+def _request(history: History, messages: list[Any], recorded: dict[str, Any]) -> Decision:
+    """Compare the parts of a request that has more than messages."""
+    parts = histories.PARTS
+    found = refold.check(
+        messages,
+        policy="neurolink",
+        model="gpt-4.1",
+        format="openai-chat",
+        system=parts["systemPrompt"],
+        prompt=parts["currentPrompt"],
+        tools=parts["toolDefinitions"],
+        files=parts["fileAttachments"],
+    ).breakdown
+    ours = [found.system, found.prompt, found.tools, found.files, found.total - found.messages]
+    system, history_, prompt, tools, files, total = recorded["parts"]
+    theirs = [system, prompt, tools, files, total - history_]
+    framed = [ours[0] + 4, ours[1] + 4, *ours[2:4], ours[4] + 8] == theirs
+    return Decision("parts beside the messages", history.name, ours, theirs, (FRAMES,) if framed else ())
 
 
 @cache
@@ -104,8 +138,8 @@ def _json(entry: Entry) -> str:
     return str(histories.openai([entry])[0]["tool_calls"][0]["function"]["arguments"])
 
 
-def _estimate(characters: int) -> int:
-    return math.ceil(math.ceil(characters / 4) * 1.15)
+def _estimate(characters: int, factor: float = 1.0) -> int:
+    return math.ceil(math.ceil(characters / 4) * factor * 1.15)
 
 
 def _repaired(history: History, messages: list[Any], recorded: dict[str, Any]) -> Decision:
@@ -160,6 +194,8 @@ def _compacted(history: History, recorded: dict[str, Any]) -> Iterator[Decision]
     more = histories.openai(history.more)
     entries = (*history.entries, *history.more)
     start = [f"K{place}" for place in range(len(history.entries))]
+    meter = refold.Meter(policy="neurolink", window=WINDOW)
+    tokens = meter.check(messages).tokens
     for of in recorded["runs"]:
         where = f"{history.name} to {of['share']:.0%} {'with' if of['summary'] else 'without'} a summary"
         asked: list[tuple[int, bool]] = []
@@ -170,9 +206,9 @@ def _compacted(history: History, recorded: dict[str, Any]) -> Iterator[Decision]
 
         options = {"policy": "neurolink", "window": WINDOW, "force": True, "redact": False}
         options |= {"summarize": summarize} if of["summary"] else {}
-        goal = int(refold.check(messages, policy="neurolink", window=WINDOW).tokens * of["share"])
+        goal = int(tokens * of["share"])
         run = Run(where, history.entries, start, messages, of, (recorded["references"], recorded["named"]))
-        plan = refold.plan(messages, goal=goal, **options)
+        plan = refold.plan(messages, goal=goal, meter=meter, **options)
         if of["share"] == histories.SHARES[-1] and not of["summary"]:
             yield from _alone(history, plan, messages, recorded)
         yield from _run(run, plan, asked)

@@ -25,7 +25,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 SEED = 20261128
-PROVIDERS = ("openai", "anthropic", "google-ai", "mistral")
+PROVIDERS = {  # of NeuroLink's estimate, each with a model of its
+    "openai": "gpt-4.1",
+    "anthropic": "claude-sonnet-4-20250514",
+    "google-ai": "gemini-2.5-pro",
+    "vertex": "vertex_ai/gemini-2.5-flash",
+    "bedrock": "bedrock/anthropic.claude-3-opus-20240229-v1:0",
+    "mistral": "mistral-large-latest",
+    "azure": "azure/my-deployment",
+}
+PARTS = {  # of a request beside its messages, as NeuroLink's budget check takes them
+    "systemPrompt": "You move an order service to a new store, step by step.",
+    "currentPrompt": "Which of the totals are wrong, and since when?",
+    "toolDefinitions": [
+        {"name": "query", "description": "Runs a query.", "parameters": {"type": "object", "properties": {}}},
+        {"name": "bash", "description": "Runs a command.", "parameters": {"type": "object", "properties": {}}},
+    ],
+    "fileAttachments": [{"content": "order;total\n" * 90}, {"content": "report;cents\n" * 7}],
+}
 WINDOW = 1_047_576  # of gpt-4.1, which NeuroLink and its documentation page both have
 RATIOS = (0.799, 0.8, 0.801, 1.05)  # of the input budget in use
 WINDOWS = [(200_000, 16_384), (200_000, 20_000), (200_000, 64_000), (128_000, 4_096), (1_000_000, 32_000)]
@@ -33,6 +50,8 @@ OUTPUTS = (1_000, 159_999, 160_000, 160_003, 160_004, 400_000)  # characters of 
 FILES = {"src/store.py": 8_000, "src/job.py": 4_000, "src/report.py": 30_000, "a.py": 19_999, "b.py": 20_003} | {
     f"{name}.py": 2_000 for name in "cdefg"
 }
+WOLFFISH_RATIOS = (0.6, 0.749, 0.751, 0.95)  # of the input budget in use, by Wolffish's estimate
+EXCESSES = (0.1, 0.3, 0.6)  # of the tokens before, to be saved
 SHARES = (0.9, 0.6, 0.3)  # of the tokens before, as the target
 SUMMARY = (
     "The user moves the order service to a new store. Done so far: the schema, the importer for invoices, and a check "
@@ -281,12 +300,12 @@ KINDS: dict[str, dict[str, Callable[[Writer], object]]] = {
         "seven": lambda w: _reads(w, *[(f"{name}.py", 1_500) for name in "cdefgab"]),
         "again": lambda w: _reads(w, *[(f"{name}.py", 1_500) for name in "cdefc"]).say("assistant"),
         "large": lambda w: _reads(w, ("c.py", 900), ("src/report.py", 30_000), ("d.py", 900), ("b.py", 900)),
-        "many": lambda w: _reads(w, *[(f"{name}.py", 40_000) for name in "cdefgab"]),
+        "many": lambda w: _reads(w, *[(f"{name}.py", 22_000) for name in "cdefgab"]),
     },
     "four": {
-        "messages": lambda w: w.chat(4, 40_000, 60_000),
-        "three": lambda w: w.chat(3, 30_000, 60_000),
-        "first": lambda w: w.chat(1, 90_000, 90_001).say("assistant").say("user").say("assistant"),
+        "messages": lambda w: w.chat(4, 8_000, 12_000),
+        "three": lambda w: w.chat(3, 6_000, 12_000),
+        "first": lambda w: w.chat(1, 20_000, 20_001).say("assistant").say("user").say("assistant"),
     },
     "unicode": {
         "chinese": lambda w: _scripted(w, "chinese", 8),
@@ -317,7 +336,7 @@ def openai_with_places(entries: Sequence[Entry]) -> list[tuple[dict[str, Any], l
     batch = None
     for place, entry in enumerate(entries):
         if entry.role == "call":
-            function = {"name": entry.tool, "arguments": json.dumps(entry.arguments)}
+            function = {"name": entry.tool, "arguments": json.dumps(entry.arguments, separators=(",", ":"))}
             call = {"id": entry.call, "type": "function", "function": function}
             if batch == entry.batch:
                 out[-1][0]["tool_calls"].append(call)
@@ -399,6 +418,23 @@ def neurolink(entries: Sequence[Entry], start: int = 0) -> list[dict[str, Any]]:
         }
         for place, entry in enumerate(entries)
     ]
+
+
+def wolffish(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Write entries as Wolffish has them: parallel calls in one message, the tool's name with each result."""
+    tools = {entry.call: entry.tool for entry in entries if entry.role == "call"}
+    out: list[dict[str, Any]] = []
+    for message in openai(entries):
+        made = {"role": message["role"], "content": message["content"] or ""}
+        if calls := message.get("tool_calls"):
+            made["toolUses"] = [
+                {"id": call["id"], "name": call["function"]["name"], "args": json.loads(call["function"]["arguments"])}
+                for call in calls
+            ]
+        if message["role"] == "tool":
+            made["toolName"] = tools.get(message["tool_call_id"], "")
+        out.append(made)
+    return out
 
 
 def anthropic(entries: Sequence[Entry]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from tests.conformance.differential import FIGURES, original
 CHANGING = pytest.mark.xfail(strict=False, reason="the policy is being changed")
 
 
-@pytest.mark.parametrize("policy", ["neurolink", pytest.param("vibe", marks=CHANGING), "claude-code"])
+@pytest.mark.parametrize("policy", ["neurolink", pytest.param("vibe", marks=CHANGING), "claude-code", "wolffish"])
 def test_every_decision_is_the_original_s_or_a_named_difference(policy):
     decisions, tally = compared(policy)
     unexplained = [decision for decision in decisions if decision.unexplained]

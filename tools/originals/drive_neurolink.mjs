@@ -125,6 +125,13 @@ async function decided(job) {
     if (check.availableInputTokens !== available) throw new Error(`${job.name}: another window`);
     return [available, check.estimatedInputTokens, check.shouldCompact, check.withinBudget];
   });
+  const { breakdown, estimatedInputTokens } = checkContextBudget({
+    provider: "openai", model: job.model, conversationMessages: job.messages, ...job.parts,
+  });
+  const parts = [
+    breakdown.systemPrompt, breakdown.conversationHistory, breakdown.currentPrompt, breakdown.toolDefinitions,
+    breakdown.fileAttachments, estimatedInputTokens,
+  ];
   const { orphanedCallsFixed, orphanedResultsFixed, messages } = repairToolPairs(job.messages);
   const originals = new Map(job.messages.map((one) => [one.id, one]));
   const runs = [];
@@ -142,7 +149,7 @@ async function decided(job) {
   const marked = (list, messages, mark) =>
     placed(list, new Map(messages.map((one) => [one.id, one]))).filter((one) => one.startsWith(mark)).join(" ");
   return {
-    name: job.name, digest: job.digest, tokens, estimates, due, runs,
+    name: job.name, digest: job.digest, tokens, estimates, due, parts, runs,
     cleared: marked(pruneToolOutputs(job.messages).messages, job.messages, "C"),
     references: marked(deduplicateFileReads(job.messages).messages, job.messages, "D"),
     named: marked(deduplicateFileReads(job.named).messages, job.named, "D"),
