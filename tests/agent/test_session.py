@@ -110,7 +110,7 @@ def test_a_turn_of_a_session_in_flight_starts_from_everything():
 
 
 def test_a_misspelt_option_of_an_agent_is_refused_with_the_nearest_one():
-    with pytest.raises(UnknownOption, match='Agent has no option "polcy"; did you mean "policy"'):
+    with pytest.raises(UnknownOption, match='Agent has no option "polcy"; did you mean policy'):
         Agent(ScriptedClient(["Hello."]), polcy="refold")
 
 
