@@ -159,9 +159,12 @@ class Settings(Struct, frozen=True, kw_only=True):  # N17, V13
         return max(0, window - used - max_output) * round(self.file_read_budget_percent * 10_000) // 10_000
 
     def warns_at(self, policy: Policy, budget: Budget) -> int | None:  # V13
-        """Return the tokens from which a warning is due, half the trigger; None where warnings are off."""
+        """Return the tokens from which a warning is due; None where warnings are off.
+
+        That is half of what starts a compaction: the trigger, or the input budget where that is smaller.
+        """
         off = not self.context_warnings or isinstance(policy.trigger, Never)
-        return None if off else int(policy.trigger.tokens(budget) * WARNED_AT)
+        return None if off else int(min(policy.trigger.tokens(budget), budget.input) * WARNED_AT)
 
     @property
     def summarizer_model(self) -> str | None:

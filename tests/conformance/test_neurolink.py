@@ -55,6 +55,7 @@ from refold.stages.slide import Slide
 from refold.testing import talk, view_of
 from refold.testing.client import ScriptedClient
 from refold.testing.provider import Fault, ScriptedProvider
+from tests.conformance.chats import chat
 from tests.conformance.drive import (
     CHARACTERS,
     Asked,
@@ -730,6 +731,20 @@ def test_n18_a_line_informs_above_60_percent_and_warns_from_the_threshold(used, 
 def test_n18_the_threshold_can_be_another():
     assert context_line(7_000, 10_000, 0.70).startswith("Warning: 70%")
     assert not context_line(7_000, 10_000, 0.71).startswith("Warning")
+
+
+def test_n18_the_chat_informs_warns_and_with_the_switch_does_neither_warn_nor_compact(tmp_path):
+    notes = "".join(f"line {number} of the notes\n" for number in range(205))
+    off, _ = chat(tmp_path, ["READ"] * 4, "-p", "neurolink", "--disable-compaction", notes=notes)
+    told = [line for line in off.output.splitlines() if "of the context used" in line]
+    assert told
+    assert all(line.endswith("; compaction is switched off") for line in told)
+    assert "Warning" not in off.output
+    assert "Compaction" not in off.output
+    late, _ = chat(tmp_path, ["READ"] * 3, "-p", "neurolink", "--compact-threshold", "1.0", notes=notes)
+    informed = [line for line in late.output.splitlines() if "of the context used" in line]
+    assert informed
+    assert all(int(line.split("%")[0].removeprefix("Warning: ")) > 60 for line in informed)
 
 
 def test_n17_the_block_has_eight_fields_with_their_defaults_and_a_variable_each():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -16,7 +17,7 @@ from refold.agent._session_log import SessionLog
 from refold.agent._statistics import Statistics
 from refold.agent.cards import DoneCard, StartedCard
 from refold.agent.event_names import named
-from refold.agent.events import SessionRenewed, Warned
+from refold.agent.events import SessionRenewed, TurnEnded, UsageReported, Warned
 from refold.agent.middleware import (
     Action,
     AutoCompact,
@@ -43,6 +44,7 @@ from refold.testing import talk, view_of
 from refold.testing.provider import ScriptedReply
 from tests.agent.kit import Watched, calls
 from tests.conformance.chains import FORMATS, TASK, chained, step, times, user
+from tests.conformance.chats import chat
 from tests.conformance.drive import Asked, absent, after, drive, shown
 
 POLICY = find("vibe")
@@ -77,6 +79,47 @@ def test_v01_a_threshold_of_zero_or_less_disables(tokens):
     assert threshold(tokens) == Never()
     assert not threshold(tokens).reached(10**9, Budget(1_000))
     assert threshold(1).reached(1, Budget(1_000))
+
+
+NOTES = "".join(f"line {number} of the notes\n" for number in range(230))
+
+
+@pytest.mark.parametrize("threshold", ["0", "-5", "0.0"])
+def test_v01_zero_or_less_is_accepted_by_chat_and_disables(tmp_path, threshold):
+    done, provider = chat(
+        tmp_path,
+        ["READ"] * 5,
+        "-p",
+        "vibe",
+        f"--compact-threshold={threshold}",
+        notes=NOTES,
+        REFOLD_CONTEXT_WARNINGS="1",
+    )
+    assert "Compact" not in done.output.replace("compaction is switched off", "")
+    assert "Warning" not in done.output
+    assert "from which on it is compacted" not in done.output
+    sizes = [received.tokens for received in provider.received]
+    assert sizes == sorted(sizes)
+
+
+def test_v01_a_number_of_tokens_compacts_in_chat_from_the_last_call_s_total_on(tmp_path):
+    done, provider = chat(tmp_path, ["READ"] * 5, "-p", "vibe", "--compact-threshold", "4000", notes=NOTES)
+    assert "Compaction complete" in done.output
+    totals = [received.tokens for received in provider.received if received.body.get("tools")]
+    first = next(place for place, size in enumerate(totals) if place and size < totals[place - 1])
+    assert totals[first - 1] >= 4_000 > totals[first - 2]
+
+
+def test_v02_the_warning_comes_at_half_of_the_window_s_budget_where_that_triggers_before_200_000(tmp_path):
+    done, _ = chat(tmp_path, ["READ"] * 3, "-p", "vibe", notes=NOTES, REFOLD_CONTEXT_WARNINGS="1")
+    warned = [line for line in done.output.splitlines() if "from which on it is compacted" in line]
+    assert len(warned) == 1
+    tokens, share, budget = (int(each.replace(",", "")) for each in re.findall(r"[\d,]*\d", warned[0])[:3])
+    assert budget == 12_000 - 4_200  # the input budget, of which the original knows nothing
+    assert 50 <= share <= 100
+    assert tokens >= budget / 2
+    quiet, _ = chat(tmp_path, ["READ"] * 3, "-p", "vibe", notes=NOTES)
+    assert "from which on it is compacted" not in quiet.output  # off by default
 
 
 def test_v05_all_but_the_system_message_becomes_a_summary_with_the_last_request():
@@ -304,7 +347,8 @@ def test_v02_it_is_off_unless_asked_for(asked, count):
     [
         ([Action.CONTINUE, Action.CONTINUE], Action.CONTINUE),
         ([Action.CONTINUE, Action.COMPACT], Action.COMPACT),
-        ([Action.COMPACT, Action.STOP], Action.STOP),
+        ([Action.COMPACT, Action.STOP], Action.COMPACT),  # the first, as in mistral-vibe 1.3.3
+        ([Action.CONTINUE, Action.STOP, Action.COMPACT], Action.STOP),
     ],
 )
 def test_v03_a_pipeline_before_and_after_each_turn_continues_compacts_or_stops(wishes, result):
@@ -325,7 +369,49 @@ def test_v03_a_pipeline_before_and_after_each_turn_continues_compacts_or_stops(w
     assert pipeline.before_turn(situation(0)).action is result
     assert pipeline.after_turn(situation(0)).action is result
     pipeline.reset(Reset.COMPACT)
-    assert [each.resets for each in middlewares] == [["compact"]] * 2
+    assert [each.resets for each in middlewares] == [["compact"]] * len(wishes)
+
+
+class Wish:
+    """A middleware that asks for one thing once, before or after a step."""
+
+    def __init__(self, action, step, *, after):
+        self.action, self.step, self.after, self.seen = action, step, after, []
+
+    def before_turn(self, situation):
+        return self._say(situation, after=False)
+
+    def after_turn(self, situation):
+        return self._say(situation, after=True)
+
+    def reset(self, reason):
+        self.seen.append(reason)
+
+    def _say(self, situation, *, after):
+        now = situation.step == self.step and after is self.after
+        return MiddlewareVerdict(self.action if now else Action.CONTINUE)
+
+
+@pytest.mark.parametrize(("after", "step"), [(False, 2), (True, 1), (True, 2), (True, 3)])
+def test_v03_compact_from_a_middleware_compacts_also_after_a_turn(after, step):
+    wish = Wish(Action.COMPACT, step, after=after)
+    run = Watched([calls("word " * 900), calls("word " * 900), "Done."], policy="vibe", middlewares=[wish],
+                  summarize=lambda need: "1. Goals: say it")  # fmt: skip
+    run.agent.run("go")
+    assert len(run.told(StartedCard)) == len(run.told(DoneCard)) == len(run.agent.plans) == 1
+    assert wish.seen == [Reset.COMPACT]
+    answered = [event for event in run.events if isinstance(event, UsageReported | DoneCard)]
+    assert [type(event) for event in answered].index(DoneCard) == (step if after else step - 1)
+
+
+@pytest.mark.parametrize(("first", "second"), [(Action.COMPACT, Action.STOP), (Action.STOP, Action.COMPACT)])
+def test_v03_the_first_wish_wins_in_an_agent(first, second):
+    wishes = [Wish(first, 2, after=False), Wish(second, 2, after=False)]
+    run = Watched([calls("word " * 900), "Done."], policy="vibe", middlewares=wishes, summarize=lambda need: "S")
+    run.agent.run("go")
+    compacts = first is Action.COMPACT
+    assert (len(run.told(DoneCard)), len(run.client.received)) == ((1, 2) if compacts else (0, 1))
+    assert run.told(TurnEnded)[0].ending == ("answered" if compacts else "stopped")
 
 
 @pytest.mark.parametrize(("tokens", "action"), [(199_999, "continue"), (200_000, "compact")])

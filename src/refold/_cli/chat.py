@@ -28,8 +28,8 @@ HISTORY = 2_000  # lines that are remembered for the arrow keys
 @click.option("-p", "--policy", metavar="NAME", help="Policy by name, or a file with one; by default refold.")
 @click.option(
     "--compact-threshold",
-    type=options.Goal(),
-    help="Size that starts a compaction: a share of the input budget, or tokens.",
+    type=options.Threshold(),
+    help="Size that starts a compaction: a share of the input budget, or tokens; 0 is never.",
 )
 @click.option("--disable-compaction", is_flag=True, help="Never compact automatically; /compact still works.")
 @click.option("-w", "--window", type=options.TokenNumber(), help="Context window in tokens; by default the model's.")

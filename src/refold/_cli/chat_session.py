@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from importlib.resources import files
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -194,12 +195,11 @@ class Chat:
     def show_fill(self) -> None:
         """Say how full the context is, where that is worth a line."""
         check, threshold = self.session.check(), self.threshold
-        due = threshold / check.limit if threshold is not None else self.settings.threshold
+        due = threshold / check.limit if threshold is not None else inf  # switched off: nothing to warn of (N18)
         line = context_line(check.tokens, check.limit, due)
-        if line and threshold is None and check.ratio >= due:
-            line += ", but it is switched off"
         if line:
-            self.screen.note(line, "yellow" if check.ratio >= due else "dim")
+            off = "; compaction is switched off" if threshold is None else ""
+            self.screen.note(f"{line}{off}", "yellow" if check.ratio >= due else "dim")
 
     @property
     def threshold(self) -> int | None:

@@ -118,6 +118,20 @@ class TokenNumber(click.ParamType[int]):
         return number
 
 
+class Threshold(click.ParamType[int | float]):
+    """A size that starts a compaction: as a goal, or 0 or less for never (V01)."""
+
+    name = "tokens|share"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number of tokens, 0 for never, or the share as a float."""
+        try:
+            never = float(str(value)) <= 0
+        except ValueError:
+            never = False
+        return 0 if never else Goal().convert(value, param, ctx)
+
+
 class Goal(click.ParamType[int | float]):
     """A number of tokens, or a share of the input budget: 60k, 0.5, 50%."""
 

@@ -36,7 +36,7 @@ from refold.agent.events import (
     TurnStarted,
     UsageReported,
 )
-from refold.agent.middleware import Action, Pipeline, Reset, Situation
+from refold.agent.middleware import Action, MiddlewareVerdict, Pipeline, Reset, Situation
 from refold.clients._retry import retrying
 from refold.core.view import Cause
 from refold.errors import UsageError
@@ -203,20 +203,28 @@ class Agent:  # L10, L05, L08, V11
             wish = self._pipeline.before_turn(self._situation())
             if self._stopping or wish.action is Action.STOP:
                 return text, "stopped"
-            if wish.action is Action.COMPACT:
-                self._cause = Cause.MANUAL
+            self._heed(wish)
             reply = self._reply()
             text = reply.text
+            if reply.calls:
+                self._perform(reply.calls)
+            wish = self._pipeline.after_turn(self._situation())
+            self._heed(wish)
             if not reply.calls:
-                self._pipeline.after_turn(self._situation())
+                if wish.action is Action.COMPACT:  # no call follows before which it would be done
+                    self._compact_if_due()
                 return text, "answered"
-            self._perform(reply.calls)
-            if self._pipeline.after_turn(self._situation()).action is Action.STOP:
+            if wish.action is Action.STOP:
                 return text, "stopped"
         return text, "steps"
 
+    def _heed(self, wish: MiddlewareVerdict) -> None:
+        """Have the next check compact whatever it measures, where a middleware asks for that (V03)."""
+        if wish.action is Action.COMPACT and self._cause is Cause.THRESHOLD:
+            self._cause = Cause.MANUAL
+
     def _reply(self) -> Reply:
-        """Make one call and append the answer; the only place where the conversation is compacted (W13)."""
+        """Compact where that is due, which is done before each call (W13), make the call, and append the answer."""
         self._compact_if_due()
         start = self._clock()
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Protocol
 
@@ -22,7 +22,6 @@ __all__ = [
 ]
 
 WARNS_AT = 0.5  # V02, of the threshold
-ACTIONS = ("continue", "compact", "stop")  # the later one wins
 
 
 class Action(StrEnum):
@@ -72,18 +71,18 @@ class Middleware(Protocol):
 
 
 class Pipeline:
-    """Calls middlewares in order; all are called, and the strongest request wins: stop, then compact, then continue."""
+    """Calls middlewares in order; the first that asks to stop or compact decides, and those after it are not called."""
 
     def __init__(self, middlewares: Sequence[Middleware] = ()) -> None:
         self._all = tuple(middlewares)
 
     def before_turn(self, situation: Situation) -> MiddlewareVerdict:
         """Return what is to be done before the call."""
-        return _strongest([each.before_turn(situation) for each in self._all])
+        return _first(each.before_turn(situation) for each in self._all)
 
     def after_turn(self, situation: Situation) -> MiddlewareVerdict:
         """Return what is to be done after the answer."""
-        return _strongest([each.after_turn(situation) for each in self._all])
+        return _first(each.after_turn(situation) for each in self._all)
 
     def reset(self, reason: Reset) -> None:
         """Have all forget."""
@@ -139,5 +138,5 @@ class ContextWarning:  # V02
         self._warned = False
 
 
-def _strongest(verdicts: Sequence[MiddlewareVerdict]) -> MiddlewareVerdict:
-    return max(verdicts, key=lambda verdict: ACTIONS.index(verdict.action), default=GO_ON)
+def _first(verdicts: Iterable[MiddlewareVerdict]) -> MiddlewareVerdict:
+    return next((verdict for verdict in verdicts if verdict.action is not Action.CONTINUE), GO_ON)
