@@ -18,9 +18,9 @@ def test_equal_outputs_share_a_file_and_others_never_do(tmp_path):
     assert stat.S_IMODE(Path(save("x")).stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize(("budget", "expected"), [(1_000_000, 40_000), (32_000, 8_000), (1, 1)])
+@pytest.mark.parametrize(("budget", "expected"), [(1_000_000, 40_000), (32_000, 8_000), (1, 1)])  # a share of 0.25
 def test_a_small_window_archives_smaller_outputs(budget, expected):
-    assert most_tokens(budget) == expected
+    assert most_tokens(budget, 0.25) == expected
 
 
 def test_without_a_folder_what_would_be_archived_is_cut():

@@ -374,3 +374,60 @@ def test_l10_a_file_that_changed_on_disk_is_told_at_the_next_turn(tmp_path):
     run.agent.run("and now?")
     assert "- a.py" in str(run.agent.originals[-2])
     assert run.agent.originals[-2]["content"][0] == {"type": "text", "text": "and now?"}
+
+
+def test_l05_files_that_cannot_be_read_do_not_use_up_the_five_places(tmp_path):
+    def read(need):
+        if need.path in ("f8.py", "f7.py", "f4.py"):
+            raise FileNotFoundError(need.path)
+        return f"content of {need.path}"
+
+    messages = [{"role": "user", "content": "go"}]
+    for number in range(9):
+        call = {"id": f"c{number}", "type": "function",
+                "function": {"name": "read_file", "arguments": f'{{"path": "f{number}.py"}}'}}  # fmt: skip
+        messages += [{"role": "assistant", "content": None, "tool_calls": [call]},
+                     {"role": "tool", "tool_call_id": f"c{number}", "content": "x" * 3_000}]  # fmt: skip
+    messages.append({"role": "assistant", "content": "done"})
+    done = refold.compact(messages, policy="claude-code", window=200_000, force=True,
+                          handlers=refold.Handlers(summarize=lambda need: "so far", read_file=read))  # fmt: skip
+    texts = [str(message["content"]) for message in done.messages]
+    back = [text.split("\n")[-1] for text in texts if "Restored after compaction" in text]
+    assert back == [f"content of f{number}.py" for number in (6, 5, 3, 2, 1)]
+
+
+@pytest.mark.parametrize(("window", "tokens", "archived"), [(128_000, 30_000, False), (128_000, 40_001, True),
+                                                            (60_000, 19_000, False), (60_000, 21_000, True)])  # fmt: skip
+def test_l08_the_limit_is_40_000_tokens_or_half_of_a_small_input_budget(tmp_path, window, tokens, archived):
+    def look(at: int) -> str:
+        return "z" * tokens * 4
+
+    run = Watched([ScriptedReply("", [("look", {"at": 1})]), "Done."], policy="claude-code", folder=tmp_path,
+                  tools=(tool(look),), budget=Budget(window, 20_000))  # fmt: skip
+    run.agent.run("go")
+    assert ("saved to" in results(run.agent.messages)[0]) is archived
+    assert bool(list(tmp_path.iterdir())) is archived
+
+
+@pytest.mark.parametrize("format", ["openai-chat", "anthropic"])
+def test_l10_a_file_that_changes_in_the_middle_of_a_run_is_told_before_the_next_call(tmp_path, format):
+    def change(path: str, by: int) -> str:
+        (tmp_path / path).write_text("other")
+        stamp = 2_000_000_000 + by
+        os.utime(tmp_path / path, (stamp, stamp))
+        return "done"
+
+    script = [
+        a_file("a.py", tmp_path, "1"),
+        ScriptedReply("", [("change", {"path": "a.py", "by": 1})]),
+        ScriptedReply("", [("change", {"path": "b.py", "by": 2})]),
+        ScriptedReply("", [("change", {"path": "a.py", "by": 3})]),
+        "Done.",
+    ]
+    run = Watched(
+        script, policy="claude-code", tools=[reader(tmp_path), tool(change)], files=Files(tmp_path), format=format
+    )
+    run.agent.run("format all files")
+    told = ["- a.py" in results(run.sent(number))[-1] for number in range(1, 5)]
+    assert told == [False, True, False, True]  # b.py was not read
+    assert str(run.agent.originals[0]["content"]) == "format all files"

@@ -102,7 +102,7 @@ class Agent:  # L10, L05, L08, V11
         self._compactor = Compactor(self.session, request, self._handlers(arguments), self._notify, self._clock)
         self._pipeline = Pipeline((*arguments.middlewares, *warning_middleware(settings, request, self._notify)))
         self._file_budget = settings.file_budget if settings else file_budget
-        self._output_limit = output_limit(self._profile.output, request, client.format, arguments.folder, settings)
+        self._output_limit = output_limit(self._profile, request, client.format, arguments.folder, settings)
         self.statistics = Statistics(request.budget.window)
         self._turn = self._step = self._calls_done = 0
         self._stopping = False
@@ -176,11 +176,16 @@ class Agent:  # L10, L05, L08, V11
             self.session.rewind(self._durable_plans)  # a turn starts from all originals (W18)
             self._remember("")
         more = self._attached(attach) if attach else []
-        if self._files and self._profile.changed_files and (changed := self._files.changed()):
-            more.append(changed_notice(changed))
+        if changed := self._changed_files():
+            more.append(changed)
         self._close_last_turn()
         self._append(text_message("user", text, more))
         self._notify(TurnStarted(self._turn, text))
+
+    def _changed_files(self) -> str:
+        """Return the notice of files that changed since the model read them; empty where none did."""
+        changed = self._files.changed() if self._files and self._profile.changed_files else ()
+        return changed_notice(changed) if changed else ""
 
     def _close_last_turn(self) -> None:
         """Close what an earlier turn left open: calls of a process that died, a message without an answer."""
@@ -306,6 +311,9 @@ class Agent:  # L10, L05, L08, V11
                 done.append((call, *self._perform_one(call)))
         finally:
             done += [(call, rest, True) for call in calls[len(done) :]]
+            if changed := self._changed_files():  # before the next call of the model (L10)
+                call, text, is_error = done[-1]
+                done[-1] = (call, f"{text}\n\n{changed}", is_error)
             self._append(*result_messages(self._client.format, done))
 
     def _perform_one(self, call: ToolCall) -> tuple[str, bool]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from refold.agent._changed_files import Files
     from refold.agent._compactor import RequestSpec
     from refold.agent._heartbeat import Heartbeat
-    from refold.agent._profiles import AgentProfile, Output
+    from refold.agent._profiles import AgentProfile
     from refold.agent._tasks import TaskFiles
     from refold.agent._tools import Tool
     from refold.agent.events import AgentEvent, AgentObserver
@@ -196,11 +196,11 @@ def warning_middleware(
 
 
 def output_limit(
-    how: Output, request: RequestSpec, format: str, folder: Path | None, settings: Settings | None
+    profile: AgentProfile, request: RequestSpec, format: str, folder: Path | None, settings: Settings | None
 ) -> OutputLimit:
     """Return the limit of tool outputs; limits that were set apply to any policy (N14, N17)."""
     counter = policy_counter(request.policy, request.model, format) or counter_for("exact", request.model)
-    most = most_tokens(request.budget.input)
+    how, most = profile.output, most_tokens(request.budget.input, profile.output_share)
     if settings is None:
         return OutputLimit(how, counter, folder, most)
     if settings.is_set("max_tool_output_bytes") or settings.is_set("max_tool_output_lines"):

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OutputLimit", "most_tokens", "saving"]
 
-SHARE = 4  # one output has at most the fourth part of the input budget, where 40,000 tokens are more than that
 BYTES_PER_TOKEN = 4
 
 
@@ -60,9 +59,9 @@ class OutputLimit(Struct, frozen=True):
                 return truncate_output(text, most, max_lines=len(text) + 1).text
 
 
-def most_tokens(input_budget: int) -> int:
-    """Return from how many tokens on an output is archived: 40,000 (L08), or less in a small window."""
-    return max(1, min(MAX_TOKENS, input_budget // SHARE))
+def most_tokens(input_budget: int, share: float) -> int:
+    """Return from how many tokens on an output is archived: 40,000 (L08), or less where the share allows less."""
+    return max(1, min(MAX_TOKENS, int(input_budget * share)))
 
 
 def saving(folder: Path) -> Callable[[str], str]:

@@ -20,7 +20,7 @@ from refold.core.plan import (
     base_of,
     sealed,
 )
-from refold.core.policy import Policy, Step, TakesState, When
+from refold.core.policy import AsksAgain, Policy, Step, TakesState, When
 from refold.core.view import Cause, View
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ def planning(
             continue
         needs = step.stage.needs(view)
         answers = (yield needs) if needs else ()
+        while answers and isinstance(step.stage, AsksAgain) and (needs := step.stage.more(view, answers)):
+            answers += yield needs
         edits = step.stage.edits(view, answers)
         after, refused = _after(step, view, edits)
         refused = refused or "; ".join(answer.reason for answer in answers if isinstance(answer, Refused))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Arriving",
+    "AsksAgain",
     "Policy",
     "Pure",
     "Stage",
@@ -84,6 +85,14 @@ class TakesState(Protocol):
     """A stage that may take away what the provider keeps state in, because the provider has refused it."""
 
     takes_state: ClassVar[bool]
+
+
+@runtime_checkable
+class AsksAgain(Protocol):
+    """A stage whose further needs depend on the answers it has; `edits` gets the answers of all rounds, in order."""
+
+    def more(self, view: View, answers: tuple[Answer, ...]) -> tuple[Need, ...]:
+        """Return what the stage still asks for; nothing ends the questions."""
 
 
 class Pure(Struct, frozen=True):

@@ -10,7 +10,7 @@ from refold._condense.call_facts import reads
 from refold._condense.view_positions import open_request
 from refold.core.edits import Insert
 from refold.core.messages import Note, ToolCall, ToolResult
-from refold.core.needs import FileNeed, Provided
+from refold.core.needs import FileNeed, Provided, Refused
 from refold.core.policy import require_counts
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ class Restore(Struct, frozen=True):  # L05
     """Insert the present content of recently read files, newest first, each followed by an acknowledgement.
 
     At most `files` of them, `each` tokens a file and `total` together, and never more than the goal has room for.
-    Done only in a run that replaced the conversation by a summary. A file that cannot be read is skipped.
+    Done only in a run that replaced the conversation by a summary. In place of a file that cannot be read the next
+    older one is asked for.
     """
 
     grows: ClassVar[bool] = True
@@ -44,7 +45,14 @@ class Restore(Struct, frozen=True):  # L05
         """Ask for the newest files that were read."""
         if not any(isinstance(edit, Insert) for edit in view.edits):
             return ()
-        return tuple(FileNeed(path, self.each) for path in recently_read(view, self.files))
+        return self._candidates(view)[: self.files]
+
+    def more(self, view: View, answers: tuple[Answer, ...]) -> tuple[Need, ...]:
+        """Ask for as many older files as could not be read; for none where nobody reads files."""
+        if any(isinstance(answer, Refused) and answer.absent for answer in answers):
+            return ()
+        missing = self.files - sum(map(_is_read, answers))
+        return self._candidates(view)[len(answers) : len(answers) + missing]
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return a pair of messages for each file that fits."""
@@ -52,8 +60,8 @@ class Restore(Struct, frozen=True):  # L05
         request = open_request(view)
         before = request.id if request is not None else None
         inserts: list[Insert] = []
-        for need, answer in zip(self.needs(view), answers, strict=True):
-            if not isinstance(answer, Provided) or not answer.text or not isinstance(need, FileNeed):
+        for need, answer in zip(self._candidates(view), answers, strict=False):
+            if not isinstance(answer, Provided) or not answer.text:
                 continue
             pair = self._pair(view, need.path, answer.text, before, len(inserts))
             cost = sum(view.counter.message(edit.message) for edit in pair)
@@ -64,6 +72,10 @@ class Restore(Struct, frozen=True):  # L05
             inserts.pop()
         return tuple(inserts)
 
+    def _candidates(self, view: View) -> tuple[FileNeed, ...]:
+        """Return a need for every file that was read, in the order in which they are asked for."""
+        return tuple(FileNeed(path, self.each) for path in recently_read(view))
+
     def _pair(self, view: View, path: str, text: str, before: MessageId | None, salt: int) -> tuple[Insert, Insert]:
         content = f"{self.heading.format(path=path)}\n\n{text}"
         return (
@@ -72,8 +84,12 @@ class Restore(Struct, frozen=True):  # L05
         )
 
 
-def recently_read(view: View, count: int) -> tuple[str, ...]:
-    """Return the files whose reading succeeded, each once, the last read first."""
+def _is_read(answer: Answer) -> bool:
+    return isinstance(answer, Provided) and bool(answer.text)
+
+
+def recently_read(view: View, count: int | None = None) -> tuple[str, ...]:
+    """Return the files whose reading succeeded, each once, the last read first; at most `count`, or all."""
     failed: set[str] = set()
     paths: dict[str, None] = {}
     for message in reversed(view.transcript.messages):
@@ -83,6 +99,6 @@ def recently_read(view: View, count: int) -> tuple[str, ...]:
                     failed.add(call_id)
                 case ToolCall(call_id=call_id) if call_id not in failed and (ref := reads(part)):
                     paths[ref.path] = None
-        if len(paths) >= count:
+        if count is not None and len(paths) >= count:
             break
     return tuple(paths)[:count]
