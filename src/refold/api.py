@@ -58,6 +58,8 @@ def compact(messages: Messages, **options: Unpack[CompactOptions]) -> Result:  #
         policy: a policy's name, a path to a file with one, or a `Policy`.
         budget: a `Budget`, or a number of tokens into which everything must fit (then the goal is that number too).
         model: the model's id; its window and tokenizer are used.
+        provider: who serves the model, where its id does not say: its rows of the window tables are used, and its
+            multiplier where the policy counts by provider.
         window: the context window in tokens; overrides what is known of the model.
         goal: where compaction may stop: tokens (int), a share of the input budget (float up to 1.0), or a limit.
         system: the system prompt where the provider keeps it apart; counted, returned unchanged.

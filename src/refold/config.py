@@ -61,6 +61,7 @@ class Settings(Struct, frozen=True, kw_only=True):  # N17, V13
 
     policy: str = "refold"
     model: str | None = None
+    provider: str | None = None  # N19
     base_url: str | None = None
     window: int | None = None
     windows: dict[str, int] = {}
@@ -141,6 +142,8 @@ class Settings(Struct, frozen=True, kw_only=True):  # N17, V13
         values: dict[str, Any] = {"policy": self.chosen()}
         if self.model is not None:
             values["model"] = self.deployments.get(self.model, self.model)
+        if self.provider is not None:
+            values["provider"] = self.provider
         if self._sized and not self._tabled(values["policy"]):
             values["window"] = self.window_of().window
         return values
@@ -148,7 +151,9 @@ class Settings(Struct, frozen=True, kw_only=True):  # N17, V13
     def window_of(self, model: str | None = None) -> catalog.Window:
         """Return the window of a model: the one that is set, the row of `windows`, or what the tables know."""
         name = model or self.model
-        return catalog.window(name, override=self.window or self.windows or None, deployments=self.deployments)
+        return catalog.window(
+            name, self.provider, override=self.window or self.windows or None, deployments=self.deployments
+        )
 
     def tool_output(self, text: str, save: Callable[[str], str] | None = None) -> Output:  # N14
         """Return an output of a tool cut to the bytes and lines that are set."""
@@ -179,7 +184,8 @@ class Settings(Struct, frozen=True, kw_only=True):  # N17, V13
         """Tell whether the policy's own table has the window, and no other is set."""
         if self.model is None or self.window_of().source == "override":
             return False
-        return catalog.table_budget(policy.reserve, self.deployments.get(self.model, self.model)) is not None
+        model = self.deployments.get(self.model, self.model)
+        return catalog.table_budget(policy.reserve, model, provider=self.provider) is not None
 
     def _keeps(self, step: Step) -> bool:
         stage = step.stage

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from math import ceil
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -661,9 +663,35 @@ REGISTRY = [
 ]
 
 
+NEWER = {  # rows of our own table, which is newer
+    "gpt-5": 400_000,
+    "gemini-2.0-flash": 1_000_000,
+    "gemini-1.5-pro": 1_000_000,
+    "gemini-1.5-flash": 1_000_000,
+    "mistral-large-latest": 262_144,
+    "mistral-medium-latest": 262_144,
+    "mistral-small-latest": 262_144,
+    "codestral-latest": 128_000,
+}
+BEYOND_INPUT = {"gpt-5": 128_000}  # which the model does not take as input, however short the answer
+
+
 @pytest.mark.parametrize(("provider", "model", "window"), REGISTRY)
 def test_n20_the_whole_registry_table(provider, model, window):
+    size = NEWER.get(model, window)
+    reserve = max(min(64_000, int(size * 0.35)), BEYOND_INPUT.get(model, 0))
+    check = refold.check([{"role": "user", "content": "Hi"}], policy="neurolink", provider=provider, model=model)
+    assert check.limit == size - reserve
+    assert (size == window) or (provider in ("openai", "google-ai", "vertex", "mistral"))
     assert neurolink_window(provider, model) == window
+
+
+def test_n20_each_row_that_differs_is_named_on_the_page_of_the_policy():
+    page = Path("docs/policies/neurolink.md").read_text("utf-8")
+    for size in {*NEWER.values()}:
+        assert f"{size:,}" in page
+    assert sum(NEWER.get(model, window) != window for _, model, window in REGISTRY) == 11
+    assert "11 differ" in page
 
 
 def long_talk(turns=40):
@@ -796,6 +824,34 @@ def test_n08_a_truncated_range_is_hidden_behind_its_marker_and_a_rewind_brings_i
     assert [(id, tag.truncation_parent) for id, tag in rest] == [(id, marker[0]) for id in session.ids[:4]]
     session.rewind(0)
     assert session.view() == session.messages
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "factor", "limit"),
+    [
+        ("openai", None, 1.0, 83_200),
+        ("anthropic", None, 1.23, 136_000),
+        ("anthropic", "claude-sonnet-4-20250514", 1.23, 136_000),
+        ("huggingface", None, 1.0, 20_800),
+        ("mistral", "my-own", 1.26, 83_200),
+    ],
+)
+def test_n19_a_session_is_measured_for_a_provider_and_a_model(provider, model, factor, limit):
+    session = Session(MemoryStore(), "here", format="openai-chat", policy="neurolink")
+    session.append([{"role": "user", "content": "w" * 60_000}])
+    asked = {"provider": provider, "model": model}
+    stats = get_context_stats(session.store, "here", **asked)
+    assert stats.estimated_input_tokens == 24 + 4 + ceil(15_000 * factor * 1.15)
+    assert stats.available_input_tokens == limit
+    assert needs_compaction(session.store, "here", **asked) is (provider == "huggingface")
+
+
+def test_n19_a_settings_file_names_the_provider(tmp_path):
+    file = tmp_path / "refold.toml"
+    file.write_text('policy = "neurolink"\nprovider = "anthropic"\n')
+    settings = Settings.load(file=file, environ={})
+    check = refold.check([{"role": "user", "content": "y" * 4_000}], **settings.arguments())
+    assert (check.tokens, check.limit) == (1_443, 136_000)
 
 
 def test_n19_three_questions_about_a_session_by_its_id():

@@ -51,6 +51,11 @@ class ModelOptions(TypedDict, total=False):
     """A `Budget`, or a number of tokens into which everything must fit (then the goal is that number too)."""
     model: str | None
     """The model's id; its window and tokenizer are used."""
+    provider: str | None
+    """Who serves the model, where its id does not say, as in "bedrock".
+
+    Its rows of the window tables are used, and its multiplier where the policy counts by provider.
+    """
     window: int | None
     """The context window in tokens; overrides what is known of the model."""
     system: SystemPrompt | None
@@ -140,6 +145,7 @@ class Options(Struct, frozen=True, kw_only=True):
     policy: str | Policy = "refold"
     budget: Budget | int | None = None
     model: str | None = None
+    provider: str | None = None
     window: int | None = None
     goal: int | float | Limit | None = None
     system: SystemPrompt | None = None

@@ -46,6 +46,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "format": (str | None, "the name of a format"),
     "policy": (str | Policy, "a policy's name, a path to a file with one, or a Policy"),
     "model": (str | None, "a model's id"),
+    "provider": (str | None, "a provider's name"),
     "goal": (int | float | Limit | None, "a number of tokens, a share of the input budget up to 1.0, or a limit"),
     "instructions": (str | None, "a text"),
     "files": (list | tuple, "a list of texts, or of mappings with `content`"),
@@ -202,13 +203,14 @@ def budget_for(policy: Policy, options: Options, *, measuring: bool = False) -> 
     if options.window is not None:
         size = _whole("window", options.window)
         return _left(size, policy.reserve(size, options.max_output), options, measuring)
-    if options.model is None:
-        raise BadBudget("how much may the request hold? Give budget=, window= or model=")
     from refold.models import _catalog as catalog
 
-    if (tabled := catalog.table_budget(policy.reserve, options.model, options.max_output)) is not None:
+    model, provider = options.model, options.provider
+    if (tabled := catalog.table_budget(policy.reserve, model, options.max_output, provider)) is not None:
         return tabled
-    known = catalog.window(options.model)
+    if model is None:
+        raise BadBudget("how much may the request hold? Give budget=, window= or model=")
+    known = catalog.window(model, provider)
     beyond_input = known.window - known.input_cap if known.input_cap else 0
     reserve = policy.reserve.of_model(known.window, options.max_output, known.output_cap)
     return _left(known.window, max(reserve, beyond_input), options, measuring)
@@ -292,11 +294,13 @@ def _goal(policy: Policy, options: Options, budget: Budget) -> Limit:
             return limit
 
 
-def policy_counter(policy: Policy, model: str | None, format: str | None) -> Counter | None:
+def policy_counter(
+    policy: Policy, model: str | None, format: str | None, provider: str | None = None
+) -> Counter | None:
     """Return a policy's own estimate, with the factor of the request's provider if it has one (N09); None without."""
     counter = policy.counter
     if isinstance(counter, CharCounter) and counter.by_provider:
-        return _with_factor(counter, request_factor(model, format))
+        return _with_factor(counter, request_factor(model, format, provider))
     return counter
 
 
@@ -311,7 +315,7 @@ def _counter(options: Options, policy: Policy, format: str, exact: Counter) -> C
         case None if isinstance(options.budget, int):
             return exact
         case None | "policy":
-            return policy_counter(policy, options.model, format) or exact
+            return policy_counter(policy, options.model, format, options.provider) or exact
         case "exact":
             return exact
         case other:

@@ -48,6 +48,7 @@ class RequestSpec(Struct, frozen=True):
     system: Any = None
     tools: Any = None
     max_output: int | None = None
+    provider: str | None = None
 
     def as_options(self) -> dict[str, Any]:
         """Return it as keyword arguments."""

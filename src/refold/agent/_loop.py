@@ -96,7 +96,8 @@ class Agent:  # L10, L05, L08, V11
         budget = budget or resolve_budget(client.model, chosen, settings, arguments.window, arguments.max_output)
         defined = definitions(arguments.tools, client.format) or None
         system = self._system_prompt(0, 0)
-        request = RequestSpec(chosen, budget, client.model, system, defined, arguments.max_output)
+        provider = settings.provider if settings else None
+        request = RequestSpec(chosen, budget, client.model, system, defined, arguments.max_output, provider)
         self.session = open_session(arguments.session, client.format, in_flight=not self._profile.durable)
         self._durable_plans = len(self.session.plans)  # plans that outlast the turn (W18)
         self._compactor = Compactor(self.session, request, self._handlers(arguments), self._notify, self._clock)

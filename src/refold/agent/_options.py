@@ -180,7 +180,8 @@ def resolve_budget(
     """Return the budget of a window: of the argument, or of what settings and tables have for the model."""
     if window is None and settings is not None:
         known = settings.window_of(model)
-        tabled = None if known.source == "override" else table_budget(policy.reserve, model, max_output)
+        overridden = known.source == "override"
+        tabled = None if overridden else table_budget(policy.reserve, model, max_output, settings.provider)
         if tabled is not None:
             return tabled
         window = known.window
@@ -199,7 +200,8 @@ def output_limit(
     profile: AgentProfile, request: RequestSpec, format: str, folder: Path | None, settings: Settings | None
 ) -> OutputLimit:
     """Return the limit of tool outputs; limits that were set apply to any policy (N14, N17)."""
-    counter = policy_counter(request.policy, request.model, format) or counter_for("exact", request.model)
+    own = policy_counter(request.policy, request.model, format, request.provider)
+    counter = own or counter_for("exact", request.model)
     how, most = profile.output, most_tokens(request.budget.input, profile.output_share)
     if settings is None:
         return OutputLimit(how, counter, folder, most)

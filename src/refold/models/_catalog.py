@@ -211,13 +211,15 @@ def wolffish_allowance(model: str) -> Allowance | None:  # W14
     return rows["claude-opus-4-6"] if later and (int(later[1]), int(later[2])) > (4, 6) else None
 
 
-def table_budget(reserve: Reserve, model: str, max_output: int | None = None) -> Budget | None:
+def table_budget(
+    reserve: Reserve, model: str | None, max_output: int | None = None, provider: str | None = None
+) -> Budget | None:
     """Return the budget of a model by the table that a policy's reserve names; None where it has no row there."""
     match reserve:
-        case TableReserve(table="wolffish") if row := wolffish_allowance(model):
+        case TableReserve(table="wolffish") if model and (row := wolffish_allowance(model)):
             return _wolffish_budget(row, model, max_output)
-        case TableReserve(table="neurolink"):
-            return _neurolink_budget(reserve, model, max_output)
+        case TableReserve(table="neurolink") if model or provider:
+            return _neurolink_budget(reserve, model or "", max_output, provider)
         case _:
             return None
 
@@ -233,13 +235,14 @@ def _wolffish_budget(row: Allowance, model: str, max_output: int | None) -> Budg
     return Budget(row.window, min(max(output, row.window - cap if cap else 0), row.window - 1))
 
 
-def _neurolink_budget(reserve: Reserve, model: str, max_output: int | None) -> Budget:  # N10, N20
+def _neurolink_budget(reserve: Reserve, model: str, max_output: int | None, provider: str | None) -> Budget:  # N10, N20
     """Return a budget of NeuroLink: its table decides where ours, which is newer, does not know the model.
 
     The reserve never depends on how long an answer the model can give.
     """
-    known = window(model)
-    size = neurolink_window(request_provider(model, None), split(model).model) if known.assumed else known.window
+    known = window(model, provider)
+    served = request_provider(model, None, provider)
+    size = neurolink_window(served, split(model).model) if known.assumed else known.window
     beyond_input = known.window - known.input_cap if known.input_cap else 0
     return Budget(size, max(reserve(size, max_output), beyond_input))
 

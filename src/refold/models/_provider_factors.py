@@ -39,15 +39,20 @@ def seed_provider(provider: str | None) -> str:
     return name if name in provider_factors() else {"google": "google-ai"}.get(key, key)
 
 
-def request_provider(model: str | None, format: str | None) -> str:
-    """Return who serves a request: by the path of the model's id, else its maker, else the format; "" if none tells."""
+def request_provider(model: str | None, format: str | None, provider: str | None = None) -> str:
+    """Return who serves a request, in the spelling of NeuroLink's tables; "" if nothing tells it.
+
+    It is the provider that is named, else that of the path of the model's id, its maker, or the usual one of a format.
+    """
+    if provider:
+        return seed_provider(provider)
     name = split(model or "")
-    if (provider := seed_provider(name.provider)) in provider_factors():
-        return provider
+    if (served := seed_provider(name.provider)) in provider_factors():
+        return served
     maker = next((maker for maker, names in MAKERS.items() if names.match(name.model)), "")
     return maker or ("" if model else FORMATS.get(format or "", ""))
 
 
-def request_factor(model: str | None, format: str | None) -> float:
+def request_factor(model: str | None, format: str | None, provider: str | None = None) -> float:
     """Return the multiplier of a request's provider, 1.0 where nothing tells it."""
-    return provider_factor(request_provider(model, format))
+    return provider_factor(request_provider(model, format, provider))

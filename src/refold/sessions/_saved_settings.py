@@ -16,9 +16,9 @@ from refold.errors import RefoldError
 
 __all__ = ["SETTINGS", "resolve_settings", "settings_to_save"]
 
-SETTINGS = ("policy", "model", "window", "budget", "goal", "system", "tools", "max_output", "counter")
+SETTINGS = ("policy", "model", "provider", "window", "budget", "goal", "system", "tools", "max_output", "counter")
 DEFAULT = "refold"
-OF_A_MODEL = ("window", "budget", "max_output")  # which differ between models
+OF_A_MODEL = ("provider", "window", "budget", "max_output")  # which differ between models
 
 
 def settings_to_save(settings: Mapping[str, object], saved: Mapping[str, Any] | None = None) -> dict[str, Any]:
