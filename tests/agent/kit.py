@@ -6,6 +6,7 @@ from typing import Any
 
 from refold.agent import Agent, tool
 from refold.core.budget import Budget
+from refold.handlers import Handlers
 from refold.testing.client import ScriptedClient
 from refold.testing.provider import ScriptedReply
 
@@ -27,7 +28,9 @@ def fail(why: str) -> str:
 class Watched:
     """An agent, its client, and everything it told its observers."""
 
-    def __init__(self, answers: Any = None, *, tools: Any = (echo, fail), **named: Any) -> None:
+    def __init__(
+        self, answers: Any = None, *, tools: Any = (echo, fail), own_model: bool = False, **named: Any
+    ) -> None:
         client = {
             name: named.pop(name)
             for name in ("behave", "window", "format", "faults", "silent_truncation")
@@ -37,6 +40,8 @@ class Watched:
         self.events: list[Any] = []
         self.slept: list[float] = []
         options: dict[str, Any] = {"budget": Budget(100_000, 4_000), "sleep": self.slept.append} | named
+        if not own_model and not {"summarize", "handlers", "settings"} & options.keys():
+            options["handlers"] = Handlers()  # the script is the conversation's alone
         if "observers" in options:
             options["observers"] = (*options["observers"], self.events.append)
         else:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import stat
 
 import pytest
 from msgspec.structs import replace
@@ -201,6 +203,28 @@ def test_l04_without_anybody_to_ask_a_digest_is_used_and_a_failure_changes_nothi
 
 def test_l04_nothing_but_a_system_message_is_left_alone():
     assert drive(POLICY, view_of(talk("s: be brief"), goal=POLICY.goal), Asked("short")).empty
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_l04_an_agent_with_a_workspace_writes_the_transcript_to_disk_before_it_replaces_everything(tmp_path, named):
+    def look(number: int) -> str:
+        return f"line {number} é\n" * 1_000
+
+    where = {"folder": tmp_path / "outputs"} if named else {}
+    replies = [ScriptedReply("", [("look", {"number": number})]) for number in range(14)]
+    run = Watched([*replies, "Done."], policy="claude-code", tools=(tool(look),), files=Files(tmp_path),
+                  budget=Budget(45_000, 2_000), summarize=lambda need: "so far", **where)  # fmt: skip
+    run.agent.run("look at all")
+    assert run.told(DoneCard)
+    (path,) = (tmp_path / ("outputs" if named else ".transcripts")).glob("transcript-*.jsonl")
+    written = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert written == run.agent.originals[: len(written)]
+    assert len(written) > 10
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert refold.count(written, model="gpt-4o") > 0  # it can be read again
+    run.agent.compact()
+    again = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert again == run.agent.originals  # the whole of it, no message twice
 
 
 def read_many(count, size=100):

@@ -656,6 +656,59 @@ def test_w09_a_record_above_the_summarizer_s_window_is_summarized_in_parts_with_
     assert told[-1].count("all was said") == 2  # the last call merges two halves
 
 
+def page(number: int) -> str:
+    return f"{number:04} " * 1_500
+
+
+PAGES = [ScriptedReply("", [("page", {"number": number})]) for number in range(16)]
+
+
+@pytest.mark.parametrize("failures", [5, 6])
+def test_w09_a_summarizer_of_an_agent_is_asked_again_after_1_2_4_8_and_16_seconds(failures):
+    asked = []
+
+    def summarize(need):
+        asked.append(need)
+        if len(asked) <= failures:
+            raise ConnectionError("not now")
+        return "TASK: go on"
+
+    run = Watched([*PAGES, "Done."], policy="wolffish", tools=(tool(page),), budget=Budget(100_000, 4_000),
+                  summarize=summarize)  # fmt: skip
+    run.agent.run("read all")
+    assert run.slept == [1, 2, 4, 8, 16]
+    assert len(asked) == 6
+    last = str(run.sent())
+    assert ("[Compaction Summary]" in last) is (failures == 5)
+    assert ("[Compaction Notice: " in last) is (failures == 6)
+
+
+@pytest.mark.parametrize("format", ["openai-chat", "anthropic"])
+def test_w09_an_agent_without_a_summarizer_asks_its_own_model(format):
+    parts = ("TASK: Read all pages.", "PROGRESS: The first pages were read.", "REMAINING: Those that were not read.",
+             "DATA: " + " ".join(f"Page {number} holds its number." for number in range(16)), "DECISIONS: None.")  # fmt: skip
+    headings = "\n".join(parts)
+
+    def behave(received):
+        if not received.tools:
+            return headings
+        return PAGES[pages_read] if (pages_read := len(run.agent.originals) // 2) < len(PAGES) else "Done."
+
+    run = Watched(behave=behave, policy="wolffish", tools=(tool(page),), budget=Budget(100_000, 4_000), own_model=True,
+                  format=format)  # fmt: skip
+    assert run.agent.run("read all") == "Done."
+    (summary,) = (received for received in run.client.received if not received.tools)
+    assert "DECISIONS" in str(summary.body)
+    assert page(0).strip() in str(summary.body).replace("\\n", "")
+    assert all(part in str(run.sent()) for part in ("[Compaction Summary]", *parts))
+    off = Settings.load({"enable_summarization": False}, environ={})
+    quiet = Watched([*PAGES, "Done."], policy="wolffish", tools=(tool(page),), budget=Budget(100_000, 4_000),
+                    settings=off)  # fmt: skip
+    quiet.agent.run("read all")
+    assert all(received.tools for received in quiet.client.received)
+    assert "[Compaction Notice: " in str(quiet.sent())
+
+
 def test_w18_in_flight_only_the_stored_conversation_keeps_everything_and_a_reload_starts_from_it():
     store = MemoryStore()
     session = Session(store, "here", format="openai-chat", policy="wolffish", window=10_000, in_flight=True)

@@ -261,16 +261,11 @@ class Chat:
         time.sleep(seconds)
 
     def _summarizer(self) -> Any:
-        """Return who writes summaries: the model that is set, else the chat's own, behind the guard."""
-        from refold.summaries.summarizers import guarded, model_summarizer, retrying, summarizer
+        """Return the model that is set to write summaries; None leaves it to the agent: its own, or nobody."""
+        from refold.summaries.summarizers import summarizer
 
-        settings = self.settings
-        if not settings.enable_summarization:
-            return None
-        if settings.summarizer_model is not None:
-            return summarizer(settings.summarizer_model, settings.summarize_base_url or settings.base_url)
-        window = settings.window_of(self.client.model).window
-        return guarded(retrying(model_summarizer(self.client, window=window)))
+        model = self.settings.summarizer_model
+        return summarizer(model, self.settings.summarize_base_url or self.settings.base_url) if model else None
 
 
 def _record_folders(settings: Settings, session: str) -> dict[str, Path]:

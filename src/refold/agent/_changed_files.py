@@ -30,7 +30,7 @@ class Files:
     """
 
     def __init__(self, root: str | Path, counter: Counter | None = None) -> None:
-        self._root = Path(root).resolve()
+        self.root = Path(root).resolve()
         self._counter = counter or CharCounter(4)
         self._seen: dict[str, int | None] = {}
 
@@ -59,7 +59,7 @@ class Files:
         """
         place = self._inside(need.path)
         if place is None or not place.is_file():
-            raise UsageError(f"{need.path} is not a file in {self._root}")
+            raise UsageError(f"{need.path} is not a file in {self.root}")
         with place.open(encoding="utf-8", errors="replace") as file:
             text = file.read(need.max_tokens * READ_AT_MOST)
         self._seen[need.path] = _modified(place)
@@ -67,10 +67,10 @@ class Files:
 
     def _inside(self, path: str) -> Path | None:
         try:
-            place = (self._root / path).resolve()
+            place = (self.root / path).resolve()
         except (OSError, RuntimeError, ValueError):  # no path at all: a NUL in it, links in a circle
             return None
-        return place if place.is_relative_to(self._root) else None
+        return place if place.is_relative_to(self.root) else None
 
 
 def attached(paths: Sequence[str | Path], budget: int, counter: Counter | None = None) -> tuple[Attached, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from refold.agent._profiles import profile_for
 from refold.agent._runtime_block import runtime_block, with_block
 from refold.agent._statistics import Statistics
 from refold.agent._tools import ToolOutcome, by_name, definitions, perform
+from refold.agent._transcript_files import TranscriptFiles, transcripts_folder
 from refold.agent.events import (
     AgentEvent,
     AgentObserver,
@@ -37,12 +37,13 @@ from refold.agent.events import (
     UsageReported,
 )
 from refold.agent.middleware import Action, MiddlewareVerdict, Pipeline, Reset, Situation
-from refold.clients._retry import retrying
+from refold.clients._retry import patient, retrying
 from refold.core.view import Cause
 from refold.errors import UsageError
 from refold.models._file_budget import file_budget
 from refold.models._usage_report import reported
 from refold.recovery._run import recovering
+from refold.summaries.summarizers import guarded, model_summarizer
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -100,7 +101,9 @@ class Agent:  # L10, L05, L08, V11
         request = RequestSpec(chosen, budget, client.model, system, defined, arguments.max_output, provider)
         self.session = open_session(arguments.session, client.format, in_flight=not self._profile.durable)
         self._durable_plans = len(self.session.plans)  # plans that outlast the turn (W18)
-        self._compactor = Compactor(self.session, request, self._handlers(arguments), self._notify, self._clock)
+        self._compactor = Compactor(
+            self.session, request, self._handlers(arguments, budget.window), self._notify, self._clock
+        )
         self._pipeline = Pipeline((*arguments.middlewares, *warning_middleware(settings, request, self._notify)))
         self._file_budget = settings.file_budget if settings else file_budget
         self._output_limit = output_limit(self._profile, request, client.format, arguments.folder, settings)
@@ -347,15 +350,21 @@ class Agent:  # L10, L05, L08, V11
             self._memory = memory
             self._compactor.set(replace(self._compactor.request, system=self._system_prompt(0, 0)))
 
-    def _handlers(self, arguments: AgentArguments) -> Handlers:
-        redact = arguments.redact
+    def _handlers(self, arguments: AgentArguments, window: int) -> Handlers:
+        redact, settings = arguments.redact, arguments.settings
         if redact is None:
-            redact = arguments.settings.redact_secrets if arguments.settings else True
+            redact = settings.redact_secrets if settings else True
         resolved = resolve_handlers(arguments.handlers, arguments.summarize, redact=redact)
-        if iscoroutinefunction(write := resolved.summarize):  # a turn blocks in any case: it is waited for in a thread
-            resolved = replace(resolved, summarize=lambda need: write(need))  # noqa: PLW0108 - no coroutine function any more
+        if resolved.summarize is not None:
+            resolved = replace(resolved, summarize=patient(resolved.summarize, arguments.waits, arguments.sleep))
+        elif arguments.handlers is None and (settings is None or settings.enable_summarization):
+            own = model_summarizer(self._client, window=window)
+            resolved = replace(resolved, summarize=guarded(retrying(own, arguments.waits, arguments.sleep)))
         if resolved.read_file is None and self._files is not None:
             resolved = replace(resolved, read_file=self._files.restore)
+        if resolved.archive is None and (folder := transcripts_folder(arguments.folder, self._files)) is not None:
+            write = TranscriptFiles(folder)
+            resolved = replace(resolved, archive=lambda need: write(self.session.id, need))
         return resolved
 
     def _notify(self, event: AgentEvent) -> None:

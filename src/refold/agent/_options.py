@@ -85,7 +85,9 @@ class AgentOptions(TypedDict, total=False):
     on_text: OnText | None
     """Gets the answer piece by piece, as it is streamed."""
     summarize: Summarizer | None
-    """Writes summaries, as in `refold.compact`."""
+    """Writes summaries, as in `refold.compact`, with retries after `waits`; by default the agent's own model, unless
+    `handlers` are given or the settings switch summaries off.
+    """
     handlers: Handlers | None
     """Handlers of the other needs, as in `refold.compact`."""
     redact: bool | None
@@ -93,7 +95,9 @@ class AgentOptions(TypedDict, total=False):
     files: Files | None
     """The workspace whose files are noticed when they change and restored after a compaction."""
     folder: Path | None
-    """Where outputs are stored that are too large for the conversation."""
+    """Where outputs are stored that are too large for the conversation, and transcripts before a policy that asks for
+    it replaces everything (`.transcripts` in the workspace by default).
+    """
     heartbeat: Heartbeat | None
     """Answers health checks outside of the conversation."""
     task_files: TaskFiles | None
@@ -105,7 +109,7 @@ class AgentOptions(TypedDict, total=False):
     max_steps: int
     """Calls of the model in one turn; 200 by default."""
     waits: Sequence[float]
-    """Seconds before each retry of a call that failed temporarily."""
+    """Seconds before each retry of a call or summary that failed temporarily; 1, 2, 4, 8, 16 by default."""
     sleep: Callable[[float], object]
     """Waits; gets seconds."""
     clock: Callable[[], float]

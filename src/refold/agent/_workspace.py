@@ -25,7 +25,9 @@ Folder: TypeAlias = Annotated[str, msgspec.Meta(description="path of a folder, r
 LARGEST = 10_000_000  # bytes of a file that is read or edited
 WIDEST = 2_000  # characters of one line that are shown
 NAMES, HITS = 1_000, 200  # that one call lists
-PASSED_OVER = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache"})
+PASSED_OVER = frozenset(
+    {".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache", ".transcripts"}
+)
 SNIFFED = 8_192  # bytes by which a file is known to be no text
 
 

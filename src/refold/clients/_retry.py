@@ -6,14 +6,17 @@ import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from refold.core.needs import Refused
 from refold.errors import UsageError
 from refold.models._retry_after import retry_after
 from refold.models.provider_errors import classify_error
 
-__all__ = ["LONGEST", "WAITS", "may_retry", "retrying"]
+if TYPE_CHECKING:
+    from refold.core.needs import Summarizer
+
+__all__ = ["LONGEST", "WAITS", "may_retry", "patient", "retrying"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,6 +31,7 @@ LASTING = frozenset(
 PASSING = frozenset({408, 409, 425, 429})  # of the statuses from 400 to 499, those that another try may not meet
 FLAGS = ("is_retryable", "isRetryable", "retryable", "should_retry")
 MISTAKES = (TypeError, AttributeError, LookupError, NameError, ImportError, NotImplementedError, AssertionError)
+REPEATS = "retries_already"  # attribute of a function that retries; `functools.wraps` hands it on
 AGAIN = frozenset({"failed", "empty"})  # kinds of refusal for which another try may succeed
 
 
@@ -59,8 +63,10 @@ def retrying(
 
     What is raised or refused at last is passed on as it is. Errors of which `may_retry` says no are passed on at once,
     and so are refusals for size or by a guard. `sleep` waits: `time.sleep` by default, or `asyncio.sleep` for a
-    coroutine function.
+    coroutine function. A function that retries already is returned unchanged.
     """
+    if getattr(function, REPEATS, False):
+        return function
     import tenacity
 
     options: dict[str, Any] = {
@@ -78,13 +84,30 @@ def retrying(
         async def again_async(*args: Any, **named: Any) -> Any:
             return await tries.copy()(function, *args, **named)
 
+        setattr(again_async, REPEATS, True)
         return cast("F", again_async)
 
     @wraps(function)
     def again(*args: Any, **named: Any) -> Any:
         return tenacity.Retrying(sleep=sleep or time.sleep, **options)(function, *args, **named)
 
+    setattr(again, REPEATS, True)
     return cast("F", again)
+
+
+def patient(summarize: Summarizer, waits: Sequence[float], sleep: Callable[[float], object]) -> Summarizer:  # W09
+    """Return a summarizer with retries that a caller who blocks can wait for: no coroutine function any more.
+
+    `sleep` blocks, also between the tries of a coroutine function.
+    """
+    if not inspect.iscoroutinefunction(summarize):
+        return retrying(summarize, waits, sleep)
+
+    async def pause(seconds: float) -> None:
+        sleep(seconds)
+
+    again = retrying(summarize, waits, pause)
+    return lambda need: again(need)  # noqa: PLW0108 - what it returns is waited for in a thread
 
 
 def _wait(state: Any, waits: Sequence[float], longest: float, now: Callable[[], float]) -> float:
