@@ -44,7 +44,7 @@ from refold.testing import talk, view_of
 from refold.testing.provider import ScriptedReply
 from tests.agent.kit import Watched, calls
 from tests.conformance.chains import FORMATS, TASK, chained, step, times, user
-from tests.conformance.chats import chat
+from tests.conformance.chats import READ, chat
 from tests.conformance.drive import Asked, absent, after, drive, shown
 
 POLICY = find("vibe")
@@ -494,6 +494,72 @@ def test_v11_a_health_check_is_answered_and_nothing_runs_in_the_background(tmp_p
     assert "Look whether the disk is full." in str(run.client.received[0].body["messages"][0])
     assert run.agent.originals == []
     assert run.agent.run("hi") == "Hello."
+
+
+CHECKS = [
+    "heartbeat",
+    "ping",
+    "Ping?",
+    "Are you alive?",
+    "are you still there",
+    "Health check.",
+    "Read HEARTBEAT.md if it exists (workspace context). Follow it strictly. Do not infer or repeat old tasks from prior "
+    "chats. If nothing needs attention, reply HEARTBEAT_OK.",
+]
+OTHERS = [
+    "ping example.com",
+    "Are you alive to the risk of a race here?",
+    "Read HEARTBEAT.md and mend its list",
+    "Add a health check to the server",
+    "pings are lost, why?",
+]
+
+
+@pytest.mark.parametrize("text", CHECKS)
+def test_v11_a_health_check_in_any_of_its_wordings_is_answered_outside_of_the_conversation(tmp_path, text):
+    run = Watched(["never"], policy="vibe", heartbeat=Heartbeat(tmp_path))
+    assert run.agent.run(text) == "HEARTBEAT_OK"
+    assert (run.client.received, run.agent.originals) == ([], [])
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_v11_what_only_sounds_like_one_is_a_request(tmp_path, text):
+    run = Watched(["An answer."], policy="vibe", heartbeat=Heartbeat(tmp_path))
+    assert run.agent.run(text) == "An answer."
+
+
+@pytest.mark.parametrize("format", ["openai-chat", "anthropic"])
+def test_v11_the_system_prompt_has_a_section_and_the_notes_can_use_tools(tmp_path, format):
+    (tmp_path / "HEARTBEAT.md").write_text("Say the word disk with echo, and report what it says.")
+    run = Watched([calls("the disk is full"), "The disk is full.", "Hello."], policy="vibe", format=format,
+                  system="Be brief.", heartbeat=Heartbeat(tmp_path))  # fmt: skip
+    assert run.agent.run("Are you alive?") == "The disk is full."
+    assert run.agent.run("hi") == "Hello."
+    asked, answered, ordinary = (received.body for received in run.client.received)
+    assert "the disk is full" in str(answered["messages"][-1])
+    assert asked["tools"] == ordinary["tools"]
+    for body in (asked, ordinary):
+        system = str(body.get("system") or body["messages"][0])
+        assert "Be brief." in system
+        assert "## Heartbeat" in system
+        assert "HEARTBEAT_OK" in system
+    assert "Say the word disk" in str(asked)
+    assert "Say the word disk" not in str(ordinary)
+    assert len(run.agent.originals) == 2  # the health check is no part of it
+
+
+def test_v11_a_chat_answers_by_its_folder_s_notes_with_its_tools(tmp_path):
+    def behave(received):
+        last = received.body["messages"][-1]
+        return READ if last["role"] == "user" else f"Seen: {last['content'][:6]}"
+
+    (tmp_path / "work").mkdir()
+    done, _ = chat(tmp_path, ["ping"], behave=behave)
+    assert done.output.strip() == "HEARTBEAT_OK"
+    (tmp_path / "work" / "HEARTBEAT.md").write_text("Read notes.txt and say what it begins with.")
+    done, provider = chat(tmp_path, ["Are you alive?", "/context"], behave=behave, notes="all is well")
+    assert "Seen: all is" in done.output
+    assert len(provider.received) == 2
 
 
 def test_v12_calls_may_take_720_seconds_over_5_kept_of_10_connections():

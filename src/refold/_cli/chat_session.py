@@ -130,7 +130,7 @@ class Chat:
         self.settings = settings
         self.agent = Agent(
             self.client, policy=policy, settings=settings, session=self.session, system=self.system,
-            tools=self.tools,
+            tools=self.tools, heartbeat=self._heartbeat,
             files=self._files, folder=self._outputs_folder, task_files=self._task_files,
             observers=(self.screen, *self._log_observers(policy.name)), on_text=self.screen.text,
             summarize=self._summarizer(), windows=self._windows, sleep=self._wait,
@@ -152,14 +152,13 @@ class Chat:
             KeyboardInterrupt: the person wants no answer; what was said so far is kept.
             RefoldError: there is none.
         """
-        if self._heartbeat.is_health_check(text):  # answered outside of the conversation (V11)
-            self.screen.line(self._heartbeat.answer(self.client, text))
-            return
-        self.answer_open_calls()
+        checked = self._heartbeat.is_health_check(text)  # answered outside of the conversation (V11)
+        if not checked:
+            self.answer_open_calls()
         self.screen.on_stop = self._stop
         self.screen.waiting("Thinking…")
         try:
-            self.agent.run(text)
+            answer = self.agent.run(text)
         except RefoldError:
             self.session.refresh()
             raise
@@ -170,7 +169,10 @@ class Chat:
         finally:
             self.screen.on_stop = None
             self.screen.idle()
-        self.show_fill()
+        if checked:
+            self.screen.line(answer)
+        else:
+            self.show_fill()
 
     def compact(self, focus: str | None, keep_recent: int | None) -> bool:
         """Compact now; tell whether anything became smaller."""
@@ -219,7 +221,8 @@ class Chat:
         window, limit = self.session.context_window, self.session.check().limit
         return {
             "format": self.client.format, "policy": self.session.policy, "budget": Budget(window, window - limit),
-            "model": self.client.model, "system": self.system, "tools": definitions(self.tools, self.client.format),
+            "model": self.client.model, "system": self._heartbeat.in_system(self.system),
+            "tools": definitions(self.tools, self.client.format),
         }  # fmt: skip
 
     def _log_observers(self, system: str) -> Iterator[AgentObserver]:

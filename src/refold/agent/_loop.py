@@ -85,8 +85,10 @@ class Agent:  # L10, L05, L08, V11
         self._profile = arguments.profile or profile_for(chosen.name)
         chosen = with_pins(chosen) if self._profile.pins else chosen
         self._tools = by_name(arguments.tools)
-        self._client, self._system = client, arguments.system
-        self._files, self._heartbeat, self._windows = arguments.files, arguments.heartbeat, arguments.windows
+        heartbeat = arguments.heartbeat
+        self._client = client
+        self._system = arguments.system if heartbeat is None else heartbeat.in_system(arguments.system)
+        self._files, self._heartbeat, self._windows = arguments.files, heartbeat, arguments.windows
         self._on_text, self._clock, self._max_steps = arguments.on_text, arguments.clock, arguments.max_steps
         self._task_files, self._memory = arguments.task_files, ""
         writers = [arguments.task_files] if arguments.task_files else []
@@ -160,7 +162,9 @@ class Agent:  # L10, L05, L08, V11
             Exception: the provider's own error, where no retry helps. The conversation stays valid and can go on.
         """
         if self._heartbeat is not None and self._heartbeat.is_health_check(text):
-            return self._heartbeat.answer(self._client, text)
+            return self._heartbeat.answer(
+                self._client, text, tuple(self._tools.values()), system=self._system, max_tokens=self._max_output
+            )
         if not text.strip() and not attach:
             raise UsageError("the message is empty: give a text, or a file to attach")
         self._begin_turn(text, attach)
