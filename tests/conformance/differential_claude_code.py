@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import refold
 from refold.core.budget import Budget
 from refold.policies import find
+from tests.agent.kit import Watched, calls, results
 from tests.conformance import histories
 from tests.conformance.differential import Decision, original
 
@@ -44,6 +47,7 @@ def decisions() -> Iterator[Decision]:
     for window, maximum, threshold in recorded["thresholds"]:
         budget = Budget(window, POLICY.reserve(window, maximum))
         yield Decision("threshold", f"{window:,}, {maximum:,}", POLICY.trigger.tokens(budget), threshold)
+    yield from _outputs(recorded["outputs"])
     for history in histories.histories():
         theirs = by_name[history.name]
         assert history.digest == theirs["digest"], "the histories have changed: record the originals again"
@@ -51,6 +55,20 @@ def decisions() -> Iterator[Decision]:
         yield _cleared(history, messages, theirs["cleared"])
         yield from _due(history, messages, theirs["due"])
         yield from _compacted(history, messages, theirs["compacted"])
+
+
+def _outputs(recorded: list[tuple[int, bool]]) -> Iterator[Decision]:
+    """Compare which outputs of a tool become a path and a preview as they arrive."""
+    texts = ["z" * size for size, _ in recorded]
+    with TemporaryDirectory() as folder:
+        budget = Budget(1_000_000, 100_000)
+        run = Watched(
+            [*map(calls, texts), "Done."], policy="claude-code", folder=Path(folder), budget=budget, max_steps=99
+        )
+        run.agent.run("go")
+        found = results(run.agent.messages)
+    for (size, archived), text, result in zip(recorded, texts, found, strict=True):
+        yield Decision("large outputs", f"{size:,} characters", result != text, archived)
 
 
 def _cleared(history: History, messages: list[Any], theirs: list[str]) -> Decision:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import refold
 from refold import formats
-from refold.core.edits import fold
+from refold.core.edits import Insert, fold
 from refold.models._provider_factors import provider_factor
 from tests.conformance import histories
 from tests.conformance.differential import Decision, original
@@ -39,6 +39,7 @@ READS = "reads are known by tool and arguments, not by words"
 GAIN = "a stage that saves nothing is left out"
 BY_ID = "calls and results are paired by id, not by neighborhood"
 PENDING = "calls at the very end are left open"
+FURTHER = "further steps go on to the target"
 ONCE = "the summarizer gets an earlier summary once"
 DIFFERENCES = {
     ARGUMENTS: "A write of 39,000 characters counts 28 tokens in the original, about 9,750 to the provider.",
@@ -53,6 +54,7 @@ DIFFERENCES = {
     GAIN: "The original replaces a short range by a longer summary.",
     BY_ID: "The original invents results for parallel calls that have theirs.",
     PENDING: "They still await their results; the original invents some.",
+    FURTHER: "The original leaves a list that is still above its target, such as four enormous messages, as it is.",
     ONCE: "The original sends it as the earlier summary and again as the first message.",
 }
 
@@ -250,15 +252,18 @@ def _run(run: Run, plan: Plan, asked: list[tuple[int, bool]]) -> Iterator[Decisi
     names = _names(run, plan, view)
     yield Decision("stages", run.where, stages, run.recorded["stages"], names)
     yield Decision("survivors and markers", run.where, view, theirs, names)
+    repaired = [step for step in plan.steps if step.label == "repair"]
+    made = sum(isinstance(edit, Insert) for step in repaired for edit in plan.edits[step.start : step.stop])
+    further = any(label not in (*STAGES, "repair", "repair messages") for label in plan.stages_used)
+    why = _repairs(run, theirs, view, made) or ((FURTHER,) if further else ())
+    yield Decision("repairs after", run.where, made, sum(run.recorded["repair"]), why)
+    after = steps[-1].after if steps else plan.sizes.before
+    sizes = _sizes(_left(run, view), after, run.recorded["after"]) if view == theirs else ()
+    whole = _sizes(_left(run, run.start), plan.sizes.before, run.recorded["before"])
+    met = [plan.sizes.after <= plan.sizes.goal, run.recorded["after"] <= run.recorded["target"]]
+    yield Decision("target met", run.where, *met, (FURTHER,) if further and met[0] else names or whole)
     if view == theirs:
-        after = steps[-1].after if steps else plan.sizes.before
-        yield Decision(
-            "tokens after",
-            run.where,
-            after,
-            run.recorded["after"],
-            _sizes(_left(run, view), after, run.recorded["after"]),
-        )
+        yield Decision("tokens after", run.where, after, run.recorded["after"], sizes)
         if "summarize" in stages:
             (count, previous), (theirs_count, theirs_previous) = asked[0], run.recorded["summarized"][0]
             ones = [ONCE] if previous and theirs_count == count + 1 else []
@@ -268,6 +273,26 @@ def _run(run: Run, plan: Plan, asked: list[tuple[int, bool]]) -> Iterator[Decisi
             yield Decision(
                 "the summarizer's input", run.where, [count, previous], [theirs_count, theirs_previous], tuple(ones)
             )
+
+
+def _repairs(run: Run, theirs: list[str], view: list[str], ours: int) -> tuple[str, ...]:
+    """Return why the original repairs its view otherwise than this project, whose calls without result are exact."""
+    left = _left(run, theirs)
+    batches = {entry.batch for entry in left} - {0}
+    whole = [entry for entry in run.entries if entry.batch in batches]
+    calls = [entry for entry in left if entry.role == "call"]
+    open_ = {entry.call for entry in calls} - {entry.call for entry in run.entries if entry.role == "result"}
+    asked = max((place for place, entry in enumerate(run.entries) if entry.role == "user"), default=-1)
+    waiting = [entry for entry in run.entries[asked + 1 :] if entry.call in open_ and entry.role == "call"]
+    answered = {entry.call for entry in run.entries if entry.role == "result"}
+    own = [entry for entry in _left(run, view) if entry.role == "call" and entry.call not in answered]
+    if ours != len([entry for entry in own if entry not in waiting]):
+        return ()
+    return (
+        *((GROUPS,) if len(whole) > sum(entry.batch in batches for entry in left) else ()),
+        *((BY_ID,) if len(calls) > len({entry.batch for entry in calls}) else ()),
+        *((PENDING,) if waiting else ()),
+    )
 
 
 def _left(run: Run, view: Sequence[str]) -> list[Entry]:

@@ -46,7 +46,7 @@ PARTS = {  # of a request beside its messages, as NeuroLink's budget check takes
 WINDOW = 1_047_576  # of gpt-4.1, which NeuroLink and its documentation page both have
 RATIOS = (0.799, 0.8, 0.801, 1.05)  # of the input budget in use
 WINDOWS = [(200_000, 16_384), (200_000, 20_000), (200_000, 64_000), (128_000, 4_096), (1_000_000, 32_000)]
-OUTPUTS = (1_000, 159_999, 160_000, 160_003, 160_004, 400_000)  # characters of a tool's output
+OUTPUTS = (1_000, 160_003, 160_004)  # characters of a tool's output
 FILES = {"src/store.py": 8_000, "src/job.py": 4_000, "src/report.py": 30_000, "a.py": 19_999, "b.py": 20_003} | {
     f"{name}.py": 2_000 for name in "cdefg"
 }

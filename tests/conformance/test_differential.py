@@ -14,11 +14,8 @@ from tests.conformance import histories
 from tests.conformance.comparisons import COMPARISONS, compared
 from tests.conformance.differential import FIGURES, original
 
-# two decisions of `vibe` are about to change: who wins among the middlewares, and the last request in a chain
-CHANGING = pytest.mark.xfail(strict=False, reason="the policy is being changed")
 
-
-@pytest.mark.parametrize("policy", ["neurolink", pytest.param("vibe", marks=CHANGING), "claude-code", "wolffish"])
+@pytest.mark.parametrize("policy", COMPARISONS)
 def test_every_decision_is_the_original_s_or_a_named_difference(policy):
     decisions, tally = compared(policy)
     unexplained = [decision for decision in decisions if decision.unexplained]
