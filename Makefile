@@ -3,18 +3,31 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+# A worker begins with a half of the tests, so that it shares what modules and sessions set up, and takes over from the
+# other at the end.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
+# Compiled files are written, whatever the environment says: many tests start a command, which loads them.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test quick lint types docs site changelog lock clean
+.PHONY: demo test test-deep quick lint types docs site changelog lock clean
 
 demo: $(VENV)/.ready
 	$(BIN)/refold demo
 
-test: $(VENV)/.ready-dev lint types
-	$(BIN)/python -m pytest -n $(WORKERS) -q
+# Types are checked while the tests run, and reported after them; either fails the target.
+test: $(VENV)/.ready-dev lint
+	@$(BIN)/mypy >$(VENV)/types.log 2>&1 & types=$$!; \
+	$(PYTEST); tests=$$?; \
+	wait $$types; types=$$?; echo "mypy:"; cat $(VENV)/types.log; \
+	exit $$((tests | types))
+
+# The same tests with every combination, full sizes and many random examples (see tests/depth.py).
+test-deep: $(VENV)/.ready-dev
+	REFOLD_DEEP=1 $(PYTEST)
 
 # The tests that start no server, process or database, and take no time to speak of.
 quick: $(VENV)/.ready-dev
-	$(BIN)/python -m pytest -n $(WORKERS) -q -m "not service and not slow"
+	$(PYTEST) -m "not service and not slow"
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .

@@ -26,6 +26,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -219,9 +220,9 @@ class Talker:
         self.messages: list[dict[str, Any]] = [{"role": "system", "content": f"mark-{number}-system"}]
         self.dice = random.Random(number)
 
-    async def run(self, session: aiohttp.ClientSession, until: float) -> None:
+    async def run(self, session: aiohttp.ClientSession, goes_on: Callable[[], bool]) -> None:
         turn = 0
-        while monotonic() < until:
+        while goes_on():
             turn += 1
             filler = " ".join(f"w{self.dice.randrange(10_000)}" for _ in range(self.size))
             self.messages.append({"role": "user", "content": f"mark-{self.number}-turn-{turn}- {filler}"})
@@ -295,16 +296,24 @@ class Talker:
 
 
 async def storm(
-    gateway: str, seen: Seen, conversations: int, seconds: float, size: int = 300, messages: int = 120
+    gateway: str,
+    seen: Seen,
+    conversations: int,
+    seconds: float,
+    size: int = 300,
+    messages: int = 120,
+    enough: Callable[[Seen], bool] = lambda seen: False,
 ) -> None:
-    """Talk to a gateway from many clients at once."""
+    """Talk to a gateway from many clients at once, for so many seconds or until enough was seen."""
     connector = aiohttp.TCPConnector(limit=0)
     timeout = aiohttp.ClientTimeout(total=60)
     until = monotonic() + seconds
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
         url = f"{gateway}/v1/chat/completions"
         talkers = [Talker(number, seen, url, size, messages) for number in range(conversations)]
-        await asyncio.gather(*(talker.run(session, until) for talker in talkers))
+        await asyncio.gather(
+            *(talker.run(session, lambda: monotonic() < until and not enough(seen)) for talker in talkers)
+        )
 
 
 async def _watched(pid: int, url: str, seen: Seen) -> None:

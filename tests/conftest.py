@@ -1,4 +1,4 @@
-"""Settings for property tests (many examples with HYPOTHESIS_PROFILE=full), and what a quick run leaves out."""
+"""Settings for property tests (many examples in a deep run, see depth.py), and what a quick run leaves out."""
 
 import functools
 import os
@@ -9,15 +9,16 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import selection
+from tests.depth import DEEP
 from tests.shared import SHARED
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
-for _name, _examples in (("few", 10), ("usual", 30)):
+for _name, _examples in (("few", 6), ("usual", 15)):
     settings.register_profile(
         _name, max_examples=_examples, deadline=None, derandomize=True, suppress_health_check=_SLOW
     )
 settings.register_profile("full", max_examples=300, deadline=None, suppress_health_check=_SLOW)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "full" if DEEP else "usual"))
 
 # a run in the background may ignore these, and the commands that it starts would inherit that
 for _number, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
@@ -30,7 +31,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes long without starting anything; set by tests/selection.py")
     if "not service" in config.option.markexpr:
         sys.addaudithook(_refuse_services)
-    if "not slow" in config.option.markexpr and "HYPOTHESIS_PROFILE" not in os.environ:
+    if "not slow" in config.option.markexpr and "HYPOTHESIS_PROFILE" not in os.environ and not DEEP:
         settings.load_profile("few")
 
 

@@ -4,8 +4,10 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
-TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
 
 
 def test_hosted_ci_runs_the_commands_of_the_makefile_and_nothing_else():
@@ -15,8 +17,16 @@ def test_hosted_ci_runs_the_commands_of_the_makefile_and_nothing_else():
     assert {"lint", "types", "quick", "test", "site"} <= set(targets) <= TARGETS
 
 
-def test_hosted_ci_pins_its_actions_and_may_only_read():
-    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
+def test_hosted_ci_runs_the_deep_tests_each_night():
+    nightly = (ROOT / ".github" / "workflows" / "nightly.yml").read_text("utf-8")
+    assert re.findall(r"^ *- run: (.*)$", nightly, re.M) == ["make test-deep"]
+    assert "test-deep" in TARGETS
+    assert re.search(r"^  schedule:\n    - cron: ", nightly, re.M)
+
+
+@pytest.mark.parametrize("name", ["ci.yml", "nightly.yml"])
+def test_hosted_ci_pins_its_actions_and_may_only_read(name):
+    workflow = (ROOT / ".github" / "workflows" / name).read_text("utf-8")
     used = re.findall(r"uses: (\S+)", workflow)
     assert used
     assert not [action for action in used if not re.search(r"@v\d+\.\d+\.\d+$", action)]

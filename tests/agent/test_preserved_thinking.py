@@ -7,6 +7,7 @@ from refold.agent import Agent, tool
 from refold.clients._factory import client
 from refold.core.budget import Budget
 from refold.testing.provider import ScriptedProvider, ScriptedReply
+from tests.depth import combined
 
 MODELS = {"claude-sonnet-4-5-20250929": "enabled", "claude-opus-4-8": "adaptive", "claude-opus-5-5": "adaptive"}
 LINE = "2026-01-01 12:00:00 worker wrote 17 rows to orders.csv and found an ERROR there\n"
@@ -28,8 +29,7 @@ def behave(received):
 
 
 @pytest.mark.filterwarnings("ignore:The model .* is deprecated:DeprecationWarning")  # the SDK's, of old models
-@pytest.mark.parametrize("policy", policies.names())
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("model", "policy"), combined(reversed(MODELS), reversed(policies.names())))
 def test_sixty_calls_with_compactions_are_all_accepted(model, policy):
     thinking = {"type": MODELS[model]} | ({"budget_tokens": 1_024} if MODELS[model] == "enabled" else {})
     with ScriptedProvider(behave=behave) as provider:

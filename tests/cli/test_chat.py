@@ -6,11 +6,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+from click.testing import CliRunner
 
+from refold._cli.main import cli
 from refold.core.messages import text_of
 from refold.sessions import open_store
 from refold.testing.provider import Fault, ReceivedRequest, ScriptedProvider, ScriptedReply
@@ -46,6 +49,16 @@ class Desk:
             yield person
 
     def runs(self, *arguments: object, lines: str = "", **more: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command without a terminal, in this process: to start one takes a second, and the rest is the same."""
+        words = list(map(str, arguments))
+        with patch.dict(os.environ, self.env | more, clear=True), chdir(self.folder):
+            done = CliRunner().invoke(cli, words, input=lines, prog_name="refold")
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
+
+    def starts(self, *arguments: object, lines: str = "", **more: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command without a terminal, in a process of its own."""
         return subprocess.run(
             [*COMMAND, *map(str, arguments)], input=lines, env=self.env | more, cwd=self.folder, text=True,
             capture_output=True, timeout=PATIENCE, check=False,
@@ -260,9 +273,11 @@ def test_a_session_is_resumed_in_a_new_process(desk: Desk) -> None:
 
 
 def test_a_session_can_be_given_a_name(desk: Desk) -> None:
-    desk.pipes("hello\n", "--session", "garden")
+    done = desk.starts(*desk.arguments("--session", "garden"), lines="hello\n")
+    assert (done.returncode, done.stdout) == (0, "You said: hello\n"), done.stderr
     assert desk.only_session() == "garden"
-    assert desk.pipes("again\n", "--session", "garden", "--resume").returncode == 0
+    again = desk.starts(*desk.arguments("--session", "garden", "--resume"), lines="again\n")
+    assert (again.returncode, again.stdout) == (0, "You said: again\n"), again.stderr
     assert len(desk.provider.received[-1].messages) == 4
 
 
@@ -478,7 +493,8 @@ def test_a_store_of_a_later_release_is_named(desk: Desk) -> None:
     refused(desk.pipes("hi\n"), 1, str(desk.store), "later")
 
 
-def test_a_locked_store_is_named(desk: Desk) -> None:
+def test_a_locked_store_is_named(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(open_store.__kwdefaults__, "timeout", 0.2)
     desk.pipes("hi\n")
     database = sqlite3.connect(desk.store, isolation_level=None)
     database.execute("begin exclusive")

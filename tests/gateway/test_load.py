@@ -1,4 +1,5 @@
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -6,9 +7,18 @@ from benchmarks.gateway import known
 from benchmarks.gateway_load import Seen, Upstream, storm
 from refold._gateway.server.serving import Serving
 from refold._gateway.settings import GatewaySettings
+from tests.depth import deep
 
-CONVERSATIONS, SECONDS = 50, 8
+CONVERSATIONS = 50
+ANSWERS = CONVERSATIONS * deep(8, 60)
+SECONDS = 120  # at most, on a machine that has much else to do; a storm ends when all that is asserted was seen
 MEMORY = 24 * 1024 * 1024
+FAULTS_SEEN = {"rate_limit", "server_error", "cut", "stall", "reset", "overflow"}
+
+
+def is_enough(seen, recall):
+    recalled = seen.recalls["found"] and seen.recalls["beside, found"]
+    return seen.answers > ANSWERS and seen.compacted and (recalled or not recall) and set(seen.faults) >= FAULTS_SEEN
 
 
 async def weather(recall):
@@ -20,7 +30,7 @@ async def weather(recall):
         serving = await asyncio.to_thread(Serving, settings)
         await asyncio.to_thread(serving.start)
         try:
-            await storm(serving.url, seen, CONVERSATIONS, SECONDS)
+            await storm(serving.url, seen, CONVERSATIONS, SECONDS, enough=partial(is_enough, recall=recall))
         finally:
             await asyncio.to_thread(serving.stop)
     return seen, serving
@@ -31,10 +41,10 @@ def test_under_faults_every_client_gets_its_own_answer_or_its_upstreams_own_erro
     seen, serving = asyncio.run(weather(recall))
     assert not seen.wrong
     assert not seen.lost
-    assert seen.answers > CONVERSATIONS * 3
+    assert seen.answers > ANSWERS
     assert seen.compacted
     assert bool(seen.recalls["found"]) == bool(seen.recalls["beside, found"]) == recall
-    assert {"rate_limit", "server_error", "cut", "stall", "reset", "overflow"} <= set(seen.faults)
+    assert set(seen.faults) >= FAULTS_SEEN
     assert serving.gateway.tracker.size <= MEMORY
     assert all(not conversation.lock.locked() for conversation in serving.gateway.tracker.all())
 

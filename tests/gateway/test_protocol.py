@@ -54,9 +54,9 @@ def test_a_websocket_is_refused_in_words_and_reaches_nobody(plain):
 
 def test_a_tunnel_is_refused(plain):
     serving, seen = plain
-    assert raw(serving.url, b"CONNECT api.openai.com:443 HTTP/1.1\r\nhost: localhost\r\n\r\n").startswith(
-        b"HTTP/1.1 400 "
-    )
+    assert raw(
+        serving.url, b"CONNECT api.openai.com:443 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+    ).startswith(b"HTTP/1.1 400 ")
     assert not seen
 
 

@@ -16,6 +16,7 @@ from refold.core.transcript import Transcript
 from refold.core.view import Cause, View
 from refold.stages.truncate_new import TruncateNew
 from refold.testing import view_of
+from tests.depth import deep
 from tests.laws.test_refold import COUNTERS, conversations
 
 STAGE = TruncateNew(tokens=600)
@@ -40,7 +41,7 @@ def planned(view: View) -> Plan:
     raise AssertionError("it asked for something from outside")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=deep(25, 300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(conversations(), COUNTERS)
 def test_what_was_sent_stays_the_beginning_of_what_is_sent_next(transcript: Transcript, counter: Counter) -> None:
     messages = transcript.messages

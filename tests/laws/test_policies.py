@@ -27,6 +27,7 @@ from refold.core.view import Cause, FormatTraits
 from refold.errors import SummaryRefused
 from refold.policies import find
 from refold.testing import view_of
+from tests.depth import deep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -137,7 +138,7 @@ runs = given(
 
 @pytest.mark.parametrize("name", POLICIES)
 @runs
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=deep(12, 100), deadline=None)
 def test_a_plan_is_the_same_twice_keeps_order_and_pairs_and_mutates_nothing(
     name: str, transcript: Transcript, window: int, cause: Cause, answer: Callable[[Need], Answer], traits: FormatTraits
 ) -> None:
@@ -166,7 +167,7 @@ def test_a_plan_is_the_same_twice_keeps_order_and_pairs_and_mutates_nothing(
 
 @pytest.mark.parametrize("name", POLICIES)
 @runs
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=deep(12, 100), deadline=None)
 def test_the_last_request_never_leaves_the_view(
     name: str, transcript: Transcript, window: int, cause: Cause, answer: Callable[[Need], Answer], traits: FormatTraits
 ) -> None:
@@ -188,7 +189,7 @@ def test_the_last_request_never_leaves_the_view(
 
 @pytest.mark.parametrize("name", POLICIES)
 @given(transcript=transcripts(), window=st.sampled_from([2_000, 40_000]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=deep(15, 100), deadline=None)
 def test_under_its_trigger_a_policy_does_nothing_but_what_it_does_on_every_call(
     name: str, transcript: Transcript, window: int
 ) -> None:
@@ -203,7 +204,7 @@ def test_under_its_trigger_a_policy_does_nothing_but_what_it_does_on_every_call(
 
 @pytest.mark.parametrize("name", FITTING)
 @given(transcript=transcripts(), answer=st.sampled_from([summarized, absent]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=deep(12, 100), deadline=None)
 def test_a_goal_that_can_be_met_is_met(name: str, transcript: Transcript, answer: Callable[[Need], Answer]) -> None:
     policy = find(name)
     view = start(transcript, policy, 1_000_000, Cause.MANUAL)

@@ -16,8 +16,9 @@ from refold.core.plan import Plan
 from refold.core.transcript import Transcript
 from refold.policies.refold import POLICY
 from refold.testing import talk, view_of
+from tests.depth import deep
 
-LAWS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAWS = settings(max_examples=deep(25, 300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 WORDS = st.sampled_from(
     [
         "alpha beta gamma",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import refold
 from refold.errors import CannotFit, SummaryRefused
 from refold.policies import names
+from tests.depth import deep
 from tests.laws.strategies import natives
 
 SUMMARY = "The parser was ported; port 8443 was chosen."
@@ -57,7 +58,7 @@ def _first(message: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("policy", names())
 @given(messages=with_state(), summary=st.sampled_from([None, "A short summary."]), share=st.sampled_from([2, 4]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=deep(12, 100), deadline=None)
 def test_no_policy_takes_state_away_or_writes_before_an_anchor(policy, messages, summary, share):
     size, start = refold.count(messages, format="anthropic"), read_from(messages)
     try:
@@ -83,7 +84,7 @@ def test_no_policy_takes_state_away_or_writes_before_an_anchor(policy, messages,
 
 
 @given(messages=with_state())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=deep(20, 200), deadline=None)
 def test_what_stands_before_an_anchor_is_not_counted(messages):
     start = read_from(messages)
     assert refold.count(messages, format="anthropic") == refold.count(messages[start:], format="anthropic")

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from refold._rules import call_index
 from refold._rules.pairing import GroupPairing, Pairing
 from refold.core.messages import Message, MessageId, Text, ToolCall, ToolResult
+from tests.depth import deep
 
 IDS = st.sampled_from(["a", "b", ""])
 CALLS = st.lists(IDS.map(lambda id: ToolCall(id, "tool")), max_size=2)
@@ -19,7 +20,7 @@ def messages(draw: st.DrawFn) -> Message:
     return Message(MessageId(str(draw(st.integers(0, 10**6)))), role, tuple(parts), native=native)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=deep(100, 1_000), deadline=None)
 @given(st.lists(messages(), max_size=8), st.booleans())
 def test_a_batch_of_one_call_and_its_result_is_paired_as_any_other_is(said, together):
     rule = GroupPairing(together=together)
@@ -31,7 +32,7 @@ def test_a_batch_of_one_call_and_its_result_is_paired_as_any_other_is(said, toge
         call_index._single_call_group = usual
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=deep(100, 1_000), deadline=None)
 @given(st.lists(messages(), max_size=8), st.booleans())
 def test_what_must_stay_follows_from_the_newest_group_alone(said, together):
     rule = GroupPairing(together=together)

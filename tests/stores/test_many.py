@@ -6,11 +6,12 @@ from pathlib import Path
 
 from refold.sessions import Session, open_store
 from refold.sessions._entries import kind_of
+from tests.depth import deep
 from tests.sessions.talks import summarize, talk, user
 
 ROOT = Path(__file__).parents[2]
 PROCESSES, TURNS = 8, 6
-SESSIONS = 200
+SESSIONS = deep(60, 200)
 
 
 def test_eight_processes_on_one_session_collide_loudly_and_lose_nothing(database_url):
@@ -38,7 +39,7 @@ def test_eight_processes_on_one_session_collide_loudly_and_lose_nothing(database
     assert collisions > 0
 
 
-def test_two_hundred_sessions_at_once_lose_nothing(database_url):
+def test_many_sessions_at_once_lose_nothing(database_url):
     with open_store(database_url, timeout=60) as store:
 
         def converse(number):

@@ -9,6 +9,7 @@ from refold.errors import UnreadableTranscript
 from refold.transcripts import _readers as readers
 from refold.transcripts import detect, kinds, read
 from refold.transcripts._skipped import SkippedItems, spans
+from tests.depth import deep
 
 CHAT = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
 
@@ -115,7 +116,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=deep(60, 600), deadline=None, derandomize=True)
 @given(st.lists(VALUES, min_size=1, max_size=4), st.booleans())
 def test_any_json_is_read_or_refused_with_the_typed_error(values, lenient):
     for source in (raw(values), b"\n".join(map(raw, values))):
