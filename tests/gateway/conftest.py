@@ -1,11 +1,13 @@
 import warnings
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
 from refold._gateway.server.serving import Serving
 from refold._gateway.settings import GatewaySettings
 from refold.testing.provider import ScriptedProvider
+from tests.gateway import controlled_policy
 from tests.gateway.talking import OPENED
 
 
@@ -31,6 +33,13 @@ def gateway():
             return stack.enter_context(standing(provider, **settings)), provider
 
         yield make
+
+
+@pytest.fixture
+def controlled(tmp_path):
+    """A policy whose compactions begin with the calls in `actions`; `path` names it in the settings of a gateway."""
+    yield SimpleNamespace(path=controlled_policy.written_to(tmp_path), actions=controlled_policy.actions)
+    controlled_policy.actions.clear()
 
 
 @pytest.fixture(autouse=True)

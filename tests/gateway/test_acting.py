@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import pytest
 
-from refold._gateway.conversations.planner import Planner
 from refold.testing.provider import Fault, ScriptedProvider, ScriptedReply
 from tests.gateway.conftest import standing
 from tests.gateway.scripted_upstream import call, chat, upstream, whole
@@ -262,25 +261,18 @@ def test_a_count_of_tokens_is_of_what_would_be_sent(gateway):
     assert counted == provider.received[0].tokens
 
 
-def test_a_compaction_goes_on_without_the_client_that_waited_for_it(gateway, monkeypatch):
-    begun, going_on, plan = [], threading.Event(), Planner._planned
-
-    def slow(self, natives, *arguments):
-        begun.append(len(natives))
-        assert going_on.wait(10)
-        return plan(self, natives, *arguments)
-
-    monkeypatch.setattr(Planner, "_planned", slow)
-    serving, provider = gateway(window=16_000, background=False)
+def test_a_compaction_goes_on_without_the_client_that_waited_for_it(gateway, controlled):
+    begun, go_on = threading.Event(), threading.Event()
+    controlled.actions.append(lambda: (begun.set(), go_on.wait(10)))
+    serving, provider = gateway(window=16_000, background=False, policy=controlled.path)
     connection = http.client.HTTPConnection(serving.url.removeprefix("http://"))
     connection.request("POST", "/v1/chat/completions", json.dumps(chat(10)))
-    while not begun:
-        time.sleep(0.01)
+    assert begun.wait(10)
     connection.close()
     time.sleep(0.05)
-    going_on.set()
+    go_on.set()
     assert told(call(serving.url, body=chat(10))[1])["done"] == "compacted"
-    assert len(begun) == len(provider.received) == 1
+    assert serving.gateway.metrics.total_compactions == len(provider.received) == 1
 
 
 @pytest.mark.parametrize(("betas", "done"), [("context-1m-2025-08-07,x-1", "forwarded"), ("x-1", "compacted")])

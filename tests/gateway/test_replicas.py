@@ -98,26 +98,38 @@ def test_two_replicas_asked_at_once_make_one_plan(store):
 
 PROGRAM = """
     import sys, time
-    from refold._gateway.conversations import planner
     from refold._gateway.server.serving import Serving
     from refold._gateway.settings import GatewaySettings
 
-    def slow(self, *arguments):
-        print("compacting", flush=True)
-        time.sleep(60)
-
-    planner.Planner._planned = slow
-    upstreams = {"openai": sys.argv[1]}
-    settings = GatewaySettings(upstreams=upstreams, port=0, store=sys.argv[2], window=16_000, background=False)
+    address, store, policy = sys.argv[1:]
+    settings = GatewaySettings(
+        upstreams={"openai": address}, port=0, store=store, policy=policy, window=16_000, background=False
+    )
     with Serving(settings) as serving:
         print(serving.url, flush=True)
         time.sleep(60)
 """
 
+SLOW_POLICY = """
+    import time
+    from msgspec.structs import replace
+    from refold import policies
+    from refold.core.policy import Pure, Step
 
-def test_a_replica_killed_in_the_middle_of_a_compaction_is_replaced_by_the_other(store):
+    class Slow(Pure, frozen=True):
+        def edits(self, view, answers):
+            print("compacting", flush=True)
+            time.sleep(60)
+
+    POLICY = replace(policies.find("refold"), steps=(Step(Slow(), label="slow"),))
+"""
+
+
+def test_a_replica_killed_in_the_middle_of_a_compaction_is_replaced_by_the_other(store, tmp_path):
+    policy = tmp_path / "slow.py"
+    policy.write_text(textwrap.dedent(SLOW_POLICY))
     with ScriptedProvider(["ok"]) as provider:
-        program = [sys.executable, "-c", textwrap.dedent(PROGRAM), provider.openai_url, store]
+        program = [sys.executable, "-c", textwrap.dedent(PROGRAM), provider.openai_url, store, str(policy)]
         with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as child:
             url = child.stdout.readline().strip()
 

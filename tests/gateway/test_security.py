@@ -10,7 +10,6 @@ from refold._gateway.conversations.triggers import trigger
 from refold._gateway.server.serving import Serving
 from refold._gateway.settings import GatewaySettings
 from refold.errors import StoreError
-from refold.handlers import Handlers
 from refold.sessions import open_store
 from tests.gateway.scripted_upstream import call, chat, raw, upstream, whole
 
@@ -290,16 +289,10 @@ def test_a_store_that_fails_once_is_tidied_afterwards(gateway, tmp_path, monkeyp
         time.sleep(0.05)
 
 
-def test_a_conversation_deleted_while_it_is_compacted_stays_deleted(gateway, tmp_path):
+def test_a_conversation_deleted_while_it_is_compacted_stays_deleted(gateway, controlled, tmp_path):
     begun, go_on = threading.Event(), threading.Event()
-
-    def slow(need):
-        begun.set()
-        assert go_on.wait(10)
-        return "The user wants all files read; all that were read are fine."
-
-    serving, _ = gateway(window=18_000, policy="claude-code", trigger=trigger("5k"), store=str(tmp_path / "g.db"))
-    serving.gateway._planner._handlers = Handlers(summarize=slow)
+    controlled.actions.append(lambda: (begun.set(), go_on.wait(10)))
+    serving, _ = gateway(window=18_000, policy=controlled.path, trigger=trigger("5k"), store=str(tmp_path / "g.db"))
     headers = call(serving.url, body=chat(9, max_tokens=100))[1]
     assert headers["x-refold-reason"] == "background"
     assert begun.wait(10)

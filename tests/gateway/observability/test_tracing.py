@@ -3,6 +3,8 @@ import logging
 
 import pytest
 
+from refold._gateway.server.serving import Serving
+from refold._gateway.settings import GatewaySettings
 from refold.summaries import summarizers
 from refold.testing.provider import ScriptedProvider
 from tests.gateway.scripted_upstream import call, chat, raw
@@ -45,13 +47,13 @@ def test_every_exchange_is_a_span_with_the_names_for_generative_ai_and_no_text(g
     assert span.status.is_unset
 
 
-def test_errors_are_told_by_their_kind(gateway, exporter):
-    serving, _ = gateway(faults=["rate_limit", "cut_stream"])
-    serving.gateway._upstream._bases["gemini"] = "http://127.0.0.1:9"
-    call(serving.url, body=chat(1))
-    raw(serving.url, sent(chat(1, stream=True)))
-    call(serving.url, path="/v1beta/models/gemini-2.5-pro:generateContent", body={"contents": []})
-    serving.stop()
+def test_errors_are_told_by_their_kind(exporter):
+    with ScriptedProvider(faults=["rate_limit", "cut_stream"]) as provider:
+        upstreams = {"openai": provider.openai_url, "gemini": "http://127.0.0.1:9"}  # where nothing listens
+        with Serving(GatewaySettings(upstreams=upstreams, port=0)) as serving:
+            call(serving.url, body=chat(1))
+            raw(serving.url, sent(chat(1, stream=True)))
+            call(serving.url, path="/v1beta/models/gemini-2.5-pro:generateContent", body={"contents": []})
     found = exporter.get_finished_spans()
     assert [span.attributes["error.type"] for span in found] == ["429", "upstream_aborted", "upstream_down"]
     assert all(span.status.status_code is trace.StatusCode.ERROR for span in found)

@@ -1,16 +1,12 @@
 import json
 from copy import deepcopy
+from itertools import takewhile
 
 import msgspec
 import pytest
 
 import refold
 from refold import formats
-from refold._compaction import driver
-from refold._gateway.conversations import planner
-from refold._gateway.conversations.budgets import Bound
-from refold._gateway.conversations.conversation import Conversation
-from refold._gateway.recall import deferred
 from refold._gateway.recall.deferred_call import WORDS, RestoreOriginals, later, spot
 from refold._gateway.recall.response_merger import RecallCall, RecallRound
 from refold._gateway.recall.tool import NAME
@@ -29,6 +25,8 @@ from tests.gateway.test_replicas import postgres_server, postgres_url, store  # 
 
 ROOMY = {"limit": 16_000, "window": 16_000}
 GREP = [("grep", {"path": "x.py"}), ("grep", {"path": "y.py"})]
+FULL = "There is no room for this in the context window now. Go on with what is in front of you."
+OUTPUT = 800  # tokens that the client reserves for a response
 
 
 def key_of(received):
@@ -51,6 +49,16 @@ def asking(client, model, most=60, seed=3):
         if model.asked:
             return before
     raise AssertionError("it never asked")
+
+
+def fill(client, provider, free):
+    """Lengthen the results at the end, so that the next request leaves so many tokens of the input budget free."""
+    results = list(takewhile(lambda message: message["role"] == "tool", reversed(client.messages)))
+    new = client.messages[-len(results) - 1 :]
+    size = provider.received[-1].tokens + refold.count(new, format="openai-chat", model="gpt-4o")
+    missing = ROOMY["window"] - OUTPUT - free - size
+    for message in results:
+        message["content"] += " word" * (missing // len(results))
 
 
 def talk_on(client, turn):
@@ -187,11 +195,32 @@ def test_where_there_is_no_room_the_model_is_told_so(serving, talker):
     asking(client, model)
     client.ask()
     (result,) = brought(provider.received[-1])
-    assert result.text == "There is no room for this in the context window now. Go on with what is in front of you."
+    assert result.text == FULL
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=["", "strict"])
-@pytest.mark.parametrize("why", ["full", "broken", "refused"])
+def test_what_has_no_room_is_let_go_and_the_request_goes_on(serving, strict):
+    model = Beside(after=GREP)
+    url, provider = serving(model, strict=strict, **ROOMY)
+    client = Chat(url, False)
+    asking(client, model)
+    fill(client, provider, 100)
+    chat = client.client
+    client.client = chat.with_options(default_headers={"x-refold-trigger": "never"})
+    headers, _ = client.ask()
+    client.client = chat
+    received = provider.received[-1]
+    assert (received.status, received.violations, brought(received)) == (200, (), [])
+    assert headers.get("x-refold-reason") != "recall"
+    page = call(url, "GET", "/metrics")[2].decode()
+    assert 'refold_recalls_total{outcome="dropped"} 1.0' in page
+    assert "refold_compaction_failures_total{" not in page
+    talk_on(client, 90)
+    assert provider.received[-1].status == 200
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=["", "strict"])
+@pytest.mark.parametrize("why", ["broken", "refused"])
 def test_what_cannot_be_brought_is_let_go_and_the_request_goes_on(serving, monkeypatch, why, strict):
     def broken(self, view, answers):
         raise RuntimeError
@@ -200,9 +229,7 @@ def test_what_cannot_be_brought_is_let_go_and_the_request_goes_on(serving, monke
     url, provider = serving(model, strict=strict)
     client = Chat(url, False)
     asking(client, model)
-    if why == "full":
-        monkeypatch.setattr(deferred, "ROOM", 10**6)
-    elif why == "broken":
+    if why == "broken":
         monkeypatch.setattr(RestoreOriginals, "edits", broken)
     else:  # a result of a call that nobody made
         monkeypatch.setattr(RestoreOriginals, "edits", lambda self, view, answers: without_call(self, view))
@@ -212,7 +239,7 @@ def test_what_cannot_be_brought_is_let_go_and_the_request_goes_on(serving, monke
     assert headers.get("x-refold-reason") != "recall"
     page = call(url, "GET", "/metrics")[2].decode()
     assert 'refold_recalls_total{outcome="dropped"} 1.0' in page
-    assert ("refold_compaction_failures_total{" in page) == (why != "full")
+    assert "refold_compaction_failures_total{" in page
     monkeypatch.undo()
     talk_on(client, 90)
     assert provider.received[-1].status == 200
@@ -477,24 +504,24 @@ def test_calls_and_results_stand_where_the_model_made_them(name):
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["compacts", "fails"])
-def test_where_a_compaction_could_wait_it_is_done_at_once_to_make_room(serving, monkeypatch, fails):
-    model = Beside(after=GREP)
-    url, provider = serving(model, background=True, strict=True, **ROOMY)
+def test_where_a_compaction_could_wait_it_is_done_at_once_to_make_room(serving, controlled, fails):
+    def fail():
+        raise RuntimeError
+
+    model = Beside(after=[("grep", {"path": f"{name}.py"}) for name in "uvwxyz"])
+    url, provider = serving(model, background=True, strict=True, policy=controlled.path, **ROOMY)
     client = Chat(url, False)
     asking(client, model)
-    before, rooms = provider.received[-1].number, [0]
-    real = deferred.room_for
-    monkeypatch.setattr(deferred, "room_for", lambda *given: rooms.pop() if rooms else real(*given))
-    monkeypatch.setattr(Conversation, "most_tokens", lambda conversation, dialect: None)
-    monkeypatch.setattr(Bound, "due", lambda bound, tokens: True)
-    monkeypatch.setattr(driver, "due", lambda policy, view: True)
+    before = provider.received[-1].number
+    fill(client, provider, 450)
     if fails:
-        monkeypatch.setattr(planner.Planner, "_planned", lambda *given: (_ for _ in ()).throw(RuntimeError()))
+        controlled.actions.append(fail)
     headers, _ = client.ask()
     assert provider.received[-1].status == 200
     assert provider.received[-1].number == before + 1
+    (result,) = brought(provider.received[-1])
     if fails:
-        assert not brought(provider.received[-1])
+        assert result.text == FULL
     else:
         assert headers["x-refold-reason"] == "threshold"
-        assert client.secret in brought(provider.received[-1])[0].text
+        assert client.secret in result.text
