@@ -6,9 +6,11 @@ import json
 import re
 
 import pytest
+from click.testing import CliRunner
 from msgspec.structs import replace
 
-from refold import check, compact
+from refold import check, compact, violations
+from refold._cli.main import cli
 from refold._gateway.conversations.budgets import Budgets
 from refold._gateway.settings import GatewaySettings
 from refold._rules.pairing import GroupPairing
@@ -20,6 +22,7 @@ from refold.clients._factory import client
 from refold.core._engine import due
 from refold.core.budget import Budget, Share, Usage
 from refold.core.counting import CharCounter
+from refold.core.edits import Insert
 from refold.core.events import CompactionFailed, CompactionStarted
 from refold.core.messages import Message, Note, Text, text_of
 from refold.core.transcript import Transcript
@@ -33,7 +36,7 @@ from refold.stages.selectors import KeepTokens
 from refold.testing import talk, view_of
 from refold.testing.provider import ScriptedProvider, ScriptedReply
 from tests.agent.kit import Watched, calls
-from tests.conformance.chains import FORMATS, TASK, chained, times
+from tests.conformance.chains import FORMATS, TASK, chained, step, times, user
 from tests.conformance.drive import Asked, absent, after, drive, shown
 from tests.gateway.conftest import standing
 from tests.gateway.scripted_upstream import call
@@ -94,6 +97,14 @@ def test_o02_the_base_is_the_last_prompt_plus_four_characters_a_token_for_what_c
     assert POLICY.gauge.measure(9_999, 250, Usage(10_000)) == 10_250
     assert POLICY.gauge.measure(9_999, 250, None) == 9_999
     assert POLICY.gauge.measure(9_999, 250, Usage(0)) == 9_999
+
+
+def test_o02_check_adds_four_characters_a_token_for_what_came_since_and_estimates_the_first_turn():
+    said = [{"role": "user", "content": "x" * 4_000}, {"role": "assistant", "content": "y" * 400}]
+    more = [*said, {"role": "user", "content": "z" * 8_000}]
+    assert check(more, policy="opal", window=128_000).tokens == 1_000 + 100 + 2_000
+    reported = check(more, policy="opal", window=128_000, usage={"prompt_tokens": 10_000, "completion_tokens": 100})
+    assert reported.tokens == 10_000 + 100 + 2_000
 
 
 def test_o03_a_quarter_of_the_window_is_kept():
@@ -175,6 +186,105 @@ def test_o05_both_summaries_stand_in_one_message_with_the_request_word_for_word(
     assert GroupPairing().broken(seen.messages) == ()
     assert "old question" in asked.summaries[0].text
     assert "old question" not in asked.summaries[1].text
+
+
+def running_turn(steps, before=2):
+    """One turn of calls that goes on for ever, after finished turns, as a client sends it."""
+    old = [each for n in range(before) for each in ({"role": "user", "content": f"old question {n}"},
+                                                    {"role": "assistant", "content": f"old answer {n}"})]  # fmt: skip
+    return [*old, user("openai-chat", TASK), *(each for n in range(steps) for each in step("openai-chat", n))]
+
+
+def opal(messages, answers=None, **more):
+    """Compact by the library's verb; return the result and what the summarizer was asked."""
+    asked = Asked(*answers) if answers else None
+    handlers = {} if asked is None else {"summarize": lambda need: asked(need).text}
+    options = {"window": 6_000, "force": True} | more
+    return compact(messages, policy="opal", **handlers, **options), asked.summaries if asked else []
+
+
+def test_o05_compact_makes_two_summaries_of_a_turn_that_is_cut_and_quotes_its_request():
+    result, needs = opal(running_turn(8), ["what was before", "what was tried"])
+    assert [need.label for need in needs] == ["history", "turn prefix"]
+    assert "old question 1" in needs[0].text
+    assert TASK not in needs[0].text
+    assert TASK in needs[1].text
+    text = result.messages[0]["content"]
+    places = [
+        text.index(each)
+        for each in (HEADING, "## History Summary", "what was before", "## Turn Context", "what was tried", TASK)
+    ]
+    assert places == sorted(places)
+    assert result.messages[1]["role"] == "assistant"  # inside of the turn, where no call loses its result
+    assert violations(result.messages, format="openai-chat") == ()
+    short, needs = opal(running_turn(2), ["all of it"])
+    assert [need.label for need in needs] == ["history"]  # a prefix under 5 messages counts as clean
+    assert "## Turn Context" not in short.messages[0]["content"]
+
+
+def test_o06_o08_what_the_model_is_sent_over_the_wire_asks_for_every_section_and_forbids_to_go_on(tmp_path):
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps([user("openai-chat", TASK), *step("openai-chat", 0), *exchange_body()["messages"][1:]]))
+    sections = ("## Goal", "## Constraints", "## Progress", "### Done", "### In Progress", "## Key Decisions",
+                "## Next Steps", "## Critical Context")  # fmt: skip
+    summary = "\n".join(
+        f"{each}\nParts of the crane were counted; the files f0 to f5 were read for it." for each in sections
+    )
+    with ScriptedProvider([summary]) as provider:
+        done = CliRunner().invoke(
+            cli, ["compact", str(path), "-p", "opal", "-w", "6000", "--force", "-o", str(path), "--summarize-with", "m",
+                  "--base-url", provider.openai_url],
+        )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    ((system, asked),) = (received.body["messages"] for received in provider.received)
+    assert system["role"] == "system"
+    assert "That is your only task" in system["content"]
+    assert "Do NOT continue the conversation" in system["content"]
+    assert asked["content"].count("<conversation>") == asked["content"].count("</conversation>") == 1
+    assert all(each in system["content"] for each in sections)
+    written = json.loads(path.read_text())[0]["content"]
+    assert all(each in written for each in sections)
+    assert "<read-files>\nf0.py\n" in written
+
+
+def test_o07_compact_without_a_model_writes_the_line_of_counts_and_the_file_lists():
+    result, _ = opal(running_turn(8))
+    counts = re.search(
+        r"\[Compacted (\d+) messages: (\d+) assistant, (\d+) tool, (\d+) user\]", result.messages[0]["content"]
+    )
+    assert counts is not None
+    total, *roles = map(int, counts.groups())
+    assert total == sum(roles) == len(running_turn(8)) - len(result.messages) + 1
+    assert "<read-files>\nf0.py\n" in result.messages[0]["content"]
+
+
+def test_o09_o10_a_second_compaction_updates_the_summary_and_one_user_message_carries_type_and_files():
+    for plans in (False, True):
+        first, _ = opal(running_turn(8), ["old facts", "old steps"])
+        more = [each for n in range(8, 16) for each in step("openai-chat", n)]
+        edited = [
+            {
+                **more[0],
+                "tool_calls": [
+                    {**more[0]["tool_calls"][0], "function": {"name": "edit_file", "arguments": '{"path": "f1.py"}'}}
+                ],
+            },
+            more[1],
+            *more[2:],
+        ]
+        messages = [*(first.originals if plans else first.messages), *edited]
+        second, needs = opal(messages, ["new facts"], plans=first.plans if plans else ())
+        assert needs[0].prompt == "opal_update"
+        assert "old facts" in needs[0].previous
+        assert "old facts" not in needs[0].text
+        assert "Update that summary" in needs[0].instructions
+        (insert,) = (edit for edit in second.plan.edits if isinstance(edit, Insert))
+        assert (insert.message.role, insert.message.note.kind) == ("user", "summary")
+        assert "f0.py" in insert.message.note.read
+        assert "f1.py" not in insert.message.note.read
+        assert insert.message.note.modified == ("f1.py",)
+        assert [message["role"] for message in second.messages].count("user") == 1
+        assert "<modified-files>\nf1.py\n</modified-files>" in second.messages[0]["content"]
 
 
 def test_o06_the_summary_has_all_sections():
@@ -295,6 +405,16 @@ def test_o12_an_emergency_keeps_a_fifth_of_the_window_forced():
     assert forced.steps[0].stage.cut == KeepTokens(share=0.20)
     view = view_of(exchanges(3, 100), window=10_000, cause=Cause.OVERFLOW, goal=POLICY.goal)
     assert len(after(forced, view, Asked("short")).messages) == 3
+
+
+def test_o15_the_window_of_a_model_is_known_at_every_door_and_that_of_a_provider_in_between_wins():
+    messages = [{"role": "user", "content": "go"}]
+    known = {"github_copilot/gpt-4o": 64_000, "gpt-4o": 128_000, "a-model-that-nobody-knows": 128_000}
+    for model, size in known.items():
+        assert check(messages, policy="opal", model=model).limit == size * 80 // 100
+        session = Session(MemoryStore(), format="openai-chat", policy="opal", model=model)
+        session.append(messages)
+        assert session.get_context_stats().context_window == size
 
 
 def test_o15_an_unknown_model_s_window_is_128_000():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 
 import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from refold import compact
+from refold import compact, violations
 from refold._cli.main import cli
 from refold._rules.pairing import GroupPairing
 from refold.agent._heartbeat import Heartbeat
@@ -32,6 +33,7 @@ from refold.clients import _sdk as sdk
 from refold.config import Settings
 from refold.core._engine import due
 from refold.core.budget import Budget, Exactly, Never, Usage
+from refold.core.edits import Insert
 from refold.core.messages import Image, Message, Note, Text, text_of
 from refold.core.needs import CountNeed, SummaryNeed
 from refold.core.transcript import Transcript
@@ -39,7 +41,7 @@ from refold.core.usage_gauges import LastTotal
 from refold.core.view import Cause
 from refold.errors import SummaryRefused
 from refold.policies import find, threshold
-from refold.sessions import MemoryStore, Session
+from refold.sessions import MemoryStore, Session, open_store
 from refold.testing import talk, view_of
 from refold.testing.provider import ScriptedReply
 from tests.agent.kit import Watched, calls
@@ -281,6 +283,31 @@ def test_v06_the_prompt_has_seven_sections():
         assert section in asked.summaries[0].instructions
 
 
+def test_v06_the_model_is_sent_the_seven_sections_over_the_wire(tmp_path):
+    _, provider = chat(tmp_path, ["READ"] * 3, "-p", "vibe", "--compact-threshold", "3000", notes=NOTES)
+    asked = [received.body for received in provider.received if not received.body.get("tools")]
+    assert asked
+    words = str(asked[0]["messages"])
+    places = [words.index(f"{number}. ") for number in range(1, 8)]
+    assert places == sorted(places)
+    assert "Active Work and Last Actions (CRITICAL)" in words
+    assert "notes" in words
+
+
+def test_v07_compact_closes_calls_and_a_trailing_result_and_leaves_a_valid_list():
+    call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+    both = {"role": "assistant", "content": None, "tool_calls": [call, {**call, "id": "c2"}]}
+    messages = [user("openai-chat", TASK), both, {"role": "tool", "tool_call_id": "c1", "content": "x"},
+                user("openai-chat", "and?"), *step("openai-chat", 3)]  # fmt: skip
+    result = compact(messages, policy="vibe", window=6_000, force=True, summarize=lambda need: "S")
+    texts = [text for edit in result.plan.edits if isinstance(edit, Insert) for text in shown_of(edit.message)]
+    assert "Tool no response" in texts
+    assert "Understood." in texts
+    assert violations(result.messages, format="openai-chat") == ()
+    alone = compact([user("openai-chat", TASK)], policy="vibe", window=6_000, force=True)
+    assert not any("Understood." in shown_of(edit.message) for edit in alone.plan.edits if isinstance(edit, Insert))
+
+
 def test_v07_every_tool_call_gets_a_response():
     view = view_of(
         talk("u: go", "a: l | bash(x) as c1 | bash(y) as c2", "t: c1 = x", "u: and?"), rules=(GroupPairing(),)
@@ -370,6 +397,11 @@ def test_v03_a_pipeline_before_and_after_each_turn_continues_compacts_or_stops(w
     assert pipeline.after_turn(situation(0)).action is result
     pipeline.reset(Reset.COMPACT)
     assert [each.resets for each in middlewares] == [["compact"]] * len(wishes)
+
+
+def shown_of(message):
+    """The texts of one message: its words, and those of its results."""
+    return [text_of(message), *(result.text for result in message.results)]
 
 
 class Wish:
@@ -467,6 +499,28 @@ def test_v09_a_compaction_begins_a_new_session_and_a_new_log_and_resets_the_midd
     assert (tmp_path / f"session-{renewed[-1].new}.jsonl").exists()
     assert counts.resets == len(renewed) == len(run.told(DoneCard))
     assert len(run.agent.originals) == 1 + 12 * 2 + 1  # the conversation went on
+
+
+def test_v09_v10_a_chat_goes_on_in_a_new_session_and_says_the_line_of_its_figures(tmp_path):
+    done, _ = chat(
+        tmp_path, ["READ"] * 4, "-p", "vibe", "--compact-threshold", "3000", "--session", "first", notes=NOTES
+    )
+    assert "Compacting conversation history…" in done.output
+    lines = re.findall(r"Compaction complete: ([\d,]+) → ([\d,]+) tokens \((-\d+)%\)", done.output)
+    assert lines
+    for old, new, change in lines:
+        before, after = int(old.replace(",", "")), int(new.replace(",", ""))
+        assert before >= 3_000 > after
+        assert int(change) == round((after - before) / before * 100)
+    with open_store(tmp_path / "data" / "refold" / "sessions.db") as store:
+        heads = {head.id: head for head in store.sessions()}
+        assert len(heads) == 1 + len(lines)
+        newest, lineage = "first", []
+        while newest:
+            lineage.append(newest)
+            newest = heads[newest].next
+        assert sorted(lineage) == sorted(heads)
+        assert all(heads[new].parent == old for old, new in pairwise(lineage))
 
 
 def test_v10_events_and_the_line_at_the_end():
@@ -567,6 +621,18 @@ def test_v12_calls_may_take_720_seconds_over_5_kept_of_10_connections():
     model = factory.client("m", "http://127.0.0.1:9/v1", "key", "openai-chat")
     assert model.sdk.timeout == 720.0
     model.close()
+
+
+def test_v13_both_settings_work_from_the_environment_and_from_a_file(tmp_path):
+    names = {"REFOLD_AUTO_COMPACT_THRESHOLD": "3000", "REFOLD_CONTEXT_WARNINGS": "true"}
+    done, _ = chat(tmp_path, ["READ"] * 3, "-p", "vibe", notes=NOTES, **names)
+    assert "Compaction complete" in done.output
+    assert "% of the 3,000 from which on it is compacted" in done.output
+    file = tmp_path / "refold.toml"
+    file.write_text("auto_compact_threshold = 3000\ncontext_warnings = true\n")
+    again, _ = chat(tmp_path, ["READ"] * 3, "-p", "vibe", notes=NOTES, REFOLD_CONFIG=str(file))
+    assert "Compaction complete" in again.output
+    assert "% of the 3,000 from which on it is compacted" in again.output
 
 
 def test_v13_two_settings_with_their_defaults_and_what_they_do():
