@@ -7,7 +7,6 @@ import sys
 import click
 import pytest
 
-from refold._gateway import summarizer
 from refold.core.budget import Exactly, Never, Share
 from refold.testing.provider import ScriptedProvider
 
@@ -183,9 +182,9 @@ def test_what_is_configured_holds_for_the_gateway_unless_an_option_says_otherwis
     assert (made.policy, made.window, made.summarizer) == ("opal", 50_000, "small")
     assert made.windows == {"mine": 32_000, "yours": 64_000}
     assert made.trigger == Share(0.6, inclusive=True)
-    assert summarizer.handlers_of(made).redact
+    assert made.redact
     made = settings(monkeypatch, tmp_path, "--summarizer", "small", "--keep-secrets", OPENAI_API_KEY="none")
-    assert not summarizer.handlers_of(made).redact
+    assert not made.redact
     made = settings(
         monkeypatch, tmp_path, "--policy", "vibe", "--window", "9k", "--trigger", "never", "--summarizer", "big"
     )
