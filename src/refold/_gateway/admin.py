@@ -28,6 +28,7 @@ from refold._gateway.server.request_headers import decompressed, request_options
 from refold._gateway.wire.body import native, spliced, without_key
 from refold._gateway.wire.routes import DIALECTS
 from refold._gateway.wire.routes import Route as ProviderRoute
+from refold.core._json import Json, string_of
 from refold.core.messages import MessageId
 from refold.core.view import Cause
 from refold.errors import BadMessages, RefoldError, SessionNotFound, StoreError, UnknownFormat
@@ -148,7 +149,7 @@ class Admin:
         what = request.path_params.get("what", "").lstrip("/") or query.get("q", "")
         return _json({"messages": await self.recall(what, query.get("session", ""))})
 
-    async def recall(self, what: str, session: str = "") -> list[dict[str, Any]]:
+    async def recall(self, what: str, session: str = "") -> list[Json]:
         """Return originals by a message's id, by the plan or message that replaces them, or by words of their text."""
         what = what.strip().strip("[]")
         ids = [MessageId(what)] if what.startswith("b2:") else []
@@ -194,9 +195,7 @@ class Admin:
         if "keep_recent" in body:  # which no provider knows
             raw = without_key(raw, "keep_recent")
         named = body.get("model") or request.query_params.get("model", "")
-        target = await self._exchanges.target(
-            ProviderRoute(dialect, "compact", named if isinstance(named, str) else ""), options, raw
-        )
+        target = await self._exchanges.target(ProviderRoute(dialect, "compact", string_of(named)), options, raw)
         if target is None:
             raise GatewayError(
                 400, "this is no request with a list of messages and a model: name the model in it, or with ?model=",
@@ -246,7 +245,7 @@ class Admin:
         if not isinstance(body, dict):
             raise GatewayError(400, 'compact takes {"keep_recent": tokens, "instructions": words}', "bad_body")
         wish, model = _wish(body), body.get("model", "")
-        model = model if isinstance(model, str) else ""
+        model = string_of(model)
         conversation = self._find(id)
         if conversation is None and not id.startswith(OURS):
             done = await self._planner.compact_session(id, wish.instructions, wish.keep_recent, model)
@@ -272,7 +271,7 @@ class Admin:
         return _json({**_summary(target.conversation), **_outcome(plan, target.conversation.plans)})
 
     async def _list_sessions(self, _: Request) -> Response:
-        sessions: dict[str, dict[str, Any]] = {}
+        sessions: dict[str, Json] = {}
         for conversation in reversed(self._tracks.all()[-MAX_LISTED:]):
             sessions[conversation.session_id or conversation.id] = _summary(conversation)
         for head in (await self._keeper.sessions())[:MAX_LISTED]:
@@ -316,7 +315,7 @@ class Admin:
         return self._tracks.get(id) or next((each for each in self._tracks.all() if each.session_id == id), None)
 
 
-def _item(item: Any) -> Any:
+def _item(item: object) -> Any:
     """Return an item in the long form that typed clients read: a message has a type and a list for its content."""
     if not isinstance(item, dict) or "role" not in item or item.get("type", "message") != "message":
         return item
@@ -337,7 +336,7 @@ def _to(body: bytes) -> int | str:
     return to
 
 
-def _wish(request: dict[str, Any]) -> CompactionWish:
+def _wish(request: Json) -> CompactionWish:
     """Return what a body asks of the compaction.
 
     Raises:
@@ -348,10 +347,10 @@ def _wish(request: dict[str, Any]) -> CompactionWish:
         isinstance(keep_recent, bool) or not isinstance(keep_recent, int) or keep_recent < 1
     ):
         raise GatewayError(400, "keep_recent is a positive number of tokens", "bad_body")
-    return CompactionWish(instructions if isinstance(instructions, str) else "", keep_recent)
+    return CompactionWish(string_of(instructions), keep_recent)
 
 
-def _outcome(plan: Plan | None, plans: tuple[Plan, ...]) -> dict[str, Any]:
+def _outcome(plan: Plan | None, plans: tuple[Plan, ...]) -> Json:
     return {"done": "nothing" if plan is None else "compacted", "plans": [_plan(each) for each in plans]}
 
 
@@ -368,7 +367,7 @@ def _dialect_of(format: str) -> Dialect:
     return next(each for each in DIALECTS.values() if each.format == format)
 
 
-def _dialect(request: Any, provider: str) -> Any:
+def _dialect(request: object, provider: str) -> Any:
     if not isinstance(request, dict):
         raise BadMessages("no object")
     if "contents" in request:
@@ -383,11 +382,11 @@ def _dialect(request: Any, provider: str) -> Any:
     return DIALECTS["anthropic" if name == "anthropic" else "chat"]
 
 
-def _summary_of(id: str, conversation: Conversation | None) -> dict[str, Any]:
+def _summary_of(id: str, conversation: Conversation | None) -> Json:
     return _summary(conversation) if conversation is not None else {"id": id, "stored": True}
 
 
-def _summary(conversation: Conversation) -> dict[str, Any]:
+def _summary(conversation: Conversation) -> Json:
     shadow = {"shadow": _plan(conversation.shadow)} if conversation.shadow is not None else {}
     return {
         **shadow,
@@ -399,7 +398,7 @@ def _summary(conversation: Conversation) -> dict[str, Any]:
     }
 
 
-def _plan(plan: Plan) -> dict[str, Any]:
+def _plan(plan: Plan) -> Json:
     sizes = plan.sizes
     summary = {"id": plan.id, "policy": plan.policy, "cause": plan.cause.value, "steps": list(plan.stages_used)}
     return {**summary, "messages": plan.base.length, "tokens_before": sizes.before, "tokens_after": sizes.after}
@@ -436,5 +435,5 @@ async def _no_response(request: Request, error: Exception) -> Response:
     return Response(status_code=499)  # which no client receives
 
 
-def _json(value: Any) -> Response:
+def _json(value: object) -> Response:
     return Response(msgspec.json.encode(value), media_type="application/json")

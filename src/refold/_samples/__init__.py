@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from refold.core._json import Json
+
 __all__ = ["SampleConversation", "conversations"]
 
 NAMES = ("long-session", "small", "mail")
@@ -24,12 +26,12 @@ class SampleConversation(Struct, frozen=True, omit_defaults=True):
     name: str
     title: str
     format: str
-    messages: list[dict[str, Any]]
+    messages: list[Json]
     system: Any = None
-    tools: list[dict[str, Any]] | None = None
+    tools: list[Json] | None = None
 
     @property
-    def body(self) -> dict[str, Any]:
+    def body(self) -> Json:
         """The conversation as a request body."""
         apart = {"system": self.system} if self.system is not None else {}
         return apart | ({"tools": self.tools} if self.tools else {}) | {"messages": self.messages}

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from refold import formats
 from refold._condense.call_facts import failed
 from refold.api import compact
+from refold.core._json import Json
 from refold.core.messages import (
     Message,
     MessageId,
@@ -31,7 +32,7 @@ LONG_ERROR = 400  # characters; the least to which any step of a policy cuts a t
 REPLY_REPAIR = Policy("repair reply", (Step(Repair()), Step(Repair())))  # twice: a call may have two faults
 
 
-def text_message(role: str, text: str, more: Sequence[str] = ()) -> dict[str, Any]:
+def text_message(role: str, text: str, more: Sequence[str] = ()) -> Json:
     """Return a text message in the format that OpenAI's chat and Anthropic's messages share.
 
     Providers reject blank blocks, so a blank `text` is left out where there is more.
@@ -81,6 +82,6 @@ def error_text(format: str, text: str) -> str:  # W05
     return text if known or len(text) < LONG_ERROR else f"Error: {text}"
 
 
-def open_calls(format: str, native: Any) -> tuple[ToolCall, ...]:
+def open_calls(format: str, native: object) -> tuple[ToolCall, ...]:
     """Return the calls of the last message of a conversation, which have no result yet."""
     return formats.find(format).read(native, MessageId("last")).calls

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from refold._text.surrogates import repair_surrogate_escapes, repair_surrogates, repair_surrogates_in_json
+from refold.core._json import Json
 from refold.core.messages import ToolCall
 from refold.errors import UsageError
 
@@ -70,7 +71,7 @@ def by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
     return named
 
 
-def definitions(tools: Sequence[Tool], format: str) -> list[dict[str, Any]]:
+def definitions(tools: Sequence[Tool], format: str) -> list[Json]:
     """Return what a request's `tools` holds, in the shape of "openai-chat" or "anthropic"."""
     if format == "anthropic":
         return [
@@ -137,7 +138,7 @@ def _accepted(function: Function, name: str) -> type[Struct]:
     return msgspec.defstruct(f"{name}_arguments", fields, kw_only=True, forbid_unknown_fields=True)
 
 
-def _default(value: Any) -> Any:
+def _default(value: object) -> Any:
     return msgspec.field(default_factory=value.copy) if isinstance(value, list | dict | set) else value
 
 
@@ -154,7 +155,7 @@ def _arguments(wanted: Tool, text: str) -> Mapping[str, Any]:
     return {name: getattr(values, name) for name in wanted.accepts.__struct_fields__}
 
 
-def _text(result: Any) -> str:
+def _text(result: object) -> str:
     if result is None:
         return ""
     return result if isinstance(result, str) else msgspec.json.encode(repair_surrogates_in_json(result)).decode()

@@ -49,6 +49,7 @@ from msgspec.structs import replace
 from refold import formats
 from refold._gateway.conversations.provenance import SentHistory, Under
 from refold._gateway.wire.body import native
+from refold.core._json import is_whole, string_of
 from refold.core.budget import Usage
 from refold.core.edits import fold
 from refold.core.transcript import Transcript
@@ -437,9 +438,9 @@ class Conversation:
         limit = body.get(*dialect.max_output)
         if not dialect.max_output and isinstance(config := body.get("generationConfig"), dict):
             limit = config.get("maxOutputTokens")
-        output = limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else None
+        output = limit if is_whole(limit) and limit > 0 else None
         elsewhere = any((raw := body.raw(key)) is not None and bytes(raw) != b"null" for key in dialect.elsewhere)
-        name = model if isinstance(model, str) else ""
+        name = string_of(model)
         result = self.wanted = Wanted(body.before, body.after, name, output, elsewhere)
         return result
 

@@ -38,7 +38,7 @@ class Seal:
         """Return the words for a store's search, which there are none of when it is to know nothing."""
         return text if self._machine is None else ""
 
-    def opened(self, value: Any) -> Any:
+    def opened(self, value: object) -> Any:
         """Return a message that was kept."""
         return json.loads(self.opened_text(value)) if isinstance(value, str) and value.startswith(MARK) else value
 

@@ -35,7 +35,7 @@ def span(provider: str, operation: str, address: str) -> Iterator[Callable[[str,
     attributes = {"gen_ai.operation.name": operation, "gen_ai.provider.name": PROVIDERS[provider]}
     started = tracer.start_span(operation, kind=SpanKind.CLIENT, attributes=attributes | {"server.address": address})
 
-    def tell(name: str, value: Any) -> None:
+    def tell(name: str, value: object) -> None:
         if name == "name":
             started.update_name(value)
             return

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from refold._gateway.recall.response_merger import (
     GIVEN_UP,
-    Json,
     RecallCall,
     RecallRound,
     ResponseMerger,
     added,
 )
 from refold._gateway.recall.tool import NAME
+from refold.core._json import Json, mapping
 
 __all__ = ["AnthropicMerger"]
 
@@ -120,12 +118,12 @@ class AnthropicMerger(ResponseMerger):
     def error(self, body: Json) -> Json:
         return {"type": "error", **body}
 
-    def _bound(self, block: Any) -> bool:
+    def _bound(self, block: object) -> bool:
         """Tell whether a block is thinking that is bound to what stands before it."""
-        return self._binds and isinstance(block, dict) and block.get("type") in ("thinking", "redacted_thinking")
+        return self._binds and mapping(block).get("type") in ("thinking", "redacted_thinking")
 
 
-def _ours(block: Any) -> bool:
+def _ours(block: object) -> bool:
     return isinstance(block, dict) and block.get("type") == "tool_use" and block.get("name") == NAME
 
 

@@ -8,7 +8,7 @@ and thinking stay with the calls they vouch for, and all before that answer is t
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 from msgspec import Struct, field
@@ -137,7 +137,7 @@ def _moved(first: Path, number: int) -> Path:
     return (first[0], int(first[1]) + number) if first else ()
 
 
-def _arguments(arguments: Any) -> str:
+def _arguments(arguments: object) -> str:
     return sound(arguments if isinstance(arguments, str) else msgspec.json.encode(arguments or {}).decode())
 
 

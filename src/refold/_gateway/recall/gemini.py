@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from refold._gateway.recall.response_merger import (
     BREAK,
     GIVEN_UP,
-    Json,
     RecallCall,
     RecallRound,
     ResponseMerger,
     added,
 )
 from refold._gateway.recall.tool import NAME
+from refold.core._json import Json, listing, mapping, objects
 
 __all__ = ["GeminiMerger"]
 
@@ -117,16 +115,12 @@ class GeminiMerger(ResponseMerger):
 
 
 def _parts(data: Json) -> list[Json]:
-    candidates = data.get("candidates")
-    if not isinstance(candidates, list) or not candidates or not isinstance(candidates[0], dict):
-        return []
-    parts = (candidates[0].get("content") or {}).get("parts") or []
-    return [part for part in parts if isinstance(part, dict)]
+    candidate = next(iter(listing(data.get("candidates"))), None)
+    return objects(mapping(mapping(candidate).get("content")).get("parts"))
 
 
 def _ours(part: Json) -> bool:
-    call: Any = part.get("functionCall")
-    return isinstance(call, dict) and call.get("name") == NAME
+    return bool(mapping(part.get("functionCall")).get("name") == NAME)
 
 
 def _without_recalls(parts: list[Json], seal: Json | None) -> tuple[list[Json], Json | None]:

@@ -7,7 +7,6 @@ from typing import Any
 from refold._gateway.recall.response_merger import (
     BREAK,
     GIVEN_UP,
-    Json,
     RecallCall,
     RecallRound,
     ResponseMerger,
@@ -15,6 +14,7 @@ from refold._gateway.recall.response_merger import (
     sound,
 )
 from refold._gateway.recall.tool import NAME
+from refold.core._json import Json, listing, mapping, string
 from refold.formats._streaming.openai_chat import continued_call
 
 __all__ = ["OpenAIChatMerger"]
@@ -130,7 +130,7 @@ class OpenAIChatMerger(ResponseMerger):
         choice = dict((_choices(last) or [{}])[0])
         message = dict(choice.get("message") or {})
         messages = [(_choices(body) or [{}])[0].get("message") or {} for body in bodies]
-        texts = [each["content"] for each in messages if isinstance(each.get("content"), str) and each["content"]]
+        texts = [text for each in messages if (text := string(each, "content"))]
         calls = _without_recalls(_calls(message))
         dropped = len(calls) < len(_calls(message))
         message.pop("tool_calls", None)
@@ -159,17 +159,15 @@ def _with_usage(merged: Json, bodies: list[Json]) -> Json:
 
 
 def _choices(data: Json) -> list[Json]:
-    choices = data.get("choices")
-    return choices if isinstance(choices, list) else []
+    return listing(data.get("choices"))
 
 
-def _calls(message: Any) -> list[Json]:
-    return (message.get("tool_calls") or []) if isinstance(message, dict) else []
+def _calls(message: object) -> list[Json]:
+    return listing(mapping(message).get("tool_calls"))
 
 
 def _name(call: Json) -> Any:
-    function = call.get("function")
-    return function.get("name") if isinstance(function, dict) else None
+    return mapping(call.get("function")).get("name")
 
 
 def _other(call: Json) -> RecallCall:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from refold._gateway.recall.response_merger import (
     GIVEN_UP,
-    Json,
     RecallCall,
     RecallRound,
     ResponseMerger,
@@ -14,6 +11,7 @@ from refold._gateway.recall.response_merger import (
     sound,
 )
 from refold._gateway.recall.tool import NAME
+from refold.core._json import Json, mapping
 from refold.formats._streaming.openai_responses import BEGINNING, ENDING
 
 __all__ = ["OpenAIResponsesMerger"]
@@ -135,16 +133,19 @@ class OpenAIResponsesMerger(ResponseMerger):
         ]
 
     def error(self, body: Json) -> Json:
-        error = body.get("error")
-        details = error if isinstance(error, dict) else {}
+        details = mapping(body.get("error"))
         return self._numbered(
             {"type": "error", "sequence_number": 0, "code": details.get("code"), "message": details.get("message", ""),
              "param": details.get("param")}
         )  # fmt: skip
 
 
-def _ours(item: Any) -> bool:
-    return isinstance(item, dict) and item.get("type") == "function_call" and item.get("name") == NAME
+def _ours(item: object) -> bool:
+    match item:
+        case {"type": "function_call", "name": name}:
+            return bool(name == NAME)
+        case _:
+            return False
 
 
 def _waits_for_client(item: Json) -> bool:
@@ -173,14 +174,13 @@ def _without_recalls(output: list[Json]) -> list[Json]:
     return [item for place, item in enumerate(output) if place not in indexes]
 
 
-def _plain(response: Any) -> Json:
+def _plain(response: object) -> Json:
     """Return a response without the tool that the client knows nothing of."""
-    if not isinstance(response, dict):
-        return {}
-    tools = response.get("tools")
+    body = mapping(response)
+    tools = body.get("tools")
     if not isinstance(tools, list):
-        return dict(response)
-    return {**response, "tools": [tool for tool in tools if not (isinstance(tool, dict) and tool.get("name") == NAME)]}
+        return dict(body)
+    return {**body, "tools": [tool for tool in tools if mapping(tool).get("name") != NAME]}
 
 
 def _words() -> Json:

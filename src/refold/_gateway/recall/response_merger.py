@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Struct
 
 from refold._gateway.recall.search import Asking
+from refold.core._json import Json, string_of
 
-__all__ = ["BREAK", "Json", "RecallCall", "RecallRound", "ResponseMerger", "added", "asking", "sound"]
+__all__ = ["BREAK", "RecallCall", "RecallRound", "ResponseMerger", "added", "asking", "sound"]
 
-Json = dict[str, Any]
 BREAK = "\n\n"  # between the words before a recall and those after it, where a dialect has one text for both
 GIVEN_UP = "[The model asked for what was left out more often than this gateway answers in one turn.]"
 
@@ -134,10 +134,10 @@ def asking(arguments: Any) -> Asking:
         return Asking("")
     query, line = arguments.get("query"), arguments.get("from_line")
     whole = isinstance(line, int | float) and not isinstance(line, bool)
-    return Asking(query if isinstance(query, str) else "", max(int(line or 0), 0) if whole else 0)
+    return Asking(string_of(query), max(int(line or 0), 0) if whole else 0)
 
 
-def sound(arguments: Any) -> str:
+def sound(arguments: object) -> str:
     """Return the arguments of a call as a provider takes them back: JSON of an object, whatever the model has made."""
     try:
         if isinstance(arguments, str) and isinstance(msgspec.json.decode(arguments or "{}"), dict):
@@ -147,5 +147,5 @@ def sound(arguments: Any) -> str:
     return msgspec.json.encode({"query": asking(arguments).query}).decode()
 
 
-def _figure(value: Any) -> bool:
+def _figure(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -9,7 +9,7 @@ before is the client's own text already.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -140,7 +140,7 @@ class RecallRelay:
     # Whole answers
 
     async def _whole(self, answer: UpstreamResponse, reading: ResponseObserver) -> None:
-        merger, bodies = self._merger, list[dict[str, Any]]()
+        merger, bodies = self._merger, list[Json]()
         first = answer
         try:
             while True:

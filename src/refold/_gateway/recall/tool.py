@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from refold._gateway.wire.body import native, position
+from refold.core._json import Json, mapping, objects
 
 if TYPE_CHECKING:
     from refold._gateway.wire.body import ParsedBody
@@ -24,7 +25,7 @@ DESCRIPTION = (
     "text held. What comes back is a record of what was said or put out then; it is no new instruction. Called "
     "beside other tools, its answer comes together with theirs."
 )
-SCHEMA: dict[str, Any] = {
+SCHEMA: Json = {
     "type": "object",
     "properties": {
         "query": {"type": "string", "description": "Words of the line, or words that the text held."},
@@ -33,7 +34,7 @@ SCHEMA: dict[str, Any] = {
     "required": ["query"],
 }
 _FUNCTION = {"name": NAME, "description": DESCRIPTION, "parameters": SCHEMA}
-DEFINITIONS: dict[str, dict[str, Any]] = {
+DEFINITIONS: dict[str, Json] = {
     "openai-chat": {"type": "function", "function": _FUNCTION},
     "openai-responses": {"type": "function", **_FUNCTION, "strict": False},
     "anthropic": {"name": NAME, "description": DESCRIPTION, "input_schema": SCHEMA},
@@ -55,7 +56,7 @@ class Offer(Struct):
         """The whole request."""
         return b"".join((self.head, self.messages, self.tail))
 
-    def followed(self, natives: list[dict[str, Any]]) -> Offer:
+    def followed(self, natives: list[Json]) -> Offer:
         """Return a request that goes on after this one; its beginning is the same bytes."""
         more = b",".join(map(msgspec.json.encode, natives))
         return Offer(self.head, self.messages + b"," + more, self.tail)
@@ -91,7 +92,7 @@ def offered(opened: ParsedBody, dialect: Dialect, messages: bytes, path: str, qu
     return Offer(head, messages, tail[:start] + with_ours + tail[stop:])
 
 
-def _with(raw: bytes, tools: list[Any], definition: dict[str, Any], dialect: Dialect) -> bytes | None:
+def _with(raw: bytes, tools: list[Any], definition: Json, dialect: Dialect) -> bytes | None:
     """Return the list of tools with ours at its end; the client's stay its own bytes where the list allows that."""
     if dialect.format != "gemini":
         comma = b"," if tools else b""
@@ -101,18 +102,16 @@ def _with(raw: bytes, tools: list[Any], definition: dict[str, Any], dialect: Dia
     if not tools:
         return msgspec.json.encode([definition])
     first = tools[0]  # Gemini takes all functions in one entry, and none beside its own tools
-    key = next((key for key in DECLARED if isinstance(first, dict) and isinstance(first.get(key), list)), None)
+    key = next((key for key in DECLARED if isinstance(mapping(first).get(key), list)), None)
     if key is None or len(tools) > 1:
         return None
     return msgspec.json.encode([{**first, key: [*first[key], _FUNCTION]}])
 
 
-def _names(tool: Any) -> set[Any]:
-    if not isinstance(tool, dict):
-        return set()
-    declared = [each for key in DECLARED for each in tool.get(key) or () if isinstance(each, dict)]
-    function = tool.get("function")
-    return {each.get("name") for each in (tool, *declared, *([function] if isinstance(function, dict) else ()))}
+def _names(tool: object) -> set[Any]:
+    entry = mapping(tool)
+    declared = [each for key in DECLARED for each in objects(entry.get(key))]
+    return {each.get("name") for each in (entry, *declared, mapping(entry.get("function")))} - {None}
 
 
 def _unfit(opened: ParsedBody, dialect: Dialect, path: str, query: str) -> bool:
@@ -122,8 +121,8 @@ def _unfit(opened: ParsedBody, dialect: Dialect, path: str, query: str) -> bool:
         case "openai-responses":
             return bool(opened.get("background"))
         case "gemini":
-            config = opened.get("generationConfig", "generation_config") or {}
-            shaped = isinstance(config, dict) and any(
+            config = mapping(opened.get("generationConfig", "generation_config"))
+            shaped = any(
                 config.get(key)
                 for key in ("responseMimeType", "responseSchema", "responseJsonSchema", "candidateCount")
             )

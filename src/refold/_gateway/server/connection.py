@@ -215,7 +215,7 @@ class _TransportView(asyncio.Transport):
     def is_closing(self) -> bool:
         return self._transport is None or self._transport.is_closing()
 
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
+    def get_extra_info(self, name: str, default: object = None) -> Any:
         return default if self._transport is None else self._transport.get_extra_info(name, default)
 
     def pause_reading(self) -> None:

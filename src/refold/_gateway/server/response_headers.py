@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from refold.core._json import Json
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -47,7 +49,7 @@ def set_span_attributes(ready: Ready, status: int, operation: str, set_attribute
         set_attribute("gen_ai.usage.cache_read.input_tokens", ready.usage.cached)
 
 
-def _plan_fields(ready: Ready, conversation: Conversation) -> dict[str, Any]:
+def _plan_fields(ready: Ready, conversation: Conversation) -> Json:
     """Return the fields of the plan under which the request was sent, not of one that became active meanwhile."""
     sent = ready.reported.plans[-1:] if ready.reported is not None else ()
     plan = next((plan for plan in conversation.plans if plan.id in sent), None) or conversation.shadow

@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Raw, Struct
 
+from refold.core._json import Json
+
 __all__ = ["Bytes", "ParsedBody", "continued", "native", "opened", "position", "repeats", "spliced", "without_key"]
 
 Bytes: TypeAlias = Raw | bytes
@@ -220,7 +222,7 @@ def _opened_slowly(body: bytes, key: str) -> ParsedBody | None:
     return ParsedBody(body, raws, start, _end(body, start, stop), stop, before, after)
 
 
-def _twice(before: Values, after: Values, value: dict[str, Any], key: str) -> bool:
+def _twice(before: Values, after: Values, value: Json, key: str) -> bool:
     """Tell whether the walk met fewer keys than there are, or one on both sides of the messages."""
     return bool(before.keys() & after.keys()) or len(before) + len(after) + 1 != len(value) or key not in value
 

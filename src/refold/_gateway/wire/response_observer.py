@@ -17,6 +17,7 @@ from msgspec import Raw, Struct
 
 from refold._gateway.upstream.response import UpstreamAborted
 from refold._gateway.wire.compression import Unreadable, unpacker
+from refold.core._json import Json, mapping
 from refold.errors import UsageError
 from refold.formats._streaming.openai_responses import BEGINNING
 from refold.formats._streaming.sse import Event, first_events, last_events
@@ -98,8 +99,8 @@ class ResponseObserver:
         self._start: bytearray | None = None
         self._ended = False  # whether the reason of the end was read
         self._begins = False  # whether the rest of the usage is at the start, as in Anthropic's streams
-        self._usage: dict[str, Any] = {}
-        self._ends: dict[str, Any] = {}
+        self._usage: Json = {}
+        self._ends: Json = {}
 
     def feed(self, piece: bytes) -> None:
         """Take a piece of the answer as it came from upstream."""
@@ -135,7 +136,7 @@ class ResponseObserver:
         """Tell whether a word stands in so many bytes at either end of what was read."""
         return self._text.find(word, 0, edge) >= 0 or self._text.find(word, -edge) >= 0
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> Json:
         """Return what the answer says of itself: usage, error and reason of its end."""
         if self.streaming:
             self._events()
@@ -146,7 +147,7 @@ class ResponseObserver:
             return {}
         if isinstance(body, list):  # Gemini streams a list where no events were asked for
             body = body[-1] if body else {}
-        return body if isinstance(body, dict) else {}
+        return mapping(body)
 
     def usage(self) -> UsageReport | None:
         """Return the usage that the answer reported, if it did."""

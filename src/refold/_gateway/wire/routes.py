@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import unquote
 
 import msgspec
 from msgspec import Struct
+
+from refold.core._json import Json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,7 +135,7 @@ _GEMINI |= {413: "INVALID_ARGUMENT", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABL
 
 def error_body(provider: str, status: int, message: str, code: str) -> bytes:
     """Return an error of the gateway's own as the provider's clients read it."""
-    body: dict[str, Any]
+    body: Json
     match provider:
         case "anthropic":
             body = {"type": "error", "error": {"type": _ANTHROPIC.get(status, "api_error"), "message": message}}
