@@ -368,7 +368,10 @@ class Exchanges:
         first: bytes = b"",
     ) -> None:
         """Carry an answer, of which the beginning may have been read already."""
-        self._count(exchange, ready, answer)
+        name = exchange.route.dialect.format
+        self._metrics.exchanged(name, ready.done, answer.status)
+        if ready.target is not None and ready.plain and exchange.route.kind == "chat":
+            self._metrics.spared(sum(plan.sizes.saved for plan in ready.target.conversation.plans))
         if ready.recalls is not None and answer.status == 200:
             if first:
                 answer.unread(first)
@@ -391,12 +394,6 @@ class Exchanges:
         conversation, sent = target.conversation, ready.reported
         full = not target.bound.assumed and reading.full(usage, target.bound.budget.window)
         conversation.observe_usage(ReportedUsage(ready.usage, sent.count, sent.size, sent.plans), full=full)
-
-    def _count(self, exchange: Exchange, ready: Ready, answer: UpstreamResponse) -> None:
-        name = exchange.route.dialect.format
-        self._metrics.exchanged(name, ready.done, answer.status)
-        if ready.target is not None and ready.plain and exchange.route.kind == "chat":
-            self._metrics.spared(sum(plan.sizes.saved for plan in ready.target.conversation.plans))
 
 
 def _error(status: int, reading: ResponseObserver) -> Any:

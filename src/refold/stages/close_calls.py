@@ -127,7 +127,7 @@ class _Work:
             elif self.stage.hide and not self._is_bound_to_reasoning(placed.position):
                 self._drop(placed)
             else:
-                results.append(self._synthetic(call))
+                results.append(ToolResult(call.call_id, (Text(self.stage.result),), call.name, kind=call.kind))
         if results:
             self._answer(group, results)
 
@@ -225,9 +225,6 @@ class _Work:
 
     def _id(self, position: int) -> MessageId | None:
         return self.view.messages[position].id if position < len(self.view.messages) else None
-
-    def _synthetic(self, call: ToolCall) -> ToolResult:
-        return ToolResult(call.call_id, (Text(self.stage.result),), call.name, kind=call.kind)
 
     def _call_for(self, result: ToolResult) -> ToolCall:
         """Return a call for a result: the one it answered once, as far as that is known, without its arguments."""

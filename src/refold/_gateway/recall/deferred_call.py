@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from refold._gateway.recall.response_merger import RecallRound
-    from refold.core.messages import Message, MessageId, Path
+    from refold.core.messages import Message, Path
     from refold.core.needs import Answer
     from refold.core.plan import Plan
     from refold.core.view import View
@@ -118,11 +118,12 @@ class RestoreOriginals(Pure, frozen=True):
         for number, (call, text) in enumerate(zip(self.calls, self.texts, strict=True)):
             place = _moved(first, number)
             result = ToolResult(call.call_id, (Text(text, (*place, *self.words)),), NAME, at=place)
-            edits.append(Rewrite(home.id, place, result) if first else self._insert(view, result, after, len(edits)))
+            edits.append(
+                Rewrite(home.id, place, result)
+                if first
+                else view.insert("tool", (result,), RESTORED, before=after, salt=len(edits))
+            )
         return tuple(edits)
-
-    def _insert(self, view: View, result: ToolResult, before: MessageId | None, salt: int) -> Edit:
-        return view.insert("tool", (result,), RESTORED, before=before, salt=salt)
 
 
 def _next(message: Message, at: Path) -> Path:

@@ -38,7 +38,7 @@ class GeminiMerger(ResponseMerger):
 
     def merge_event(self, data: Json, *, closing: bool) -> list[Json]:
         if not data.get("candidates"):
-            return [data] if closing or not _ends(data) else []
+            return [data] if closing or "usageMetadata" not in data else []
         self._id = self._id or ({"responseId": data["responseId"]} if "responseId" in data else {})
         parts, self._seal = _without_recalls(_parts(data), self._seal)
         self._left_out = self._left_out or len(parts) < len(_parts(data))
@@ -149,7 +149,3 @@ def _broken(parts: list[Json]) -> list[Json]:
     """Put a break before the first words; a part of its own would be blank, which Gemini refuses."""
     at = next((place for place, part in enumerate(parts) if _worded(part)), -1)
     return [{**part, "text": BREAK + part["text"]} if place == at else part for place, part in enumerate(parts)]
-
-
-def _ends(data: Json) -> bool:
-    return "usageMetadata" in data
