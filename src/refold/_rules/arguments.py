@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import Struct
 
+from refold._rules.base import CutAnywhere
 from refold.core.messages import Message, ToolCall, memoized
 from refold.core.view import Violation
 
@@ -18,17 +18,13 @@ __all__ = ["JsonArguments"]
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-class JsonArguments(Struct, frozen=True):
+class JsonArguments(CutAnywhere, frozen=True):
     """The arguments of a function call are a JSON object, or nothing; other kinds of call take any text.
 
     A stream that was cut inside the arguments leaves text that servers refuse in every later request.
     """
 
     name: str = "arguments"
-
-    def cuts(self, messages: Sequence[Message]) -> set[int]:
-        """Return every position."""
-        return set(range(len(messages) + 1))
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return calls whose arguments are no JSON object."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
+from refold._rules.base import CutAnywhere
 from refold.core.messages import Message, Path
 from refold.core.view import Violation
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["CacheMarks"]
 
 
-class CacheMarks(Struct, frozen=True):
+class CacheMarks(CutAnywhere, frozen=True):
     """A request bears at most four cache marks; those beside the messages (system, tools) count against the same four.
 
     `marks` finds the paths of a message's marks, without those that an edit removed. The messages alone are seen here.
@@ -26,10 +25,6 @@ class CacheMarks(Struct, frozen=True):
     marks: Callable[[Message], tuple[Path, ...]]
     most: int = 4
     name: str = "cache_marks"
-
-    def cuts(self, messages: Sequence[Message]) -> set[int]:
-        """Return every position."""
-        return set(range(len(messages) + 1))
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return the messages whose marks are too many."""

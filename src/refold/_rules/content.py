@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
+from refold._rules.base import CutAnywhere
 from refold.core.messages import Message, Reasoning, Text, memoized
 from refold.core.view import Violation
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Filled"]
 
 
-class Filled(Struct, frozen=True):
+class Filled(CutAnywhere, frozen=True):
     """Every message has content, and no words are blank.
 
     `beside_calls`: blank words beside calls are accepted (OpenAI chat). `reasoning_alone`: reasoning by itself is
@@ -27,10 +26,6 @@ class Filled(Struct, frozen=True):
     reasoning_alone: bool = True
     spaces: bool = False
     name: str = "content"
-
-    def cuts(self, messages: Sequence[Message]) -> set[int]:
-        """Return every position."""
-        return set(range(len(messages) + 1))
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return messages without content or with blank words."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import Struct
-
+from refold._rules.base import CutAnywhere
 from refold.core.messages import Message, Part, Path
 from refold.core.view import Violation
 
@@ -27,7 +26,7 @@ class Flaw(NamedTuple):
     to: Part | None = None
 
 
-class WellFormed(Struct, frozen=True):
+class WellFormed(CutAnywhere, frozen=True):
     """No message holds a value that the provider's types exclude and that a repair can put right.
 
     `flaws` finds them in a message as it was received. What is unknown is no flaw: a format that does not know a kind
@@ -36,10 +35,6 @@ class WellFormed(Struct, frozen=True):
 
     flaws: Callable[[Message], tuple[Flaw, ...]]
     name: str = "form"
-
-    def cuts(self, messages: Sequence[Message]) -> set[int]:
-        """Return every position."""
-        return set(range(len(messages) + 1))
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return every flaw that no edit has put right."""

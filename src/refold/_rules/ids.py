@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
+from refold._rules.base import CutAnywhere
 from refold._rules.call_index import joined
 from refold.core.messages import Message
 from refold.core.view import Violation
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["UniqueIds"]
 
 
-class UniqueIds(Struct, frozen=True):
+class UniqueIds(CutAnywhere, frozen=True):
     """Every call has an id, unique within its message; the same id in a later batch is another call.
 
     `optional`: calls may have no id at all and are paired by name and order (Gemini, OpenAI's old function calls).
@@ -29,10 +28,6 @@ class UniqueIds(Struct, frozen=True):
     together: bool = False
     everywhere: bool = False
     name: str = "ids"
-
-    def cuts(self, messages: Sequence[Message]) -> set[int]:
-        """Return every position."""
-        return set(range(len(messages) + 1))
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return messages with two calls of one id, or with calls that have none."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
+from refold._rules.base import CutAnywhere
 from refold.core._approvals import unrequested_approvals
 from refold.core._json import mapping
 from refold.core.messages import Message
@@ -22,7 +21,7 @@ PREFIXES = {"message": "msg", "function_call": "fc", "reasoning": "rs", "custom_
 REFERRING = frozenset({"item_reference", "local_shell_call_output"})  # their id is that of another item
 
 
-class ItemIds(Struct, frozen=True):
+class ItemIds(CutAnywhere, frozen=True):
     """No two items have one id, and an id begins as the kind of the item demands.
 
     Source: https://platform.openai.com/docs/guides/conversation-state, and the refusals "Duplicate item found with id"
@@ -30,10 +29,6 @@ class ItemIds(Struct, frozen=True):
     """
 
     name: str = "item_ids"
-
-    def cuts(self, messages: Sequence[Message]) -> set[int]:
-        """Return every position."""
-        return set(range(len(messages) + 1))
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return the items whose id is another's, or of the wrong form."""
@@ -64,17 +59,13 @@ class ItemIds(Struct, frozen=True):
         return faults
 
 
-class Approvals(Struct, frozen=True):
+class Approvals(CutAnywhere, frozen=True):
     """An answer to a request for approval stands behind its request.
 
     "No approval request found"; https://platform.openai.com/docs/guides/tools-connectors-mcp.
     """
 
     name: str = "approvals"
-
-    def cuts(self, messages: Sequence[Message]) -> set[int]:
-        """Return every position."""
-        return set(range(len(messages) + 1))
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return the answers without request."""
@@ -85,7 +76,7 @@ class Approvals(Struct, frozen=True):
         )
 
 
-class LastItem(Struct, frozen=True):
+class LastItem(CutAnywhere, frozen=True):
     """The item that asks for a compaction is the last one.
 
     "Must be the final input item", openai SDK, `CompactionTrigger`.
@@ -93,10 +84,6 @@ class LastItem(Struct, frozen=True):
 
     kind: str = "compaction_trigger"
     name: str = "compaction"
-
-    def cuts(self, messages: Sequence[Message]) -> set[int]:
-        """Return every position."""
-        return set(range(len(messages) + 1))
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return the items that should be last and are not."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
+from refold._rules.base import CutAnywhere
 from refold.core.messages import Message
 from refold.core.view import Violation
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Opening"]
 
 
-class Opening(Struct, frozen=True):
+class Opening(CutAnywhere, frozen=True):
     """The first speaker after system messages is the user, and a message of ours for the assistant is never the last.
 
     A provider's own compaction may come first too, for nothing before it is read. A conversation that rests after
@@ -25,10 +24,6 @@ class Opening(Struct, frozen=True):
     user_first: bool = True
     assistant_last: bool = False
     name: str = "opening"
-
-    def cuts(self, messages: Sequence[Message]) -> set[int]:
-        """Return every position: what a range leaves is preceded by the user's message that stands for the range."""
-        return set(range(len(messages) + 1))
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return an assistant's message that comes first, and one of ours that comes last."""

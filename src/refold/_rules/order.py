@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
+from refold._rules.base import CutAnywhere
 from refold._rules.call_index import joined
 from refold.core.messages import Message, Text
 from refold.core.view import Violation
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Order"]
 
 
-class Order(Struct, frozen=True):
+class Order(CutAnywhere, frozen=True):
     """Speakers alternate where `alternate` says so (Bedrock), and a system message stands where it may.
 
     Neighbors of which one was edited are written as one message, so they break nothing. `system_in_list=False`: the
@@ -29,10 +28,6 @@ class Order(Struct, frozen=True):
     system_in_list: bool = True
     system_first: bool = True
     name: str = "order"
-
-    def cuts(self, messages: Sequence[Message]) -> set[int]:
-        """Return every position: neighbors that a cut makes are joined when they are written."""
-        return set(range(len(messages) + 1))
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return messages whose speaker spoke just before, and system messages in the list."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from refold._rules.base import CutAnywhere
 from refold._rules.call_index import CallIndex, PlacedCall, PlacedResult, index_by_group, index_by_id, newest_group
 from refold.core.messages import Message, ToolCall, ToolResult, memoized
 from refold.core.view import Constraints, Listing, Violation
@@ -192,14 +193,10 @@ class ServerPairing(Struct, frozen=True):
         return spans, unpaired
 
 
-class ResultsFirst(Struct, frozen=True):
+class ResultsFirst(CutAnywhere, frozen=True):
     """Results stand before everything else in their message (Anthropic); edited messages are written in that order."""
 
     name: str = "pairing"
-
-    def cuts(self, messages: Sequence[Message]) -> set[int]:
-        """Return every position."""
-        return set(range(len(messages) + 1))
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return the user's messages in which something stands before results."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
+from refold._rules.base import CutAnywhere
 from refold.core.messages import Message, Text
 from refold.core.view import Violation
 
@@ -15,17 +14,13 @@ if TYPE_CHECKING:
 __all__ = ["Prefill"]
 
 
-class Prefill(Struct, frozen=True):
+class Prefill(CutAnywhere, frozen=True):
     """The words of a last message of the assistant do not end in white space (Anthropic).
 
     "final assistant content cannot end with trailing whitespace", https://platform.claude.com/docs/en/api/messages
     """
 
     name: str = "prefill"
-
-    def cuts(self, messages: Sequence[Message]) -> set[int]:
-        """Return every position."""
-        return set(range(len(messages) + 1))
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return the last message where its words end in white space."""

@@ -7,8 +7,7 @@ from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
+from refold._rules.base import CutAnywhere
 from refold.core.messages import Message
 from refold.core.view import Violation
 
@@ -21,7 +20,7 @@ OTHERS = re.compile(r"[^a-zA-Z0-9_-]")
 DIGITS = 8  # of the digest that stands for the rest of a text that is too long
 
 
-class Spelled(Struct, frozen=True):
+class Spelled(CutAnywhere, frozen=True):
     """The ids of calls and results, and the names of called tools, match a pattern and are not too long.
 
     An empty pattern accepts every text, and a length of 0 any length. Calls that the provider answers itself bear the
@@ -33,10 +32,6 @@ class Spelled(Struct, frozen=True):
     called: str = r"[a-zA-Z0-9_-]+"
     longest_name: int = 64
     name: str = "spelling"
-
-    def cuts(self, messages: Sequence[Message]) -> set[int]:
-        """Return every position."""
-        return set(range(len(messages) + 1))
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return ids and names that the provider refuses."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
+from refold._rules.base import CutAnywhere
 from refold._rules.call_index import joined
 from refold.core.messages import Message
 from refold.core.view import Violation
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["CallsAfterUser"]
 
 
-class CallsAfterUser(Struct, frozen=True):
+class CallsAfterUser(CutAnywhere, frozen=True):
     """The model's calls do not follow another message of the model (Gemini).
 
     "Please ensure that function call turn comes immediately after a user turn or after a function response turn",
@@ -24,10 +23,6 @@ class CallsAfterUser(Struct, frozen=True):
     """
 
     name: str = "turns"
-
-    def cuts(self, messages: Sequence[Message]) -> set[int]:
-        """Return every position: neighbors that a cut makes are joined when they are written."""
-        return set(range(len(messages) + 1))
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return the messages with calls that follow the model's own."""
