@@ -154,7 +154,7 @@ def _bill(bill: Bill) -> None:
     )
     most = max((int(dollars * 1_000_000) for _, _, dollars in parts), default=0)
     rows = [
-        (name, show.number(count), _usd(dollars), _percent(dollars, spent.dollars),
+        (name, show.number(count), _usd(dollars), show.share(dollars, spent.dollars),
          show.bar(int(dollars * 1_000_000), most))
         for name, count, dollars in parts
     ]  # fmt: skip
@@ -176,7 +176,7 @@ def _breaks(explained: Explained) -> None:
         causes.setdefault(each.cause, []).append(each)
     rows = [
         (str(len(some)), show.number(sum(each.tokens for each in some)), _usd(sum(each.dollars for each in some)),
-         _percent(sum(each.dollars for each in some), explained.bill.spent.dollars), cause)
+         show.share(sum(each.dollars for each in some), explained.bill.spent.dollars), cause)
         for cause, some in sorted(causes.items(), key=lambda item: -sum(each.dollars for each in item[1]))
     ]  # fmt: skip
     headers = (">breaks", ">tokens sent again", ">US$ more", ">share", "*cause")
@@ -241,7 +241,7 @@ def _many(explained: Sequence[tuple[InputConversation, Tariff, Explained]]) -> N
 
     rows = [
         (show.clean(talk.label), talk.recorded.model or "", show.number(each.bill.calls),
-         show.number(each.bill.tokens.prompt), _percent(each.bill.tokens.read, each.bill.tokens.prompt),
+         show.number(each.bill.tokens.prompt), show.share(each.bill.tokens.read, each.bill.tokens.prompt),
          str(len(each.breaks)), _usd(sum(gap.dollars for gap in each.breaks)), _usd(each.bill.spent.dollars),
          f"{each.difference:+.1%}")
         for talk, _, each in explained
@@ -260,10 +260,6 @@ def _usd(dollars: float) -> str:
 
 def _times(dollars: float, count: int) -> str:
     return f"{dollars:,.2f} ({count:,})" if count else "0"
-
-
-def _percent(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.1f}%" if whole else ""
 
 
 def _life(tariff: Tariff) -> str:

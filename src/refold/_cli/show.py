@@ -182,7 +182,7 @@ def many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{ending}"
 
 
-def share(part: int, whole: int) -> str:
+def share(part: float, whole: float) -> str:
     """Return a part of a whole in percent."""
     return f"{100 * part / whole:.1f}%" if whole else ""
 

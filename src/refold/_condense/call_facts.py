@@ -5,17 +5,16 @@ Tools are known by their names and arguments, never by prose that sounds like on
 
 from __future__ import annotations
 
-import json
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
 from refold._condense.shell_commands import argv_of, patched_files, read_by, written_by
 from refold._text.graphemes import grapheme_prefix
-from refold.core._json import Json, mapping
+from refold.core._json import Json, decoded, mapping
 from refold.core.messages import Text, ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
@@ -155,10 +154,9 @@ def plain_name(name: str) -> str:
 def arguments_of(call: ToolCall) -> Json:
     """Return the arguments of a call as a mapping; an empty one where they are no JSON object."""
     try:
-        decoded = _decode(call.arguments)
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        decoded = _lenient(call.arguments)
-    return mapping(decoded)
+        return mapping(_decode(call.arguments))
+    except (msgspec.DecodeError, UnicodeEncodeError):  # models write what the strict decoder refuses
+        return mapping(decoded(call.arguments))
 
 
 @memoized
@@ -257,14 +255,6 @@ def files_of(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, .
                 for path in written:
                     modified[path] = None
     return tuple(path for path in read if path not in modified), tuple(modified)
-
-
-def _lenient(text: str) -> Any:
-    """Decode what the strict decoder refuses and models write: lone surrogates, NaN."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _patch_text(call: ToolCall, arguments: Json) -> str:

@@ -7,9 +7,10 @@ carried on untouched.
 
 from __future__ import annotations
 
+import json
 from typing import Any, TypeAlias, TypeGuard
 
-__all__ = ["Json", "is_whole", "listing", "mapping", "objects", "placed_objects", "string", "string_of"]
+__all__ = ["Json", "decoded", "is_whole", "listing", "mapping", "objects", "placed_objects", "string", "string_of"]
 
 Json: TypeAlias = dict[str, Any]
 """A JSON object."""
@@ -43,6 +44,14 @@ def string_of(value: object) -> str:
 def string(container: Json, key: str) -> str:
     """Return the string at a key, an empty one where there is none."""
     return string_of(container.get(key))
+
+
+def decoded(text: str) -> Any:
+    """Return the value of a JSON text, also of one with lone surrogates or NaN; None where it is no JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def is_whole(value: object) -> TypeGuard[int]:

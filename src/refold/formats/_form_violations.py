@@ -125,8 +125,7 @@ def _bedrock(message: Message) -> Iterator[Flaw]:
 
 def _gemini(message: Message) -> Iterator[Flaw]:
     for at, part in _listed(message, "parts"):
-        answer = part.get("functionResponse", part.get("function_response"))
-        value = mapping(answer).get("response")
+        value = mapping(part.get("functionResponse", part.get("function_response"))).get("response")
         if part == {}:
             yield Flaw("a part without data", at)
         elif value is not None and not isinstance(value, dict):

@@ -9,13 +9,12 @@ search, programmatic and asynchronous tool calling, MCP, code interpreter, image
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from msgspec.structs import replace
 
 from refold._text.image_size import base64_image_size
-from refold.core._json import Json, mapping, objects, string
+from refold.core._json import Json, decoded, mapping, objects, string
 from refold.core.messages import (
     Content,
     File,
@@ -137,7 +136,7 @@ def call_item(call: ToolCall, old: Item) -> Item:
         return item
     if isinstance(before, str) or textual:
         return {**item, key: call.arguments}
-    arguments = _decoded(call.arguments)
+    arguments = decoded(call.arguments or "{}")
     return {**item, key: arguments if type(arguments) is type(before) or before is None else before}
 
 
@@ -302,7 +301,6 @@ def _call(native: Item, kind: str) -> tuple[Part, ...]:
     if not call_id or (stem not in _OURS and "call_id" not in native):
         return (opaque(native, ()),)
     arguments = native.get("actions") or native.get(_OURS.get(stem, "arguments"))
-    caller = native.get("caller")
     return (
         ToolCall(
             call_id,
@@ -310,7 +308,7 @@ def _call(native: Item, kind: str) -> tuple[Part, ...]:
             "" if arguments is None else arguments_text(arguments),
             stem,
             item=string(native, "id") if stem == "local_shell" else "",
-            caller=string(mapping(caller), "caller_id"),
+            caller=string(mapping(native.get("caller")), "caller_id"),
             deferred=native.get("async") is True,
         ),
     )
@@ -373,10 +371,3 @@ def _id(native: Item) -> str:
 def _stem(kind: str) -> str:
     stem = kind.removesuffix("_output").removesuffix("_call")
     return "custom" if stem == "custom_tool" else stem
-
-
-def _decoded(text: str) -> Any:
-    try:
-        return json.loads(text) if text else {}
-    except (ValueError, RecursionError):
-        return None

@@ -85,8 +85,7 @@ class Anthropic(Blocks):
 
     def recognizes(self, native: Any) -> bool:
         """Tell whether a native object can only be of this format."""
-        content = native.get("content")
-        for block in listing(content):
+        for block in listing(native.get("content")):
             kind = mapping(block).get("type")
             if isinstance(kind, str) and (kind in _OURS or kind.endswith("_tool_result")):
                 return True

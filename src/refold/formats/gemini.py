@@ -283,10 +283,9 @@ def _display_name(file: object) -> str:
 
 def _file_names(native: object) -> frozenset[str]:
     """Return the names of all files of a message's function responses; another `$ref` is some tool's own JSON."""
-    parts = get(native, ("parts",))
     files = [
         file
-        for block in listing(parts)
+        for block in listing(get(native, ("parts",)))
         if isinstance(listed := get(block, (_spelled(block, "functionResponse", "function_response"), "parts")), list)
         for file in listed
     ]

@@ -104,8 +104,7 @@ class OpenAIChat(Lens):
             return "type" not in native
         if native.get("role") in ("tool", "function") and "content" in native:
             return True
-        content = native.get("content")
-        return any(string(block, "type") in _BLOCKS for block in objects(content))
+        return any(string(block, "type") in _BLOCKS for block in objects(native.get("content")))
 
     def render(self, part: Part, old: object, at: Path) -> Any:
         """Return a part as a native value, in place of an old one."""
@@ -244,8 +243,7 @@ def _thinking(native: Json) -> list[Part]:
 
 def _calls(native: Json) -> list[Part]:
     parts: list[Part] = []
-    calls = native.get("tool_calls")
-    for position, call in enumerate(listing(calls)):
+    for position, call in enumerate(listing(native.get("tool_calls"))):
         at: Path = ("tool_calls", position)
         match call:
             case {"function": {"name": str(name)} as function}:
@@ -273,11 +271,9 @@ def _calls(native: Json) -> list[Part]:
 def _call(call: ToolCall, old: object) -> Json:
     base = mapping(old)
     if call.kind == "custom":
-        custom = base.get("custom")
-        inner = {**mapping(custom), "name": call.name, "input": call.arguments}
+        inner = {**mapping(base.get("custom")), "name": call.name, "input": call.arguments}
         return {**base, "id": call.call_id, "type": "custom", "custom": inner}
-    kind = base.get("type")
-    fields = {"type": string_of(kind) or "function", "function": _function(call, base.get("function"))}
+    fields = {"type": string(base, "type") or "function", "function": _function(call, base.get("function"))}
     return {**base, "id": call.call_id, **fields}
 
 

@@ -81,8 +81,7 @@ def _usage(row: Json) -> tuple[Json, Json | None]:
         holder = row.get(name)
         if not isinstance(holder, dict):
             continue
-        inner = holder.get("info")
-        counts = mapping(inner).get("last_token_usage")
+        counts = mapping(holder.get("info")).get("last_token_usage")
         usage = holder.get("usage") or counts or holder.get("tokens")
         if isinstance(usage, dict):
             return holder, usage
@@ -90,8 +89,7 @@ def _usage(row: Json) -> tuple[Json, Json | None]:
 
 
 def _seconds(row: Json, holder: Json) -> float | None:
-    time = holder.get("time")
-    created = mapping(time).get("created")
+    created = mapping(holder.get("time")).get("created")
     if isinstance(created, int | float):
         return created / 1000
     value = row.get("timestamp")

@@ -6,12 +6,13 @@ import json
 from typing import TYPE_CHECKING
 
 from refold import formats
-from refold.core.edits import Hide, Insert, Rewrite
+from refold.core.edits import Hide, Rewrite
 from refold.core.messages import MessageId
 from refold.core.plan import PlanId
 from refold.errors import UsageError
 from refold.sessions._context_stats import Recalled
 from refold.sessions._message_json import searchable_text
+from refold.sessions._state import inserted_ids
 from refold.sessions._stores.search_terms import excerpt
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def recall(log: Log, what: str, limit: int) -> tuple[Recalled, ...]:
         return _by_id(log, (MessageId(what),))
     if what in state.plans:
         return _by_id(log, behind(state, state.plans[PlanId(what)]))
-    maker = next((plan for plan in state.plans.values() if what in _inserted_ids(plan)), None)
+    maker = next((plan for plan in state.plans.values() if what in inserted_ids(plan)), None)
     if maker is not None:
         return _by_id(log, behind(state, maker))
     return search(log.store, what, log.lineage, limit)
@@ -55,7 +56,7 @@ def behind(state: SessionState, plan: Plan) -> tuple[MessageId, ...]:
                 touched.update(edit.messages)
             elif isinstance(edit, Rewrite):
                 touched.add(edit.message)
-        inner = [other for other in state.plans.values() if other.id not in seen and _inserted_ids(other) & touched]
+        inner = [other for other in state.plans.values() if other.id not in seen and inserted_ids(other) & touched]
         seen.update(other.id for other in inner)
         waiting += [other for other in inner if other.id != plan.id]
     return tuple(id for id in state.parents if id in touched)
@@ -70,7 +71,7 @@ def resolve_id(state: SessionState, what: str) -> PlanId | MessageId:
     known: set[str] = {*state.plans, *state.parents}
     if what in known:
         return MessageId(what)
-    maker = next((plan.id for plan in state.plans.values() if what in _inserted_ids(plan)), None)
+    maker = next((plan.id for plan in state.plans.values() if what in inserted_ids(plan)), None)
     if maker is not None:
         return maker
     like = [id for id in known if what and (id.startswith(what) or id.partition(":")[2].startswith(what))]
@@ -88,7 +89,3 @@ def _recalled(hit: Hit, format: str, query: str) -> Recalled:
     native = json.loads(hit.native)
     words = searchable_text(formats.find(format).read(native, hit.id)) if format else ""
     return Recalled(hit.id, native, hit.session, excerpt(words, query))
-
-
-def _inserted_ids(plan: Plan) -> set[str]:
-    return {edit.message.id for edit in plan.edits if isinstance(edit, Insert)}

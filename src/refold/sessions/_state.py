@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from refold.core.messages import MessageId
     from refold.core.plan import Plan, PlanId, Tag
 
-__all__ = ["Billed", "SessionState", "without_dangling_edits"]
+__all__ = ["Billed", "SessionState", "inserted_ids", "without_dangling_edits"]
 
 
 class Billed(Struct, frozen=True, omit_defaults=True):
@@ -143,7 +143,7 @@ class SessionState:
 
     def maker(self, message: MessageId) -> PlanId | None:
         """Return the active plan that inserted a message."""
-        return next((plan.id for plan in reversed(self.active_plans) if message in _inserted_ids(plan)), None)
+        return next((plan.id for plan in reversed(self.active_plans) if message in inserted_ids(plan)), None)
 
     def _fitting(self, ids: Sequence[MessageId]) -> tuple[PlanId, ...]:
         def fits(plan: Plan) -> bool:
@@ -172,13 +172,14 @@ def without_dangling_edits(plans: Iterable[Plan], known: Iterable[MessageId]) ->
     present = set(known)
     out: list[Plan] = []
     for plan in plans:
-        present |= _inserted_ids(plan)
+        present |= inserted_ids(plan)
         edits = tuple(edit for edit in plan.edits if _named_ids(edit) <= present)
         out.append(plan if len(edits) == len(plan.edits) else replace(plan, edits=edits, steps=()))
     return tuple(out)
 
 
-def _inserted_ids(plan: Plan) -> set[MessageId]:
+def inserted_ids(plan: Plan) -> set[MessageId]:
+    """Return the ids of the messages that a plan inserts."""
     return {edit.message.id for edit in plan.edits if isinstance(edit, Insert)}
 
 

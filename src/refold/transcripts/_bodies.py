@@ -114,8 +114,7 @@ def body_of(body: Json) -> Json | None:
 
 def _is_anthropic(body: Json) -> bool:
     """Whether a body of texts only is Anthropic's: by a system prompt of its own, or the shape of its tools."""
-    tools = body.get("tools")
-    shaped = any("input_schema" in tool for tool in objects(tools))
+    shaped = any("input_schema" in tool for tool in objects(body.get("tools")))
     return "system" in body or shaped or str(body.get("model", "")).startswith("claude") or "anthropic_version" in body
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
-from refold.core._json import Json, listing, mapping, string_of
+from refold.core._json import Json, decoded, listing, mapping, string_of
 from refold.formats._streaming._growing import GrowingText, grow, growing, index_of, settled
 
 __all__ = ["AnthropicAccumulator"]
@@ -68,7 +65,11 @@ class AnthropicAccumulator:
         content = []
         for index, block in sorted(self._blocks.items()):
             arguments = str(self._arguments.get(index, ""))
-            content.append({**settled(block), "input": _input(arguments)} if arguments else settled(block))
+            if not arguments:
+                content.append(settled(block))
+                continue
+            value = decoded(arguments)
+            content.append({**settled(block), "input": value if isinstance(value, dict) else {"": arguments}})
         usage = {"usage": settled(self._usage)} if self._usage else {}
         return {**settled(self._message), "content": content, **usage}
 
@@ -108,11 +109,3 @@ class AnthropicAccumulator:
 
 def _reported(fields: Json) -> Json:
     return {key: value for key, value in fields.items() if value is not None}
-
-
-def _input(arguments: str) -> Any:
-    try:
-        value = json.loads(arguments)
-    except (ValueError, RecursionError):
-        value = None
-    return value if isinstance(value, dict) else {"": arguments}

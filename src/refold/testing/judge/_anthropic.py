@@ -81,8 +81,7 @@ def problems(body: Mapping[str, object], model: str, headers: Mapping[str, str])
     yield from _tools(body)
     yield from _systems(messages, model)
     yield from _blocks(turns)
-    thread = body.get("thread")
-    if mapping(thread).get("type") != "continue":  # the server holds what came before
+    if mapping(body.get("thread")).get("type") != "continue":  # the server holds what came before
         if turns and turns[0].role == "assistant" and turns[0].blocks[0][1].get("type") != "compaction":
             yield Problem(
                 "opening", 'messages: first message must use the "user" role', turns[0].blocks[0][0], _MESSAGES
@@ -199,8 +198,7 @@ def _tools(body: Mapping[str, Any]) -> Iterator[Problem]:
     if tools and all(tool.get("defer_loading") is True for tool in tools):
         text = "All tools have defer_loading set. At least one tool must be non-deferred."
         yield Problem("deferred_tools", text, ("tools",), _SEARCH)
-    thinking = body.get("thinking")
-    budget = mapping(thinking).get("budget_tokens")
+    budget = mapping(body.get("thinking")).get("budget_tokens")
     if isinstance(budget, int) and budget < LEAST_BUDGET:
         text = f"thinking.enabled.budget_tokens: Input should be greater than or equal to {LEAST_BUDGET}"
         yield Problem("thinking", text, ("thinking", "budget_tokens"), _THINKING)

@@ -65,8 +65,7 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
     if used and not body.get("toolConfig"):
         text = "The toolConfig field must be defined when using toolUse and toolResult content blocks."
         yield Problem("tools", text, ("toolConfig",), _TOOLS)
-    config = body.get("toolConfig")
-    lists = [body.get("system"), mapping(config).get("tools"), *turns]
+    lists = [body.get("system"), mapping(body.get("toolConfig")).get("tools"), *turns]
     marks = sum("cachePoint" in mapping(block) for blocks in lists for block in blocks or ())
     if marks > MOST_MARKS:
         text = f"A maximum of {MOST_MARKS} blocks with cachePoint may be provided. Found {marks}."
@@ -125,8 +124,7 @@ def _unmet(value: object, at: Path, text: str) -> Problem:
 
 
 def _blocks(message: object) -> list[Json]:
-    content = mapping(message).get("content")
-    return objects(content)
+    return objects(mapping(message).get("content"))
 
 
 def _order(roles: list[Any], turns: list[list[Json]]) -> Iterator[Problem]:
@@ -179,8 +177,7 @@ def _contents(blocks: list[Json], role: object, place: int, model: str) -> Itera
             if kind == "toolUse" and not isinstance(half.get("input"), dict):
                 message = f"The format of the value at {where}.toolUse.input is invalid. Provide a json object for the"
                 yield Problem("arguments", f"{message} field and try again.", (*at, "toolUse", "input"), _TOOLS)
-        reasoning = block.get("reasoningContent")
-        reasoning_text = mapping(reasoning).get("reasoningText")
+        reasoning_text = mapping(block.get("reasoningContent")).get("reasoningText")
         if claude(model) is not None and isinstance(reasoning_text, dict) and not reasoning_text.get("signature"):
             message = f"{where}.reasoningContent.reasoningText.signature: Field required"
             yield Problem("thinking", message, at, _THINKING)

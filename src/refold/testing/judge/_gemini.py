@@ -188,8 +188,7 @@ def _speaks(content: Json) -> bool:
 
 
 def _count(content: Json, key: str) -> int:
-    parts = content.get("parts")
-    return sum(isinstance(part, dict) and key in map(_camel, part) for part in listing(parts))
+    return sum(isinstance(part, dict) and key in map(_camel, part) for part in listing(content.get("parts")))
 
 
 def _camel(name: str) -> str:

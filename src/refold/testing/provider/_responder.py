@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from refold import formats
 from refold._counting.token_cut import cut_to_tokens
-from refold.core._json import Json, mapping, string_of
+from refold.core._json import Json, mapping, string
 from refold.core.messages import Message, MessageId, Reasoning, Text, ToolCall
 from refold.errors import BadMessages
 from refold.testing.judge import problems
@@ -82,7 +82,7 @@ class Responder:
         body = self._opened(raw, headers)
         if isinstance(body, WireError):
             return self._refused(wire, received, body)
-        received = replace(received, body=body, model=_model(body), streaming=body.get("stream") is True)
+        received = replace(received, body=body, model=string(body, "model"), streaming=body.get("stream") is True)
         fault = self._faults.get(received.number)
         if fault is not None and (early := self._early(wire, received, fault)):
             return early
@@ -139,7 +139,7 @@ class Responder:
             body = None
         if not isinstance(body, dict):
             return WireError("invalid", "We could not parse the JSON body of your request.")
-        model = _model(body)
+        model = string(body, "model")
         if not model:
             return WireError("invalid", "you must provide a model parameter", "model")
         if self._rules.models and model not in self._rules.models:
@@ -212,13 +212,7 @@ def _read(received: ReceivedRequest, prompt: Prompt) -> ReceivedRequest:
 def _tool(tool: object) -> str:
     """Return the name of a tool definition, whatever its shape."""
     function = mapping(tool).get("function")
-    name = (function if isinstance(function, dict) else mapping(tool)).get("name")
-    return string_of(name)
-
-
-def _model(body: Json) -> str:
-    model = body.get("model")
-    return string_of(model)
+    return string(function if isinstance(function, dict) else mapping(tool), "name")
 
 
 def _size(answer: ScriptedReply, counter: Counter) -> int:

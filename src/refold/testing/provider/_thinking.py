@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import blake2b
 
-from refold.core._json import Json, listing, mapping, objects, string_of
+from refold.core._json import Json, listing, mapping, objects, string, string_of
 from refold.core.transcript import canonical
 from refold.models._thinking import binds_thinking, claude_version
 
@@ -36,7 +36,7 @@ def misplaced(body: Json) -> list[tuple[int, int]]:
 
     A model that does not bind thinking checks nothing of the kind.
     """
-    if not binds_thinking("anthropic", _model(body)):
+    if not binds_thinking("anthropic", string(body, "model")):
         return []
     digest, mismatched = _start(body), []
     for place, number, block, role in _blocks(body):
@@ -65,7 +65,7 @@ def missing(body: Json) -> int | None:
 
     Manual extended thinking of models before 4.6 demands it of the assistant's turn that the newest results answer.
     """
-    version, thinking = claude_version(_model(body)), body.get("thinking")
+    version, thinking = claude_version(string(body, "model")), body.get("thinking")
     manual = mapping(thinking).get("type") == "enabled"
     messages = body.get("messages")
     if not manual or version is None or version >= ADAPTIVE or not isinstance(messages, list):
@@ -90,8 +90,7 @@ def _start(body: Json) -> bytes:
 
 
 def _blocks(body: Json) -> Iterator[tuple[int, int, Json, str]]:
-    messages = body.get("messages")
-    for place, message in enumerate(listing(messages)):
+    for place, message in enumerate(listing(body.get("messages"))):
         for number, block in enumerate(_content(message)):
             yield place, number, block, message.get("role", "")
 
@@ -111,8 +110,3 @@ def _signed(digest: bytes, role: str, text: str) -> str:
     return (
         f"sig-{blake2b(digest + role.encode() + text.encode('utf-8', 'backslashreplace'), digest_size=16).hexdigest()}"
     )
-
-
-def _model(body: Json) -> str:
-    model = body.get("model")
-    return string_of(model)

@@ -207,8 +207,7 @@ def _thinking(place: int, block: Json) -> Iterator[Event]:
 def _first_thinking(body: Json) -> tuple[int, int]:
     """Return where the first block of thinking stands: message and block."""
     for place, message in enumerate(body["messages"]):
-        content = message.get("content")
-        for number, block in enumerate(listing(content)):
+        for number, block in enumerate(listing(message.get("content"))):
             if mapping(block).get("type") in ("thinking", "redacted_thinking"):
                 return place, number
     return 1, 0

@@ -41,8 +41,7 @@ def _response(row: Json) -> Any:
     response = row.get("response")
     if not isinstance(response, dict):
         return response
-    content = response.get("content")
-    assembled = response.get("body") or response.get("body_raw") or mapping(content).get("text")
+    assembled = response.get("body") or response.get("body_raw") or mapping(response.get("content")).get("text")
     return whole(assembled) if assembled else response
 
 
