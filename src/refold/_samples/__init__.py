@@ -13,8 +13,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from refold.core._json import Json
-
 __all__ = ["SampleConversation", "conversations"]
 
 NAMES = ("long-session", "small", "mail")
@@ -26,12 +24,12 @@ class SampleConversation(Struct, frozen=True, omit_defaults=True):
     name: str
     title: str
     format: str
-    messages: list[Json]
+    messages: list[dict[str, Any]]
     system: Any = None
-    tools: list[Json] | None = None
+    tools: list[dict[str, Any]] | None = None
 
     @property
-    def body(self) -> Json:
+    def body(self) -> dict[str, Any]:
         """The conversation as a request body."""
         apart = {"system": self.system} if self.system is not None else {}
         return apart | ({"tools": self.tools} if self.tools else {}) | {"messages": self.messages}
