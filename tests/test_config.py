@@ -71,7 +71,10 @@ def test_without_settings_a_policy_is_what_it_is(name):
 
 @pytest.mark.parametrize("name", names())
 def test_every_setting_is_read_from_its_variable_of_the_environment(name):
-    samples = {"windows": '{"m": 9000}', "deployments": '{"prod": "gpt-4o"}', "window": "32k", "threshold": "70%"}
+    samples = {
+        "windows": '{"m": 9000}', "deployments": '{"prod": "gpt-4o"}', "window": "32k", "threshold": "70%",
+        "prune_protected_tools": '["skill"]',
+    }  # fmt: skip
     kind = type(getattr(Settings(), name))
     text = samples.get(name) or {bool: "on", int: "1_000", float: "0.5"}.get(kind, "word")
     settings = load(None, {variable(name): text})

@@ -25,7 +25,9 @@ from refold.models._tool_output import MAX_BYTES, MAX_LINES, Output, truncate_ou
 from refold.stages.clear import Clear
 from refold.stages.deduplicate import DeduplicateReads
 from refold.stages.keep_pins import keeping_pins
+from refold.stages.selectors import KeepRatio
 from refold.stages.slide import Slide
+from refold.stages.summarize import Summarize
 from refold.stages.supersede import Supersede
 
 if TYPE_CHECKING:
@@ -37,17 +39,23 @@ if TYPE_CHECKING:
 __all__ = ["ALIASES", "FILE", "NAMED_BY", "Settings", "names", "variable"]
 
 FILE = "refold.toml"
-REACH = frozenset({"base_url", "summarize_base_url", "store"})  # where keys and conversations are sent
+REACH = frozenset(
+    {"base_url", "summarize_base_url", "summarize_provider", "store"}
+)  # where keys and conversations are sent
 NAMED_BY = "REFOLD_CONFIG"  # the variable that names another file
 BELOW = 0.75  # of a trigger that was lowered: where compaction stops, if the policy's own goal lies above
 WARNED_AT = 0.5  # of the threshold, V13
+SHARES = frozenset({"threshold", "file_read_budget_percent", "keep_recent_ratio", "truncation_fraction"})
 DEFAULT, ARGUMENT = "default", "argument"
 TRUE, FALSE = frozenset({"true", "1", "yes", "on"}), frozenset({"false", "0", "no", "off"})
 
 # Variables of NeuroLink, read after our own.
 ALIASES = {
+    "NEUROLINK_MEMORY_ENABLED": "memory_enabled",
+    "NEUROLINK_MEMORY_MAX_SESSIONS": "memory_max_sessions",
     "NEUROLINK_TOKEN_THRESHOLD": "auto_compact_threshold",
     "NEUROLINK_SUMMARIZATION_ENABLED": "enable_summarization",
+    "NEUROLINK_SUMMARIZATION_PROVIDER": "summarize_provider",
     "NEUROLINK_SUMMARIZATION_MODEL": "summarize_with",
 }
 
@@ -67,7 +75,10 @@ class Settings(Struct, frozen=True, kw_only=True):  # N17, V13
     windows: dict[str, int] = {}
     deployments: dict[str, str] = {}
     store: str | None = None
+    memory_enabled: bool = True  # N17
+    memory_max_sessions: int = 50
     summarize_with: str | None = None
+    summarize_provider: str | None = None
     summarize_base_url: str | None = None
     enable_summarization: bool = True
     redact_secrets: bool = True
@@ -77,6 +88,11 @@ class Settings(Struct, frozen=True, kw_only=True):  # N17, V13
     enable_pruning: bool = True
     enable_deduplication: bool = True
     enable_sliding_window: bool = True
+    prune_protect_tokens: int = 40_000  # N19, down to truncation_fraction
+    prune_minimum_savings: int = 20_000
+    prune_protected_tools: tuple[str, ...] = ("skill",)
+    keep_recent_ratio: float = 0.30
+    truncation_fraction: float = 0.50
     max_tool_output_bytes: int = MAX_BYTES
     max_tool_output_lines: int = MAX_LINES
     file_read_budget_percent: float = 0.60
@@ -117,6 +133,17 @@ class Settings(Struct, frozen=True, kw_only=True):  # N17, V13
         sources = {name: merged[name][1] if name in merged else DEFAULT for name in names()}
         return cls(**checked, sources=sources)
 
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> Settings:
+        """Return the settings that these arguments alone are, without environment and file.
+
+        Raises:
+            UsageError: as `load`.
+        """
+        named = _of_arguments(arguments)
+        checked = {name: _checked(name, value, place) for name, (value, place) in named.items()}
+        return cls(**checked, sources={name: named[name][1] if name in named else DEFAULT for name in names()})
+
     def is_set(self, name: str) -> bool:
         """Tell whether a setting was given, and is not the default."""
         return self.sources.get(name, DEFAULT) != DEFAULT or getattr(self, name) != _DEFAULTS[name]
@@ -127,7 +154,7 @@ class Settings(Struct, frozen=True, kw_only=True):  # N17, V13
 
     def apply_to(self, policy: Policy) -> Policy:
         """Return a policy as these settings have it: its trigger, and without the steps that are switched off."""
-        steps = tuple(step for step in policy.steps if self._keeps(step))
+        steps = tuple(map(self._adjusted, filter(self._keeps, policy.steps)))
         trigger, goal = self.trigger or policy.trigger, policy.goal
         if trigger is not policy.trigger:
             goal = _below(trigger, goal, self.window_of().window if self._sized else None)
@@ -177,6 +204,11 @@ class Settings(Struct, frozen=True, kw_only=True):  # N17, V13
         return self.summarize_with if self.enable_summarization else None
 
     @property
+    def summarizer_url(self) -> str | None:
+        """The URL of that model: its own; else that of the provider that is named for it, else the model's."""
+        return self.summarize_base_url or (None if self.summarize_provider else self.base_url)
+
+    @property
     def _sized(self) -> bool:
         return self.window is not None or (self.model is not None and not self.window_of().assumed)
 
@@ -196,6 +228,29 @@ class Settings(Struct, frozen=True, kw_only=True):  # N17, V13
             or (not self.enable_sliding_window and isinstance(stage, Slide) and step.when is not When.OVER_BUDGET)
         )
         return not off
+
+    def _adjusted(self, step: Step) -> Step:
+        """Return a step with the figures that are set: what is protected, kept and cut."""
+        match step.stage:
+            case Clear() as clear:
+                changed = self._values(
+                    protect="prune_protect_tokens", saving="prune_minimum_savings", never="prune_protected_tools"
+                )
+                if "never" in changed:
+                    changed["never"] = frozenset(changed["never"])
+                return replace(step, stage=replace(clear, **changed)) if changed else step
+            case Slide(share=share) as slide if share:
+                changed = self._values(share="truncation_fraction")
+                return replace(step, stage=replace(slide, **changed)) if changed else step
+            case Summarize(cut=KeepRatio() as cut) as summarize:
+                changed = self._values(ratio="keep_recent_ratio")
+                return replace(step, stage=replace(summarize, cut=replace(cut, **changed))) if changed else step
+            case _:
+                return step
+
+    def _values(self, **names: str) -> dict[str, Any]:
+        """Return the settings that are given, by the options of a stage that they are for."""
+        return {option: getattr(self, name) for option, name in names.items() if self.is_set(name)}
 
     @property
     def trigger(self) -> Limit | None:
@@ -316,8 +371,9 @@ def _checked(name: str, value: object, place: str) -> Any:
     except (ValueError, TypeError, msgspec.MsgspecError):
         raise _wrong(name, value, place) from None
     bad = (
-        (name in {"threshold", "file_read_budget_percent"} and not 0 < parsed <= 1)
-        or (name in {"max_tool_output_bytes", "max_tool_output_lines"} and parsed < 1)
+        (name in SHARES and not 0 < parsed <= 1)
+        or (name in {"prune_protect_tokens", "prune_minimum_savings"} and parsed < 0)
+        or (name in {"max_tool_output_bytes", "max_tool_output_lines", "memory_max_sessions"} and parsed < 1)
         or (name == "window" and not 0 < parsed <= catalog.LARGEST)
         or (name == "windows" and not all(0 < size <= catalog.LARGEST for size in parsed.values()))
     )
@@ -358,6 +414,9 @@ def _tokens(text: str) -> int:
 REMEDIES: dict[str, str] = {
     "threshold": "give a share above 0 and up to 1, as in 0.8",
     "file_read_budget_percent": "give a share above 0 and up to 1, as in 0.6",
+    "keep_recent_ratio": "give a share above 0 and up to 1, as in 0.3",
+    "truncation_fraction": "give a share above 0 and up to 1, as in 0.5",
+    "prune_protected_tools": 'give a list of names of tools, as in ["skill"]',
     "windows": 'give a table of models and tokens, as in {"my-model" = 32000}',
     "deployments": 'give a table of deployments and models, as in {"prod" = "gpt-4o"}',
 }

@@ -7,9 +7,11 @@ from math import ceil
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from msgspec.structs import replace
 
 import refold
+from refold._cli.main import cli
 from refold._counting.token_cut import cut_to_tokens
 from refold._gateway.conversations.budgets import Budgets
 from refold._gateway.settings import GatewaySettings
@@ -34,7 +36,7 @@ from refold.core.messages import (
 from refold.core.plan import tags
 from refold.core.transcript import Transcript
 from refold.core.view import Cause, FormatTraits
-from refold.errors import BadBudget
+from refold.errors import BadBudget, UsageError
 from refold.models._catalog import neurolink_window, output_reserve
 from refold.models._file_budget import Attached, file_budget, fit_files, how_to_read
 from refold.models._provider_factors import provider_factor, provider_factors
@@ -48,6 +50,7 @@ from refold.sessions import (
     compact_session,
     get_context_stats,
     needs_compaction,
+    open_store,
 )
 from refold.stages.clear import Clear
 from refold.stages.close_calls import CloseCalls
@@ -791,6 +794,74 @@ def test_n17_the_block_has_eight_fields_with_their_defaults_and_a_variable_each(
     assert (settings.file_budget(1_000, 0), changed.file_budget(1_000, 0)) == (600, 500)
 
 
+def test_n17_the_six_variables_of_the_original_are_read():
+    six = {
+        "NEUROLINK_MEMORY_ENABLED": ("false", "memory_enabled", False),
+        "NEUROLINK_SUMMARIZATION_ENABLED": ("false", "enable_summarization", False),
+        "NEUROLINK_TOKEN_THRESHOLD": ("50000", "auto_compact_threshold", 50_000),
+        "NEUROLINK_SUMMARIZATION_PROVIDER": ("anthropic", "summarize_provider", "anthropic"),
+        "NEUROLINK_SUMMARIZATION_MODEL": ("gemini-2.5-flash", "summarize_with", "gemini-2.5-flash"),
+        "NEUROLINK_MEMORY_MAX_SESSIONS": ("7", "memory_max_sessions", 7),
+    }
+    settings = Settings.load(environ={name: text for name, (text, _, _) in six.items()})
+    assert {name: getattr(settings, name) for _, name, _ in six.values()} == {
+        name: value for _, name, value in six.values()
+    }
+    assert {settings.sources[name] for _, name, _ in six.values()} == {f"environment {name}" for name in six}
+    assert Settings.load(environ={}).memory_max_sessions == 50
+
+
+def invoked(*arguments, env, lines=None):
+    done = CliRunner().invoke(cli, list(map(str, arguments)), input=lines, env=env)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_n17_a_chat_without_memory_stores_nothing(tmp_path):
+    home = {"XDG_DATA_HOME": str(tmp_path / "data"), "REFOLD_STORE": str(tmp_path / "store.db")}
+    with ScriptedProvider(["Hello"] * 2) as provider:
+        command = (
+            "chat",
+            "--model",
+            "m",
+            "--base-url",
+            provider.openai_url,
+            "--window",
+            "20k",
+            "--policy",
+            "neurolink",
+        )
+        for enabled in ("false", "true"):
+            invoked(*command, env={**home, "NEUROLINK_MEMORY_ENABLED": enabled}, lines="Good morning\n")
+            assert (tmp_path / "store.db").exists() is (enabled == "true")
+
+
+@pytest.mark.parametrize(("provider", "wire"), [("anthropic", "anthropic"), ("mistral", "openai-chat")])
+def test_n17_the_provider_that_is_named_writes_the_summaries(provider, wire, tmp_path):
+    talk = tmp_path / "talk.json"
+    talk.write_text(json.dumps(long_talk(40)))
+    with ScriptedProvider(["## 1. Primary Request and Intent\nWords."]) as server:
+        url = server.url if wire == "anthropic" else server.openai_url
+        env = {
+            "NEUROLINK_SUMMARIZATION_PROVIDER": provider, "NEUROLINK_SUMMARIZATION_MODEL": "claude-or-not",
+            "REFOLD_SUMMARIZE_BASE_URL": url, "XDG_DATA_HOME": str(tmp_path),
+        }  # fmt: skip
+        invoked("compact", talk, "-p", "neurolink", "-w", "12k", "-o", tmp_path / "out.json", env=env)
+    assert {received.wire for received in server.received} == {wire}
+
+
+def test_n17_a_provider_without_an_address_is_refused_with_the_remedy(tmp_path):
+    with pytest.raises(UsageError, match="no address is known of the provider vertex: give a base URL"):
+        client("gemini-2.5-flash", provider="vertex")
+
+
+def test_n17_a_store_in_memory_holds_the_sessions_used_last():
+    store = open_store("memory", max_sessions=2)
+    for number in range(4):
+        store.create(f"s{number}", "openai-chat")
+    assert sorted(head.id for head in store.sessions()) == ["s2", "s3"]
+
+
 def a_session(count=3, **settings):
     session = Session(MemoryStore(), "here", format="openai-chat", policy="neurolink", window=10_000, **settings)
     session.append(
@@ -852,6 +923,86 @@ def test_n19_a_settings_file_names_the_provider(tmp_path):
     settings = Settings.load(file=file, environ={})
     check = refold.check([{"role": "user", "content": "y" * 4_000}], **settings.arguments())
     assert (check.tokens, check.limit) == (1_443, 136_000)
+
+
+def a_tool_session():
+    session = Session(MemoryStore(), "here", format="openai-chat", policy="neurolink", window=110_000)
+    session.append(outputs(*[20_000] * 10))  # 5,750 tokens each
+    return session
+
+
+def cleared(session):
+    session.refresh()
+    return [
+        number for number, m in enumerate(m for m in session.view() if m["role"] == "tool") if m["content"] == CLEARED
+    ]
+
+
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        ({}, None),
+        ({"prune_protect_tokens": 30_000}, [0, 1, 2, 3]),  # six are protected, with the one that crosses it
+        ({"prune_minimum_savings": 17_000}, [0, 1, 2]),
+        ({"prune_minimum_savings": 17_000, "enable_pruning": False}, None),
+        ({"prune_minimum_savings": 0, "prune_protected_tools": ["read_file"]}, None),
+    ],
+    ids=str,
+)
+def test_n19_one_compaction_of_a_session_protects_and_saves_as_it_is_called(figures, expected):
+    session = a_tool_session()
+    done = compact_session(session.store, "here", **figures)
+    assert ("prune" in done.stages_used) is (expected is not None)
+    if expected:
+        assert cleared(session)[: len(expected)] == expected
+
+
+def test_n19_one_compaction_keeps_the_ratio_it_is_called_with():
+    kept = {}
+    for ratio in (None, 0.5):
+        session = a_session(40)
+        figures = {} if ratio is None else {"keep_recent_ratio": ratio}
+        compact_session(
+            session.store, "here", summarize=lambda need: "short", policy="neurolink", window=1_000, **figures
+        )
+        session.refresh()
+        kept[ratio] = sum(message in session.messages for message in session.view())
+    assert kept == {None: 24, 0.5: 40}
+
+
+def test_n19_one_compaction_truncates_the_share_it_is_called_with():
+    hidden = {}
+    for share in (None, 0.25):
+        session = a_session(40)
+        figures = {} if share is None else {"truncation_fraction": share}
+        compact_session(session.store, "here", window=1_200, **figures)
+        session.refresh()
+        hidden[share] = 80 - sum(message in session.messages for message in session.view())
+    assert hidden == {None: 38, 0.25: 18}
+
+
+def test_n19_a_figure_that_cannot_be_is_refused_by_its_name():
+    session = a_session()
+    with pytest.raises(refold.RefoldError, match="keep_recent_ratio"):
+        session.compact(force=True, keep_recent_ratio=3.0)
+    with pytest.raises(refold.RefoldError, match="prune_protect"):
+        compact_session(session.store, "here", prune_protect=3)
+
+
+def test_n19_the_figures_may_stand_in_the_settings_file(tmp_path):
+    file = tmp_path / "refold.toml"
+    file.write_text(
+        'policy = "neurolink"\nwindow = 110_000\nprune_protect_tokens = 30_000\nprune_minimum_savings = 10_000\n'
+        'prune_protected_tools = ["skill", "todo"]\nkeep_recent_ratio = 0.5\ntruncation_fraction = 0.25\n'
+    )
+    settings = Settings.load(file=file, environ={})
+    result = refold.compact(outputs(*[20_000] * 10), **settings.arguments(), force=True)
+    assert result.plan.stages_used[0] == "prune"
+    assert [m["content"] == CLEARED for m in result.messages if m["role"] == "tool"][:5] == [True] * 4 + [False]
+    by_name = {step.name: step.stage for step in settings.chosen().steps}
+    assert by_name["summarize"].cut == KeepRatio(0.5)
+    assert (by_name["truncate"].share, by_name["truncate further"].share) == (0.25, 0)
+    assert by_name["prune"].never == {"skill", "todo"}
 
 
 def test_n19_three_questions_about_a_session_by_its_id():

@@ -267,8 +267,8 @@ class Chat:
         """Return the model that is set to write summaries; None leaves it to the agent: its own, or nobody."""
         from refold.summaries.summarizers import summarizer
 
-        model = self.settings.summarizer_model
-        return summarizer(model, self.settings.summarize_base_url or self.settings.base_url) if model else None
+        settings, model = self.settings, self.settings.summarizer_model
+        return summarizer(model, settings.summarizer_url, provider=settings.summarize_provider) if model else None
 
 
 def _record_folders(settings: Settings, session: str) -> dict[str, Path]:

@@ -302,7 +302,7 @@ def _summary_handlers(model: str | None, base_url: str | None, redact: bool | No
     from refold.clients._factory import client
     from refold.summaries.summarizers import guarded, model_summarizer, retrying
 
-    policy_options = client(settings.summarizer_model, settings.summarize_base_url or settings.base_url)
+    policy_options = client(settings.summarizer_model, settings.summarizer_url, provider=settings.summarize_provider)
     if (context := click.get_current_context()) is not None:
         context.call_on_close(policy_options.close)
     size = settings.window_of(policy_options.model)

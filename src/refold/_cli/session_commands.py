@@ -53,11 +53,17 @@ def option(function: Callable[..., R]) -> Callable[..., R]:
 
 @contextmanager
 def stored(place: str | None, settings: Settings | None = None) -> Iterator[Store]:
-    """Open the store that an argument or the settings name, and close it."""
+    """Open the store that an argument or the settings name, and close it.
+
+    Where the settings of a chat switch its memory off, the store is one in memory.
+    """
     from refold.config import Settings
     from refold.sessions import open_store
 
-    store = open_store((settings or Settings.load({"store": place})).store)
+    if settings is not None and not settings.memory_enabled:
+        store = open_store("memory", max_sessions=settings.memory_max_sessions)
+    else:
+        store = open_store((settings or Settings.load({"store": place})).store)
     try:
         yield store
     finally:

@@ -97,7 +97,9 @@ class Gateway:
         if settings.summarizer:  # its key comes from the environment, never from a client
             from refold.summaries.summarizers import summarizer
 
-            summarize = summarizer(settings.summarizer, settings.summarizer_url or None)
+            summarize = summarizer(
+                settings.summarizer, settings.summarizer_url or None, provider=settings.summarizer_provider or None
+            )
             handlers = Handlers(summarize=summarize, redact=settings.redact)
         store = open_store(settings.store or "memory")
         self._keeper = keeper = PlanStore(store, settings.store_key)

@@ -36,8 +36,8 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     `recall_tool` offers models a tool that returns originals once a plan is active: the gateway answers its calls,
     in up to `recall_rounds` rounds of one answer with up to `recall_tokens` tokens each.
     `background` compacts below the hard limit in the background instead of before a request. `summarizer` is the
-    model that writes summaries for policies that use one, called at `summarizer_url`; secrets are redacted unless
-    `redact` is off.
+    model that writes summaries for policies that use one, called at `summarizer_url` or where `summarizer_provider` is
+    reached; secrets are redacted unless `redact` is off.
     `store` is a file or a database URL, None keeps everything in memory; `store_key` encrypts originals in the store,
     `retention` is after how many seconds without use a conversation is forgotten (0: never). `max_body` and `memory`
     are bytes; `timeout` is seconds without a byte from upstream (V12), `connect_timeout` and `body_timeout` seconds
@@ -70,6 +70,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     background: bool = True
     summarizer: str = ""
     summarizer_url: str = ""
+    summarizer_provider: str = ""
     redact: bool = True
     store: str | None = None
     store_key: str = ""

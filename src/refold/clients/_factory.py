@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from refold.core.needs import CountNeed
 from refold.errors import UsageError
+from refold.models._names import provider_key
 
 if TYPE_CHECKING:
     from refold.clients._protocol import AsyncClient, Client, Wire
@@ -18,12 +20,33 @@ __all__ = ["TIMEOUT", "async_client", "client", "recounting"]
 TIMEOUT = 720.0  # seconds, V12
 
 
+class Endpoint(NamedTuple):
+    """Where a provider is reached: its address (None: the SDK's own), the variable of its key, its wire format."""
+
+    base_url: str | None
+    key: str
+    wire: Wire
+
+
+ENDPOINTS = {
+    "anthropic": Endpoint(None, "ANTHROPIC_API_KEY", "anthropic"),
+    "google": Endpoint("https://generativelanguage.googleapis.com/v1beta/openai/", "GEMINI_API_KEY", "openai-chat"),
+    "huggingface": Endpoint("https://router.huggingface.co/v1", "HF_TOKEN", "openai-chat"),
+    "litellm": Endpoint("http://127.0.0.1:4000/v1", "LITELLM_API_KEY", "openai-chat"),
+    "mistral": Endpoint("https://api.mistral.ai/v1", "MISTRAL_API_KEY", "openai-chat"),
+    "ollama": Endpoint("http://127.0.0.1:11434/v1", "OLLAMA_API_KEY", "openai-chat"),
+    "openai": Endpoint(None, "OPENAI_API_KEY", "openai-chat"),
+    "openrouter": Endpoint("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openai-chat"),
+}
+
+
 def client(
     model: str,
     base_url: str | None = None,
     api_key: str | None = None,
     wire: Wire | None = None,
     *,
+    provider: str | None = None,
     timeout: float = TIMEOUT,
     options: Mapping[str, Any] | None = None,
 ) -> Client:
@@ -32,12 +55,15 @@ def client(
     Without `wire`, Claude models at the provider's own address and Anthropic's own addresses are spoken to in
     Anthropic's way, all else in OpenAI's. The key is taken from `OPENAI_API_KEY` or `ANTHROPIC_API_KEY` when left
     out; a server at a `base_url` may need none. `options` go into every request (`temperature`, `thinking`, …).
+    `provider` names who serves the model instead: its address, key and wire format are used where none is given.
 
     Raises:
-        UsageError: the SDK is not installed, no key was given, or the address is none.
+        UsageError: the SDK is not installed, no key was given, the address is none, or none is known of the provider.
     """
     from refold.clients._sdk import SDKClient
 
+    if provider:
+        base_url, api_key, wire = _served_by(provider, base_url, api_key, wire)
     return SDKClient(_speech(model, base_url, wire, options), base_url, api_key, timeout)
 
 
@@ -54,6 +80,25 @@ def async_client(
     from refold.clients._sdk import AsyncSDKClient
 
     return AsyncSDKClient(_speech(model, base_url, wire, options), base_url, api_key, timeout)
+
+
+def _served_by(
+    provider: str, base_url: str | None, api_key: str | None, wire: Wire | None
+) -> tuple[str | None, str | None, Wire | None]:
+    """Return address, key and wire format with those of a provider where none is given.
+
+    The key of one provider is never sent to another.
+    """
+    endpoint = ENDPOINTS.get(provider_key(provider))
+    if endpoint is None:
+        if base_url is None:
+            raise UsageError(
+                f"no address is known of the provider {provider}: give a base URL, or one of {', '.join(ENDPOINTS)}"
+            )
+        return base_url, api_key, wire
+    address = base_url or endpoint.base_url
+    key = api_key or os.environ.get(endpoint.key) or ("none" if address else None)
+    return address, key, wire or endpoint.wire
 
 
 def _speech(model: str, base_url: str | None, wire: Wire | None, options: Mapping[str, Any] | None) -> Speech:

@@ -50,7 +50,14 @@ from refold.sessions._message_json import has_late_results, native_and_json, sto
 from refold.sessions._provenance import Provenance, digest_of_settings
 from refold.sessions._saved_settings import resolve_settings, settings_to_save
 from refold.sessions._search import recall, resolve_id, search
-from refold.sessions._session_options import SessionRunOptions, SessionSettings, handlers_of, with_keep_recent
+from refold.sessions._session_options import (
+    CompactSessionOptions,
+    SessionRunOptions,
+    SessionSettings,
+    handlers_of,
+    with_figures,
+    with_keep_recent,
+)
 from refold.sessions._state import Billed, without_dangling_edits
 from refold.sessions._stores.head import new_id
 from refold.sessions._view_cache import MessageCache, SessionMeters, ViewCache
@@ -63,7 +70,6 @@ if TYPE_CHECKING:
     from refold._compaction.result import Check
     from refold.core._native import SystemPrompt, ToolDefinitions
     from refold.core.messages import Message, MessageId
-    from refold.core.needs import Summarizer
     from refold.core.plan import Plan, PlanId, Tag
     from refold.core.policy import Policy
     from refold.core.view import View
@@ -611,7 +617,9 @@ class Session:
     def _request(self, instructions: str | None, options: SessionRunOptions) -> PlanOptions:
         """Return the options of a compaction of what is there now."""
         keep_recent = options.get("keep_recent")
-        settings = self._options if keep_recent is None else with_keep_recent(self._options, keep_recent)
+        settings = with_figures(self._options, options)
+        if keep_recent is not None:
+            settings = with_keep_recent(settings, keep_recent)
         plans = self._foldable_plans()
         self._view_natives()
         return {
@@ -703,24 +711,20 @@ def needs_compaction(store: Store, session: str, **settings: Unpack[SessionSetti
 
 
 def compact_session(
-    store: Store,
-    session: str,
-    instructions: str | None = None,
-    *,
-    force: bool = True,
-    keep_recent: int | None = None,
-    summarize: Summarizer | None = None,
-    redact: bool = True,
-    **settings: Unpack[SessionSettings],
+    store: Store, session: str, instructions: str | None = None, **options: Unpack[CompactSessionOptions]
 ) -> CompactionStats | None:
     """Compact a session now, even if it is not due, and store the plan; None where it is unknown or empty.
 
-    `instructions`, `keep_recent` (tokens), `summarize` and `redact` are those of `Session.compact`, the others settings
-    of `Session`.
+    The options are settings of `Session` and options of `Session.compact`, figures of the policy among them.
 
     Raises:
+        UsageError: a name that is no option, or a figure that cannot be.
         WriteConflict: another process is compacting it.
         RefoldError: what `refold.compact` raises.
     """
-    opened = Session(store, session, **settings)
-    return opened.compact(instructions, force=force, keep_recent=keep_recent, summarize=summarize, redact=redact)
+    check_names("compact_session", options, CompactSessionOptions)
+    settings: dict[str, Any] = {
+        name: value for name, value in options.items() if name in SessionSettings.__optional_keys__
+    }
+    run: dict[str, Any] = {"force": True} | {name: value for name, value in options.items() if name not in settings}
+    return Session(store, session, **settings).compact(instructions, **run)

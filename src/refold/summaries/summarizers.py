@@ -161,11 +161,17 @@ def summarizer(
     base_url: str | None = None,
     api_key: str | None = None,
     *,
+    provider: str | None = None,
     window: int | None = None,
     observers: Sequence[Callable[[SummaryCost], object]] = (),
 ) -> SyncSummarizer:
-    """Return a summarizer by a model's id, with retries and the guard: `guarded(retrying(model_summarizer(…)))`."""
-    by_model = model_summarizer(client_of(model, base_url, api_key), window=window, observers=observers)
+    """Return a summarizer by a model's id, with retries and the guard: `guarded(retrying(model_summarizer(…)))`.
+
+    `provider` is who serves the model, as in `refold.clients.client`.
+    """
+    by_model = model_summarizer(
+        client_of(model, base_url, api_key, provider=provider), window=window, observers=observers
+    )
     return guarded(retrying(by_model))
 
 

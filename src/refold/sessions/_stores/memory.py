@@ -31,10 +31,15 @@ __all__ = ["MemoryStore"]
 
 
 class MemoryStore(Writing):
-    """Sessions in memory; safe for threads. `clock` returns the time, in seconds since 1970."""
+    """Sessions in memory; safe for threads. `clock` returns the time, in seconds since 1970.
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    With `max_sessions`, a new session beyond that number removes the one that was not used for longest, with those
+    that it continues.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time, *, max_sessions: int | None = None) -> None:
         self.name = "memory"
+        self._max_sessions = max_sessions
         self._clock = clock
         self._lock = RLock()
         self._sessions: dict[str, Head] = {}
@@ -50,6 +55,7 @@ class MemoryStore(Writing):
             if session not in self._sessions:
                 now = self._clock()
                 self._begin(Head(session, format, created=now, touched=now, seq=1), SessionOpened(format), now)
+                self._remove_oldest(session)
             return self._sessions[session]
 
     def write(self, session: str, writes: Sequence[Write], renew: str = "") -> Head:
@@ -151,6 +157,19 @@ class MemoryStore(Writing):
         if session not in self._sessions:
             raise session_not_found(session, self.name)
         return self._sessions[session]
+
+    def _remove_oldest(self, newest: str) -> None:
+        """Remove whole lines of sessions, the longest unused first, while there are too many."""
+        while self._max_sessions is not None and len(self._sessions) > self._max_sessions:
+            continued = {head.parent for head in self._sessions.values()}
+            last = [head for head in self._sessions.values() if head.id not in {*continued, newest}]
+            oldest = min(last, key=lambda head: head.touched, default=None)
+            if oldest is None:
+                return
+            while oldest is not None and not any(head.parent == oldest.id for head in self._sessions.values()):
+                parent = oldest.parent
+                self.delete(oldest.id)
+                oldest = self._sessions.get(parent)
 
     def _begin(self, head: Head, opened: SessionOpened, now: float) -> None:
         self._sessions[head.id] = head

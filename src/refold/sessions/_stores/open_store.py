@@ -24,12 +24,13 @@ def default_path() -> Path:
     return user_data_path("refold", appauthor=False) / "sessions.db"
 
 
-def open_store(where: str | Path | None = None, *, timeout: float = WAIT) -> Store:
+def open_store(where: str | Path | None = None, *, timeout: float = WAIT, max_sessions: int | None = None) -> Store:
     """Open a store; create it when it does not exist yet.
 
     Args:
         where: a path; "memory"; "sqlite:///path"; "postgresql://user@host/database"; by default `default_path()`.
         timeout: seconds to wait for the write of another process.
+        max_sessions: how many sessions a store in memory holds; see `MemoryStore`.
 
     Raises:
         UsageError: the URL is of another kind of database.
@@ -40,7 +41,7 @@ def open_store(where: str | Path | None = None, *, timeout: float = WAIT) -> Sto
     Added in 0.1.0.
     """
     if where == "memory":
-        return MemoryStore()
+        return MemoryStore(max_sessions=max_sessions)
     from refold.sessions._stores.engines import Postgres, SQLite
     from refold.sessions._stores.sql import SQLStore
 
