@@ -2,9 +2,14 @@ import pytest
 
 import refold
 from refold import formats
+from refold._condense.digest.previous import OPENING as DIGEST
+from refold._condense.quoted_requests import quoted_request
+from refold._condense.view_positions import last_request
 from refold.core._annotations import OPENINGS
 from refold.core.messages import text_of
+from refold.core.transcript import Transcript
 from refold.policies import find
+from refold.testing import view_of
 from tests.test_api import MESSAGES
 
 CHAT = formats.find("openai-chat")
@@ -41,6 +46,16 @@ def test_our_part_in_a_users_message_is_told_apart_from_their_words():
     assert message.note is None
     assert [part.ours for part in message.parts] == [False, True]
     assert text_of(message) == "Go on"
+
+
+def test_a_message_of_parts_that_are_all_ours_is_no_request():
+    summary = "[Conversation summary — everything before it was compacted]\n\nS\n\nLast request from user was: go"
+    for other, kind in (("[Older messages were left out to make room]", "summary"), (DIGEST, None)):
+        content = [{"type": "text", "text": other}, {"type": "text", "text": summary}]
+        message = formats.read(formats.find("anthropic"), [{"role": "user", "content": content}]).messages[0]
+        assert (message.note and message.note.kind) == kind
+        assert quoted_request(message) == "go"
+        assert last_request(view_of(Transcript((message,)))) is None
 
 
 def test_files_of_a_summary_come_back():

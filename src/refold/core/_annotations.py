@@ -43,9 +43,8 @@ def recovered(message: Message) -> Message:
     kinds = [_kind(part) for part in message.parts]
     if not any(kinds):
         return message
-    known = [kind for kind in kinds if kind is not None]
-    if len(known) == len(kinds):
-        kind: NoteKind = next((each for each in known if each != "digest"), "digest")
+    kind = "summary" if "summary" in kinds else kinds[0]
+    if kind is not None and all(kinds) and ("digest" not in kinds or kinds.count("digest") == len(kinds)):
         text = "\n".join(part.text for part in message.parts if isinstance(part, Text))
         files = {which: tuple(names.split("\n")) for which, names in _FILES.findall(text)}
         return replace(message, note=Note(kind, files.get("read", ()), files.get("modified", ())))
