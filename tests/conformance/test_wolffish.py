@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 import refold
+from refold._cli.demo_mail import tried
 from refold._condense.transcript_text import serialize
 from refold._gateway.conversations.budgets import Budgets
 from refold._gateway.settings import GatewaySettings
@@ -633,6 +634,14 @@ def test_w19_the_task_of_41_e_mails_is_done_with_two_compactions_and_no_overflow
     assert all(card.after <= 0.5 * W19_BUDGET for card in cards)
     assert all(event.effective <= W19_BUDGET for event in events if isinstance(event, Decision))
     assert len(batches) == 5  # a search, three batches, the briefing
+
+
+def test_w19_the_task_ends_so_where_the_provider_counts_every_character_as_a_token():
+    trial = tried("wolffish", 1_000_000, 32_768, CharCounter(1))  # docs/replay.md has all policies and 2.7 and 4
+    assert (trial.read, trial.reads, trial.failed) == (41, 41, "")
+    assert (trial.refusals, trial.compactions) == (0, 2)
+    assert trial.after <= 0.5  # by the policy's own count
+    assert trial.highest <= W19_BUDGET
 
 
 def test_w09_a_record_above_the_summarizer_s_window_is_summarized_in_parts_with_five_waits_of_retries():
