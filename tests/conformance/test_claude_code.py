@@ -21,6 +21,7 @@ from refold.core.budget import Budget
 from refold.core.counting import CharCounter
 from refold.core.messages import Text, text_of
 from refold.core.needs import ArchiveNeed, FileNeed, Provided, Refused, SummaryNeed
+from refold.core.token_units import ReportedTokens
 from refold.core.transcript import Transcript
 from refold.core.view import Cause, FormatTraits
 from refold.errors import SummaryRefused
@@ -158,8 +159,8 @@ def test_l02_the_call_structure_stays():
 
 def test_l03_auto_compact_runs_only_when_the_total_exceeds_the_threshold():
     view = view_of(calls(100, 100), window=33_000, reserve=10_000, goal=POLICY.goal, cause=Cause.THRESHOLD)
-    at = replace(view, measured=10_000)
-    above = replace(view, measured=10_001)
+    at = replace(view, measured=ReportedTokens(10_000))
+    above = replace(view, measured=ReportedTokens(10_001))
     assert not due(POLICY, at)
     assert due(POLICY, above)
     assert drive(POLICY, at, Asked("short")).empty

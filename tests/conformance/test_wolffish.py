@@ -36,6 +36,7 @@ from refold.core.messages import (
     ToolResult,
 )
 from refold.core.needs import Provided, SummaryNeed
+from refold.core.token_units import EstimatedTokens
 from refold.core.transcript import Transcript
 from refold.core.usage_gauges import HigherOf
 from refold.core.view import Cause
@@ -118,8 +119,8 @@ def test_w02_compaction_goes_down_to_50_percent():
 @pytest.mark.parametrize(("estimate", "reported", "expected"), [(839_203, 541_090, 839_203), (500, 900, 900)])
 def test_w03_the_larger_of_estimate_and_reported_input_decides(estimate, reported, expected):
     assert POLICY.gauge == HigherOf()
-    assert POLICY.gauge.measure(estimate, 0, Usage(reported)) == expected
-    assert POLICY.gauge.measure(estimate, 0, None) == estimate
+    assert POLICY.gauge.measure(EstimatedTokens(estimate), EstimatedTokens(0), Usage(reported)).count == expected
+    assert POLICY.gauge.measure(EstimatedTokens(estimate), EstimatedTokens(0), None).count == estimate
 
 
 def test_w05_tool_results_go_largest_first_until_projected_savings_cover_the_excess():
