@@ -149,7 +149,11 @@ def _talk(chat: Chat) -> int:
         except EOFError:
             break
         except KeyboardInterrupt:
-            _show_interruption(chat)
+            chat.screen.idle()
+            if not chat.screen.live:
+                raise click.Abort from None
+            chat.session.refresh()
+            chat.screen.line("Interrupted; what was said so far is kept", "yellow")
         except Exception as error:
             _show_failure(chat, error, in_turn=not line.startswith("/"))
     if chat.screen.live and chat.session.ids:
@@ -164,14 +168,6 @@ def _handle_line(chat: Chat, line: str) -> None:
         slash_commands.run(chat, line)
     else:
         chat.turn(line.removeprefix("/") if line.startswith("//") else line)
-
-
-def _show_interruption(chat: Chat) -> None:
-    chat.screen.idle()
-    if not chat.screen.live:
-        raise click.Abort
-    chat.session.refresh()
-    chat.screen.line("Interrupted; what was said so far is kept", "yellow")
 
 
 def _show_failure(chat: Chat, error: Exception, *, in_turn: bool) -> None:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import rich_click as click
 
 from refold._cli import options
-
-if TYPE_CHECKING:
-    from refold.config import Settings
 
 
 @click.command("config")
@@ -32,7 +27,8 @@ def command(file: str | None, assignments: tuple[str, ...], as_json: bool) -> No
         show.emit({"settings": rows, "unknown": _unknown()})
         return
     cells = [(name, _as_text(value), show.clean(settings.sources[name])) for name, value in values.items()]
-    show.table(("setting", "*value", "*from"), cells, styles=_styles(settings))
+    styles = ["bold" if settings.is_set(name) else "dim" for name in values]
+    show.table(("setting", "*value", "*from"), cells, styles=styles)
     for name in _unknown():
         show.note(f"refold: {name} is set and is no setting")
 
@@ -73,9 +69,3 @@ def _as_text(value: object) -> str:
             return ", ".join(f"{show.clean(str(key))} = {each}" for key, each in value.items()) or "none"
         case _:
             return show.clean(str(value))
-
-
-def _styles(settings: Settings) -> list[str]:
-    from refold.config import names
-
-    return ["bold" if settings.is_set(name) else "dim" for name in names()]

@@ -298,7 +298,10 @@ class _IdIndexer:
                 case ToolCall(server=False):
                     self._add_call(position, part)
                 case ToolResult(server=True, kind="program" | "tool_search"):
-                    self._add_served_result(position, part)
+                    if waiting := self.served.get(_key(part)):
+                        self.index.links.append((waiting.popleft(), position))
+                    elif not self._add_stored(placed := PlacedResult(position, part)):
+                        self.index.orphans.append(placed)
                 case ToolResult(server=False):
                     self._add_result(position, part)
                 case Opaque(kind="item_reference"):
@@ -377,12 +380,6 @@ class _IdIndexer:
         """Return the waiting calls that a result names by the id of their item, as local shell output does."""
         queues = (queue for queue in self.open.values() if queue)
         return next((queue for queue in queues if (queue[0].placed.call.item, key[1]) == key), None)
-
-    def _add_served_result(self, position: int, result: ToolResult) -> None:
-        if waiting := self.served.get(_key(result)):
-            self.index.links.append((waiting.popleft(), position))
-        elif not self._add_stored(placed := PlacedResult(position, result)):
-            self.index.orphans.append(placed)
 
 
 def _key(part: ToolCall | ToolResult) -> Key:

@@ -68,7 +68,11 @@ class AnthropicSpeech:
             raise BadReply(CUT, body)
         blocks = body["content"]
         text = "".join(block["text"] for block in blocks if block.get("type") == "text")
-        calls = tuple(_call(block) for block in blocks if block.get("type") == "tool_use")
+        calls = tuple(
+            ToolCall(block["id"], block["name"], json.dumps(block.get("input") or {}, ensure_ascii=False))
+            for block in blocks
+            if block.get("type") == "tool_use"
+        )
         native = {"role": "assistant", "content": blocks}
         return Reply(native, text, calls, body.get("usage") or {}, body["stop_reason"])
 
@@ -85,7 +89,3 @@ def _most(model: str) -> int:
     from refold.models._catalog import window
 
     return min(ANSWER, window(model, "anthropic").output_cap or ANSWER)
-
-
-def _call(block: Mapping[str, Any]) -> ToolCall:
-    return ToolCall(block["id"], block["name"], json.dumps(block.get("input") or {}, ensure_ascii=False))

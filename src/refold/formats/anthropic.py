@@ -101,12 +101,21 @@ class Anthropic(Blocks):
         size, for the provider does not read it.
         """
         message = super().read(native, id)
-        newest = max((position for position, part in enumerate(message.parts) if _anchors(part)), default=0)
+        newest = max(
+            (position for position, part in enumerate(message.parts) if isinstance(part, Opaque) and part.anchor),
+            default=0,
+        )
         if newest:
             ignored = tuple(Opaque("", 0, part.at) for part in message.parts[:newest])
             return replace(message, parts=(*ignored, *message.parts[newest:]))
         if message.role == "system" and native.get("clear_at") == "next_user_message":
-            return replace(message, parts=tuple(_passing(part) for part in message.parts))
+            return replace(
+                message,
+                parts=tuple(
+                    Opaque("reminder", len(part.text), part.at, text=part.text) if isinstance(part, Text) else part
+                    for part in message.parts
+                ),
+            )
         if not message.parts and isinstance(native.get("output_config"), dict):
             return replace(message, parts=(Opaque("output_config", 0, ("output_config",)),))
         return message
@@ -157,14 +166,6 @@ class Anthropic(Blocks):
     def thinks(self, block: object) -> bool:
         """Tell whether a block is reasoning that must open its message."""
         return get(block, ("type",)) in ("thinking", "redacted_thinking")
-
-
-def _anchors(part: Part) -> bool:
-    return isinstance(part, Opaque) and part.anchor
-
-
-def _passing(part: Part) -> Part:
-    return Opaque("reminder", len(part.text), part.at, text=part.text) if isinstance(part, Text) else part
 
 
 def _read_text(block: Json, at: Path) -> Part | None:

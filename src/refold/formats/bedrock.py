@@ -113,7 +113,11 @@ class Bedrock(Blocks):
                 failed = result.get("status") == "error"
                 return ToolResult(string(result, "toolUseId"), content, "", failed, server=_by_server(result), at=at)
             case {"reasoningContent": dict(reasoning)}:
-                return _reasoning(reasoning, at)
+                readable = reasoning.get("reasoningText")
+                if not isinstance(readable, dict):
+                    return Reasoning("", True, opaque(reasoning, at).size, at)
+                signature = string(readable, "signature")
+                return Reasoning(string(readable, "text"), bool(signature), len(signature), at)
             case {"image": dict(image)}:
                 return _image(image, at)
             case {"document": dict(file)}:
@@ -178,14 +182,6 @@ def _by_server(result: Json) -> bool:
     """
     kind = string(result, "type")
     return kind.endswith("_result") and kind != "tool_result"
-
-
-def _reasoning(reasoning: Json, at: Path) -> Part:
-    readable = reasoning.get("reasoningText")
-    if isinstance(readable, dict):
-        signature = string(readable, "signature")
-        return Reasoning(string(readable, "text"), bool(signature), len(signature), at)
-    return Reasoning("", True, opaque(reasoning, at).size, at)
 
 
 def _image(image: Json, at: Path) -> Part:

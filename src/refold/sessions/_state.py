@@ -86,10 +86,19 @@ class SessionState:
                     self.ids.append(id)
                 self.undone = ()
             case Planned():
-                self._plan(entry.read())
+                plan = entry.read()
+                self.plans[plan.id] = plan
+                self.active = (*self.active, plan.id)
+                self.after[plan.id] = self.position
+                self.undone = ()
+                self.usage = None
             case Rewound(to=to, forward=forward):
                 self.undone = self.undone[:-1] if forward else (*self.undone, self.position)
-                self._move_to(to)
+                prefix = self.ids[: to.length]
+                is_prefix = to.length == 0 or (len(prefix) == to.length and prefix[-1] == to.tip)
+                self.ids = prefix if is_prefix else list(self.chain(to.tip))
+                self.active = to.plans
+                self.usage = None
             case UsageEntry(prompt=prompt, completion=completion, cached=cached):
                 self.usage = entry
                 so_far = self.billed
@@ -147,20 +156,6 @@ class SessionState:
             return length <= len(ids) and (length == 0 or ids[length - 1] == plan.base.tip)
 
         return tuple(id for id in self.active if fits(self.plans[id]))
-
-    def _plan(self, plan: Plan) -> None:
-        self.plans[plan.id] = plan
-        self.active = (*self.active, plan.id)
-        self.after[plan.id] = self.position
-        self.undone = ()
-        self.usage = None
-
-    def _move_to(self, to: Position) -> None:
-        prefix = self.ids[: to.length]
-        is_prefix = to.length == 0 or (len(prefix) == to.length and prefix[-1] == to.tip)
-        self.ids = prefix if is_prefix else list(self.chain(to.tip))
-        self.active = to.plans
-        self.usage = None
 
 
 def without_dangling_edits(plans: Iterable[Plan], known: Iterable[MessageId]) -> tuple[Plan, ...]:

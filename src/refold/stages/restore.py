@@ -15,7 +15,6 @@ from refold.core.policy import require_counts
 
 if TYPE_CHECKING:
     from refold.core.edits import Edit
-    from refold.core.messages import MessageId
     from refold.core.needs import Answer, Need
     from refold.core.view import View
 
@@ -63,7 +62,12 @@ class Restore(Struct, frozen=True):  # L05
         for need, answer in zip(self._candidates(view), answers, strict=False):
             if not isinstance(answer, Provided) or not answer.text:
                 continue
-            pair = self._pair(view, need.path, answer.text, before, len(inserts))
+            salt = len(inserts)
+            content = f"{self.heading.format(path=need.path)}\n\n{answer.text}"
+            pair = (
+                view.insert("user", content, Note("restored", read=(need.path,)), before=before, salt=salt),
+                view.insert("assistant", self.acknowledgement, Note("acknowledgement"), before=before, salt=salt + 1),
+            )
             cost = sum(view.counter.message(edit.message) for edit in pair)
             if view.counter.text(answer.text) <= self.each and cost <= room:
                 inserts.extend(pair)
@@ -75,13 +79,6 @@ class Restore(Struct, frozen=True):  # L05
     def _candidates(self, view: View) -> tuple[FileNeed, ...]:
         """Return a need for every file that was read, in the order in which they are asked for."""
         return tuple(FileNeed(path, self.each) for path in recently_read(view))
-
-    def _pair(self, view: View, path: str, text: str, before: MessageId | None, salt: int) -> tuple[Insert, Insert]:
-        content = f"{self.heading.format(path=path)}\n\n{text}"
-        return (
-            view.insert("user", content, Note("restored", read=(path,)), before=before, salt=salt),
-            view.insert("assistant", self.acknowledgement, Note("acknowledgement"), before=before, salt=salt + 1),
-        )
 
 
 def _is_read(answer: Answer) -> bool:

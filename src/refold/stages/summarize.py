@@ -103,7 +103,7 @@ class Summarize(Struct, frozen=True):  # N05, O04 to O11
         if range_ is None or (not all(words) and self.otherwise == "nothing"):
             return ()
         replaced = view.messages[range_.start : range_.stop]
-        read, modified = files_of(_originals(view, replaced))
+        read, modified = files_of([view.original(message.id) or message for message in replaced])
         body = before_quote("\n\n".join([self.heading, *self._body(view, range_, words)]))
         text = "\n\n".join([body, *self._quoted(view, replaced)])
         if self.files:
@@ -172,10 +172,6 @@ def outline(messages: Sequence[Message]) -> str:  # O07
 
 def _asks(message: Message) -> bool:
     return message.role == "user" and message.note is None
-
-
-def _originals(view: View, messages: Sequence[Message]) -> list[Message]:
-    return [view.original(message.id) or message for message in messages]
 
 
 def _tagged(tag: str, paths: Sequence[str]) -> str:

@@ -68,7 +68,12 @@ class OpenAIChatMerger(ResponseMerger):
             delta["tool_calls"] = calls
         finish = choice.get("finish_reason")
         if delta.get("content"):
-            delta["content"] = self._worded_on(delta["content"])
+            text = delta["content"]
+            if self.round > 0 and self._worded and not self._broken:
+                text = BREAK + text
+            self._broken = self.round > 0
+            self._worded = True
+            delta["content"] = text
         if finish and not closing:
             finish = None
         if finish == "tool_calls" and self.dropped and not self._numbered:
@@ -79,13 +84,6 @@ class OpenAIChatMerger(ResponseMerger):
         if "finish_reason" in choice:
             merged["finish_reason"] = finish
         return merged if delta or finish or not (calls or self.round or choice.get("finish_reason")) else None
-
-    def _worded_on(self, text: str) -> str:
-        if self.round > 0 and self._worded and not self._broken:
-            text = BREAK + text
-        self._broken = self.round > 0
-        self._worded = True
-        return text
 
     def follows(self, recall_round: RecallRound) -> None:
         super().follows(recall_round)

@@ -29,7 +29,10 @@ class AnthropicAccumulator:
         """Take one event and return the text for the user that it adds."""
         match event.get("type"):
             case "message_start":
-                self._start(mapping(event.get("message")))
+                message = mapping(event.get("message"))
+                self._message |= {key: value for key, value in message.items() if key not in ("content", "usage")}
+                self._usage |= mapping(message.get("usage"))
+                self._blocks |= {index: growing(block) for index, block in enumerate(listing(message.get("content")))}
             case "content_block_start":
                 return self._open(event, mapping(event.get("content_block")))
             case "content_block_delta":
@@ -72,11 +75,6 @@ class AnthropicAccumulator:
             content.append({**settled(block), "input": value if isinstance(value, dict) else {"": arguments}})
         usage = {"usage": settled(self._usage)} if self._usage else {}
         return {**settled(self._message), "content": content, **usage}
-
-    def _start(self, message: Json) -> None:
-        self._message |= {key: value for key, value in message.items() if key not in ("content", "usage")}
-        self._usage |= mapping(message.get("usage"))
-        self._blocks |= {index: growing(block) for index, block in enumerate(listing(message.get("content")))}
 
     def _open(self, event: Json, block: Json) -> str:
         index = index_of(event)

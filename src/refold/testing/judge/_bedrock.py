@@ -55,7 +55,7 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
     if not messages:
         yield Problem("opening", _START, ("messages",), _CONVERSE)
         return
-    turns = [_blocks(message) for message in messages]
+    turns = [objects(mapping(message).get("content")) for message in messages]
     roles = [mapping(message).get("role") for message in messages]
     yield from _order(roles, turns)
     for place, blocks in enumerate(turns):
@@ -121,10 +121,6 @@ def _sized(size: int, value: Any, shape: Any, at: Path) -> Iterator[Problem]:
 def _unmet(value: object, at: Path, text: str) -> Problem:
     message = f"1 validation error detected: Value '{value}' at '{dotted(at)}' failed to satisfy constraint: {text}"
     return Problem("ids" if at[-1] == "toolUseId" else "shape", message, at, _MODEL)
-
-
-def _blocks(message: object) -> list[Json]:
-    return objects(mapping(message).get("content"))
 
 
 def _order(roles: list[Any], turns: list[list[Json]]) -> Iterator[Problem]:

@@ -124,17 +124,13 @@ def _chunk(turn: WireTurn, parts: list[Json], *, last: bool) -> Json:
     candidate: Json = {"content": {"role": "model", "parts": parts}, "index": 0}
     if last:
         candidate["finishReason"] = _STOPS.get(turn.answer.stop or "end", "STOP")
-    return {
-        "candidates": [candidate],
-        "usageMetadata": _usage(turn),
-        "modelVersion": turn.received.model,
-        "responseId": f"resp_{turn.received.number:06}",
-    }
-
-
-def _usage(turn: WireTurn) -> Json:
     reported = turn.answer.usage
     prompt, completion = (reported.prompt, reported.completion) if reported else (turn.prompt, turn.completion)
     cached = reported.cached if reported else turn.cached.read
     usage = {"promptTokenCount": prompt, "candidatesTokenCount": completion, "totalTokenCount": prompt + completion}
-    return {**usage, "cachedContentTokenCount": cached} if cached else usage
+    return {
+        "candidates": [candidate],
+        "usageMetadata": {**usage, "cachedContentTokenCount": cached} if cached else usage,
+        "modelVersion": turn.received.model,
+        "responseId": f"resp_{turn.received.number:06}",
+    }
