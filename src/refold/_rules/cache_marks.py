@@ -16,7 +16,7 @@ __all__ = ["CacheMarks"]
 
 
 class CacheMarks(CutAnywhere, frozen=True):
-    """A request bears at most four cache marks; those beside the messages (system, tools) count against the same four.
+    """A request bears at most four cache marks; those outside the messages (system, tools) count against the same four.
 
     `marks` finds the paths of a message's marks, without those that an edit removed. The messages alone are seen here.
     Source: https://platform.claude.com/docs/en/build-with-claude/prompt-caching; Bedrock has the same limit.

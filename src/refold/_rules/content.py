@@ -68,7 +68,7 @@ class Filled(CutAnywhere, frozen=True):
 
 @memoized
 def _full(message: Message) -> bool:
-    """Tell whether a message holds content by every measure: something beside reasoning, and no blank words."""
+    """Tell whether a message holds content by every measure: something other than reasoning, and no blank words."""
     full = False
     for part in message.parts:
         match part:

@@ -1,6 +1,6 @@
 """How a message of ours is known again when a client sends it back as one of its own.
 
-A note lives beside a message and never inside the native object, so a list that was compacted and is sent again has
+A note is stored next to a message, never inside the native object, so a list that was compacted and is sent again has
 lost it. Our texts begin with openings of their own: a message with nothing but such a text gets its note back, and one
 that was joined with a user's words has that part marked as ours. Only a user's or a system message is looked at: text
 from tools never becomes a note.

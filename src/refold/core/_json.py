@@ -1,6 +1,6 @@
 """Typed access to JSON values that may have any shape: a provider's, an agent's, a file's.
 
-A value that is not of the type that is asked for is read as an empty one, so reading needs no ladder of type checks and
+A value that is not of the requested type is read as an empty one, so reading needs no ladder of type checks and
 never fails. Nothing is copied: what is returned is the value of the document itself, and what is unknown in it is
 carried on untouched.
 """

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Sent", "bound_parts", "first_change", "removals", "stale_edits", "without_stale"]
 
-EMPTY = "(no content)"  # in place of a message that held nothing but thinking; providers refuse a blank one
+EMPTY = "(no content)"  # in place of a message that had nothing but thinking; providers refuse a blank one
 
 
 def bound_parts(message: Message) -> tuple[Reasoning, ...]:

@@ -171,7 +171,7 @@ NoteKind: TypeAlias = Literal[
 
 
 class Note(Struct, frozen=True, omit_defaults=True):  # O10, O11
-    """Why we made a message, beside it and never inside the native object (providers refuse unknown fields).
+    """Why we made a message, next to it and never inside the native object (providers refuse unknown fields).
 
     `read` and `modified` are the file lists that a summary carries on.
     """

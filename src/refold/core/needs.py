@@ -94,7 +94,7 @@ class Refused(Struct, frozen=True, omit_defaults=True, tag="refused"):
 
     @property
     def absent(self) -> bool:
-        """Tell whether there was nobody to ask, which is not a failure."""
+        """Tell whether there was no handler, which is not a failure."""
         return self.kind == "absent"
 
 

@@ -244,7 +244,7 @@ def arguments_text(value: Native) -> str:
 
 
 def arguments_of(text: str) -> Json:
-    """Return arguments as an object; text that is none is kept whole under `raw`."""
+    """Return arguments as an object; any other text is stored whole under `raw`."""
     try:
         value = _decode(text) if text else {}
     except (msgspec.DecodeError, UnicodeEncodeError):

@@ -129,7 +129,7 @@ class Blocks(Lens):
         return {**first, self.key: self.ordered([*old, *new])}
 
     def ordered(self, blocks: list[Any]) -> list[Any]:
-        """Return blocks with results first, as they must stand; the order is kept otherwise."""
+        """Return blocks with results first, as they must stand; otherwise in the same order."""
         marks = [isinstance(block, dict) and self.holds_result(block) for block in blocks]
         count = sum(marks)
         if all(marks[:count]):

@@ -22,7 +22,7 @@ _SAME: Any = object()
 
 
 class RequestBody(Struct, frozen=True):
-    """A request body, opened: its messages, the system prompt and tools kept apart from them, the model, the most
+    """A request body, opened: its messages, the system prompt and tools apart from them, the model, the most
     tokens the answer may have, and the body itself (`rest`).
     """
 

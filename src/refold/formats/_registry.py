@@ -97,7 +97,7 @@ def find(name: str) -> Format:
 
 
 def detect(messages: Sequence[object]) -> Format:
-    """Return the format that messages are in, told by their content; plain role and content is openai-chat.
+    """Return the format that messages are in, detected by their content; plain role and content is openai-chat.
 
     Raises:
         UnknownFormat: they look like none; the message says what was seen.

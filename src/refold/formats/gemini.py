@@ -340,7 +340,7 @@ def _without_references(value: Any, removed: frozenset[str], words_of: dict[str,
 
 
 def _with_text(response: object, text: str) -> Json:
-    """Return a response with words more: behind its output, or beside values of keys of its own."""
+    """Return a response with words more: after its output, or next to the values of its own keys."""
     if not isinstance(response, dict) or not response:
         return {"output": text}
     key = next((key for key in ("output", "error") if key in response), next(iter(response)))

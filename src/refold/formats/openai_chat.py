@@ -51,7 +51,7 @@ _ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
-_REASONING = ("reasoning_content", "reasoning")  # vendors' readable thinking, beside the content
+_REASONING = ("reasoning_content", "reasoning")  # vendors' readable thinking, in a field next to the content
 _SEALED = ("reasoning_details", "thinking_blocks")
 _OTHER = ("refusal", "audio")
 _BLOCKS = frozenset({"image_url", "input_audio", "file", "refusal"})
@@ -93,7 +93,7 @@ class OpenAIChat(Lens):
         parts.extend(_content(content))
         if role == "assistant":
             parts.extend(opaque(native[key], (key,), key) for key in _OTHER if native.get(key))
-            images = listing(native.get("images"))  # that OpenRouter's models draw, beside the content
+            images = listing(native.get("images"))  # that OpenRouter's models draw, in a field next to the content
             parts.extend(_block(image, ("images", position)) for position, image in enumerate(images))
             parts.extend(_calls(native))
         return Message(id, role, tuple(parts), None, native)
@@ -226,7 +226,7 @@ def _image(url: str, detail: str, at: Path) -> Image:
 
 
 def _thinking(native: Json) -> list[Part]:
-    """Read thinking; beside calls its words must come back as well (https://api-docs.deepseek.com/guides/thinking_mode).
+    """Read thinking; with calls its words must be sent back as well (https://api-docs.deepseek.com/guides/thinking_mode).
 
     What is sealed holds the readable words once more, which are not counted twice.
     """

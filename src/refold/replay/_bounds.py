@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Bounds", "bounds"]
 
-CHARS = 4  # characters a token, unless it is told
+CHARS = 4  # characters a token, by default
 PRIME = 2_147_483_629  # steps through the segments of the random floor, the same every time
 LONG = re.compile(r"(?s).{1,480}(?=[\s,;]|$)|.{1,480}")
 PREFIXES = 8  # of the greedy choice, from which a bound is taken; the lowest holds

@@ -34,7 +34,7 @@ FEW, FEW_DOT, MANY_DOT = 40, 3.5, 2  # compactions that are marked large; their 
 VARIABLE = re.compile(r"var\(--(\w+)\)")
 GREY, COLORS = 0, 7  # class of what is only a comparison; how many others there are
 
-# The colors differ in lightness as well as in hue, and every line bears its name beside it.
+# The colors differ in lightness as well as in hue, and every line has its name next to it.
 _LIGHT = ("#6b6a65", "#1f6fd0", "#13895c", "#b87400", "#6f4fd0", "#cc3a55", "#0b7f8e", "#9c4672")
 _DARK = ("#a3a29c", "#6aa9f5", "#45c893", "#e8b04a", "#ab94f5", "#f48796", "#4dc3d2", "#e095bb")
 
@@ -193,7 +193,7 @@ def _level(at: float, text: str) -> str:
 
 
 def _names(wanted: Sequence[tuple[str, int, float]]) -> list[str]:
-    """Return names beside the plot, each at the height of what it names, none on top of another."""
+    """Return names next to the plot, each at the height of what it names, none on top of another."""
     placed: list[tuple[str, int, float, float]] = []
     for name, color, at in sorted(wanted, key=lambda each: each[2]):
         free = placed[-1][3] + LABEL if placed else float(TOP)

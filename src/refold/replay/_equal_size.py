@@ -40,7 +40,7 @@ class Place(Struct, frozen=True):
 
 
 class SizedResult(Struct, frozen=True, array_like=True):
-    """What a policy held at a cut and size: the share of the budget it used, and the figures; None where none fit."""
+    """What a policy preserved at a cut and size: the share of the budget it used, and figures; None where none fit."""
 
     cut: int
     size: str
@@ -49,7 +49,7 @@ class SizedResult(Struct, frozen=True, array_like=True):
 
 
 class Limits(Struct, frozen=True, array_like=True):
-    """What any choice could have held at a cut and size."""
+    """What any choice could have preserved at a cut and size."""
 
     cut: int
     size: str
@@ -83,7 +83,7 @@ def places_of(line: Timeline, sizes: Sequence[int | float]) -> tuple[Place, ...]
 
 
 def _place(cut: CutPoint, before: int, fixed: int, sizes: Sequence[int | float]) -> Place | None:
-    """Return a cut with the sizes that ask much of a history of so many tokens; None where nothing is asked."""
+    """Return a cut with the sizes that are small for a history of so many tokens; None where no size is."""
     free = before - fixed
     wanted = [(label(size), int(size * free) if isinstance(size, float) else size) for size in sizes]
     some = tuple((name, tokens) for name, tokens in wanted if SMALLEST <= tokens <= free * LEAST)

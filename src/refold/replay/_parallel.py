@@ -80,7 +80,7 @@ def replay_all(
     if count <= 1:
         yield from (_tried(job, settings) for job in jobs)
         return
-    context = get_context("spawn")  # a fork would carry over the threads of whoever calls
+    context = get_context("spawn")  # a fork would copy the threads of the caller
     pool = ProcessPoolExecutor(count, mp_context=context, initializer=_quiet)
     coming, waiting = iter(jobs), deque[Future[list[Run] | UsageError]]()
     try:
@@ -112,7 +112,7 @@ def split(jobs: Sequence[Job], workers: int) -> list[tuple[int, Job]]:
 
 
 def done(job: Job, settings: ReplaySettings) -> list[Run]:
-    """Replay one conversation under each policy, or read what was kept of an earlier run.
+    """Replay one conversation under each policy, or read the stored result of an earlier run.
 
     Raises:
         UnknownModel: a price that no table has.
@@ -139,7 +139,7 @@ def done(job: Job, settings: ReplaySettings) -> list[Run]:
 
 
 class _Tests:
-    """What every policy is asked for over one conversation, found out once."""
+    """What every policy has to preserve of one conversation, computed once."""
 
     def __init__(self, line: Timeline, settings: ReplaySettings) -> None:
         self._line, self._judge = line, settings.judge
@@ -193,7 +193,7 @@ def _options(recorded: RecordedConversation, settings: ReplaySettings) -> Option
 
 
 def _places(job: Job, tariff: Tariff, settings: ReplaySettings) -> dict[str, Path | None]:
-    """Return where the result of each policy is kept: by everything it depends on."""
+    """Return where the result of each policy is stored: by everything it depends on."""
     if not settings.keep:
         return dict.fromkeys(job.policies)
     content = job.source if isinstance(job.source, bytes) else Path(job.source).read_bytes()

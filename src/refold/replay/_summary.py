@@ -46,7 +46,7 @@ class PolicySummary(Struct, frozen=True):
     The figures of `quality` are means over the cuts of a conversation at which some policy had compacted, then over
     conversations. `at_sizes` are those at equal sizes, by the size, with `used` of the budget, `fits` (the share of
     cuts where the policy came down to it) and `bound` (recall as a share of the certified bound). `cycles` are
-    those after five compactions in a row. A figure that nothing was asked for is left out.
+    those after five compactions in a row. A figure without anything to judge is left out.
     """
 
     policy: str
@@ -71,7 +71,7 @@ class PolicySummary(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """Whether the best policy on a figure can be told from another: "supported" or "not supported"."""
+    """Whether the best policy on a figure differs from another: "supported" or "not supported"."""
 
     figure: str
     best: str
@@ -90,7 +90,7 @@ def summed(conversations: Sequence[Sequence[Run]]) -> list[PolicySummary]:
 
 
 def limits_of(conversations: Sequence[Sequence[Run]]) -> dict[str, dict[str, Figure]]:
-    """Return by size what any choice could have held: `certified`, `oracle`, `recency` and `random`."""
+    """Return by size what any choice could have preserved: `certified`, `oracle`, `recency` and `random`."""
     figures: dict[str, dict[str, Figure]] = {}
     for size in sizes_of(conversations):
         groups = [[each.bounds for run in runs for each in run.limits if each.size == size] for runs in conversations]

@@ -40,7 +40,7 @@ class TableRow(Struct, frozen=True):
 
 
 class ReportTable(Struct, frozen=True):
-    """A table: its title, a sentence on what it holds, the heads of its columns after the first, and its lines.
+    """A table: its title, a sentence on what it contains, the headings of its columns after the first, and its lines.
 
     `words` says that its cells are words, not figures.
     """
@@ -135,7 +135,7 @@ def tables(conversations: Sequence[Sequence[Run]]) -> list[ReportTable]:
 
 
 def verdict_table(conversations: Sequence[Sequence[Run]]) -> ReportTable | None:
-    """Return whether the best policy on each figure can be told from the others; None for fewer than two policies."""
+    """Return whether the best policy on each figure differs from the others; None for fewer than two policies."""
     by_name: dict[str, list[Comparison]] = {}
     for verdict in verdicts(conversations):
         by_name.setdefault(verdict.figure, []).append(verdict)

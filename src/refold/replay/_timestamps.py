@@ -41,7 +41,7 @@ def stamps(recorded: RecordedConversation, source: str | bytes) -> list[Stamp]:
     out: list[Stamp] = []
     for report in recorded.usage:
         waiting = known.get((report.prompt, report.cache_read, report.cache_write))
-        # one answer may be told on several lines: all but the last of a figure belong to the first report with it
+        # one answer may be reported on several lines: all but the last of a figure belong to the first report with it
         out.append((waiting.popleft() if len(waiting) > 1 else waiting[0]) if waiting else Stamp())
     return out
 

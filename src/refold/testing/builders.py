@@ -87,7 +87,7 @@ def view_of(
 
 
 class ScriptedSummarizer:
-    """A summarizer that gives scripted answers in turn, the last one for ever, and keeps what it was asked.
+    """A summarizer that gives scripted answers in turn, the last one for ever, and records its requests.
 
     An answer that is an exception is raised; `None` refuses.
     """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ScriptedClient", "ScriptedRefusal"]
 
 _encode = msgspec.json.Encoder().encode
-_WORDS = 4_096  # tokens of an answer where a request to Anthropic must name a number and nobody did
+_WORDS = 4_096  # tokens of an answer where a request to Anthropic must name a number and names none
 
 
 class ScriptedRefusal(Exception):

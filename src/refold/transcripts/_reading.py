@@ -24,7 +24,7 @@ __all__ = ["detect", "kinds", "read"]
 Source = str | os.PathLike[str] | bytes
 _MISSHAPEN = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 _READERS = "refold.transcripts._readers"  # a package with a module for each kind
-_LAST = "plain"  # takes any list of messages, so every other kind is asked first
+_LAST = "plain"  # takes any list of messages, so every other kind is tried first
 
 
 class _KindReader(Struct, frozen=True):
@@ -49,7 +49,7 @@ def kinds() -> tuple[str, ...]:
 
 
 def detect(source: Source) -> str:
-    """Return the kind of a transcript, told by its content; broken lines are passed over.
+    """Return the kind of a transcript, detected by its content; broken lines are skipped.
 
     Raises UnreadableTranscript where there is no such file, or no kind matches.
     """

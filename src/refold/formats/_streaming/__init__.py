@@ -5,6 +5,6 @@ Bytes become events in `sse`, events become a response body in one accumulator p
     bytes ── sse.Decoder ──> Event (raw bytes, name, data) ── Event.json() ──> accumulator.add() ... accumulator.body()
 
 An event keeps its raw bytes, so a relay can forward what it does not change byte for byte. A body has the shape that
-the provider sends where nothing is streamed, so whoever reads whole responses reads streamed ones as well. Everything
-here is lenient: what a stream contains that nobody here knows is skipped or carried along, never an error.
+the provider sends where nothing is streamed, so code that reads whole responses reads streamed ones as well. Everything
+here is lenient: unknown parts of a stream are skipped or passed on, never an error.
 """

@@ -1,6 +1,6 @@
 """Values that grow by deltas: texts follow each other, objects grow by their fields, lists by their entries.
 
-These are the rules of the accumulators in the official SDKs, for fields that nobody here knows as well. They differ
+These are the rules of the accumulators in the official SDKs, also for unknown fields. They differ
 where servers other than the provider's own repeat themselves: what names or types something is taken once, and a number
 is replaced where OpenAI's SDK would add it up.
 """

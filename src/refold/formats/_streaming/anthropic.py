@@ -13,7 +13,7 @@ DESCRIBES_EVENT = frozenset({"type", "delta", "usage"})  # fields of a message_d
 class AnthropicAccumulator:
     """Adds up the events of `POST /v1/messages`.
 
-    Arguments of a tool that are no JSON, as where the stream broke off, are kept as they came under an empty key, since
+    Arguments of a tool that are no JSON, as where the stream broke off, stay as they came under an empty key, since
     `input` has to be an object.
     """
 

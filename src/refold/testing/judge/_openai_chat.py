@@ -1,6 +1,6 @@
 """Requests that OpenAI's chat completions reject: the types of the `openai` SDK and the documented rules.
 
-Chat completions are spoken by many vendors. What a vendor documents for its own endpoint beside OpenAI's types
+Chat completions are spoken by many vendors. What a vendor documents for its own endpoint in addition to OpenAI's types
 (readable reasoning, cache marks, a prefix) is accepted.
 """
 

@@ -155,7 +155,7 @@ class Compiler:
         choose = self._choice(objects) if objects else None
         names = tuple(dict.fromkeys(name for member, _ in others if (name := _name(member))))
         expected = (*names, "object") if objects else names
-        free = "object" in names  # a mapping beside the named keys takes every key (a JSON schema)
+        free = "object" in names  # a mapping in addition to the named keys takes every key (a JSON schema)
 
         def check(value: object, at: Path, mismatches: list[Mismatch]) -> None:
             if isinstance(value, dict) and choose is not None and not free:

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Cached", "Point", "PromptCache"]
 
-LEAST = 1_024  # tokens of the shortest beginning that is kept, with both providers
+LEAST = 1_024  # tokens of the shortest beginning that is stored, with both providers
 STEP = 128  # OpenAI reports cached tokens in such steps
-LOOK_BACK = 20  # Anthropic looks this far back from a mark for what it kept before
+LOOK_BACK = 20  # Anthropic looks this far back from a mark for what it stored before
 
 
 class Cached(Struct, frozen=True):
@@ -53,6 +53,6 @@ class PromptCache:
         return Cached(known, points[marks[-1]].tokens - known)
 
     def _before(self, points: Sequence[Point], mark: int) -> int:
-        """Return the tokens of the longest beginning kept before that is found back from a mark."""
+        """Return the tokens of the longest stored beginning that is found back from a mark."""
         near = reversed(points[max(0, mark - LOOK_BACK) : mark + 1])
         return next((point.tokens for point in near if point.key in self._stored), 0)

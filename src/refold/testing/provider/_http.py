@@ -40,7 +40,7 @@ class _CutError(Exception):
 
 
 class _Loop(uvicorn.Server):
-    """Uvicorn that says when it has begun and is told when to end, so that nothing polls."""
+    """Uvicorn that reports when it has begun and is notified when to end, so that nothing polls."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -168,7 +168,7 @@ class Server:
         return JSONResponse(_listed(wire, name))
 
     async def _nowhere(self, request: Request, error: Exception) -> Response:
-        """Answer a path or method that there is none of, in the shape of whoever seems to ask."""
+        """Answer a path or method that there is none of, in the shape of the provider that the request is meant for."""
         refusal = WireError("path", f"Invalid URL ({request.method} {request.url.path})")
         return _refusal(_spoken(request), refusal, 0)
 
@@ -200,7 +200,7 @@ def _response(wire: Wire, outcome: ScriptedOutcome) -> Response:
     number = outcome.number
     if outcome.refusal is not None:
         return _refusal(wire, outcome.refusal, number)
-    if outcome.turn is None:  # it hung until nobody waited any more
+    if outcome.turn is None:  # it hung until the client gave up
         return Response(status_code=408)
     kind = outcome.fault.kind if outcome.fault else ""
     if outcome.turn.received.streaming:

@@ -146,7 +146,7 @@ def _is_search(messages: tuple[Message, ...]) -> bool:
 
 
 def _summary(received: ReceivedRequest, known: _MailboxState) -> str:
-    """Write a summary under the headings asked for, or in three lines where none are."""
+    """Write a summary under the requested headings, or in three lines where none are."""
     whole = "\n".join([received.system, *_texts(received.messages)])
     request = REQUEST.search(whole)
     task = f"Task: {request[1]}" if request else "Task: go through the unread mail and write a briefing."

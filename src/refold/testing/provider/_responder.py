@@ -190,14 +190,14 @@ class Responder:
         return prompt.tokens + (0 if self._rules.output_apart else max_output or 0) > window
 
     def _room(self, prompt: Prompt, max_output: int | None) -> int | None:
-        """Return the most tokens an answer may have: what was asked for, and what the window leaves."""
+        """Return the most tokens an answer may have: what the request allows, and what the window leaves."""
         window = self._rules.window
         left = None if window is None or self._rules.output_apart else max(1, window - prompt.tokens)
         return min((size for size in (left, max_output) if size is not None), default=None)
 
 
 def _read(received: ReceivedRequest, prompt: Prompt) -> ReceivedRequest:
-    """Return a request with all that reading it told."""
+    """Return a request with everything that was read from it."""
     return replace(
         received,
         tokens=prompt.tokens,

@@ -26,7 +26,7 @@ FaultKind: TypeAlias = Literal[
 class ScriptedReply(Struct, frozen=True):
     """What the model answers: words, then calls, each a tool's name and its arguments (a mapping, or text as it is).
 
-    `stop` is told from the calls when left out. `usage` is reported in place of what was counted. `thinking` comes
+    `stop` follows from the calls when left out. `usage` is reported in place of what was counted. `thinking` comes
     first, signed, over Anthropic's wire; the others leave it out.
     """
 
@@ -53,7 +53,7 @@ class ReceivedRequest(Struct, frozen=True):
     """One request: where it came in (`wire` is the name of its format), the body as sent, and what was made of it.
 
     `tokens` is the whole prompt; `messages` are what the model sees, without the `dropped` oldest ones that a silent
-    truncation left out; `system` is the system prompt where it stands beside the messages. `violations` are the rules
+    truncation left out; `system` is the system prompt where it stands outside the messages. `violations` are the rules
     of this library that it breaks; `problems` are the reasons of `refold.testing.judge` to refuse it, where the
     provider is strict. `cached` are tokens from the prompt cache, `status` is what it was answered with. `headers`
     hold no key.

@@ -49,7 +49,7 @@ def misplaced(body: Json) -> list[tuple[int, int]]:
 
 
 def without_misplaced(body: Json) -> Json:
-    """Return a request without misplaced thinking, as the API drops it when it is asked to."""
+    """Return a request without misplaced thinking, as the API drops it on request."""
     stale = set(misplaced(body))
     messages = [
         {**message, "content": [block for number, block in enumerate(content) if (place, number) not in stale]}
@@ -75,7 +75,7 @@ def missing(body: Json) -> int | None:
         kinds = [block.get("type") for block in _content(messages[place])]
         if messages[place].get("role") == "assistant":
             opening = place
-        elif set(kinds) != {"tool_result"}:  # words of the user begin a turn, also beside results
+        elif set(kinds) != {"tool_result"}:  # words of the user begin a turn, also next to results
             break
     if opening is None or messages[-1].get("role") == "assistant":
         return None

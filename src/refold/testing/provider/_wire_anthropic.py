@@ -255,7 +255,7 @@ def _dropped(turn: WireTurn) -> Json:
 
 
 def _input(value: Any) -> Any:
-    """Return arguments as an object; text that is none cannot come over this wire and is kept whole under a key."""
+    """Return arguments as an object; other text cannot come over this wire and is stored whole under a key."""
     if not isinstance(value, str):
         return dict(value)
     try:
@@ -266,7 +266,7 @@ def _input(value: Any) -> Any:
 
 
 def _usage(turn: WireTurn) -> Json:
-    """Return usage with what the cache gave and took beside the rest of the prompt."""
+    """Return usage: what was read from and written to the cache, and the rest of the prompt."""
     usage = turn.answer.usage
     prompt, completion = (usage.prompt, usage.completion) if usage else (turn.prompt, turn.completion)
     read, written = (usage.cached, 0) if usage else (turn.cached.read, turn.cached.written)

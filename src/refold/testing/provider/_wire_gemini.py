@@ -77,7 +77,7 @@ class GeminiWire:
         return WireError("invalid", text)
 
     def cached(self, cache: PromptCache, prompt: Prompt, body: Json) -> Cached:
-        """Return what the prompt cache gives; it keeps without being asked."""
+        """Return what the prompt cache gives; it stores without marks."""
         return cache.automatic(prompt.points(marks=False))
 
     def status(self, refusal: WireError) -> int:

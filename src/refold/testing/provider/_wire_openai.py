@@ -63,7 +63,7 @@ class OpenAIWire:
         return WireError("encrypted", text)
 
     def cached(self, cache: PromptCache, prompt: Prompt, body: Json) -> Cached:
-        """Return what the prompt cache gives; OpenAI keeps without being asked."""
+        """Return what the prompt cache gives; OpenAI stores without marks."""
         return cache.automatic(prompt.points(marks=False))
 
     def status(self, refusal: WireError) -> int:
@@ -156,7 +156,7 @@ class OpenAIChatWire(OpenAIWire):
         return {**_head(turn), "object": "chat.completion", "choices": [choice], "usage": _usage(turn)}
 
     def events(self, turn: WireTurn) -> Iterator[Event]:
-        """Yield an answer as chunks; usage in a chunk of its own where it was asked for."""
+        """Yield an answer as chunks; usage in a chunk of its own where it was requested."""
         options = turn.received.body.get("stream_options")
         counted = isinstance(options, dict) and options.get("include_usage") is True
         head = {**_head(turn), "object": "chat.completion.chunk"} | ({"usage": None} if counted else {})

@@ -1,4 +1,4 @@
-"""Cursor agent transcripts: JSON lines of a role and a message; calls have no ids and results are not kept."""
+"""Cursor agent transcripts: JSON lines of a role and a message; calls have no ids and results are not stored."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _SETTINGS = ("kwargs", "optional_params", "model_parameters")  # where versions 
 
 
 def matches(document: Document) -> bool:
-    """Tell by messages with the response beside them."""
+    """Tell by messages together with their response."""
     return any(_is_call(row) for _, row in document.objects[:5])
 
 

@@ -15,7 +15,7 @@ _ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
 def matches(document: Document) -> bool:
-    """Tell by the format's name, or the agent's version beside the messages."""
+    """Tell by the format's name, or the agent's version next to the messages."""
     value = mapping(document.value)
     return isinstance(value.get("messages"), list) and (
         str(value.get("trajectory_format", "")).startswith("mini-swe-agent")

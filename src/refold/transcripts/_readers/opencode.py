@@ -150,7 +150,7 @@ def _thinking(part: Json) -> Json:
 
 
 def _file(part: Json) -> Json | None:
-    """Return a picture or PDF whose bytes travel with the session; other files are given as text beside it."""
+    """Return a picture or PDF whose bytes travel with the session; other files are in the session as text."""
     url = str(part.get("url") or "")
     media, _, data = url.removeprefix("data:").partition(";base64,")
     if not url.startswith("data:") or not data:

@@ -40,7 +40,7 @@ def _is_event(row: Json) -> bool:
 
 
 def read(document: Document) -> Iterator[RecordedConversation]:
-    """Yield each answer as a conversation of its own: what was asked is not in such a file."""
+    """Yield each answer as a conversation of its own: the request is not in such a file."""
     aside = SkippedItems()
     events: list[Any] = []
     for number, row in document.lines:

@@ -57,7 +57,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
 
 
 def _message(entry: Json) -> Json:
-    """Return a message as sent: the second version keeps calls flat and figures of its own beside the words."""
+    """Return a message as sent: the second version keeps calls flat and figures of its own next to the words."""
     if "turn_idx" not in entry and "requestor" not in entry:
         return entry
     message: Json = {"role": entry["role"], "content": entry.get("content")}
