@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from refold.core._json import Json, listing, mapping, objects
+from refold.core._json import Json, mapping, objects, placed_objects
 from refold.testing.judge._model_versions import claude
 from refold.testing.judge._problem import Mismatch, Path, Problem, dotted
 from refold.testing.judge._sdk_types import Compiler, faults
@@ -141,11 +141,10 @@ def _turns(messages: list[Any]) -> list[_Turn]:
         blocks: list[tuple[Path, Json]] = []
         if isinstance(content, str):
             blocks.append((("messages", place, "content"), {"type": "text", "text": content}))
-        for number, block in enumerate(listing(content)):
-            if isinstance(block, dict):
-                if block.get("type") == "compaction" and isinstance(block.get("content"), str):
-                    turns, blocks = [], []
-                blocks.append((("messages", place, "content", number), block))
+        for number, block in placed_objects(content):
+            if block.get("type") == "compaction" and isinstance(block.get("content"), str):
+                turns, blocks = [], []
+            blocks.append((("messages", place, "content", number), block))
         if not blocks:
             blocks.append((("messages", place), {}))
         if turns and turns[-1].role == role:

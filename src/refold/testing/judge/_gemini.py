@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from refold.core._json import Json, listing, mapping
+from refold.core._json import Json, listing, mapping, placed_objects
 from refold.testing.judge._model_versions import gemini
 from refold.testing.judge._problem import Mismatch, Path, Problem, indexed
 from refold.testing.judge._sdk_types import Compiler, faults
@@ -106,9 +106,7 @@ def _content(content: Json, place: int) -> Iterator[Problem]:
     if not parts:
         text = "* GenerateContentRequest.contents: contents.parts must not be empty."
         yield Problem("content", text, (*at, "parts"), _CONTENT)
-    for number, part in enumerate(listing(parts)):
-        if not isinstance(part, dict):
-            continue
+    for number, part in placed_objects(parts):
         data = [name for name in map(_camel, part) if name in _DATA]
         where = f"* GenerateContentRequest.contents[{place}].parts[{number}]"
         # a signature may come alone, and an unknown key is reported by itself

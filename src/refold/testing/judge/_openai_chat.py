@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from refold.core._json import Json, listing, mapping
+from refold.core._json import Json, mapping, placed_objects
 from refold.testing.judge._openai import empty, named, short, worded
 from refold.testing.judge._problem import Path, Problem
 from refold.testing.judge._sdk_types import Compiler, faults
@@ -104,9 +104,7 @@ def _message(entry: Json, at: Path) -> Iterator[Problem]:
     if entry.get("role") == "tool":
         yield from short(entry.get("tool_call_id"), (*at, "tool_call_id"), MOST_ID)
     seen: set[str] = set()
-    for place, call in enumerate(listing(calls)):
-        if not isinstance(call, dict):
-            continue
+    for place, call in placed_objects(calls):
         here: Path = (*at, "tool_calls", place)
         id, function = call.get("id"), call.get("function")
         yield from short(id, (*here, "id"), MOST_ID)
