@@ -16,7 +16,7 @@ from refold._counting.token_cut import cut_to_tokens
 from refold._gateway.conversations.budgets import Budgets
 from refold._gateway.settings import GatewaySettings
 from refold._rules.pairing import GroupPairing
-from refold.agent import Agent, Decision
+from refold.agent import Agent, Decision, tool
 from refold.agent._options import resolve_budget
 from refold.agent._statistics import context_line
 from refold.clients._factory import client
@@ -59,7 +59,8 @@ from refold.stages.selectors import KeepRatio
 from refold.stages.slide import Slide
 from refold.testing import talk, view_of
 from refold.testing.client import ScriptedClient
-from refold.testing.provider import Fault, ScriptedProvider
+from refold.testing.provider import Fault, ScriptedProvider, ScriptedReply
+from tests.agent.kit import Watched
 from tests.conformance.chats import chat
 from tests.conformance.drive import (
     CHARACTERS,
@@ -1081,3 +1082,185 @@ def test_n11_a_rate_limit_or_another_refusal_compacts_nothing(error):
     with pytest.raises(ProviderRefusal):
         recovering(call, long_talk(3), policy="neurolink", model="m", waits=())
     assert [len(messages) for messages in sent] == [7]
+
+
+def a_task():
+    """Six outputs of 11,500 tokens, and one file of that size that is read three times."""
+    messages = [*outputs(*[40_000] * 6)[:-2], *outputs(*[40_000] * 3, path="same.txt")[1:]]
+    for number, message in enumerate(messages):
+        for call in message.get("tool_calls", ()):
+            call["id"] = f"call{number}"
+        if message["role"] == "tool":
+            message["tool_call_id"] = f"call{number - 1}"
+    return messages
+
+
+def fails(need):
+    raise RuntimeError("no model")
+
+
+@pytest.mark.parametrize(
+    ("window", "summarize", "stages"),
+    [
+        (170_000, lambda need: "short", ("prune",)),
+        (110_000, lambda need: "short", ("prune", "deduplicate")),
+        (51_000, lambda need: "short", ("prune", "deduplicate", "summarize")),
+        (51_000, fails, ("prune", "deduplicate", "truncate")),
+    ],
+)
+def test_n02_a_compaction_of_a_session_runs_no_stage_more_than_its_target_takes(window, summarize, stages):
+    session = Session(MemoryStore(), "here", format="openai-chat", policy="neurolink", window=window)
+    session.append(a_task())
+    before = get_context_stats(session.store, "here").estimated_input_tokens
+    done = compact_session(session.store, "here", summarize=summarize)
+    assert done.stages_used[: len(stages)] == stages
+    assert set(done.stages_used[len(stages) :]) <= {"truncate to goal", "truncate further"}  # which are ours
+    after = get_context_stats(session.store, "here").estimated_input_tokens
+    assert (done.tokens_before, done.tokens_after, done.tokens_saved) == (before, after, before - after)
+    assert done.tokens_after <= session.check().limit * 0.6
+
+
+def test_n05_a_session_is_summarized_in_nine_sections_and_the_summary_is_merged_later():
+    needs = []
+
+    def summarize(need):
+        needs.append(need)
+        return f"summary {len(needs)}"
+
+    session = Session(MemoryStore(), "here", format="openai-chat", policy="neurolink", window=4_000)
+    messages = long_talk(10)[:15]
+    session.append(messages)
+    assert compact_session(session.store, "here", summarize=summarize).stages_used == ("summarize",)
+    session.refresh()
+    view = session.view()
+    assert view[1:] == messages[-5:]  # 30 % of 15, rounded up
+    assert view[0]["content"] == "Previous conversation summary:\n\nsummary 1"
+    assert all(section in needs[0].instructions for section in NINE)
+    session.append(long_talk(10))
+    compact_session(session.store, "here", summarize=summarize)
+    assert needs[1].previous == "summary 1"
+    assert "summary 1" not in needs[1].text
+    session.refresh()
+    assert session.view()[0]["content"] == "Previous conversation summary:\n\nsummary 2"
+
+
+def test_n05_four_messages_or_fewer_are_not_summarized():
+    needs = []
+    messages = long_talk(2)[:4]
+    refold.compact(messages, policy="neurolink", window=500, budget=None, force=True, summarize=needs.append)
+    assert needs == []
+
+
+def test_n05_a_summarizer_that_fails_leaves_the_room_to_truncation():
+    result = refold.compact(long_talk(20), policy="neurolink", window=11_000, force=True, summarize=fails)
+    assert result.plan.stages_used == ("truncate",)
+    assert [step.refused for step in result.plan.steps if step.label == "summarize"] == ["RuntimeError: no model"]
+
+
+def test_n06_a_compaction_keeps_the_first_pair_and_the_newer_half_behind_a_marker():
+    messages = long_talk(10)[:20]
+    result = refold.compact(messages, policy="neurolink", window=6_000, force=True)
+    assert result.plan.stages_used == ("truncate",)
+    assert result.messages[:2] == messages[:2]
+    assert result.messages[2]["content"] == TRUNCATED
+    assert result.messages[3:] == messages[10:]  # half of 18 is 9, and 8 is even
+    short = refold.compact(messages[:4], policy="neurolink", window=1_000, force=True)
+    assert "truncate" not in short.plan.stages_used
+
+
+@pytest.mark.parametrize("summarize", [lambda need: "short", fails], ids=["summary", "truncation"])
+def test_n07_a_compacted_session_says_of_each_message_what_hides_it(summarize):
+    session = Session(MemoryStore(), "here", format="openai-chat", policy="neurolink", window=6_000)
+    ids = session.append(long_talk(10)[:20])
+    compact_session(session.store, "here", summarize=summarize)
+    session.refresh()
+    found = session.tags()
+    (top,) = [id for id in found if id not in ids]
+    hidden = [id for id in found if id in ids]
+    if summarize is fails:
+        assert (found[top].truncation_id, found[top].is_truncation_marker) == (top, True)
+        assert {found[id].truncation_parent for id in hidden} == {top}
+        assert hidden == list(ids[2:10])
+    else:
+        assert found[top].condense_id == top
+        assert {found[id].condense_parent for id in hidden} == {top}
+        assert hidden == list(ids[:14])
+    session.untag(top)
+    assert session.view() == session.messages
+
+
+def test_n09_a_check_counts_messages_pictures_and_arguments():
+    def tokens(*messages):
+        return refold.check(messages, policy="neurolink", window=100_000, format="openai-chat").tokens
+
+    assert tokens({"role": "user", "content": "y" * 400}) == 24 + 4 + 115
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    assert tokens({"role": "user", "content": [picture]}) == 24 + 4 + 1_024
+    call = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "write", "arguments": json.dumps({"text": "y" * 39_000})},
+    }
+    assert tokens({"role": "assistant", "content": None, "tool_calls": [call]}) > 39_000 / 4
+
+
+def a_log(lines, width):
+    return "\n".join(f"{number} ".ljust(width - 1, ".") for number in range(lines))
+
+
+@tool
+def log(lines: int, width: int) -> str:
+    """Print a log."""
+    return a_log(lines, width)
+
+
+@pytest.mark.parametrize(
+    ("lines", "width", "cut"), [(500, 100, False), (600, 100, True), (1_999, 5, False), (2_001, 5, True)]
+)
+def test_n14_an_agent_s_model_gets_the_end_of_a_large_output_and_a_notice(lines, width, cut, tmp_path):
+    script = [ScriptedReply("", [("log", {"lines": lines, "width": width})]), "Seen."]
+    run = Watched(script, tools=(log,), policy="neurolink", folder=tmp_path)
+    run.agent.run("Look at the log.")
+    whole = a_log(lines, width)
+    (output,) = [message["content"] for message in run.sent() if message["role"] == "tool"]
+    assert (output != whole) is cut
+    if cut:
+        assert len(output.encode()) <= 51_200
+        assert output.count("\n") <= 2_000
+        assert whole.splitlines()[-1] in output
+        assert f"Output truncated from {len(whole)} bytes to" in output
+        (saved,) = tmp_path.iterdir()
+        assert saved.read_text() == whole
+        assert str(saved) in output
+
+
+def test_n15_the_files_of_an_agent_s_message_stay_within_60_percent_of_what_is_left(tmp_path):
+    for number in range(3):
+        (tmp_path / f"{number}.txt").write_text("word " * 40_000)  # 200,000 bytes
+    (tmp_path / "huge.txt").write_text("line of it\n" * 500_000)  # 5.5 MB
+    (tmp_path / "small.txt").write_text("a small file, as it is")
+    run = Watched(["Seen."], policy="neurolink", budget=Budget(60_000, 10_000))
+    run.agent.run("Look.", attach=sorted(tmp_path.iterdir()))
+    (sent,) = [message["content"] for message in run.sent() if message["role"] == "user"]
+    text = sent if isinstance(sent, str) else "".join(part["text"] for part in sent)
+    assert "a small file, as it is" in text
+    assert text.count("line of it") <= 2_000 // 11 + 1
+    assert POLICY.counter.text(text) <= 60_000 * 0.6 * 1.02
+
+
+def test_n16_a_compaction_gives_each_lone_half_a_marked_partner():
+    call = {"id": "c1", "type": "function", "function": {"name": "grep", "arguments": "{}"}}
+    messages = [
+        *long_talk(10)[:20],
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "user", "content": "And now?"},
+        {"role": "tool", "tool_call_id": "gone", "content": "found it"},
+        {"role": "user", "content": "Go on."},
+    ]
+    assert refold.violations(messages)
+    result = refold.compact(messages, policy="neurolink", window=6_000, force=True)
+    assert refold.violations(result.messages) == ()
+    words = json.dumps(result.messages)
+    assert "[Tool result unavailable - conversation was compacted]" in words
+    assert "conversation was compacted]" in words.replace("[Tool result unavailable - conversation was compacted]", "")
