@@ -290,7 +290,7 @@ def test_policies_are_listed_and_shown_with_their_options(run: Run) -> None:
 
 
 def test_the_demo_shows_every_example_and_how_to_go_on(run: Run) -> None:
-    result = run("demo", "--policy", "refold")
+    result = run("demo", "--policy", "neurolink")
     assert result.exit_code == 0
     assert "window 32,000" in result.stdout
     assert "window 200,000" in result.stdout

@@ -9,6 +9,7 @@ import pytest
 
 from refold.core.budget import Exactly, Never, Share
 from refold.testing.provider import ScriptedProvider
+from tests.gateway.test_acting import searched
 
 MAIN = [sys.executable, "-c", "from refold._cli.main import main; main()"]
 AGENT = """
@@ -119,21 +120,22 @@ def test_an_option_that_there_is_none_of_is_no_command():
     assert "no option --jsn" in done.stderr
 
 
-OUTPUT = """
-import json, os, urllib.request
-from tests.gateway.test_acting import searched
-for extra in ((), ({"role": "assistant", "content": "There."}, {"role": "user", "content": "Thanks."})):
-    urllib.request.urlopen(urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions",
-        json.dumps(searched(2_000, *extra)).encode(), {"content-type": "application/json", "authorization": "Bearer k"}))
+SEND = """
+import os, sys, urllib.request
+for line in open(sys.argv[1], "rb"):
+    urllib.request.urlopen(urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", line,
+        {"content-type": "application/json", "authorization": "Bearer k"}))
 """
 
 
-def test_new_output_that_is_cut_is_reported_as_that_and_not_as_a_compaction():
-    path = os.pathsep.join(filter(None, sys.path)) + os.pathsep + os.getcwd()
+def test_new_output_that_is_cut_is_reported_as_that_and_not_as_a_compaction(tmp_path):
+    more = ({"role": "assistant", "content": "There."}, {"role": "user", "content": "Thanks."})
+    bodies = tmp_path / "bodies.jsonl"
+    bodies.write_text("".join(json.dumps(searched(2_000, *extra)) + "\n" for extra in ((), more)))
     with ScriptedProvider(["ok"]) as provider:
         done = run(
-            "run", "--store", "memory", "--window", "40k", "--", sys.executable, "-c", OUTPUT,
-            OPENAI_BASE_URL=provider.openai_url, PYTHONPATH=path,
+            "run", "--store", "memory", "--window", "40k", "--", sys.executable, "-c", SEND, str(bodies),
+            OPENAI_BASE_URL=provider.openai_url,
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "2 requests, 0 compactions, new output cut 1 time, " in done.stderr

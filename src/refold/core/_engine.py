@@ -21,13 +21,12 @@ from refold.core.plan import (
     sealed,
 )
 from refold.core.policy import AsksAgain, Policy, Step, TakesState, When
-from refold.core.token_units import EstimatedTokens
 from refold.core.view import Cause, View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["PlannedView", "Planning", "due", "planning", "sizes_of", "without_ignored"]
+__all__ = ["PlannedView", "Planning", "due", "planning", "without_ignored"]
 
 LEADING = (When.EVERY_CALL, When.FIRST)  # before it is decided whether the others run
 
@@ -52,8 +51,7 @@ def due(policy: Policy, view: View) -> bool:
         return True
     if isinstance(policy.trigger, Never):
         return False
-    size, budget = view.decisive.count, view.limits.budget if view.limits else view.budget
-    return policy.trigger.reached(size, budget, _fixed(view)) or size > budget.input
+    return policy.trigger.reached(view.tokens, view.budget, view.overhead.total) or view.tokens > view.budget.input
 
 
 def planning(
@@ -88,8 +86,8 @@ def planning(
                     type(step.stage).__name__,
                     len(view.edits),
                     len(after.edits),
-                    view.reported.count,
-                    after.reported.count,
+                    view.tokens,
+                    after.tokens,
                     refused,
                 )
             )
@@ -99,28 +97,20 @@ def planning(
     if view.binds_thinking and (edits := removals(view)):
         after = view.after(edits)
         records.append(
-            StepRecord(
-                "drop thinking",
-                "removals",
-                len(view.edits),
-                len(after.edits),
-                view.reported.count,
-                after.reported.count,
-            )
+            StepRecord("drop thinking", "removals", len(view.edits), len(after.edits), view.tokens, after.tokens)
         )
         view = after
     edits = view.edits
     if _leaves_out(view, compacts=due_at_start and not isinstance(policy.trigger, Never)):
         edits = (*edits, Hide(view.ignored))
-        size = view.reported.count
-        records.append(StepRecord("ignored", "Hide", len(view.edits), len(edits), size, size))
+        records.append(StepRecord("ignored", "Hide", len(view.edits), len(edits), view.tokens, view.tokens))
     plan = sealed(
         Plan(
             policy=policy.name,
             fingerprint=policy.fingerprint,
             cause=start.cause,
             base=base_of(view),
-            sizes=sizes_of(start, view),
+            sizes=Sizes(start.tokens, view.tokens, view.goal_tokens, view.budget.input, view.overhead.total),
             edits=edits,
             steps=tuple(records),
             format=format,
@@ -129,22 +119,6 @@ def planning(
         )
     )
     return PlannedView(plan, view)
-
-
-def sizes_of(start: View, view: View) -> Sizes:
-    """Return the sizes of a run from its first view to its last, as the provider counts them."""
-    limits = view.limits
-    if limits is None:
-        goal, most = view.goal_tokens, view.budget.input
-    else:
-        most = limits.budget.input
-        goal = min(limits.goal.tokens(limits.budget, _fixed(view)), most)
-    return Sizes(start.reported.count, view.reported.count, goal, most, _fixed(view), calibrated=view.ratio.known)
-
-
-def _fixed(view: View) -> int:
-    """Return the part of a request that no compaction shrinks, as the provider counts it."""
-    return view.scale.reported(EstimatedTokens(view.overhead.total)).count
 
 
 def without_ignored(plan: Plan, view: View) -> Plan:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ from refold.testing.provider._script import ScriptedReply
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from refold.core._json import Json
     from refold.core.messages import Message
     from refold.testing.provider._script import ReceivedRequest
 
@@ -35,11 +37,17 @@ FENCED = re.compile(r"<(conversation|previous-summary)>\n.*?\n</\1>", re.S)
 REQUEST = re.compile(r"^\[user\]\n(.+)$", re.M)
 
 
+@cache
+def _mails_of(seed: int, lines: int) -> list[Json]:
+    """Return the e-mails of a seed, which take a second to build; a demo reads the same ones under every policy."""
+    return mail(SeededRandom(seed), lines)
+
+
 class Mailbox:
     """Two tools over 41 e-mails made from a seed; `read` lists every e-mail that was handed out, in order."""
 
     def __init__(self, seed: int = 41, lines: int = LINES) -> None:
-        messages = mail(SeededRandom(seed), lines)
+        messages = _mails_of(seed, lines)
         self.system: str = messages[0]["content"]
         self.task: str = messages[1]["content"]
         self.tools = mail_tools()
