@@ -38,7 +38,7 @@ def after_another(url, data, wait=5.0):
         return True, time.monotonic() - begun
 
 
-@pytest.mark.parametrize("data", [b"GET /livez HTTP/1.1\r\nhost: loc", b"\r\n", b"G"])
+@pytest.mark.parametrize("data", [b"GET /livez HTTP/1.1\r\nhost: loc", b"\r\n", b"\r\n\r\nG", b"G"])
 def test_a_slow_head_is_ended_on_a_connection_that_was_used_before(plain, data):
     closed, seconds = after_another(plain[0].url, data)
     assert closed

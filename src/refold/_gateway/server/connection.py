@@ -169,7 +169,10 @@ class ClientConnection(asyncio.Protocol):
         self._protocol.data_received(data)
 
     def _start_timer(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(self.seconds, self._view.close)
+        self._timer = asyncio.get_running_loop().call_later(self.seconds, self._close)
+
+    def _close(self) -> None:
+        self._view.close()  # of the protocol that has the connection by then
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
