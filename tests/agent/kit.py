@@ -33,7 +33,7 @@ class Watched:
     ) -> None:
         client = {
             name: named.pop(name)
-            for name in ("behave", "window", "format", "faults", "silent_truncation")
+            for name in ("behave", "window", "format", "faults", "silent_truncation", "model")
             if name in named
         }
         self.client = ScriptedClient(answers, **client)

@@ -534,6 +534,28 @@ def test_n10_one_input_budget_of_a_model_at_every_door(model, limit, tmp_path):
     assert refold.check(messages, policy="neurolink", model=model, max_output=1_000).limit > limit
 
 
+@pytest.mark.parametrize(
+    ("model", "limit", "answer"),
+    [("gpt-4o", 83_200, 16_384), ("o1", 136_000, 64_000), ("claude-3-opus-20240229", 136_000, 4_096)],
+)
+def test_n10_an_agent_has_that_budget_and_asks_for_no_longer_answer_than_the_model_gives(model, limit, answer):
+    run = Watched(["Done."], model=model, policy="neurolink", budget=None)
+    run.agent.run("Hello")
+    (decision,) = run.told(Decision)
+    assert decision.budget == limit
+    assert run.client.received[0].body["max_tokens"] == answer
+
+
+def test_n10_a_chat_has_that_budget(tmp_path):
+    with ScriptedProvider(["Hello"]) as provider:
+        output = invoked(
+            "chat", "--model", "gpt-4o", "--base-url", provider.openai_url, "--policy", "neurolink",
+            env={"XDG_DATA_HOME": str(tmp_path), "REFOLD_STORE": str(tmp_path / "store.db")}, lines="/context\n",
+        )  # fmt: skip
+    assert "of 83,200 tokens" in output
+    assert "window 128,000" in output
+
+
 def test_n13_after_an_overflow_the_goal_is_70_percent_of_the_input():
     forced = POLICY.after_overflow
     assert forced is not None

@@ -40,6 +40,7 @@ from refold.agent.middleware import Action, MiddlewareVerdict, Pipeline, Reset, 
 from refold.clients._retry import patient, retrying
 from refold.core.view import Cause
 from refold.errors import UsageError
+from refold.models._catalog import window
 from refold.models._file_budget import file_budget
 from refold.models._usage_report import reported
 from refold.recovery._run import recovering
@@ -286,12 +287,19 @@ class Agent:  # L10, L05, L08, V11
             if self._task_files is not None:
                 self._remember(self._task_files.memory())
 
+    @property
+    def _longest_answer(self) -> int:
+        """The reserve for the answer, or the most that the model can answer where that is known to be less."""
+        request = self._compactor.request
+        reserve = request.budget.output_reserve
+        return min(reserve, window(self._client.model, request.provider).output_cap or reserve)
+
     def _call(self, messages: list[Any], max_tokens: int | None = None) -> Reply:
         return self._client.complete(
             messages,
             system=self._system_prompt(self._step, self._calls_done),
             tools=self._compactor.request.tools,
-            max_tokens=max_tokens or self._max_output or self._compactor.request.budget.output_reserve or None,
+            max_tokens=max_tokens or self._max_output or self._longest_answer or None,
             on_text=self._on_text,
         )
 
