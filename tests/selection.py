@@ -42,6 +42,7 @@ SLOW = (
     "cli/test_replay.py",
     "conformance/test_wolffish.py::test_w11_41_outputs_of_60_kb_make_a_task_file_of_under_100_kb_and_a_log_of_everything",
     "conformance/test_wolffish.py::test_w13_compaction_happens_before_each_call_of_the_model_and_nowhere_else_and_tools_run_in_order",
+    "conformance/test_wolffish.py::test_w19_the_task_ends_so_where_the_provider_counts_every_character_as_a_token",
     "golden",
     "policies/test_refold_bill.py",
     "replay/test_parallel.py",

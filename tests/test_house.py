@@ -35,6 +35,21 @@ def test_the_exceptions_are_sorted_and_each_is_named_once():
         assert lines == sorted(set(lines)), figure
 
 
+def test_a_public_name_has_a_use_in_the_source_or_on_a_page(monkeypatch):
+    code = tree(
+        part=(
+            "__all__ = ['for_tests', 'LIMIT']\nLIMIT: int = 5\nUSED = 1\n"
+            "def for_tests(): return for_tests\ndef used_here(): ...\ndef _own(): used_here()\n"
+            "def used_there(): ...\ndef exported(): ...\ndef looked_up(): ...\ndef documented(): ...\ndef plain(): ...\n"
+        ),
+        public="__all__ = ['exported']\nfrom refold.part import exported",
+        other="import refold.part\nfrom refold.part import used_there, for_tests\nused_there(refold.part.USED)\n"
+        "getattr(refold.part, 'looked_up')",
+    )
+    monkeypatch.setattr(house, "pages", lambda: ("Call `documented()` in plain words.\n\n::: refold.public\n",))
+    assert house.names_without_use(code) == ["refold.part LIMIT", "refold.part for_tests", "refold.part plain"]
+
+
 def test_lines_and_modules_are_counted_with_package_files():
     code = tree({"core/view": "a = 1\n\n# why\n", "core/__init__": ""})
     assert len(house.source_lines(code)) == 3

@@ -19,7 +19,7 @@ import sys
 import tarfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -378,6 +378,91 @@ def defined_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
                 yield name
 
 
+def names_without_use(tree: Tree) -> list[str]:
+    """Public functions and constants of modules that nothing else in the source uses and no page of the docs names.
+
+    What only a test uses is one of them. A name in the source's strings is used, too, unless `__all__` holds it.
+    """
+    strings = {text for module in tree for text in looked_up(module)}
+    attributes = {node.attr for module in tree for node in module.nodes if isinstance(node, ast.Attribute)}
+    imported = {
+        module.imported_names[node.id].rpartition(".")[2]
+        for module in tree
+        for node in module.nodes
+        if isinstance(node, ast.Name) and node.id in module.imported_names
+    }
+    elsewhere = strings | attributes | imported | documented_names(tree)
+    return [
+        f"{module.name} {name}"
+        for module in tree
+        for name, node in public_definitions(module.tree)
+        if name not in elsewhere and not reads(module, name, apart_from=node)
+    ]
+
+
+def public_definitions(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
+    """The functions and constants that a module itself defines, with the statements."""
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                names = [name]
+            case ast.Assign(targets=targets):
+                names = [target.id for target in targets if isinstance(target, ast.Name)]
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names = [name]
+            case _:
+                names = []
+        yield from ((name, node) for name in names if not name.startswith("_"))
+
+
+def reads(module: Module, name: str, *, apart_from: ast.stmt) -> bool:
+    """Whether a module reads a name anywhere but in the statement that defines it."""
+    own = {id(node) for node in ast.walk(apart_from)}
+    return any(
+        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id == name and id(node) not in own
+        for node in module.nodes
+    )
+
+
+def looked_up(module: Module) -> Iterator[str]:
+    """Strings of a module that may name something to look up: all but those of `__all__`."""
+    exported: set[int] = set()
+    for node in module.tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
+            exported |= {id(inner) for inner in ast.walk(node)}
+    for node in module.nodes:
+        if isinstance(node, ast.Constant) and id(node) not in exported:
+            yield from filter(str.isidentifier, [node.value] if isinstance(node.value, str) else [])
+
+
+@cache
+def pages() -> tuple[str, ...]:
+    """The texts in which users find names: the docs, the README and the entry points of the package."""
+    files = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "pyproject.toml"]
+    return tuple(path.read_text("utf-8") for path in files)
+
+
+def documented_names(tree: Tree) -> set[str]:
+    """Names in code on a page of the docs, and all that the modules with an API page export."""
+    named = set()
+    for page in pages():
+        code = re.findall(r"```.*?```|`[^`\n]+`|^[\w.-]+ = .*$", page, re.S | re.M)
+        named |= {word for piece in code for word in re.findall(r"\w+", piece)}
+    listed = {name for page in pages() for name in re.findall(r"^::: ([\w.]+)", page, re.M)}
+    for module in tree:
+        if module.name in listed:
+            named |= set(exported_names(module))
+    return named
+
+
+def exported_names(module: Module) -> Iterator[str]:
+    """The names in `__all__` of a module."""
+    for node in module.tree.body:
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets):
+            yield from (inner.value for inner in ast.walk(node.value) if isinstance(inner, ast.Constant))
+
+
 FIGURES: dict[str, Callable[[Tree], list[str]]] = {
     "source lines": source_lines,
     "modules": modules,
@@ -390,6 +475,7 @@ FIGURES: dict[str, Callable[[Tree], list[str]]] = {
     "import cycles with lazy imports": import_cycles_with_lazy_imports,
     "private parts of other packages": foreign_private_parts,
     "identifiers with a banned word": banned_identifiers,
+    "names without use": names_without_use,
 }
 
 # figure that a test keeps at zero -> the file in tests/house with the places where it is not zero yet, one a line
@@ -399,6 +485,7 @@ ZEROS = {
     "import cycles with lazy imports": "lazy_import_cycles.txt",
     "private parts of other packages": "private_parts.txt",
     "identifiers with a banned word": "banned_identifiers.txt",
+    "names without use": "unused_names.txt",
 }
 
 

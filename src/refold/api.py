@@ -163,7 +163,9 @@ def check(messages: Messages, **options: Unpack[CheckOptions]) -> Check:  # N01
     """
     request = request_for(messages, read_options("check", options, CheckOptions), measuring=True)
     view = request.view
-    return Check(view.tokens, view.budget.input, due(request.policy, view), view_breakdown(view))
+    budget = view.limits.budget if view.limits else view.budget
+    is_due = due(request.policy, view)
+    return Check(view.measured.count, budget.input, is_due, view_breakdown(view), view.reported.count)
 
 
 def violations(messages: Messages, *, format: str | None = None) -> tuple[Violation, ...]:

@@ -2,6 +2,7 @@ from msgspec.structs import replace
 
 from refold._condense.selection import PARTS
 from refold.core.messages import ToolResult, text_of
+from refold.core.token_units import ReportedTokens
 from refold.stages.fit import Fit
 from refold.testing import talk, view_of
 
@@ -54,7 +55,7 @@ def test_the_same_view_is_selected_the_same_way():
 def test_selected_output_is_selected_anew_from_the_original():
     once = fitted(session(), 14_000)
     view = view_of(session(), window=10**7, goal=8_000)
-    view = replace(view, start=once.messages, measured=once.estimated)
+    view = replace(view, start=once.messages, measured=ReportedTokens(once.estimated))
     twice = view.after(Fit().edits(view))
     assert twice.tokens <= 8_000
     assert not any(text.count(PARTS) > 1 for text in outputs(twice))

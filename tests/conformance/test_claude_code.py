@@ -21,6 +21,7 @@ from refold.core.budget import Budget
 from refold.core.counting import CharCounter
 from refold.core.messages import Text, text_of
 from refold.core.needs import ArchiveNeed, FileNeed, Provided, Refused, SummaryNeed
+from refold.core.token_units import ReportedTokens
 from refold.core.transcript import Transcript
 from refold.core.view import Cause, FormatTraits
 from refold.errors import SummaryRefused
@@ -158,8 +159,8 @@ def test_l02_the_call_structure_stays():
 
 def test_l03_auto_compact_runs_only_when_the_total_exceeds_the_threshold():
     view = view_of(calls(100, 100), window=33_000, reserve=10_000, goal=POLICY.goal, cause=Cause.THRESHOLD)
-    at = replace(view, measured=10_000)
-    above = replace(view, measured=10_001)
+    at = replace(view, measured=ReportedTokens(10_000))
+    above = replace(view, measured=ReportedTokens(10_001))
     assert not due(POLICY, at)
     assert due(POLICY, above)
     assert drive(POLICY, at, Asked("short")).empty
@@ -455,3 +456,38 @@ def test_l10_a_file_that_changes_in_the_middle_of_a_run_is_told_before_the_next_
     told = ["- a.py" in results(run.sent(number))[-1] for number in range(1, 5)]
     assert told == [False, True, False, True]  # b.py was not read
     assert str(run.agent.originals[0]["content"]) == "format all files"
+
+
+@pytest.mark.parametrize(("max_output", "threshold"), [(16_384, 170_616), (64_000, 167_000)])
+def test_l01_l03_a_check_is_due_only_above_the_threshold(max_output, threshold):
+    messages = [{"role": "user", "content": "go"}]
+
+    def filled(tokens):
+        limits = {"policy": "claude-code", "window": 200_000, "max_output": max_output}
+        system = "x" * 4 * (tokens - refold.check(messages, **limits).tokens)
+        check = refold.check(messages, system=system, **limits)
+        return check.tokens, check.due
+
+    assert filled(threshold) == (threshold, False)
+    assert filled(threshold + 1) == (threshold + 1, True)
+
+
+def test_l06_an_agent_sends_one_system_prompt_and_the_summary_as_a_message():
+    def look(number: int) -> str:
+        return f"{number} " * 5_000
+
+    replies = [ScriptedReply("", [("look", {"number": number})]) for number in range(14)]
+    run = Watched([*replies, "Done."], policy="claude-code", tools=(tool(look),), system="Be brief.",
+                  budget=Budget(45_000, 2_000), summarize=lambda need: "so far")  # fmt: skip
+    run.agent.run("look at all")
+    assert run.told(DoneCard)
+    assert {str(received.body["messages"][0]) for received in run.client.received} == {
+        str({"role": "system", "content": "Be brief."})
+    }
+    assert run.sent()[1]["role"] == "user"
+    assert run.sent()[1]["content"].startswith("[Conversation compressed]")
+
+
+def test_l11_a_check_counts_four_characters_as_a_token_rounded_down():
+    check = refold.check([{"role": "user", "content": "go"}], policy="claude-code", window=200_000, system="x" * 403)
+    assert check.breakdown.system == 100

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
+import refold
 from refold import check, compact, violations
 from refold._cli.main import cli
 from refold._gateway.conversations.budgets import Budgets
@@ -25,6 +26,7 @@ from refold.core.counting import CharCounter
 from refold.core.edits import Insert
 from refold.core.events import CompactionFailed, CompactionStarted
 from refold.core.messages import Message, Note, Text, text_of
+from refold.core.token_units import EstimatedTokens
 from refold.core.transcript import Transcript
 from refold.core.view import Cause
 from refold.errors import ContextOverflow, UsageError
@@ -94,9 +96,9 @@ def test_o02_a_run_is_due_at_80_percent_of_the_window_at_every_door(window, thre
 def test_o02_the_base_is_the_last_prompt_plus_four_characters_a_token_for_what_came_since():
     assert POLICY.counter == CharCounter(4, floor=True)
     assert POLICY.counter.text("x" * 403) == 100
-    assert POLICY.gauge.measure(9_999, 250, Usage(10_000)) == 10_250
-    assert POLICY.gauge.measure(9_999, 250, None) == 9_999
-    assert POLICY.gauge.measure(9_999, 250, Usage(0)) == 9_999
+    assert POLICY.gauge.measure(EstimatedTokens(9_999), EstimatedTokens(250), Usage(10_000)).count == 10_250
+    assert POLICY.gauge.measure(EstimatedTokens(9_999), EstimatedTokens(250), None).count == 9_999
+    assert POLICY.gauge.measure(EstimatedTokens(9_999), EstimatedTokens(250), Usage(0)).count == 9_999
 
 
 def test_o02_check_adds_four_characters_a_token_for_what_came_since_and_estimates_the_first_turn():
@@ -586,8 +588,23 @@ def test_o16_every_usage_event_the_end_of_a_turn_and_the_state_carry_the_window(
     assert run.agent.session.get_context_stats().context_window == 77_000
 
 
+def test_o04_a_quarter_of_the_window_stays_also_where_the_provider_counts_more_than_is_estimated():
+    turns = [
+        {"role": role, "content": f"{number} " + "word " * 80} for number in range(30) for role in ("user", "assistant")
+    ]
+    counter = CharCounter(1.5)  # 2.67 times the estimate of 4 characters a token
+    whole = refold.count(turns, format="openai-chat", counter=counter)
+    result = compact(
+        turns, policy="opal", format="openai-chat", window=whole, max_output=100, usage=Usage(whole, covers=60)
+    )
+    left = refold.count(result.messages, format="openai-chat", counter=counter)
+    assert 0.2 * whole <= left <= 0.3 * whole
+    assert result.sizes.after == pytest.approx(left, rel=0.05)
+    assert result.sizes.before == whole
+
+
 def test_o17_a_person_can_compact_with_a_budget_for_what_stays_and_the_agents_messages_follow():
-    run = Watched([*(calls("word " * 500) for _ in range(20)), "Done."], policy="opal", budget=Budget(100_000, 1_000))
+    run = Watched([*(calls("word " * 500) for _ in range(20)), "Done."], policy="opal", budget=Budget(60_000, 1_000))
     run.agent.run("go")
     whole = run.agent.messages
     assert run.agent.compact() is None or len(run.agent.messages) < len(whole)

@@ -36,6 +36,7 @@ from refold.core.budget import Budget, Exactly, Never, Usage
 from refold.core.edits import Insert
 from refold.core.messages import Image, Message, Note, Text, text_of
 from refold.core.needs import CountNeed, SummaryNeed
+from refold.core.token_units import EstimatedTokens, ReportedTokens
 from refold.core.transcript import Transcript
 from refold.core.usage_gauges import LastTotal
 from refold.core.view import Cause
@@ -70,9 +71,9 @@ def work(*more):
 def test_v01_the_threshold_is_200_000_on_prompt_and_completion_of_the_last_call(prompt, completion, expected):
     assert POLICY.gauge == LastTotal()
     assert POLICY.trigger == Exactly(200_000, inclusive=True)
-    tokens = POLICY.gauge.measure(1, 1, Usage(prompt, completion))
+    tokens = POLICY.gauge.measure(EstimatedTokens(1), EstimatedTokens(1), Usage(prompt, completion)).count
     assert POLICY.trigger.reached(tokens, Budget(10**6)) is expected
-    view = replace(view_of(work(), cause=Cause.THRESHOLD, window=10**6), measured=tokens)
+    view = replace(view_of(work(), cause=Cause.THRESHOLD, window=10**6), measured=ReportedTokens(tokens))
     assert due(POLICY, view) is expected
 
 

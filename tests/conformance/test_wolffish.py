@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 import refold
+from refold._cli.demo_mail import tried
 from refold._condense.transcript_text import serialize
 from refold._gateway.conversations.budgets import Budgets
 from refold._gateway.settings import GatewaySettings
@@ -35,6 +36,7 @@ from refold.core.messages import (
     ToolResult,
 )
 from refold.core.needs import Provided, SummaryNeed
+from refold.core.token_units import EstimatedTokens
 from refold.core.transcript import Transcript
 from refold.core.usage_gauges import HigherOf
 from refold.core.view import Cause
@@ -117,8 +119,8 @@ def test_w02_compaction_goes_down_to_50_percent():
 @pytest.mark.parametrize(("estimate", "reported", "expected"), [(839_203, 541_090, 839_203), (500, 900, 900)])
 def test_w03_the_larger_of_estimate_and_reported_input_decides(estimate, reported, expected):
     assert POLICY.gauge == HigherOf()
-    assert POLICY.gauge.measure(estimate, 0, Usage(reported)) == expected
-    assert POLICY.gauge.measure(estimate, 0, None) == estimate
+    assert POLICY.gauge.measure(EstimatedTokens(estimate), EstimatedTokens(0), Usage(reported)).count == expected
+    assert POLICY.gauge.measure(EstimatedTokens(estimate), EstimatedTokens(0), None).count == estimate
 
 
 def test_w05_tool_results_go_largest_first_until_projected_savings_cover_the_excess():
@@ -635,6 +637,14 @@ def test_w19_the_task_of_41_e_mails_is_done_with_two_compactions_and_no_overflow
     assert len(batches) == 5  # a search, three batches, the briefing
 
 
+def test_w19_the_task_ends_so_where_the_provider_counts_every_character_as_a_token():
+    trial = tried("wolffish", 1_000_000, 32_768, CharCounter(1))  # docs/replay.md has all policies and 2.7 and 4
+    assert (trial.read, trial.reads, trial.failed) == (41, 41, "")
+    assert (trial.refusals, trial.compactions) == (0, 2)
+    assert trial.after <= 0.5  # by the policy's own count
+    assert trial.highest <= W19_BUDGET
+
+
 def test_w09_a_record_above_the_summarizer_s_window_is_summarized_in_parts_with_five_waits_of_retries():
     waits = []
     failing = dict.fromkeys(range(1, 6), "server_error")
@@ -738,3 +748,93 @@ def test_w11_after_a_compaction_the_system_prompt_names_the_task_file_which_the_
     assert tasks.path.read_text().count("### Step ") == 18
     run.agent.run("and now?")
     assert "<memory>" not in run.client.received[-1].body["messages"][0]["content"]  # W18: all originals are back
+
+
+def test_w02_a_check_is_due_above_75_percent_and_a_compaction_goes_down_to_50():
+    messages = [{"role": "user", "content": "go"}]
+    base = refold.check(messages, policy="wolffish", budget=100_000, counter="policy")
+
+    def filled(tokens):
+        system = "x" * ((tokens - base.tokens) * 3 // 2)
+        return refold.check(messages, policy="wolffish", window=100_000, max_output=0, system=system)
+
+    assert [(filled(tokens).tokens, filled(tokens).due) for tokens in (75_000, 75_002)] == [
+        (75_000, False),
+        (75_002, True),
+    ]
+    done = refold.compact(
+        reports(40, 3_000), policy="wolffish", window=100_000, max_output=0, summarize=lambda need: "go"
+    )
+    assert done.plan.sizes.before > 75_000
+    assert done.plan.sizes.after <= 51_000  # half, and the summary
+
+
+@pytest.mark.parametrize(("reported", "expected"), [(50_000, 50_000), (100, None)])
+def test_w03_a_check_takes_the_larger_of_estimate_and_report(reported, expected):
+    messages = reports(5, 3_000)
+    estimate = refold.check(messages, policy="wolffish", window=100_000).tokens
+    check = refold.check(messages, policy="wolffish", window=100_000, usage=refold.Usage(reported))
+    assert check.tokens == (expected or estimate)
+    assert 10_000 < estimate < 50_000
+
+
+def test_w05_a_compaction_takes_the_largest_outputs_and_leaves_what_is_protected():
+    messages = reports(10, 2_000)
+    messages[4]["content"] = "m" * 9_000
+    messages[6]["content"] = "l" * 20_000
+    messages[8]["content"] = "s" * 499
+    done = refold.compact(messages, policy="wolffish", window=26_000, max_output=0, force=True, goal=20_000,
+                          summarize=lambda need: "go")  # fmt: skip
+    changed = [place for place, message in enumerate(messages) if done.messages[place] is not message]
+    assert changed == [6]  # it alone covers the excess
+    done = refold.compact(messages, policy="wolffish", window=26_000, max_output=0, force=True, goal=1,
+                          summarize=lambda need: "go")  # fmt: skip
+    kept = [place for place, message in enumerate(messages) if done.messages[place] is message]
+    assert {0, 8, 16, 18, 20} <= set(kept)  # the task, a short text, the last three
+
+
+def test_w06_images_of_seen_results_become_one_marker_each_in_what_is_sent():
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}}
+    messages = [{"role": "user", "content": "go"}]
+    for number in range(6):
+        call = {"type": "tool_use", "id": f"t{number}", "name": "shot", "input": {}}
+        result = {
+            "type": "tool_result",
+            "tool_use_id": f"t{number}",
+            "content": [{"type": "text", "text": "w " * 3_000}, image, image],
+        }
+        messages += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+
+    def compacted(given):
+        return refold.compact(given, policy="wolffish", window=30_000, max_output=0, force=True,
+                              summarize=lambda need: "go").messages  # fmt: skip
+
+    once = compacted(messages)
+    results_ = [message["content"][0]["content"] for message in once[2:13:2]]
+    assert [str(content).count(MARKER) for content in results_] == [1, 1, 1, 1, 1, 0]
+    assert ["image" in [block["type"] for block in content] for content in results_] == [False] * 5 + [True]  # unseen
+    twice = compacted([*once, {"role": "assistant", "content": "seen"}])
+    assert str(twice[2:13:2]).count(MARKER) == 6
+
+
+def test_w07_the_summarizer_of_a_compaction_gets_the_full_originals():
+    needs = []
+    messages = reports(12, 30_000)
+    done = refold.compact(messages, policy="wolffish", window=10_000_000, max_output=0, force=True, goal=100_000,
+                          summarize=lambda need: needs.append(need) or "TASK: go")  # fmt: skip
+    (need,) = needs
+    cut = [message["content"] for place, message in enumerate(messages) if done.messages[place] is not message]
+    assert len(cut) == 9
+    assert all(content in need.text for content in cut)
+    assert "TRUNCATED" not in need.text
+
+
+@pytest.mark.parametrize(
+    ("summarize", "opening"), [(lambda need: "TASK: go", "[Compaction Summary]"), (None, "[Compaction Notice: ")]
+)
+def test_w10_the_last_message_sent_is_the_summary_with_a_nudge_or_a_notice(summarize, opening):
+    done = refold.compact(reports(12, 30_000), policy="wolffish", window=200_000, summarize=summarize)
+    last = done.messages[-1]
+    assert last["role"] == "user"
+    assert last["content"].startswith(opening)
+    assert "final answer before ALL steps" in last["content"]

@@ -1,5 +1,6 @@
 from refold.core.edits import Hide, Rewrite
 from refold.core.messages import Note, Text
+from refold.core.token_units import ReportedTokens
 from refold.testing import talk, view_of
 
 TALK = talk(
@@ -11,13 +12,13 @@ def test_tokens_are_what_was_measured_less_what_was_saved():
     view = view_of(TALK)
     measured = view.measured
     after = view.after((Hide((TALK.messages[3].id,)),))
-    assert after.tokens == measured - 4
+    assert after.tokens == measured.count - 4
 
 
 def test_a_calibrated_measure_and_an_estimated_saving_stay_on_one_scale():
     from msgspec.structs import replace
 
-    view = replace(view_of(TALK), measured=1_000)
+    view = replace(view_of(TALK), measured=ReportedTokens(1_000))
     assert view.after((Hide((TALK.messages[3].id,)),)).tokens == 996
 
 

@@ -11,6 +11,7 @@ from refold._rules.pairing import GroupPairing
 from refold.core.edits import fold
 from refold.core.messages import text_of
 from refold.core.needs import Answer, Need, Provided, Refused, SummaryNeed
+from refold.core.token_units import ReportedTokens
 from refold.policies import find
 from refold.testing import talk, view_of
 from tests.conformance.drive import drive
@@ -52,7 +53,7 @@ def cycled(name: str, said: list[str], stops: list[int], answer: Callable[[Need]
         start = fold(transcript.messages, [plan.edits for plan in plans], tips)
         view = view_of(transcript, window=16_000, goal=policy.goal, rules=(GroupPairing(),))
         view = replace(view, start=start)
-        view = replace(view, measured=view.estimated)
+        view = replace(view, measured=ReportedTokens(view.estimated))
         plan = drive(policy, view, answer)
         plans.append(plan)
         tips.append(start[-1].id)

@@ -12,6 +12,7 @@ from refold.core.counting import Counter
 from refold.core.edits import fold
 from refold.core.plan import Plan
 from refold.core.policy import Policy, Step, When
+from refold.core.token_units import ReportedTokens
 from refold.core.transcript import Transcript
 from refold.core.view import Cause, View
 from refold.stages.truncate_new import TruncateNew
@@ -29,7 +30,7 @@ def before_call(transcript: Transcript, counter: Counter, plans: list[Plan]) -> 
         transcript, window=10**6, goal=Share(0.4), counter=counter, rules=(GroupPairing(),), cause=Cause.THRESHOLD
     )
     view = replace(view, start=start)
-    return replace(view, measured=view.estimated)
+    return replace(view, measured=ReportedTokens(view.estimated))
 
 
 def planned(view: View) -> Plan:

@@ -13,6 +13,7 @@ from refold.core.counting import CharCounter, Counter
 from refold.core.edits import fold
 from refold.core.messages import Message, text_of
 from refold.core.plan import Plan
+from refold.core.token_units import ReportedTokens
 from refold.core.transcript import Transcript
 from refold.policies.refold import POLICY
 from refold.testing import talk, view_of
@@ -65,8 +66,8 @@ def planned(transcript: Transcript, goal: int, counter: Counter, earlier: tuple[
     view = view_of(transcript, window=10**9, goal=goal, counter=counter, rules=(GroupPairing(),))
     tips = [plan.base.tip for plan in earlier]
     start = fold(transcript.messages, [plan.edits for plan in earlier], tips)
-    view = replace(view, start=start, measured=0)
-    view = replace(view, measured=view.estimated)
+    view = replace(view, start=start, measured=ReportedTokens(0))
+    view = replace(view, measured=ReportedTokens(view.estimated))
     steps = planning(POLICY, view)
     try:
         next(steps)

@@ -8,6 +8,7 @@ import refold
 from refold.core._engine import due, planning
 from refold.core.budget import Budget, Exactly, Share
 from refold.core.messages import ToolResult
+from refold.core.token_units import ReportedTokens
 from refold.core.view import Cause
 from refold.policies import refold as module
 from refold.policies.refold import POLICY
@@ -68,7 +69,7 @@ def test_nothing_happens_under_the_goal_and_nothing_more_on_a_compacted_view():
     assert plan(view_of(transcript, window=10**6)).empty
     view = view_of(transcript, window=10**6, goal=Exactly(12_000))
     after = view.after(plan(view).edits)
-    again = replace(view, start=after.messages, measured=after.estimated)
+    again = replace(view, start=after.messages, measured=ReportedTokens(after.estimated))
     assert plan(again).empty
 
 

@@ -9,6 +9,7 @@ from refold.core._engine import planning
 from refold.core.edits import fold
 from refold.core.messages import text_of
 from refold.core.needs import Provided, SummaryNeed
+from refold.core.token_units import ReportedTokens
 from refold.core.transcript import Transcript
 from refold.policies.refold import POLICY
 from refold.testing import talk, view_of
@@ -53,7 +54,7 @@ def compacted(transcript, plans, goal, answer):
     start = fold(transcript.messages, [plan.edits for plan in plans], [plan.base.tip for plan in plans])
     view = view_of(transcript, window=10**7, goal=goal, rules=(GroupPairing(),))
     view = replace(view, start=start, summarizer=answer is not None)
-    run = planning(POLICY, replace(view, measured=view.estimated))
+    run = planning(POLICY, replace(view, measured=ReportedTokens(view.estimated)))
     try:
         needs = next(run)
         while True:

@@ -17,6 +17,7 @@ from refold.core.messages import (
     ToolResult,
     text_of,
 )
+from refold.core.token_units import ReportedTokens
 from refold.core.transcript import Transcript
 from refold.stages.fit import Fit, unshrinkable
 from refold.testing import talk, view_of
@@ -78,7 +79,7 @@ def test_a_second_compaction_replaces_the_digest_and_tells_of_the_originals():
     transcript = work(20)
     once = fitted(transcript, 9_000)
     view = view_of(transcript, window=10**7, goal=5_000)
-    view = replace(view, start=once.messages, measured=once.estimated)
+    view = replace(view, start=once.messages, measured=ReportedTokens(once.estimated))
     twice = view.after(Fit().edits(view))
     assert len(digests(twice)) == 1
     assert "src/part0.py" in digests(twice)[0]

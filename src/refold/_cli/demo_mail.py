@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from refold._cli import show
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from refold.agent import Agent
+    from refold.core.budget import Budget
+    from refold.core.counting import Counter
     from refold.testing.client import ScriptedClient
     from refold.testing.provider._mail_agent import Mailbox
 
@@ -20,8 +22,8 @@ WINDOWS = ((1_000_000, 32_768), (200_000, 16_384))  # window and output reserve;
 class MailTrial(NamedTuple):
     """What came of the task under one policy: e-mails read, calls of the model, refusals and compactions.
 
-    `highest` and `final` are exact tokens of the agent's own requests; `after` is the largest share of the input
-    budget that a compaction left, as the policy counts.
+    `highest` and `final` are the provider's own count of the agent's requests, `left` of the largest request that
+    follows a compaction; `after` is the largest share of the input budget that a compaction left, as the policy counts.
     """
 
     policy: str
@@ -35,18 +37,30 @@ class MailTrial(NamedTuple):
     after: float
     highest: int
     final: int
+    left: int
     seconds: float
     failed: str = ""
 
 
-def tried(policy: str, window: int, reserve: int) -> MailTrial:
-    """Have an agent do the task under a policy; the model is a rule that sees nothing but each request."""
+def tried(policy: str, window: int, reserve: int, counter: Counter | None = None) -> MailTrial:
+    """Have an agent do the task under a policy; the model is a rule that sees nothing but each request.
+
+    `counter` is what the provider counts and bills by; the policy does not know it.
+    """
     from refold.agent.cards import DoneCard
-    from refold.testing.provider._mail_agent import Mailbox
+    from refold.core.budget import Budget
+    from refold.testing.client import ScriptedClient
+    from refold.testing.provider._mail_agent import MailAgent, Mailbox
 
     box = Mailbox()
-    cards: list[object] = []
-    agent, client = _agent(box, policy, window, reserve, cards)
+    client = ScriptedClient(behave=MailAgent(), window=window, counter=counter)
+    done: list[tuple[DoneCard, int]] = []  # a card, and how many requests there were before
+
+    def observe(event: object) -> None:
+        if isinstance(event, DoneCard):
+            done.append((event, len(client.received)))
+
+    agent = _agent(box, policy, Budget(window, reserve), client, observe)
     start, failed = time.perf_counter(), ""
     try:
         agent.run(box.task)
@@ -54,13 +68,13 @@ def tried(policy: str, window: int, reserve: int) -> MailTrial:
         failed = f"{type(error).__name__}: {error}"
     seconds = time.perf_counter() - start
     own = [received for received in client.received if received.tools]
-    done = [card for card in cards if isinstance(card, DoneCard)]
+    following = [next((each.tokens for each in client.received[place:] if each.tools), 0) for _, place in done]
     sizes = [received.tokens for received in own if received.status == 200]
     return MailTrial(
         policy, window, len(set(box.read)), len(box.read), len(box.ids), len(own),
         sum(received.status != 200 for received in client.received), len(done),
-        max((card.after / (window - reserve) for card in done), default=0.0),
-        max(sizes, default=0), sizes[-1] if sizes else 0, seconds, failed,
+        max((card.after / (window - reserve) for card, _ in done), default=0.0),
+        max(sizes, default=0), sizes[-1] if sizes else 0, max(following, default=0), seconds, failed,
     )  # fmt: skip
 
 
@@ -92,20 +106,17 @@ def table(trials: Sequence[MailTrial]) -> None:
     show.table(headers, rows, title=f"An agent reads 41 e-mails in a window of {trials[0].window:,}")
 
 
-def _agent(box: Mailbox, policy: str, window: int, reserve: int, cards: list[object]) -> tuple[Agent, ScriptedClient]:
+def _agent(
+    box: Mailbox, policy: str, budget: Budget, client: ScriptedClient, observe: Callable[[object], None]
+) -> Agent:
     from refold.agent import Agent, Tool
-    from refold.core.budget import Budget
     from refold.summaries.summarizers import model_summarizer
-    from refold.testing.client import ScriptedClient
-    from refold.testing.provider._mail_agent import MailAgent
 
-    client = ScriptedClient(behave=MailAgent(), window=window)
     defined = [each["function"] for each in box.tools]
     tools = [
         Tool(each["name"], each["description"], each["parameters"], getattr(box, each["name"])) for each in defined
     ]
-    agent = Agent(
-        client, policy=policy, tools=tools, system=box.system, budget=Budget(window, reserve), waits=(),
-        summarize=model_summarizer(client, window=window), observers=[cards.append],
+    return Agent(
+        client, policy=policy, tools=tools, system=box.system, budget=budget, waits=(),
+        summarize=model_summarizer(client, window=budget.window), observers=[observe],
     )  # fmt: skip
-    return agent, client

@@ -58,7 +58,7 @@ def start_compaction(messages: Messages, call: Call) -> Steps[Result]:
     is_due = due(request.policy, request.view)
     if is_due:
         view = request.view
-        notify(call.observers, CompactionStarted(len(view.messages), view.tokens, view.cause))
+        notify(call.observers, CompactionStarted(len(view.messages), view.reported.count, view.cause))
     try:
         run = yield from start_planning(request, is_due=is_due)
         result = verified_result(run, messages, alternate=call.alternate)

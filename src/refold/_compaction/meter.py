@@ -8,10 +8,11 @@ from msgspec.structs import replace
 
 from refold import formats
 from refold._compaction.options import MeterOptions, Options, read_options
-from refold._compaction.request import Request, format_for, request_for, usage_for
+from refold._compaction.request import CHARACTERS, Request, format_for, gauged, request_for, usage_for
 from refold._compaction.result import Check
 from refold.core._engine import due
 from refold.core.budget import Breakdown
+from refold.core.token_units import EstimatedTokens
 from refold.core.transcript import Transcript
 from refold.core.usage_gauges import covered
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from refold.core._native import Messages, SDKValue
     from refold.core.budget import Usage
     from refold.core.messages import Message, MessageId
+    from refold.core.view import View
 
 __all__ = ["Meter"]
 
@@ -46,6 +48,7 @@ class Meter:
         self._transcript = Transcript()
         self._estimates: dict[MessageId, int] = {}
         self._sums: list[int] = [0]
+        self._character_sums: list[int] = [0]  # counted only where the provider's vocabulary is another than ours
         self._request: Request | None = None
         self._looked = 0
         self._anchor = 0  # the first message that the provider reads
@@ -54,18 +57,36 @@ class Meter:
     def check(self, messages: Messages, *, usage: Usage | Mapping[str, Any] | SDKValue | None = None) -> Check:
         """Measure the request with these messages: what `refold.check` returns, without kinds and roles."""
         request = self._seen(messages)
-        view = request.view
-        read = self._sums[-1] - self._sums[self._anchor]
-        estimated = view.overhead.total + view.counter.per_conversation + read
-        report = replace(self._options, usage=usage)
-        counted = usage_for(report)
-        since = self._sums[-1] - self._sums[covered(self._transcript.messages, counted)] if counted else 0
-        tokens = request.policy.gauge.measure(estimated, min(since, read), counted)
-        if tokens > NEAR * view.budget.input:
+        counted = usage_for(replace(self._options, usage=usage))
+        view = replace(request.view, usage=counted, estimated_before=None)
+        now, read = self._gauged(view, self._sums, request)
+        if view.counter == request.exact and now.ratio.far:
+            now, read = self._gauged(self._by_characters(view), self._character_sums, request)
+        if now.tokens > NEAR * now.budget.input:
             self._look(request)
-        now = replace(view, measured=tokens, estimated_before=None)
-        parts = Breakdown(view.overhead.system, view.overhead.tools, view.counter.per_conversation + read)
-        return Check(tokens, view.budget.input, due(request.policy, now), parts)
+        framed = now.counter.per_conversation + read
+        parts = Breakdown(now.overhead.system, now.overhead.tools, framed)
+        estimated = EstimatedTokens(now.overhead.total + framed)
+        expected = now.ratio.reported(estimated) if now.ratio.known else now.measured
+        return Check(now.measured.count, view.budget.input, due(request.policy, now), parts, expected.count)
+
+    def _gauged(self, view: View, sums: list[int], request: Request) -> tuple[View, int]:
+        """Return the view as the policy's gauge reads it, and the estimate of the messages that the provider reads."""
+        read = sums[-1] - sums[self._anchor]
+        estimated = view.overhead.total + view.counter.per_conversation + read
+        since = sums[-1] - sums[covered(self._transcript.messages, view.usage)] if view.usage else 0
+        return gauged(view, request.policy, EstimatedTokens(estimated), EstimatedTokens(min(since, read))), read
+
+    def _by_characters(self, view: View) -> View:
+        """Return the view with characters counted, for a provider whose vocabulary is another than ours."""
+        sums, (system, tools) = self._character_sums, (self._options.system, self._options.tools)
+        for message in self._transcript.messages[len(sums) - 1 :]:
+            sums.append(sums[-1] + CHARACTERS.message(message))
+        overhead = Breakdown(
+            system=CHARACTERS.text(formats.system_text(system)) if system else 0,
+            tools=CHARACTERS.tools(formats.tools_text(tools, self._loaded)) if tools else 0,
+        )
+        return replace(view, counter=CHARACTERS, overhead=overhead)
 
     def largest_new(self, above: int) -> int:
         """Return the tokens of the largest output above a size that was not answered yet, of the messages seen last."""
@@ -122,7 +143,7 @@ class Meter:
         for message in self._transcript.messages[known:]:
             self._estimates.pop(message.id, None)
         self._transcript = Transcript(self._transcript.messages[:known])
-        del self._natives[known:], self._sums[known + 1 :]
+        del self._natives[known:], self._sums[known + 1 :], self._character_sums[known + 1 :]
         self._looked = min(self._looked, known)
         if self._request is not None and (self._anchor or self._loaded):
             self._place(self._request)

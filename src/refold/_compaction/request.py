@@ -23,11 +23,12 @@ from refold.core.budget import (
 )
 from refold.core.counting import CharCounter, Counter
 from refold.core.edits import Insert, fold
-from refold.core.plan import Plan, checked
+from refold.core.plan import Plan, checked, usage_after
 from refold.core.policy import Policy
+from refold.core.token_units import EstimatedTokens
 from refold.core.transcript import Transcript
-from refold.core.usage_gauges import covered
-from refold.core.view import Cause, View
+from refold.core.usage_gauges import covered, ratio_by
+from refold.core.view import Cause, ProviderLimits, View
 from refold.errors import BadBudget, UsageError
 from refold.formats import Format
 from refold.models._provider_factors import request_factor
@@ -38,8 +39,22 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, MessageId
     from refold.core.view import Rule
 
-__all__ = ["Request", "check_plans", "counter_for", "format_for", "policy_counter", "request_for", "usage_for"]
+__all__ = [
+    "CHARACTERS",
+    "Request",
+    "check_plans",
+    "counter_for",
+    "format_for",
+    "gauged",
+    "policy_counter",
+    "request_for",
+    "usage_for",
+]
 
+
+# Where a report shows that the provider's vocabulary is another than ours, characters measure it as well as our tokens,
+# and more evenly: a digest has more tokens a character than what it stands for.
+CHARACTERS = CharCounter()
 
 # What an argument may be, and what to give; the others are checked where they are read.
 _KINDS: Mapping[str, tuple[Any, str]] = {
@@ -74,9 +89,15 @@ class Request(Struct, frozen=True):
         return replace(self, view=replace(self.view, summarizer=True))
 
     def recounted(self) -> Request:
-        """Return the same request measured with exact counts instead of the policy's own estimate."""
-        view = replace(self.view, counter=self.exact, estimates={}, usage=None)
-        return replace(self, view=measured(view, self.policy, self.options))
+        """Return the same request measured with exact counts instead of the policy's own estimate.
+
+        A report counts on where it says how the provider's count differs from the exact one.
+        """
+        view = replace(self.view, counter=self.exact, estimates={})
+        again = measured(view, self.policy, self.options)
+        if not again.ratio.known:
+            again = measured(replace(view, usage=None), self.policy, self.options)
+        return replace(self, view=again)
 
 
 def request_for(
@@ -117,7 +138,7 @@ def request_for(
         counter=_counter(options, policy, shape.name, exact),
         rules=shape.rules if not binds else tuple(map(_unopened, shape.rules)),
         traits=shape.traits,
-        usage=_since(usage_for(options), ignored),
+        usage=_since(usage_for(options) or _after_plans(options.plans, history, start), ignored),
         binds_thinking=binds,
         cause=cause,
         instructions=options.instructions or "",
@@ -126,9 +147,12 @@ def request_for(
         ignored=tuple(message.id for message in start[:ignored]),
     )
     view = measured(view, policy, options)
-    if view.overhead.total >= budget.input and not measuring:
+    if view.counter == exact and view.ratio.far:
+        view = measured(replace(view, counter=CHARACTERS, estimates={}), policy, options)
+    fixed = view.scale.reported(EstimatedTokens(view.overhead.total)).count
+    if fixed >= budget.input and not measuring:
         raise BadBudget(
-            f"{_fixed_parts(view.overhead)} alone take {view.overhead.total:,} of {budget.input:,} tokens of input: "
+            f"{_fixed_parts(view.overhead)} alone take {fixed:,} of {budget.input:,} tokens of input: "
             "name a larger window or send fewer tools"
         )
     return Request(shape, policy, view, exact, options, history, start[:ignored])
@@ -167,8 +191,16 @@ def _typed(options: Options) -> None:
         _whole("max_output", options.max_output)
 
 
+def _after_plans(plans: Sequence[Plan], history: Transcript, start: Sequence[Message]) -> Usage | None:
+    """Return the size that the newest plan left as a report, where no newer one was passed."""
+    if not plans:
+        return None
+    later = {message.id for message in history.messages[plans[-1].base.length :]}
+    return usage_after(plans[-1], later, start)
+
+
 def measured(view: View, policy: Policy, options: Options) -> View:
-    """Return the view with its fixed part counted and its size read off the policy's gauge."""
+    """Return the view with its fixed part counted, its size read off the policy's gauge, and its limits converted."""
     counter = view.counter
     overhead = Breakdown(
         system=counter.text(formats.system_text(options.system)) if options.system else 0,
@@ -177,8 +209,24 @@ def measured(view: View, policy: Policy, options: Options) -> View:
         files=sum(counter.text(formats.system_text(file)) for file in options.files),
     )
     view = replace(view, overhead=overhead)
-    since = sum(view.sizes[covered(view.start, view.usage) :]) if view.usage else 0
-    return replace(view, measured=policy.gauge.measure(view.estimated, since, view.usage))
+    since = sum(view.sizes[covered(view.start, view.usage) :]) + overhead.prompt + overhead.files if view.usage else 0
+    return gauged(view, policy, EstimatedTokens(view.estimated), EstimatedTokens(since))
+
+
+def gauged(view: View, policy: Policy, estimated: EstimatedTokens, since: EstimatedTokens) -> View:
+    """Return the view as the policy's gauge reads it, with its limits in the counter's unit.
+
+    `estimated` is the estimate of the whole request, `since` of what came after the report.
+    """
+    gauge, usage = policy.gauge, view.usage
+    ratio = ratio_by(gauge, estimated, since, usage)
+    scale = ratio if gauge.follows_reports else ratio.at_least_one
+    limits = view.limits or ProviderLimits(view.budget, view.goal)
+    converted = limits.in_units_of(scale, EstimatedTokens(view.overhead.total))
+    return replace(
+        view, measured=gauge.measure(estimated, since, usage, ratio), ratio=ratio, scale=scale,
+        limits=None if scale.value == 1 else limits, budget=converted.budget, goal=converted.goal,
+    )  # fmt: skip
 
 
 def format_for(messages: Messages, format: str | None) -> Format:

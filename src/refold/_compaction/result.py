@@ -15,6 +15,8 @@ from refold.core.counting import count_all
 from refold.core.edits import Hide, fold
 from refold.core.messages import Message, MessageId
 from refold.core.plan import Plan, Sizes
+from refold.core.token_units import EstimatedTokens, ratio_of
+from refold.core.usage_gauges import covered
 from refold.errors import BrokenConversation, CannotFit
 
 if TYPE_CHECKING:
@@ -90,6 +92,9 @@ class CompactionRun(Struct, frozen=True):
 class Check(Struct, frozen=True):
     """How full the window is: tokens of the whole request, the input budget, whether compaction is due, and why.
 
+    `tokens` are by the policy's own gauge, which decides (`due`); `expected` is what the provider will count, as far as
+    reports have shown how it counts. `breakdown` is in tokens of the policy's counter.
+
     Added in 0.1.0.
     """
 
@@ -97,6 +102,7 @@ class Check(Struct, frozen=True):
     limit: int
     due: bool
     breakdown: Breakdown
+    expected: int
 
     def __repr__(self) -> str:
         return f"<Check {self.tokens:,} of {self.limit:,} tokens{', due' if self.due else ''}>"
@@ -175,11 +181,20 @@ def rewound(transcript: Transcript, plans: Sequence[Plan], remaining: Sequence[P
 
 
 def needs_exact_recount(run: CompactionRun) -> bool:
-    """Tell whether a plan that fits by the policy's estimate is too large by exact count."""
+    """Tell whether a plan that fits by the policy's estimate is too large by exact count.
+
+    Where a report tells how the provider's count differs from the exact one, its count is meant.
+    """
     plan, view, exact = run.plan, run.view, run.request.exact
     if plan.empty or view.counter is exact or plan.sizes.after > plan.sizes.limit:
         return False
-    return count_all(exact, view.messages) + view.overhead.total > view.budget.input
+    fixed, budget = view.overhead.total, view.limits.budget if view.limits else view.budget
+    after = EstimatedTokens(fixed + count_all(exact, view.messages))
+    if view.usage is None:
+        return after.count > budget.input
+    seen = EstimatedTokens(fixed + count_all(exact, view.start[: covered(view.start, view.usage)]))
+    ratio = ratio_of(view.usage.reported, seen)
+    return not ratio.far and ratio.reported(after).count > budget.input
 
 
 def cannot_fit(current_plan: Plan, view: View) -> CannotFit:

@@ -243,13 +243,12 @@ class Compactor:
     def _started_card(self, cause: Cause, plan: Plan | None) -> StartedCard:
         session, window = self.session, self.request.budget.window
         targets = 0 if plan is None else len(targets_of(plan, session.view_messages))
-        return StartedCard(len(session.view()), targets, session.check().tokens, self.threshold, window, cause)
+        return StartedCard(len(session.view()), targets, session.check().expected, self.threshold, window, cause)
 
     def _done_card(self, plan: Plan, before: tuple[Message, ...], seconds: float, *, loud: bool = True) -> DoneCard:
         self.last_known = None
-        left = self._estimates.check(self.session.view()).tokens
         window = self.request.budget.window
-        card = done_card(plan, before, self.session.view_messages, left=left, window=window, seconds=seconds)
+        card = done_card(plan, before, self.session.view_messages, window=window, seconds=seconds)
         if loud:
             self._notify(card)
         return card

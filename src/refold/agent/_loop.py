@@ -206,7 +206,7 @@ class Agent:  # L10, L05, L08, V11
             self._append(text_message("assistant", UNANSWERED))
 
     def _attached(self, paths: Sequence[str | Path]) -> list[str]:
-        used = self.session.check().tokens if self.session.ids else 0
+        used = self.session.check().expected if self.session.ids else 0
         budget = self._file_budget(self._compactor.request.budget.window, used, self._max_output or 0)
         return [f'<file path="{file.path}">\n{file.content}\n</file>' for file in attached(paths, budget)]
 

@@ -108,14 +108,10 @@ def done_card(
     before: Sequence[Message],
     after: Sequence[Message],
     *,
-    left: int = 0,
     window: int = 0,
     seconds: float = 0.0,
 ) -> DoneCard:  # V01
-    """Return the card of a plan; `before` and `after` are the messages of the view it was made on, and its result.
-
-    `left` is the counter's figure afterwards: it stands where the gauge had known less than was there.
-    """
+    """Return the card of a plan; `before` and `after` are the messages of the view it was made on, and its result."""
     summary = sum(
         len(text_of(edit.message))
         for edit in plan.edits
@@ -124,7 +120,7 @@ def done_card(
     return DoneCard(
         targets_of(plan, before, after),
         plan.sizes.before,
-        min(max(plan.sizes.after, left), plan.sizes.before),
+        plan.sizes.after,
         len(before),
         len(after),
         window,

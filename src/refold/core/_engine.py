@@ -21,12 +21,13 @@ from refold.core.plan import (
     sealed,
 )
 from refold.core.policy import AsksAgain, Policy, Step, TakesState, When
+from refold.core.token_units import EstimatedTokens
 from refold.core.view import Cause, View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["PlannedView", "Planning", "due", "planning", "without_ignored"]
+__all__ = ["PlannedView", "Planning", "due", "planning", "sizes_of", "without_ignored"]
 
 LEADING = (When.EVERY_CALL, When.FIRST)  # before it is decided whether the others run
 
@@ -51,7 +52,8 @@ def due(policy: Policy, view: View) -> bool:
         return True
     if isinstance(policy.trigger, Never):
         return False
-    return policy.trigger.reached(view.tokens, view.budget, view.overhead.total) or view.tokens > view.budget.input
+    size, budget = view.decisive.count, view.limits.budget if view.limits else view.budget
+    return policy.trigger.reached(size, budget, _fixed(view)) or size > budget.input
 
 
 def planning(
@@ -86,8 +88,8 @@ def planning(
                     type(step.stage).__name__,
                     len(view.edits),
                     len(after.edits),
-                    view.tokens,
-                    after.tokens,
+                    view.reported.count,
+                    after.reported.count,
                     refused,
                 )
             )
@@ -97,20 +99,28 @@ def planning(
     if view.binds_thinking and (edits := removals(view)):
         after = view.after(edits)
         records.append(
-            StepRecord("drop thinking", "removals", len(view.edits), len(after.edits), view.tokens, after.tokens)
+            StepRecord(
+                "drop thinking",
+                "removals",
+                len(view.edits),
+                len(after.edits),
+                view.reported.count,
+                after.reported.count,
+            )
         )
         view = after
     edits = view.edits
     if _leaves_out(view, compacts=due_at_start and not isinstance(policy.trigger, Never)):
         edits = (*edits, Hide(view.ignored))
-        records.append(StepRecord("ignored", "Hide", len(view.edits), len(edits), view.tokens, view.tokens))
+        size = view.reported.count
+        records.append(StepRecord("ignored", "Hide", len(view.edits), len(edits), size, size))
     plan = sealed(
         Plan(
             policy=policy.name,
             fingerprint=policy.fingerprint,
             cause=start.cause,
             base=base_of(view),
-            sizes=Sizes(start.tokens, view.tokens, view.goal_tokens, view.budget.input, view.overhead.total),
+            sizes=sizes_of(start, view),
             edits=edits,
             steps=tuple(records),
             format=format,
@@ -119,6 +129,22 @@ def planning(
         )
     )
     return PlannedView(plan, view)
+
+
+def sizes_of(start: View, view: View) -> Sizes:
+    """Return the sizes of a run from its first view to its last, as the provider counts them."""
+    limits = view.limits
+    if limits is None:
+        goal, most = view.goal_tokens, view.budget.input
+    else:
+        most = limits.budget.input
+        goal = min(limits.goal.tokens(limits.budget, _fixed(view)), most)
+    return Sizes(start.reported.count, view.reported.count, goal, most, _fixed(view), calibrated=view.ratio.known)
+
+
+def _fixed(view: View) -> int:
+    """Return the part of a request that no compaction shrinks, as the provider counts it."""
+    return view.scale.reported(EstimatedTokens(view.overhead.total)).count
 
 
 def without_ignored(plan: Plan, view: View) -> Plan:

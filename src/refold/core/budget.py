@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
+from refold.core.token_units import ReportedTokens
 from refold.errors import BadBudget
 
 __all__ = [
@@ -261,3 +262,8 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     def __post_init__(self) -> None:
         if min(self.prompt, self.completion, self.cached, self.covers or 0) < 0:
             raise BadBudget("a usage report holds a negative number of tokens; pass the provider's report unchanged")
+
+    @property
+    def reported(self) -> ReportedTokens:
+        """The prompt, as a size in the provider's unit."""
+        return ReportedTokens(self.prompt)

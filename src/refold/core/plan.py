@@ -9,16 +9,29 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from refold.core.budget import Usage
 from refold.core.edits import Edit, Hide, Insert, Rewrite
-from refold.core.messages import MessageId
+from refold.core.messages import Message, MessageId
 from refold.core.transcript import ROOT, Transcript
 from refold.core.view import Cause, View
 from refold.errors import StalePlan
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Sequence
 
-__all__ = ["Base", "Plan", "PlanId", "Sizes", "StepRecord", "Tag", "base_of", "checked", "sealed", "tags"]
+__all__ = [
+    "Base",
+    "Plan",
+    "PlanId",
+    "Sizes",
+    "StepRecord",
+    "Tag",
+    "base_of",
+    "checked",
+    "sealed",
+    "tags",
+    "usage_after",
+]
 
 PlanId = NewType("PlanId", str)
 
@@ -48,13 +61,18 @@ class StepRecord(Struct, frozen=True, omit_defaults=True):
 
 
 class Sizes(Struct, frozen=True, omit_defaults=True):
-    """Tokens of the whole request before and after, the goal, the input budget, and the part that is fixed."""
+    """Tokens of the whole request before and after, the goal, the input budget, and the part that is fixed.
+
+    All are as the provider counts, as far as that is known: with `calibrated`, a report has shown how it counts, or it
+    has counted the request afterwards; else they are the estimate of the policy's counter.
+    """
 
     before: int
     after: int
     goal: int
     limit: int
     fixed: int = 0
+    calibrated: bool = False
 
     @property
     def saved(self) -> int:  # N02
@@ -144,6 +162,17 @@ def checked(plan: Plan, transcript: Transcript, known: Container[MessageId] = ()
             if id not in transcript.index and id not in present and id not in known:
                 raise StalePlan(f"plan {plan.id} names message {id}, which is not here: make a new plan")
     return plan
+
+
+def usage_after(plan: Plan, later: Container[MessageId], view: Sequence[Message]) -> Usage | None:
+    """Return the size after a plan as a report on the view under it; None where the plan was not calibrated.
+
+    `later` are the messages that came after those the plan was made for. Until the provider reports again, this is
+    what is known of how it counts.
+    """
+    if not plan.sizes.calibrated:
+        return None
+    return Usage(plan.sizes.after, covers=sum(message.id not in later for message in view))
 
 
 def tags(plan: Plan) -> dict[MessageId, Tag]:  # N07

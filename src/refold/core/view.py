@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from refold.core._approvals import unrequested_approvals
 from refold.core._provider_state import guarded, remains, repeated_items
 from refold.core._typed_placeholders import shaped
-from refold.core.budget import Breakdown, Budget, Limit, Usage
+from refold.core.budget import Breakdown, Budget, Exactly, Limit, Usage
 from refold.core.counting import Counter
 from refold.core.edits import Edit, Insert, Rewrite, fold
 from refold.core.messages import (
@@ -27,12 +27,23 @@ from refold.core.messages import (
     ToolResult,
     text_of,
 )
+from refold.core.token_units import UNKNOWN_RATIO, EstimatedTokens, Ratio, ReportedTokens
 from refold.core.transcript import Transcript, canonical
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Cause", "ConstrainingRule", "Constraints", "FormatTraits", "Listing", "Rule", "View", "Violation"]
+__all__ = [
+    "Cause",
+    "ConstrainingRule",
+    "Constraints",
+    "FormatTraits",
+    "Listing",
+    "ProviderLimits",
+    "Rule",
+    "View",
+    "Violation",
+]
 
 
 class Cause(StrEnum):
@@ -118,11 +129,36 @@ class Listing(tuple[Message, ...]):
         return {}
 
 
+class ProviderLimits(Struct, frozen=True):
+    """Budget and goal as the provider counts."""
+
+    budget: Budget
+    goal: Limit
+
+    def in_units_of(self, scale: Ratio, fixed: EstimatedTokens) -> ProviderLimits:
+        """Return them as a counter counts, of which the provider's ratio is `scale`; `fixed` cannot shrink."""
+        if scale.value == 1:
+            return self
+        budget = self.budget
+        window = scale.estimated(ReportedTokens(budget.window)).count
+        room = scale.estimated(ReportedTokens(budget.input)).count
+        goal = self.goal.tokens(budget, scale.reported(fixed).count)
+        return ProviderLimits(
+            Budget(max(window, 1), max(min(window - room, window - 1), 0)),
+            Exactly(scale.estimated(ReportedTokens(goal)).count),
+        )
+
+
 class View(Struct, frozen=True, dict=True):
     """The messages the model would receive now: the fold of edits over a transcript, with its size and its limits.
 
-    `start` is the view as messages before this run (earlier plans folded in); `edits` are those of this run. `tokens`
-    are on the measured scale: what the gauge reported at the start minus what the counter says was saved since.
+    `start` is the view as messages before this run (earlier plans folded in); `edits` are those of this run.
+
+    All sizes that stages see are in the counter's unit: `tokens`, `sizes`, `goal_tokens`, and `budget` too, which with
+    `goal` was converted from `limits` where a report has shown how the provider counts (`ratio`, see
+    `core.token_units`; `scale` is the ratio that decides, which a gauge may bound). `measured` is what the gauge read
+    at the start, `reported` what the provider will count.
+
     `summarizer` states whether a summarizer is available. Where the provider reads nothing before an anchor,
     transcript and `start` begin with the anchor's message; `skipped` counts the messages of the whole transcript
     before it, and `ignored` names those that no earlier plan has hidden. `estimates` is a shared memo of counts by
@@ -139,7 +175,10 @@ class View(Struct, frozen=True, dict=True):
     traits: FormatTraits = FormatTraits()
     overhead: Breakdown = Breakdown()
     usage: Usage | None = None
-    measured: int = 0
+    measured: ReportedTokens = ReportedTokens(0)
+    ratio: Ratio = UNKNOWN_RATIO
+    scale: Ratio = UNKNOWN_RATIO
+    limits: ProviderLimits | None = None
     cause: Cause = Cause.THRESHOLD
     instructions: str = ""
     edits: tuple[Edit, ...] = ()
@@ -186,10 +225,33 @@ class View(Struct, frozen=True, dict=True):
 
     @cached_property
     def tokens(self) -> int:
-        """The size of the whole request on the measured scale."""
+        """The size of the whole request in the counter's unit: as measured, and after edits as the counter says.
+
+        Where the ratio is not known, the report may be of more than the messages, which no edit takes away.
+        """
+        if self.estimated_before is None:
+            return self.scale.estimated(self.measured).count
+        return self.estimated if self.ratio.known else self._rest
+
+    @cached_property
+    def decisive(self) -> ReportedTokens:
+        """The size by which it is decided whether a compaction is due."""
         if self.estimated_before is None:
             return self.measured
-        return max(self.measured - self.estimated_before + self.estimated, 0)
+        return self.scale.reported(EstimatedTokens(self.tokens))
+
+    @cached_property
+    def reported(self) -> ReportedTokens:
+        """The size of the whole request as the provider will count it."""
+        if self.ratio.known:
+            return self.ratio.reported(EstimatedTokens(self.estimated))
+        return self.measured if self.estimated_before is None else ReportedTokens(self._rest)
+
+    @property
+    def _rest(self) -> int:
+        """What was measured without what edits have saved, for a view whose ratio is not known."""
+        assert self.estimated_before is not None
+        return max(self.measured.count - self.estimated_before + self.estimated, 0)
 
     @cached_property
     def goal_tokens(self) -> int:
@@ -292,7 +354,7 @@ class View(Struct, frozen=True, dict=True):
         content: tuple[Part, ...] = (Text(parts),) if isinstance(parts, str) else tuple(parts)
         if len(content) > 1:  # each part needs an address of its own, or a later rewrite would change them all
             content = tuple(part if part.at else replace(part, at=(place,)) for place, part in enumerate(content))
-        identity = (self.transcript.tip, self.measured, len(self.edits), salt, role, note, content, before)
+        identity = (self.transcript.tip, self.measured.count, len(self.edits), salt, role, note, content, before)
         id = MessageId("made:" + blake2b(canonical(identity), digest_size=10).hexdigest())
         return Insert(Message(id, role, content, note), before)
 

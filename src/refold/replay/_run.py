@@ -14,11 +14,12 @@ from msgspec.structs import replace
 
 from refold._compaction.driver import run_sync
 from refold._compaction.options import Options
-from refold._compaction.request import Request, request_for
+from refold._compaction.request import Request, gauged, request_for
 from refold.core._engine import planning
 from refold.core.budget import Breakdown, Never, Usage
 from refold.core.edits import fold
 from refold.core.policy import When
+from refold.core.token_units import EstimatedTokens, ReportedTokens
 from refold.core.transcript import Transcript
 from refold.errors import BadBudget
 from refold.replay._equal_size import Limits, SizedResult
@@ -245,14 +246,17 @@ class _Walk:
         counter = self._request.view.counter
         estimated = self._line.fixed + counter.per_conversation + self._estimated
         since = sum(map(self._estimate, self._view[self._usage.covers or 0 :])) if self._usage else 0
-        tokens = policy.gauge.measure(estimated, since, self._usage)
+        view = gauged(
+            replace(
+                self._request.view, transcript=Transcript(self._line.transcript.messages[: self._known]),
+                start=tuple(self._view), usage=self._usage,
+            ),
+            policy, EstimatedTokens(estimated), EstimatedTokens(since),
+        )  # fmt: skip
+        tokens = view.measured.count
         due = policy.trigger.reached(tokens, budget) or tokens > budget.input
         if not (due or self._every):
             return None
-        view = replace(
-            self._request.view, transcript=Transcript(self._line.transcript.messages[: self._known]),
-            start=tuple(self._view), usage=self._usage, measured=tokens,
-        )  # fmt: skip
         handlers = self._stand_ins.handlers(self._known)
         planned = run_sync(planning(policy, view), handlers)
         plan = planned.plan
@@ -262,8 +266,11 @@ class _Walk:
         sizes = sum(map(self._line.count, planned.view.messages))
         if sizes + exact.per_conversation + self._line.fixed <= budget.input:
             return plan
-        recounted = replace(view, counter=exact, estimates={}, usage=None)
-        return run_sync(planning(policy, replace(recounted, measured=recounted.estimated)), handlers).plan
+        recounted = replace(
+            self._request.view, transcript=view.transcript, start=view.start, counter=exact, estimates={}
+        )
+        recounted = replace(recounted, measured=ReportedTokens(recounted.estimated))
+        return run_sync(planning(policy, recounted), handlers).plan
 
     def _shared(self, was: list[Message]) -> int:
         """Return the tokens that the view and the last request begin with."""

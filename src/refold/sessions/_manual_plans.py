@@ -8,10 +8,11 @@ from msgspec.structs import replace
 
 from refold._compaction.request import request_for
 from refold._text.surrogates import repair_surrogates
+from refold.core._engine import sizes_of
 from refold.core.budget import Budget
 from refold.core.edits import Hide
 from refold.core.messages import Note
-from refold.core.plan import Plan, Sizes, StepRecord, base_of, sealed
+from refold.core.plan import Plan, StepRecord, base_of, sealed
 from refold.core.view import Cause
 from refold.errors import UsageError
 
@@ -58,15 +59,16 @@ def _replace_range(
     hidden = tuple(ids[ids.index(first) : ids.index(last) + 1])
     edits = (view.insert("user", repair_surrogates(text), note, before=first), Hide(hidden))
     done = view.after(edits)
+    sizes = sizes_of(view, done)
     return sealed(
         Plan(
             policy="manual",
             fingerprint="",
             cause=Cause.MANUAL,
             base=base_of(view),
-            sizes=Sizes(view.tokens, done.tokens, done.tokens, view.budget.input, view.overhead.total),
+            sizes=replace(sizes, goal=sizes.after),
             edits=done.edits,
-            steps=(StepRecord(label, "Hide", 0, len(done.edits), view.tokens, done.tokens),),
+            steps=(StepRecord(label, "Hide", 0, len(done.edits), sizes.before, sizes.after),),
             format=format,
         )
     )

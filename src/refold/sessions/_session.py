@@ -310,7 +310,7 @@ class Session:
 
     def check(self) -> Check:
         """Measure the request that `view` would be, at a cost that grows with what is new."""
-        return self._meters.view_meter.check(self._view_natives(), usage=self._usage())
+        return self._meters.view_meter.check(self._view_natives(), usage=self._usage() or self._usage_after_plan())
 
     def needs_compaction(self) -> bool:
         """Tell whether compaction is due, or new output too large for the policy; False for an empty session."""
@@ -328,7 +328,7 @@ class Session:
         return ContextStats(
             estimated_input_tokens=check.tokens, available_input_tokens=check.limit, usage_ratio=check.ratio,
             should_compact=check.due, message_count=len(self._view_natives()), context_window=self.context_window,
-            context_tokens=check.tokens, billed=self.billed,
+            context_tokens=check.expected, billed=self.billed,
         )  # fmt: skip
 
     # Compaction
@@ -575,10 +575,19 @@ class Session:
         return None if plans == self._log.state.active else plans
 
     def _usage(self) -> Usage | None:
+        """Return the last report on the view, in its native messages."""
         last = self._log.state.usage
         if last is None or last is self._stale_usage:
             return None
         return Usage(last.prompt, last.completion, last.cached, last.covers)
+
+    def _usage_after_plan(self) -> Usage | None:
+        """Return the size that the newest plan left, as a report on the view; None where it was not calibrated."""
+        if not self.plans:
+            return None
+        plan, natives = self.plans[-1], len(self._view_natives())
+        later = len(self._originals.natives) - plan.base.length
+        return Usage(plan.sizes.after, covers=max(natives - later, 0)) if plan.sizes.calibrated else None
 
     def _save_settings(self) -> None:
         """Save the settings that differ from the log's; those of a session without messages wait for the first."""
@@ -621,10 +630,12 @@ class Session:
         if keep_recent is not None:
             settings = with_keep_recent(settings, keep_recent)
         plans = self._foldable_plans()
-        self._view_natives()
+        natives, usage = len(self._view_natives()), self._usage()
+        if usage is not None and usage.covers is not None:  # neighbours of one role may be one native message
+            usage = replace(usage, covers=max(usage.covers + len(self._view_cache.messages) - natives, 0))
         return {
             **asdict(settings),  # type: ignore[typeddict-item] # the fields of Options are options of `plan`
-            "format": self.format, "usage": self._usage(), "plans": plans, "instructions": instructions,
+            "format": self.format, "usage": usage, "plans": plans, "instructions": instructions,
             "cause": options.get("cause"), "force": options.get("force", False),
             "meter": self._meters.original_meter(self._view_cache.messages, planned=bool(plans)),
             "summarize": options.get("summarize"), "handlers": options.get("handlers"),

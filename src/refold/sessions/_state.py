@@ -150,10 +150,6 @@ class SessionState:
         """Return how each message is condensed or truncated by the active plans."""
         return {id: tag for plan in self.active_plans for id, tag in tags(plan).items()}
 
-    def maker(self, message: MessageId) -> PlanId | None:
-        """Return the active plan that inserted a message."""
-        return next((plan.id for plan in reversed(self.active_plans) if message in inserted_ids(plan)), None)
-
     def _fitting(self, ids: Sequence[MessageId]) -> tuple[PlanId, ...]:
         def fits(plan: Plan) -> bool:
             length = plan.base.length

@@ -18,6 +18,7 @@ from refold.core.messages import (
     ToolResult,
 )
 from refold.core.needs import Answer, Need, Provided, Refused, SummaryNeed
+from refold.core.token_units import ReportedTokens
 from refold.core.transcript import ROOT, Transcript, chain
 from refold.core.view import Cause, FormatTraits, View
 
@@ -82,7 +83,7 @@ def view_of(
         cause=cause,
         instructions=instructions,
     )
-    return replace(view, measured=view.estimated)
+    return replace(view, measured=ReportedTokens(view.estimated))
 
 
 class ScriptedSummarizer:

@@ -9,6 +9,7 @@ from refold.aio import acompact
 from refold.core.edits import fold
 from refold.core.messages import text_of
 from refold.core.needs import Provided, Refused, SummaryNeed
+from refold.core.token_units import ReportedTokens
 from refold.handlers import Handlers
 from refold.sessions import MemoryStore, Session
 from refold.stages.fit import Fit
@@ -35,7 +36,7 @@ def work(batches, body=BODY, words=""):
 def asked_view(transcript, goal=20_000, plans=()):
     view = view_of(transcript, window=10**7, goal=goal)
     view = replace(view, start=fold(transcript.messages, plans, [None] * len(plans)), summarizer=True)
-    return replace(view, measured=view.estimated)
+    return replace(view, measured=ReportedTokens(view.estimated))
 
 
 def told(view, *answers):

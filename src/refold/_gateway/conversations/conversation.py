@@ -52,7 +52,10 @@ from refold._gateway.wire.body import native
 from refold.core._json import is_whole, string_of
 from refold.core.budget import Usage
 from refold.core.edits import fold
+from refold.core.plan import usage_after
+from refold.core.token_units import EstimatedTokens
 from refold.core.transcript import Transcript
+from refold.core.usage_gauges import ratio_by
 from refold.formats._base import json_text
 
 if TYPE_CHECKING:
@@ -461,13 +464,21 @@ class Conversation:
         return result
 
     def measure(self, bound: Bound, fixed_part: Fixed) -> int:
-        """Return the size of the request under the plans in force, by the policy's gauge."""
+        """Return the size of the request under the plans in force, by the policy's gauge.
+
+        Until the provider reports on a new plan, what the plan left tells how it counts.
+        """
         usage = self.usage()
-        since = 0
+        if usage is None and self.plans:
+            later = {message.id for message in self.transcript.messages[self.plans[-1].base.length :]}
+            usage = usage_after(self.plans[-1], later, self.view)
+        since = EstimatedTokens(0)
         if usage is not None and usage.covers is not None:
-            since = sum(self._tokens(message, bound) for message in self.view[max(usage.covers, self.anchor) :])
-        estimated = fixed_part.tokens + bound.counter.per_conversation + self.estimated
-        return bound.policy.gauge.measure(estimated, since, usage)
+            fresh = self.view[max(usage.covers, self.anchor) :]
+            since = EstimatedTokens(sum(self._tokens(message, bound) for message in fresh))
+        estimated = EstimatedTokens(fixed_part.tokens + bound.counter.per_conversation + self.estimated)
+        gauge = bound.policy.gauge
+        return gauge.measure(estimated, since, usage, ratio_by(gauge, estimated, since, usage)).count
 
     def usage(self) -> Usage | None:
         """Return the last report, in messages of the view; None where plans have changed since."""

@@ -1,0 +1,103 @@
+"""What a compaction says is left is what the provider then counts, whatever its tokenizer: 1, 2.7 or 4 characters."""
+
+import random
+
+import pytest
+
+import refold
+from refold import policies
+from refold.core.counting import CharCounter
+from refold.sessions import MemoryStore, Session
+from refold.testing import ScriptedSummarizer
+
+TOKENIZERS = [1.0, 2.7, 4.0]
+SYSTEM = "You work on a program. " * 40
+WORDS = [
+    "the",
+    "river",
+    "budget",
+    "of",
+    "this",
+    "committee",
+    "was",
+    "rather",
+    "small",
+    "before",
+    "autumn",
+    "and",
+    "nobody",
+    "found",
+    "another",
+    "reason",
+]
+
+
+def prose(random_: random.Random, words: int) -> str:
+    return " ".join(random_.choice(WORDS) for _ in range(words))
+
+
+def history(steps: int = 24):
+    random_ = random.Random(7)
+    messages = [{"role": "user", "content": prose(random_, 60)}]
+    for number in range(steps):
+        call = {"id": f"c{number}", "name": "read_file", "input": {"path": f"notes/{prose(random_, 3)}.md"}}
+        messages += [
+            {
+                "role": "assistant",
+                "content": [{"type": "text", "text": prose(random_, 30)}, {"type": "tool_use", **call}],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": f"c{number}", "content": prose(random_, 300)}],
+            },
+        ]
+    return [*messages, {"role": "assistant", "content": prose(random_, 60)}, {"role": "user", "content": "Go on."}]
+
+
+def counted(messages, per_token: float) -> int:
+    return refold.count(messages, format="anthropic", system=SYSTEM, counter=CharCounter(per_token))
+
+
+def near(said: int, true: int) -> bool:
+    return abs(said - true) <= 0.05 * true
+
+
+@pytest.mark.parametrize("per_token", TOKENIZERS)
+@pytest.mark.parametrize("policy", policies.names())
+def test_sizes_after_are_what_the_provider_counts(policy, per_token):
+    messages = history()
+    report = refold.Usage(counted(messages[:-2], per_token), covers=len(messages) - 2)
+    whole = counted(messages, per_token)
+    options = {
+        "policy": policy, "format": "anthropic", "system": SYSTEM, "budget": refold.Budget(int(whole * 0.7)),
+        "summarize": ScriptedSummarizer(prose(random.Random(1), 120)),
+    }  # fmt: skip
+    result = refold.compact(messages, usage=report, force=True, **options)
+    left = counted(result.messages, per_token)
+    assert result.plan.edits
+    assert result.sizes.calibrated
+    assert near(result.sizes.after, left)
+    assert near(result.sizes.before, whole)
+    assert left <= result.sizes.limit
+    options.pop("summarize")
+    assert near(refold.check(messages, plans=result.plans, **options).expected, left)
+
+
+@pytest.mark.parametrize("per_token", TOKENIZERS)
+@pytest.mark.parametrize("policy", policies.names())
+def test_a_session_says_what_the_provider_counts_next(policy, per_token):
+    messages = history()
+    whole = counted(messages, per_token)
+    session = Session(
+        MemoryStore(), policy=policy, format="anthropic", system=SYSTEM, budget=refold.Budget(int(whole * 0.7))
+    )
+    session.append(messages[:-2])
+    session.report(refold.Usage(counted(session.view(), per_token), covers=len(messages) - 2))
+    session.append(messages[-2:])
+    done = session.compact(force=True, summarize=ScriptedSummarizer(prose(random.Random(1), 120)))
+    assert near(done.tokens_after, counted(session.view(), per_token))
+    session.append(
+        [{"role": "assistant", "content": "Done."}, {"role": "user", "content": prose(random.Random(3), 60)}]
+    )
+    stats = session.get_context_stats()
+    assert near(stats.context_tokens, counted(session.view(), per_token))
