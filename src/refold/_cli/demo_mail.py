@@ -20,7 +20,9 @@ WINDOWS = ((1_000_000, 32_768), (200_000, 16_384))  # window and output reserve;
 
 
 class MailTrial(NamedTuple):
-    """What came of the task under one policy: e-mails read, calls of the model, refusals and compactions.
+    """What came of the task under one policy: e-mails read, calls of the model, those refused, and compactions.
+
+    A summary that is refused for its size is asked for again in parts, and not counted as refused.
 
     `highest` and `final` are the provider's own count of the agent's requests, `left` of the largest request that
     follows a compaction; `after` is the largest share of the input budget that a compaction left, as the policy counts.
@@ -72,7 +74,7 @@ def tried(policy: str, window: int, reserve: int, counter: Counter | None = None
     sizes = [received.tokens for received in own if received.status == 200]
     return MailTrial(
         policy, window, len(set(box.read)), len(box.read), len(box.ids), len(own),
-        sum(received.status != 200 for received in client.received), len(done),
+        sum(received.status != 200 for received in own), len(done),
         max((card.after / (window - reserve) for card, _ in done), default=0.0),
         max(sizes, default=0), sizes[-1] if sizes else 0, max(following, default=0), seconds, failed,
     )  # fmt: skip
