@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
@@ -26,12 +27,14 @@ from refold.core.transcript import Transcript
 from refold.core.view import Cause, FormatTraits
 from refold.errors import SummaryRefused
 from refold.policies import find
+from refold.sessions import open_store
 from refold.stages.restore import Restore, recently_read
 from refold.testing import talk, view_of
 from refold.testing.client import ScriptedClient
 from refold.testing.provider import ScriptedReply
 from tests.agent.kit import Watched, results
 from tests.agent.kit import calls as answers
+from tests.conformance.chats import READ, SUMMARY, chat
 from tests.conformance.drive import Asked, absent, after, drive, shown
 
 POLICY = find("claude-code")
@@ -491,3 +494,26 @@ def test_l06_an_agent_sends_one_system_prompt_and_the_summary_as_a_message():
 def test_l11_a_check_counts_four_characters_as_a_token_rounded_down():
     check = refold.check([{"role": "user", "content": "go"}], policy="claude-code", window=200_000, system="x" * 403)
     assert check.breakdown.system == 100
+
+
+def test_l09_a_chat_delegates_to_a_sub_agent_that_compacts_on_its_own(tmp_path):
+    """The sub-agent reads until its own window is full; the chat's conversation gets its bounded answer alone."""
+
+    def behave(received):
+        messages = received.body["messages"]
+        if not received.body.get("tools"):
+            return SUMMARY
+        if "DELEGATE it" not in str(messages):
+            seen.append(received.tokens)
+            return READ if len(seen) < 7 else "All was read."
+        last = messages[-1]
+        return ScriptedReply("", [("delegate", {"task": "look around"})]) if last["role"] == "user" else "Delegated."
+
+    seen: list[int] = []
+    notes = "".join(f"line {number} of the notes\n" for number in range(230))
+    done, _ = chat(tmp_path, ["DELEGATE it"], "--subagents", "-p", "refold", behave=behave, notes=notes)
+    assert "Delegated." in done.output
+    assert any(later < earlier for earlier, later in pairwise(seen))  # it compacted on the way
+    with open_store(tmp_path / "data" / "refold" / "sessions.db") as store:
+        (head,) = store.sessions()
+        assert head.messages == 4  # the request, the call, its digest, and the answer
