@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from refold import compact, violations
+from refold import check, compact, violations
 from refold._cli.main import cli
 from refold._rules.pairing import GroupPairing
 from refold.agent._heartbeat import Heartbeat
@@ -82,6 +82,13 @@ def test_v01_a_threshold_of_zero_or_less_disables(tokens):
     assert threshold(tokens) == Never()
     assert not threshold(tokens).reached(10**9, Budget(1_000))
     assert threshold(1).reached(1, Budget(1_000))
+
+
+@pytest.mark.parametrize("completion", [9_999, 10_000])
+def test_v01_a_check_is_due_at_200_000_tokens_of_the_last_call_s_prompt_and_completion(completion):
+    messages = [user("openai-chat", TASK), *step("openai-chat", 1)]
+    reported = {"prompt_tokens": 190_000, "completion_tokens": completion}
+    assert check(messages, policy="vibe", window=1_000_000, usage=reported).due is (completion == 10_000)
 
 
 NOTES = "".join(f"line {number} of the notes\n" for number in range(230))
