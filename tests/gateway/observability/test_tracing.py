@@ -77,7 +77,9 @@ def test_no_thinking_and_no_secret_reaches_spans_figures_logs_or_the_summarizer(
     key = "sk-" + "proj-AbCd1234EfGh5678IjKl9012"
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     made = summarizers.client_of
-    monkeypatch.setattr(summarizers, "client_of", lambda *given: OPENED.append(made(*given)) or OPENED[-1])
+    monkeypatch.setattr(
+        summarizers, "client_of", lambda *given, **named: OPENED.append(made(*given, **named)) or OPENED[-1]
+    )
     with ScriptedProvider(["The parts were counted, one after the other. " * 40] * 9) as writes:
         serving, _ = gateway(
             ["fine"],
