@@ -204,6 +204,11 @@ def test_the_line_above_60_percent_becomes_a_warning_at_the_threshold(desk: Desk
     assert done.returncode == 0, done.stderr
     told = [line for line in done.stderr.splitlines() if "of the context used" in line]
     assert len(told) == 2
+    prompts = [received.tokens for received in desk.provider.received]
+    for line in told:  # the meter: the last prompt, of the window (O01)
+        share, prompt, window = numbers(line.partition("the last prompt is")[2])
+        assert prompt in prompts
+        assert (share, window) == (round(100 * prompt / window), 12_000)
     assert all(line.endswith("; compaction is switched off") for line in told)  # nothing is due, so nothing warns (N18)
     assert "Warning" not in done.stderr
     assert "Compact" not in done.stderr

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.policy import Policy
     from refold.sessions import Store
+    from refold.summaries.summarizers import SummaryCost
 
 __all__ = ["Chat", "RespondingClient", "data_folder"]
 
@@ -196,12 +197,14 @@ class Chat:
 
     def show_fill(self) -> None:
         """Say how full the context is, where that is worth a line."""
-        check, threshold = self.session.check(), self.threshold
+        check, threshold, window = self.session.check(), self.threshold, self.session.context_window
         due = threshold / check.limit if threshold is not None else inf  # switched off: nothing to warn of (N18)
         line = context_line(check.tokens, check.limit, due)
         if line:
+            prompt = self.agent.statistics.prompt or check.expected  # as the provider said (O01)
+            meter = f"; the last prompt is {prompt / window:.0%} of the window ({prompt:,} of {window:,} tokens)"
             off = "; compaction is switched off" if threshold is None else ""
-            self.screen.note(f"{line}{off}", "yellow" if check.ratio >= due else "dim")
+            self.screen.note(f"{line}{meter}{off}", "yellow" if check.ratio >= due else "dim")
 
     @property
     def threshold(self) -> int | None:
@@ -268,7 +271,15 @@ class Chat:
         from refold.summaries.summarizers import summarizer
 
         settings, model = self.settings, self.settings.summarizer_model
-        return summarizer(model, settings.summarizer_url, provider=settings.summarize_provider) if model else None
+        if not model:
+            return None
+        return summarizer(
+            model, settings.summarizer_url, provider=settings.summarize_provider,
+            observers=(self._bill_summary,),
+        )  # fmt: skip
+
+    def _bill_summary(self, cost: SummaryCost) -> None:
+        self.agent.bill_summary(cost)
 
 
 def _record_folders(settings: Settings, session: str) -> dict[str, Path]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from refold import formats
 from refold._compaction.options import resolve_handlers
 from refold.agent._changed_files import attached, changed_notice
 from refold.agent._compactor import Compactor, RequestSpec
@@ -38,6 +39,7 @@ from refold.agent.events import (
 )
 from refold.agent.middleware import Action, MiddlewareVerdict, Pipeline, Reset, Situation
 from refold.clients._retry import patient, retrying
+from refold.core.budget import Usage
 from refold.core.view import Cause
 from refold.errors import UsageError
 from refold.models._catalog import window
@@ -53,8 +55,10 @@ if TYPE_CHECKING:
     from refold.agent.cards import DoneCard
     from refold.clients._protocol import Client, Reply
     from refold.core.messages import ToolCall
+    from refold.core.needs import CountNeed
     from refold.core.plan import Plan
     from refold.handlers import Handlers
+    from refold.summaries.summarizers import SummaryCost
 
 __all__ = ["Agent"]
 
@@ -112,6 +116,7 @@ class Agent:  # L10, L05, L08, V11
         self._output_limit = output_limit(self._profile, request, client.format, arguments.folder, settings)
         self.statistics = Statistics(request.budget.window)
         self._turn = self._step = self._calls_done = 0
+        self._unbilled: list[Usage] = []  # calls beside the conversation that its session does not know yet
         self._stopping = False
         self._cause = Cause.THRESHOLD  # why the next check compacts, whatever it measures
 
@@ -151,6 +156,14 @@ class Agent:  # L10, L05, L08, V11
         card = self._compactor.compact(Cause.MANUAL, focus=focus, keep_recent=keep_recent)
         self._after_compaction(card)
         return card
+
+    def bill_summary(self, cost: SummaryCost) -> None:  # V04
+        """Count what a summary cost in the statistics, and bill the session.
+
+        The agent's own model reports by itself; of another summarizer this is an observer, as in
+        `model_summarizer(client, observers=(agent.bill_summary,))`.
+        """
+        self._bill(cost.usage.usage())
 
     def run(self, text: str, attach: Sequence[str | Path] = ()) -> str:
         """Take a user's message, work until the model has answered, and return the answer.
@@ -281,6 +294,9 @@ class Agent:  # L10, L05, L08, V11
         self._after_compaction(self._compactor.prepare(decision, cause))
 
     def _after_compaction(self, card: DoneCard | None) -> None:
+        pending, self._unbilled = self._unbilled, []
+        for usage in pending:
+            self.session.bill(usage)
         if card is not None:
             self.statistics = self.statistics.compacted(card.after)
             self._pipeline.reset(Reset.COMPACT)
@@ -370,14 +386,30 @@ class Agent:  # L10, L05, L08, V11
         if resolved.summarize is not None:
             resolved = replace(resolved, summarize=patient(resolved.summarize, arguments.waits, arguments.sleep))
         elif arguments.handlers is None and (settings is None or settings.enable_summarization):
-            own = model_summarizer(self._client, window=window)
+            own = model_summarizer(self._client, window=window, observers=(self.bill_summary,))
             resolved = replace(resolved, summarize=guarded(retrying(own, arguments.waits, arguments.sleep)))
+        if resolved.count is None and arguments.handlers is None:
+            resolved = replace(resolved, count=self._count)
         if resolved.read_file is None and self._files is not None:
             resolved = replace(resolved, read_file=self._files.restore)
         if resolved.archive is None and (folder := transcripts_folder(arguments.folder, self._files)) is not None:
             write = TranscriptFiles(folder)
             resolved = replace(resolved, archive=lambda need: write(self.session.id, need))
         return resolved
+
+    def _count(self, need: CountNeed) -> int:  # V08
+        """Return the provider's own count of what will be sent; a format without an endpoint for it takes a call."""
+        system = self._system_prompt(self._step, self._calls_done)
+        counted = self._client.count(
+            formats.assemble(formats.find(self._client.format), need.messages), system, self._compactor.request.tools
+        )
+        if self._client.format == "openai-chat":
+            self._bill(Usage(counted))
+        return counted
+
+    def _bill(self, usage: Usage) -> None:
+        self.statistics = self.statistics.billed(usage)
+        self._unbilled.append(usage)  # the session is being compacted now, and is told afterwards
 
     def _notify(self, event: AgentEvent) -> None:
         for observer in self._observers:

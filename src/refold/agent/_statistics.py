@@ -19,7 +19,8 @@ class Statistics(Struct, frozen=True):
     """Tokens as the provider reported them.
 
     `prompt` and `completion` are the last call's; `context_tokens` is both together, what the context holds now
-    (V04). The session's totals are what is billed: they count the same history again with every call (O01).
+    (V04). The session's totals are what is billed: they count the same history again with every call (O01), and the
+    calls that wrote summaries or counted.
     """
 
     window: int = 0
@@ -53,6 +54,15 @@ class Statistics(Struct, frozen=True):
             session_completion=self.session_completion + usage.completion,
             context_tokens=usage.prompt + usage.completion,
             tokens_per_second=fast,
+        )
+
+    def billed(self, usage: Usage) -> Statistics:  # V04
+        """Return the statistics after a call that was not of the conversation, such as a summary's."""
+        return replace(
+            self,
+            steps=self.steps + 1,
+            session_prompt=self.session_prompt + usage.prompt,
+            session_completion=self.session_completion + usage.completion,
         )
 
     def compacted(self, tokens: int) -> Statistics:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from refold.core._preserved_thinking import removals
 from refold.core.budget import Never
 from refold.core.edits import Edit, Hide
-from refold.core.needs import Answer, Need, Refused
+from refold.core.needs import Answer, CountNeed, Need, Provided, Refused
 from refold.core.plan import (
     Plan,
     PlanId,
@@ -21,7 +21,7 @@ from refold.core.plan import (
     sealed,
 )
 from refold.core.policy import AsksAgain, Policy, Step, TakesState, When
-from refold.core.token_units import EstimatedTokens
+from refold.core.token_units import EstimatedTokens, ReportedTokens
 from refold.core.view import Cause, View
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def planning(
     due_at_start = due(policy, view) if is_due is None else is_due
     started, leading = due_at_start, True
     records: list[StepRecord] = []
+    counted: ReportedTokens | None = None
     for step in policy.steps:
         leading = leading and step.when in LEADING
         if not _runs(step, started, view):
@@ -78,6 +79,9 @@ def planning(
         answers = (yield needs) if needs else ()
         while answers and isinstance(step.stage, AsksAgain) and (needs := step.stage.more(view, answers)):
             answers += yield needs
+        for need, answer in zip(needs, answers, strict=False):
+            if isinstance(need, CountNeed) and isinstance(answer, Provided) and answer.count:  # V08
+                counted = ReportedTokens(answer.count)
         edits = step.stage.edits(view, answers)
         after, refused = _after(step, view, edits)
         refused = refused or "; ".join(answer.reason for answer in answers if isinstance(answer, Refused))
@@ -93,11 +97,13 @@ def planning(
                     refused,
                 )
             )
+        if after is not view:  # the count was of other messages
+            counted = None
         if leading and after is not view:
             started = due(policy, after)
         view = after
     if view.binds_thinking and (edits := removals(view)):
-        after = view.after(edits)
+        after, counted = view.after(edits), None
         records.append(
             StepRecord(
                 "drop thinking",
@@ -120,7 +126,7 @@ def planning(
             fingerprint=policy.fingerprint,
             cause=start.cause,
             base=base_of(view),
-            sizes=sizes_of(start, view),
+            sizes=sizes_of(start, view, counted),
             edits=edits,
             steps=tuple(records),
             format=format,
@@ -131,15 +137,19 @@ def planning(
     return PlannedView(plan, view)
 
 
-def sizes_of(start: View, view: View) -> Sizes:
-    """Return the sizes of a run from its first view to its last, as the provider counts them."""
+def sizes_of(start: View, view: View, counted: ReportedTokens | None = None) -> Sizes:
+    """Return the sizes of a run from its first view to its last, as the provider counts them.
+
+    `counted` is its own count of the last view, where a step has asked for it (V08).
+    """
     limits = view.limits
     if limits is None:
         goal, most = view.goal_tokens, view.budget.input
     else:
         most = limits.budget.input
         goal = min(limits.goal.tokens(limits.budget, _fixed(view)), most)
-    return Sizes(start.reported.count, view.reported.count, goal, most, _fixed(view), calibrated=view.ratio.known)
+    after, calibrated = counted or view.reported, view.ratio.known or counted is not None
+    return Sizes(start.reported.count, after.count, goal, most, _fixed(view), calibrated=calibrated)
 
 
 def _fixed(view: View) -> int:

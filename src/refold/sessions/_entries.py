@@ -79,13 +79,17 @@ class Rewound(Struct, frozen=True, omit_defaults=True, tag="rewound"):
 
 
 class UsageEntry(Struct, frozen=True, omit_defaults=True, tag="reported"):
-    """A provider's usage report, in tokens, with the report as it came; `covers` counts messages of the view."""
+    """A provider's usage report, in tokens, with the report as it came; `covers` counts messages of the view.
+
+    `aside`: the call was not of the conversation, such as a summary's; it is billed, and says nothing of the view.
+    """
 
     prompt: int
     completion: int = 0
     cached: int = 0
     covers: int | None = None
     native: Any = None
+    aside: bool = False
 
 
 class Noted(Struct, frozen=True, tag="noted"):

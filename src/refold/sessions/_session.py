@@ -306,6 +306,17 @@ class Session:
         notify(self._observers, SessionUsageReported(self.id, value.prompt, value.completion, billed, window))  # type: ignore[arg-type]
         return billed
 
+    def bill(self, usage: Usage) -> Billed:  # V04
+        """Store the usage of a call that was not of the conversation, such as a summary's: only the bill changes.
+
+        Raises:
+            SessionNotFound: nothing was appended yet.
+        """
+        self._log.existing_head  # noqa: B018 # raises for a session that is not there
+        self._log.report(UsageEntry(usage.prompt, usage.completion, usage.cached, aside=True))
+        self._sync()
+        return self._log.state.billed
+
     # Measuring
 
     def check(self) -> Check:

@@ -99,8 +99,8 @@ class SessionState:
                 self.ids = prefix if is_prefix else list(self.chain(to.tip))
                 self.active = to.plans
                 self.usage = None
-            case UsageEntry(prompt=prompt, completion=completion, cached=cached):
-                self.usage = entry
+            case UsageEntry(prompt=prompt, completion=completion, cached=cached, aside=aside):
+                self.usage = self.usage if aside else entry
                 so_far = self.billed
                 self.billed = Billed(
                     so_far.calls + 1, so_far.prompt + prompt, so_far.completion + completion, so_far.cached + cached
