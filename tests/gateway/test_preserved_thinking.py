@@ -50,6 +50,8 @@ each_model = pytest.mark.parametrize("model", MODELS)
 def test_tool_loops_turns_and_compactions_one_after_another_are_accepted(stand, policy, model):
     make, provider = stand
     agent = Agent(make(policy=policy).url, MODELS[model], streaming=model == "preserving").work(24)
+    if agent.seen[-1].get("x-refold-reason") == "threshold":
+        agent.ask()  # a summary in the very last request has replaced what the model thought before
     clean(provider)
     assert compactions(agent) > 1
     assert len(thoughts(provider.received[-1])) > 0
