@@ -1,6 +1,7 @@
 """Settings for property tests (many examples in a deep run, see depth.py), and what a quick run leaves out."""
 
 import functools
+import gc
 import os
 import signal
 import sys
@@ -33,6 +34,23 @@ def pytest_configure(config):
         sys.addaudithook(_refuse_services)
     if "not slow" in config.option.markexpr and "HYPOTHESIS_PROFILE" not in os.environ and not DEEP:
         settings.load_profile("few")
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Do not even import what a quick run leaves out as a whole file or folder."""
+    if "not slow" in config.option.markexpr and selection.is_slow(collection_path, ""):
+        return True
+    return None
+
+
+def pytest_collection(session):
+    """Collect ten thousand tests without looking for garbage, which would go through all of them again and again."""
+    gc.disable()
+
+
+def pytest_collection_finish(session):
+    gc.freeze()  # nor is there any among the tests and modules when it is looked for later
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config, items):
