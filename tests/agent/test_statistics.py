@@ -38,7 +38,7 @@ def test_a_threshold_of_nothing_never_compacts_and_never_warns(threshold):
     assert not warned
 
 
-def test_the_strongest_wish_of_a_pipeline_wins_and_all_are_asked():
+def test_the_first_wish_of_a_pipeline_decides_and_a_reset_reaches_all():
     asked = []
 
     class Says:
@@ -54,11 +54,11 @@ def test_the_strongest_wish_of_a_pipeline_wins_and_all_are_asked():
         def reset(self, reason):
             asked.append(reason)
 
-    pipeline = Pipeline([Says(Action.COMPACT), Says(Action.STOP), Says(Action.CONTINUE)])
-    assert pipeline.before_turn(situation(0)) == MiddlewareVerdict(Action.STOP, "because")
-    assert asked == ["compact", "stop", "continue"]
+    pipeline = Pipeline([Says(Action.CONTINUE), Says(Action.COMPACT), Says(Action.STOP)])
+    assert pipeline.before_turn(situation(0)) == MiddlewareVerdict(Action.COMPACT, "because")
+    assert asked == ["continue", "compact"]
     pipeline.reset(Reset.NEW_SESSION)
-    assert asked[3:] == ["new_session"] * 3
+    assert asked[2:] == ["new_session"] * 3
     assert Pipeline().after_turn(situation(0)).action is Action.CONTINUE
 
 
