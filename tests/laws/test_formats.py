@@ -186,7 +186,13 @@ def test_put_get_a_removed_part_is_gone_and_the_others_stay_in_order(name, data)
     message, part = data.draw(st.sampled_from(spots))
     (edited,) = [m for m in fold(transcript.messages, [[Rewrite(message.id, part.at, None)]]) if m.patches]
     again = format.read(format.write(edited), message.id)
+    if name == "openai-chat" and not edited.calls:  # whose readable thinking is bound only beside calls
+        edited = replace(edited, parts=tuple(map(unbound, edited.parts)))
     assert bare(again) == bare(edited) or not any(is_content(part) for part in edited.parts)
+
+
+def unbound(part):
+    return replace(part, sealed=False) if isinstance(part, Reasoning) and part.text else part
 
 
 @every_format
