@@ -75,6 +75,7 @@ def test_v04_the_calls_that_summarize_and_count_are_in_the_totals(policy, own):
         agent = Agent(model, policy=policy, tools=(echo,), system=SYSTEM, budget=Budget(12_000), **own)
         agent.run("Work on it.")
         agent.compact()  # opal's summary, vibe's count
+        agent.close()
         seen = [received.tokens for received in provider.received if received.status == 200]
     assert len(agent.plans) == 1
     assert len(seen) == 8
