@@ -374,7 +374,7 @@ def usage_for(options: Options) -> Usage | None:
     """Return the usage report as given, or read from the provider's own shape."""
     if options.usage is None or isinstance(options.usage, Usage):
         return options.usage
-    from refold._counting.calibration import reported
+    from refold.models._usage_report import reported
 
     report = reported(options.usage)
     return Usage(report.prompt, report.completion, report.cached_read)

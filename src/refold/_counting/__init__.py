@@ -1,6 +1,5 @@
-"""Exact and calibrated token counts, image sizes, and calibration by what providers report."""
+"""Exact token counts by the model's vocabulary, and the sizes of images."""
 
-from refold._counting.calibration import Calibration, UsageReport, calibrate, reported
 from refold._counting.tokenizers import ExactCounter, counter_for
 
-__all__ = ["Calibration", "ExactCounter", "UsageReport", "calibrate", "counter_for", "reported"]
+__all__ = ["ExactCounter", "counter_for"]

@@ -64,7 +64,7 @@ class ExactCounter(Struct, frozen=True):
     """A counter by vocabulary: plain data, so it compares, pickles and prints; vocabularies load on first use.
 
     `exact` says that the vocabulary is the model's own; then words are exact and only framing and pictures are by
-    published rules. Otherwise `factors` scale the count. `scale` is a last factor from `usage.calibrate`.
+    published rules. Otherwise `factors` scale the count. `scale` is a last factor.
     """
 
     encoding: str = "o200k_base"

@@ -1,7 +1,7 @@
 import pytest
 
-from refold._counting import Calibration, UsageReport, calibrate, reported
 from refold.errors import UsageError
+from refold.models._usage_report import UsageReport, reported
 
 SHAPES = {
     "openai chat": ({"prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050, "prompt_tokens_details": {"cached_tokens": 800}}, UsageReport(1000, 50, 800)),
@@ -39,28 +39,3 @@ def test_a_report_without_figures_is_refused() -> None:
 def test_a_report_becomes_the_usage_that_gauges_take() -> None:
     usage = UsageReport(1000, 50, 900).usage(covers=7)
     assert (usage.prompt, usage.completion, usage.cached, usage.covers) == (1000, 50, 900, 7)
-
-
-def test_a_ratio_is_bounded_and_needs_enough_tokens() -> None:
-    assert calibrate(1000, 1200) == pytest.approx(1.2)
-    assert calibrate(1000, 9000) == 2.5
-    assert calibrate(1000, 10) == 0.5
-    assert calibrate(150, 9000) == 1.0
-    assert calibrate(1000, 0) == 1.0
-
-
-def test_the_growth_between_reports_tells_the_ratio_apart_from_what_is_fixed() -> None:
-    learned = Calibration().after(10_000, 32_000).after(30_000, 56_000)
-    assert learned.ratio == pytest.approx(1.2)
-    assert learned.fixed == 20_000
-    assert learned.estimate(40_000) == 68_000
-
-
-def test_before_any_report_an_estimate_stays_as_it_is() -> None:
-    assert Calibration().estimate(1234) == 1234
-
-
-def test_a_compaction_between_reports_begins_anew_and_keeps_the_ratio() -> None:
-    learned = Calibration().after(10_000, 32_000).after(30_000, 56_000).after(5_000, 26_000)
-    assert learned.ratio == pytest.approx(1.2)
-    assert learned.estimate(6_000) == 27_200
