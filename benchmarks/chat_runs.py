@@ -102,9 +102,9 @@ def converse(policy: str, seed: int, turns: int, window: int, folder: Path) -> d
     work.mkdir(parents=True)
     home.mkdir()
     for number in range(FILES):
-        count = 100 + random.below(1_500)
-        words = " ".join(WORDS[random.below(len(WORDS))] for _ in range(count))
-        (work / f"report-{number:02}.txt").write_text(f"Report {number}\n{words}\ncode word {seed}-{number}\n")
+        rows = [" ".join(random.some(WORDS, 8)) for _ in range(20 + random.below(300))]
+        text = "\n".join((f"Report {number}", *rows, f"code word {seed}-{number}"))
+        (work / f"report-{number:02}.txt").write_text(text)
     lines = [
         f"Turn {turn}: " + ("go on" if random.below(4) == 0 else f"read report-{random.below(FILES):02}.txt")
         for turn in range(1, turns + 1)
