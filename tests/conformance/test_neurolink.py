@@ -288,6 +288,22 @@ def test_n04_other_lines_of_a_file_are_no_duplicate():
     assert DeduplicateReads(saving=0).edits(view, ()) == ()
 
 
+def test_n04_n16_a_compaction_counts_the_files_and_pairs_that_it_changed():
+    messages = [*outputs(*[12_000] * 9, path="same.txt")[:-2], *outputs(*[12_000] * 3, path="other.txt")[1:]]
+    for number, message in enumerate(messages):
+        for call in message.get("tool_calls", ()):
+            call["id"] = f"call{number}"
+        if message["role"] == "tool":
+            message["tool_call_id"] = messages[number - 1]["tool_calls"][0]["id"]
+    del messages[4]  # the result of the second call
+    session = Session(MemoryStore(), policy="neurolink", window=60_000, max_output=10_000, format="openai-chat")
+    session.append(messages)
+    done = session.compact(force=True)
+    assert done.stages_used[:1] == ("deduplicate",)
+    assert (done.deduplicated_files, done.repaired_pairs) == (2, 1)
+    assert (done.plan.deduplicated_files, done.plan.repaired_pairs) == (2, 1)
+
+
 NINE = (
     "1. Primary Request and Intent",
     "2. Key Technical Concepts",

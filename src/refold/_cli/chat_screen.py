@@ -175,6 +175,10 @@ class Screen:
         ]
         if card.summary:
             about.append(f"summary of {card.summary:,} characters")
+        if card.deduplicated_files:
+            about.append(f"earlier reads of {show.many(card.deduplicated_files, 'file')} replaced")
+        if card.repaired_pairs:
+            about.append(f"{show.many(card.repaired_pairs, 'tool call')} repaired")
         self.last_card = card
         if not self._console.is_terminal:
             self.note(card.line)

@@ -126,5 +126,6 @@ def _report(talk: InputConversation, result: Result, out: str) -> bytes:
 
     return msgspec.json.encode(
         {"file": talk.label, "out": out, "plan": result.plan.id, "steps": result.plan.stages_used,
-         "messages_before": len(result.originals), "messages_after": len(result.messages), "sizes": result.sizes}
+         "messages_before": len(result.originals), "messages_after": len(result.messages), "sizes": result.sizes,
+         "repaired_pairs": result.plan.repaired_pairs, "deduplicated_files": result.plan.deduplicated_files}
     )  # fmt: skip

@@ -64,7 +64,8 @@ class DoneCard(Struct, frozen=True, tag="compaction"):
     """A compaction is done; replaces the card that reported it as running.
 
     Tokens and messages are those of the whole request before and after; `summary` is the summary's length in
-    characters, `seconds` the duration.
+    characters, `seconds` the duration. `repaired_pairs` counts calls and results that got the half they had lost,
+    `deduplicated_files` files of which only the latest read stays.
     """
 
     targets: tuple[ShortenedMessage, ...]
@@ -76,6 +77,8 @@ class DoneCard(Struct, frozen=True, tag="compaction"):
     seconds: float = 0.0
     summary: int = 0
     plan: str = ""
+    repaired_pairs: int = 0
+    deduplicated_files: int = 0
 
     @property
     def saved(self) -> int:
@@ -127,6 +130,8 @@ def done_card(
         seconds,
         summary,
         plan.id,
+        plan.repaired_pairs,
+        plan.deduplicated_files,
     )
 
 

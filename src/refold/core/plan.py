@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from refold.core.budget import Usage
 from refold.core.edits import Edit, Hide, Insert, Rewrite
-from refold.core.messages import Message, MessageId
+from refold.core.messages import Message, MessageId, ToolResult
 from refold.core.transcript import ROOT, Transcript
 from refold.core.view import Cause, View
 from refold.errors import StalePlan
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Container, Iterator, Sequence
 
 __all__ = [
     "Base",
@@ -112,9 +112,35 @@ class Plan(Struct, frozen=True, omit_defaults=True):
         return tuple(step.label for step in self.steps if step.stop > step.start)
 
     @property
+    def repaired_pairs(self) -> int:  # N16
+        """The number of tool calls and results that got the half they had lost."""
+        completed: set[str] = set()
+        for edit in self._edits_by("CloseCalls"):
+            match edit:
+                case Insert(message=message):
+                    completed.update(call.call_id for call in message.calls)
+                    completed.update(result.call_id for result in message.results)
+                case Rewrite(to=ToolResult(call_id=call_id)):
+                    completed.add(call_id)
+        return len(completed)
+
+    @property
+    def deduplicated_files(self) -> int:  # N04
+        """The number of files of which earlier reads were replaced by a reference to the latest."""
+        references: set[str] = set()  # each names its file
+        for edit in self._edits_by("DeduplicateReads"):
+            match edit:
+                case Rewrite(to=ToolResult(text=reference)):
+                    references.add(reference)
+        return len(references)
+
+    @property
     def empty(self) -> bool:
         """Tell whether the plan changes nothing."""
         return not self.edits
+
+    def _edits_by(self, stage: str) -> Iterator[Edit]:
+        return (edit for step in self.steps if step.stage == stage for edit in self.edits[step.start : step.stop])
 
 
 class Tag(Struct, frozen=True, omit_defaults=True):  # N07

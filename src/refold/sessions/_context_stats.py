@@ -63,6 +63,16 @@ class CompactionStats(Struct, frozen=True):  # N02, O03, V09
         """Tokens saved; never negative."""
         return max(self.tokens_before - self.tokens_after, 0)
 
+    @property
+    def repaired_pairs(self) -> int:
+        """The number of tool calls and results that got the half they had lost (N16)."""
+        return self.plan.repaired_pairs
+
+    @property
+    def deduplicated_files(self) -> int:
+        """The number of files of which only the latest read stays (N04)."""
+        return self.plan.deduplicated_files
+
 
 class SessionUsageReported(Struct, frozen=True, tag="usage_reported"):  # O16
     """A provider reported usage: tokens of this call, all that was billed, and the context window."""
