@@ -5,7 +5,6 @@ import threading
 import pytest
 
 import refold
-from refold._counting import reported
 from refold.clients._factory import TIMEOUT, async_client, client, recounting
 from refold.clients._openai import ChatSpeech
 from refold.clients._protocol import BadReply
@@ -13,6 +12,7 @@ from refold.clients._sdk import CONNECTIONS, KEPT_ALIVE
 from refold.core.messages import ToolCall, text_of
 from refold.errors import UsageError
 from refold.handlers import Handlers
+from refold.models._usage_report import reported
 from refold.recovery._run import arecovering
 from refold.summaries.summarizers import model_summarizer, retrying
 from refold.testing.provider import Fault, ScriptedProvider

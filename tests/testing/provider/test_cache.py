@@ -3,7 +3,7 @@ import openai
 import pytest
 
 from refold import Usage
-from refold._counting import reported
+from refold.models._usage_report import reported
 from refold.testing.provider import ScriptedProvider, ScriptedReply
 
 LONG = "Every word of this is counted. " * 300
