@@ -28,8 +28,10 @@ from refold.testing._seeded_random import SeededRandom
 from refold.testing.provider import ReceivedRequest, ScriptedProvider, ScriptedReply
 
 FILES = 40
+RECOUNT = 16  # output tokens of a call that only counts (V08)
 WORDS = ("pallet", "carton", "invoice", "carrier", "weight", "batch", "label", "shelf", "scanner", "return", "credit")
 TURN = re.compile(r"^Turn (\d+):", re.M)
+REQUEST = re.compile(r"\bTurn (\d+): (.*)")
 PATH = re.compile(r"report-\d+\.txt")
 HEADING = re.compile(r"^(?:#+ .+|\d\. [^:]+|[A-Z]+:)", re.M)
 DECISION = re.compile(r"^\[compactor\] .*effective=(\d+)")
@@ -66,13 +68,13 @@ class Reader:
             line = "Reports are read one by one, and each code word was given in an answer."
             return "\n\n".join(f"{heading}\n{line}" for heading in headings) or line
         user = [text for message in received.messages if message.role == "user" for text in texts(message)]
-        newest = [text for text in user if TURN.search(text)][-1]
-        turn = int(TURN.findall(newest)[-1])
+        turns = {int(number): wish for text in user for number, wish in REQUEST.findall(text)}
+        turn = max(turns)  # a request that a summary quotes counts too
         if turn >= self.stop_at:
             self.reached.set()
-        if received.messages[-1].results or "read" not in newest:
+        if received.messages[-1].results or not (path := PATH.search(turns[turn])):
             return f"Turn {turn} is done."
-        return ScriptedReply("I look.", [("read", {"path": PATH.findall(newest)[-1]})])
+        return ScriptedReply("I look.", [("read", {"path": path[0]})])
 
 
 class Sizes(NamedTuple):
@@ -169,8 +171,9 @@ def _run(command: list[str], lines: list[str], env: dict[str, str], kill: thread
 
 
 def _calls(provider: ScriptedProvider) -> list[int]:
-    """Return the prompt tokens of each call of the agent, without summaries and retries."""
-    return [received.tokens for received in provider.received if received.tools and received.status == 200]
+    """Return the prompt tokens of each call of the agent, without summaries, recounts and refused requests."""
+    answered = (received for received in provider.received if received.tools and received.status == 200)
+    return [received.tokens for received in answered if received.max_output != RECOUNT]
 
 
 def _newest(store: Any) -> Session:
