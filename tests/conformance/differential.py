@@ -14,10 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from tests.conformance import histories
 
-__all__ = ["FIGURES", "Decision", "Tally", "figures_text", "original"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tests.conformance.histories import History
+
+__all__ = ["FIGURES", "Decision", "Tally", "figures_text", "original", "recorded_histories"]
 
 DATA = Path(__file__).parent.parent / "data" / "originals"
 FIGURES = DATA / "figures.json"
@@ -72,6 +76,15 @@ def original(name: str) -> dict[str, Any]:
     """Return what was recorded of an original."""
     recorded: dict[str, Any] = json.loads((DATA / f"{name}.json").read_text("utf-8"))
     return recorded
+
+
+def recorded_histories(name: str) -> Iterator[tuple[History, dict[str, Any]]]:
+    """Yield each history with what was recorded of it; one that has changed since must be recorded again."""
+    recorded = {one["name"]: one for one in original(name)["histories"]}
+    for history in histories.histories():
+        theirs = recorded[history.name]
+        assert history.digest == theirs["digest"], "the histories have changed: record the originals again"
+        yield history, theirs
 
 
 def figures_text(figures: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from refold.core.budget import Budget
 from refold.policies import find
 from tests.agent.kit import Watched, calls, results
 from tests.conformance import histories
-from tests.conformance.differential import Decision, original
+from tests.conformance.differential import Decision, original, recorded_histories
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,14 +43,11 @@ DIFFERENCES = {
 def decisions() -> Iterator[Decision]:
     """Yield every decision of both."""
     recorded = original("claude-code")
-    by_name = {one["name"]: one for one in recorded["histories"]}
     for window, maximum, threshold in recorded["thresholds"]:
         budget = Budget(window, POLICY.reserve(window, maximum))
         yield Decision("threshold", f"{window:,}, {maximum:,}", POLICY.trigger.tokens(budget), threshold)
     yield from _outputs(recorded["outputs"])
-    for history in histories.histories():
-        theirs = by_name[history.name]
-        assert history.digest == theirs["digest"], "the histories have changed: record the originals again"
+    for history, theirs in recorded_histories("claude-code"):
         messages = histories.anthropic(history.entries)
         yield _cleared(history, messages, theirs["cleared"])
         yield from _due(history, messages, theirs["due"])

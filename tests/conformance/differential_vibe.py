@@ -16,7 +16,7 @@ from refold.core.counting import CharCounter
 from refold.errors import SummaryRefused
 from refold.policies import find
 from tests.conformance import histories
-from tests.conformance.differential import Decision, original
+from tests.conformance.differential import Decision, original, recorded_histories
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,15 +48,13 @@ DIFFERENCES = {
 def decisions() -> Iterator[Decision]:
     """Yield every decision of both."""
     recorded = original("vibe")
-    by_name = {one["name"]: one for one in recorded["histories"]}
-    for history in histories.histories():
-        assert history.digest == by_name[history.name]["digest"], "the histories have changed: record them again"
-        yield from _cleaned(history, by_name[history.name]["cleaned"])
-        yield from _compacted(history, by_name[history.name])
+    for history, theirs in recorded_histories("vibe"):
+        yield from _cleaned(history, theirs["cleaned"])
+        yield from _compacted(history, theirs)
     yield from _failed(recorded["failures"])
     yield from _due(recorded)
-    for walk, theirs in zip(histories.walks(), recorded["walks"], strict=True):
-        for step, (ours, its) in enumerate(zip(_walked(walk), theirs, strict=True)):
+    for walk, steps in zip(histories.walks(), recorded["walks"], strict=True):
+        for step, (ours, its) in enumerate(zip(_walked(walk), steps, strict=True)):
             yield Decision("middleware", f"{walk['middlewares']}, turn {step}", ours, its)
     for calls, theirs in zip(histories.calls(), recorded["statistics"], strict=True):
         for ours, its in zip(_counted(calls), theirs, strict=True):

@@ -13,7 +13,7 @@ from refold.core.budget import Budget
 from refold.core.edits import Insert, Rewrite, fold
 from refold.core.messages import text_of
 from tests.conformance import histories
-from tests.conformance.differential import Decision, original
+from tests.conformance.differential import Decision, recorded_histories
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,10 +40,7 @@ DIFFERENCES = {
 
 def decisions() -> Iterator[Decision]:
     """Yield every decision of both."""
-    by_name = {one["name"]: one for one in original("wolffish")["histories"]}
-    for history in histories.histories():
-        theirs = by_name[history.name]
-        assert history.digest == theirs["digest"], "the histories have changed: record the originals again"
+    for history, theirs in recorded_histories("wolffish"):
         messages = histories.openai(history.entries)
         meter = refold.Meter(policy="wolffish", budget=Budget(ROOM))
         tokens = meter.check(messages).tokens

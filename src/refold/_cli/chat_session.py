@@ -16,6 +16,7 @@ from refold.agent._changed_files import Files
 from refold.agent._heartbeat import Heartbeat
 from refold.agent._loop import INTERRUPTED
 from refold.agent._messages import result_messages
+from refold.agent._private_files import file_name
 from refold.agent._profiles import profile_for
 from refold.agent._shell import shell
 from refold.agent._statistics import context_line
@@ -28,11 +29,12 @@ from refold.recovery._learned_windows import LearnedWindows
 from refold.sessions import Session, default_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from refold._cli.chat_screen import Screen
     from refold._compaction.result import Check
+    from refold.agent import AgentOptions
     from refold.agent.events import AgentObserver
     from refold.clients._protocol import Client, OnText, Reply
     from refold.config import Settings
@@ -118,7 +120,7 @@ class Chat:
         self.system = f"{about}\n\nThe folder: {self.workspace.root}"
         self._files, self._heartbeat = Files(self.workspace.root), Heartbeat(self.workspace.root)
         self._windows = LearnedWindows(data_folder() / "windows.json")
-        self._stop_too: Callable[[], None] = lambda: None  # stops the newest sub-agent
+        self._newest_subagent: Agent | None = None
         self.session = Session(store, session, format=client.format)
         self.configure(settings)
 
@@ -129,14 +131,12 @@ class Chat:
         if self.session.in_flight != in_flight:
             self.session = Session(self.store, self.session.id, format=self.client.format, in_flight=in_flight)
         self.settings = settings
-        self.agent = Agent(
-            self.client, policy=policy, settings=settings, session=self.session, system=self.system,
-            tools=self.tools, heartbeat=self._heartbeat,
-            files=self._files, folder=self._outputs_folder, task_files=self._task_files,
-            observers=(self.screen, *self._log_observers(policy.name)), on_text=self.screen.text,
-            summarize=self._summarizer(), windows=self._windows, sleep=self._wait,
-            max_output=self._answer_cap(policy),
-        )  # fmt: skip
+        options = self._agent_options(policy) | {
+            "session": self.session, "tools": self.tools, "heartbeat": self._heartbeat, "files": self._files,
+            "task_files": self._task_files, "observers": (self.screen, *self._log_observers(policy.name)),
+            "on_text": self.screen.text,
+        }  # fmt: skip
+        self.agent = Agent(self.client, **options)
 
     def choose(self, policy: str) -> None:
         """Go on by another policy; the other settings stay.
@@ -234,21 +234,26 @@ class Chat:
         if SNAPSHOTS in self.records:
             yield Snapshots(self.records[SNAPSHOTS])
 
+    def _agent_options(self, policy: Policy) -> AgentOptions:
+        """Return the options that every agent of this chat has."""
+        return {
+            "policy": policy, "settings": self.settings, "system": self.system, "folder": self._outputs_folder,
+            "summarize": self._summarizer(), "windows": self._windows, "sleep": self._wait,
+            "max_output": self._answer_cap(policy),
+        }  # fmt: skip
+
     def _subagent(self) -> Agent:
         """Return an agent for one task, with the chat's client and tools and a conversation of its own (L09)."""
-        policy = self.settings.chosen()
-        agent = Agent(
-            self.client, policy=policy, settings=self.settings, tools=self._plain_tools, system=self.system,
-            files=Files(self.workspace.root), folder=self._outputs_folder, observers=(self.screen,),
-            summarize=self._summarizer(), windows=self._windows, sleep=self._wait,
-            max_output=self._answer_cap(policy),
-        )  # fmt: skip
-        self._stop_too = agent.stop
-        return agent
+        options = self._agent_options(self.settings.chosen()) | {
+            "tools": self._plain_tools, "files": Files(self.workspace.root), "observers": (self.screen,),
+        }  # fmt: skip
+        self._newest_subagent = Agent(self.client, **options)
+        return self._newest_subagent
 
     def _stop(self) -> None:
         self.agent.stop()
-        self._stop_too()
+        if self._newest_subagent is not None:
+            self._newest_subagent.stop()
 
     def _answer_cap(self, policy: Policy) -> int | None:
         """Return the tokens an answer may have, where a request must say it: within what the window keeps for it."""
@@ -293,4 +298,4 @@ def _record_folders(settings: Settings, session: str) -> dict[str, Path]:
 
 
 def _folder_of(kind: str, session: str) -> Path:
-    return data_folder() / kind / "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in session)
+    return data_folder() / kind / file_name(session)

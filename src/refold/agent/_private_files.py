@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["append_owned", "owned_folder", "write_owned"]
+__all__ = ["append_owned", "file_name", "owned_folder", "write_owned"]
 
 FOLDER, FILE = 0o700, 0o600
 
@@ -18,6 +18,11 @@ def owned_folder(folder: Path) -> Path:
     """Return the folder, made where it is missing."""
     folder.mkdir(parents=True, exist_ok=True, mode=FOLDER)
     return folder
+
+
+def file_name(id: str) -> str:
+    """Return an id, which a user may have chosen, as a part of a file's name."""
+    return "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in id)
 
 
 def write_owned(path: Path, text: str) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from refold.agent._private_files import append_owned, owned_folder
+from refold.agent._private_files import append_owned, file_name, owned_folder
 from refold.agent.event_names import named
 from refold.agent.events import SessionRenewed
 
@@ -37,5 +37,4 @@ class SessionLog:
         append_owned(self.path, json.dumps({"event": name, **figures}, ensure_ascii=False) + "\n")
 
     def _place(self, session: str) -> Path:
-        safe = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in session)
-        return self._folder / f"session-{safe}.jsonl"
+        return self._folder / f"session-{file_name(session)}.jsonl"

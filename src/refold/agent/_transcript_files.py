@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from refold.agent._private_files import owned_folder, write_owned
+from refold.agent._private_files import file_name, owned_folder, write_owned
 
 if TYPE_CHECKING:
     from refold.agent._changed_files import Files
@@ -28,9 +28,8 @@ class TranscriptFiles:  # L04
 
     def __call__(self, session: str, need: ArchiveNeed) -> str:
         """Write the messages of a session and return the path."""
-        name = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in session)
         lines = [json.dumps(message.native, ensure_ascii=False) + "\n" for message in need.messages]
-        return str(write_owned(owned_folder(self._folder) / f"transcript-{name}.jsonl", "".join(lines)))
+        return str(write_owned(owned_folder(self._folder) / f"transcript-{file_name(session)}.jsonl", "".join(lines)))
 
 
 def transcripts_folder(folder: Path | None, files: Files | None) -> Path | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from refold._condense.transcript_text import serialize
-from refold.core.messages import File, Reasoning, Text, ToolCall, ToolResult
+from refold.core.messages import File, Reasoning, Text, ToolCall, ToolResult, texts
 from refold.core.needs import Answer, Provided, Refused, SummaryNeed
 from refold.summaries._chunking import Asking, asking
 
@@ -99,7 +99,8 @@ def _redacted(message: Message) -> Message:
 
     parts = tuple(map(_redacted_part, message.parts))
     same = all(new is old for new, old in zip(parts, message.parts, strict=True))
-    if same and all(without_secrets(text) is text for text in _strings(message.native)):
+    read = set(texts(message))  # searched above; to search a text again would cost as much again
+    if same and all(text in read or without_secrets(text) is text for text in _strings(message.native)):
         return message
     return replace(message, parts=parts, native=None, patches=())
 
