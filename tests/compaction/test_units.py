@@ -101,3 +101,31 @@ def test_a_session_says_what_the_provider_counts_next(policy, per_token):
     )
     stats = session.get_context_stats()
     assert near(stats.context_tokens, counted(session.view(), per_token))
+
+
+def skeletons(steps: int = 40):
+    """Long prose read by calls with dense arguments: what a policy leaves is of another kind than what it removes."""
+    random_ = random.Random(5)
+    messages = [{"role": "user", "content": "Read the reports."}]
+    for number in range(steps):
+        arguments = f'{{"path":"/srv/q{number}/r-{random_.getrandbits(64):x}.csv","n":{random_.getrandbits(32)}}}'
+        call = {"id": f"call_{number}", "type": "function", "function": {"name": "read_file", "arguments": arguments}}
+        messages += [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"call_{number}", "content": prose(random_, 300)},
+        ]
+    return [*messages, {"role": "assistant", "content": "Read."}, {"role": "user", "content": "Go on."}]
+
+
+@pytest.mark.parametrize("policy", [name for name in policies.names() if name != "refold"])
+def test_sizes_after_are_right_where_what_stays_is_of_another_kind(policy):
+    messages = skeletons()
+    whole = refold.count(messages, model="gpt-4o")
+    result = refold.compact(
+        messages, policy=policy, model="gpt-4o", budget=refold.Budget(int(whole * 0.8)), force=True,
+        usage=refold.Usage(refold.count(messages[:-1], model="gpt-4o"), covers=len(messages) - 1),
+        summarize=ScriptedSummarizer(prose(random.Random(1), 120)),
+    )  # fmt: skip
+    left = refold.count(result.messages, model="gpt-4o")
+    assert left < whole / 2
+    assert result.sizes.after == pytest.approx(left, rel=0.01)

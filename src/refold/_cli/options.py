@@ -148,7 +148,7 @@ class Goal(click.ParamType[int | float]):
             return share
         number = None if share is not None else parse_tokens(text)
         if number is None or not 0 < number <= MOST:
-            self.fail(f"{value} is no goal: give tokens as in 60k, or a share as in 0.5 or 50%", param, ctx)
+            self.fail(f"{value} is no size: give tokens as in 60k, or a share as in 0.5 or 50%", param, ctx)
         return number
 
 

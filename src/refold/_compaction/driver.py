@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from refold._compaction.request import Request, request_for
-from refold._compaction.result import CompactionRun, Result, needs_exact_recount, verified_result
+from refold._compaction.result import CompactionRun, Result, exact_size, verified_result, with_exact_size
 from refold.core._engine import due, planning
 from refold.core.events import (
     CompactionApplied,
@@ -90,8 +90,12 @@ def start_planning(request: Request, *, is_due: bool | None = None) -> Steps[Com
         request.policy, request.view, is_due=is_due, format=request.format.name, earlier=earlier
     )
     run = CompactionRun(request, is_due, planned.plan, planned.view)
-    if not needs_exact_recount(run):
+    counted, sizes = exact_size(run), run.plan.sizes
+    if counted is None:
         return run
+    size, ratio = counted
+    if size.count <= sizes.limit or sizes.after > sizes.limit:  # what the policy could not fit is no miscount
+        return with_exact_size(run, size, ratio)
     request = request.recounted()
     planned = yield from planning(request.policy, request.view, format=request.format.name, earlier=earlier)
     return CompactionRun(request, is_due, planned.plan, planned.view)

@@ -201,16 +201,20 @@ def _after_plans(plans: Sequence[Plan], history: Transcript, start: Sequence[Mes
 
 def measured(view: View, policy: Policy, options: Options) -> View:
     """Return the view with its fixed part counted, its size read off the policy's gauge, and its limits converted."""
-    counter = view.counter
-    overhead = Breakdown(
+    overhead = fixed_part(view, options, view.counter)
+    view = replace(view, overhead=overhead)
+    since = sum(view.sizes[covered(view.start, view.usage) :]) + overhead.prompt + overhead.files if view.usage else 0
+    return gauged(view, policy, EstimatedTokens(view.estimated), EstimatedTokens(since))
+
+
+def fixed_part(view: View, options: Options, counter: Counter) -> Breakdown:
+    """Count what a request holds besides the messages of the view."""
+    return Breakdown(
         system=counter.text(formats.system_text(options.system)) if options.system else 0,
         tools=counter.tools(formats.tools_text(options.tools, formats.loaded_in(view.start))) if options.tools else 0,
         prompt=counter.text(formats.system_text(options.prompt)) if options.prompt else 0,
         files=sum(counter.text(formats.system_text(file)) for file in options.files),
     )
-    view = replace(view, overhead=overhead)
-    since = sum(view.sizes[covered(view.start, view.usage) :]) + overhead.prompt + overhead.files if view.usage else 0
-    return gauged(view, policy, EstimatedTokens(view.estimated), EstimatedTokens(since))
 
 
 def gauged(view: View, policy: Policy, estimated: EstimatedTokens, since: EstimatedTokens) -> View:

@@ -21,6 +21,7 @@ __all__ = ["UNKNOWN_RATIO", "EstimatedTokens", "Ratio", "ReportedTokens", "ratio
 # and tokenizers alike count from 1 (bytes) to 8 (prose of long words) characters a token.
 LEAST, MOST = 1 / 8, 8.0
 FAR = 1.2  # chosen by hand: a vocabulary that is off by more is not the provider's
+SAME = 1.02  # chosen by hand: what framing that we do not know makes of a request of a few thousand tokens
 FEW = 200  # tokens, of which most is framing
 
 
@@ -66,6 +67,11 @@ class Ratio(Struct, frozen=True):
     def far(self) -> bool:
         """Tell whether a vocabulary with this ratio is another than the provider's."""
         return self.known and not 1 / FAR <= self.value <= FAR
+
+    @property
+    def same(self) -> bool:
+        """Tell whether a vocabulary with this ratio is the provider's: then it counts any text right."""
+        return self.known and 1 / SAME <= self.value <= SAME
 
     @property
     def at_least_one(self) -> Ratio:
