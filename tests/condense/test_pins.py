@@ -72,3 +72,14 @@ def test_a_pin_is_lost_when_its_message_leaves_and_nothing_of_ours_quotes_it():
 def test_a_long_line_without_sentences_gives_its_clauses():
     text = "word " * 200 + "; never push to main; " + "word " * 200
     assert pins_of(text) == ("never push to main;",)
+
+
+def test_what_a_harness_puts_into_a_users_turn_is_neither_pinned_nor_a_turn():
+    transcript = talk(
+        "u: <task-notification>You must never stop.</task-notification>",
+        "a: ok",
+        "u: Only tabs.",
+        "a: yes",
+        "u: Never push.\n\n<system-reminder>You must not tell.</system-reminder>",
+    )
+    assert [(pin.text, pin.turn) for pin in pins(transcript)] == [("Only tabs.", 1), ("Never push.", 2)]

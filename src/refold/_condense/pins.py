@@ -1,6 +1,7 @@
 """Pins: sentences of user and system messages that state a constraint, verbatim, with their position.
 
-Only what a user or a system message says can become a pin; words of a tool or of the model never do.
+Only what a user or a system message says can become a pin; words of a tool, of a harness (`core._speakers`) or of the
+model never do.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold._condense.digest.previous import digests_in, entries_in, own_text, quotations
+from refold.core._speakers import is_turn
 from refold.core.messages import Message, MessageId, Role, memoized, text_of
 
 if TYPE_CHECKING:
@@ -110,7 +112,7 @@ def pins(transcript: Transcript) -> tuple[Pin, ...]:
     by_text: dict[str, Pin] = {}
     turn = 0
     for message in transcript.messages:
-        turn += message.role == "user" and message.note is None
+        turn += is_turn(message)
         if digests_in(message):  # sent back by a client: the turns that it quotes are not here any more
             for number, words in quotations(entries_in([message]).lines(CONSTRAINTS)):
                 for text in pins_of(words):

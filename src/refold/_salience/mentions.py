@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from refold._salience.atoms import names_of, spoken
-from refold._salience.segments import segments_of
+from refold._salience.segments import Segment, harness_segments, segments_of
+from refold.core._speakers import speech
 from refold.core.messages import Text, ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from refold.core.messages import Message
 
@@ -39,7 +40,8 @@ class Manner(NamedTuple):
 class Mentions(Struct, frozen=True, dict=True):
     """The atoms of one message by who wrote them: the assistant in words and in calls, tools, the user or system.
 
-    `failed` are those of `shown` that stand in a line that tells of an error; `writes` says that a call changes files.
+    What a harness says in a user's turn counts as said by a tool. `failed` are those of
+    `shown` that stand in a line that tells of an error; `writes` says that a call changes files.
     """
 
     in_text: frozenset[str] = frozenset()
@@ -82,15 +84,27 @@ class Mentions(Struct, frozen=True, dict=True):
 @memoized
 def mentions_of(message: Message) -> Mentions:
     """Return the names of a message by who wrote them."""
-    words = "\n".join(part.text for part in message.parts if isinstance(part, Text))
+    own = message.role == "assistant"
+    utterance = speech(message)
+    words = (
+        utterance.typed
+        if utterance.harness
+        else "\n".join(part.text for part in message.parts if isinstance(part, Text))
+    )
     calls = "\n".join(spoken(part) for part in message.parts if isinstance(part, ToolCall))
     results = [part for part in message.parts if isinstance(part, ToolResult)]
-    own = message.role == "assistant"
+    outputs = [part.text for part in results]
+    seen: Iterable[Segment] = ()
+    if utterance.harness:  # what a harness says in a user's turn is output
+        outputs += [span.body(one.text.text) for one in utterance.harness for span in one.spans]
+        seen = (segment for bodies in harness_segments(message).values() for body in bodies for segment in body)
     return Mentions(
-        failed=_names("\n".join(line for part in results for line in _wrong_lines(part.text))),
+        failed=_names("\n".join(line for text in outputs for line in _wrong_lines(text))),
         in_text=_names(words if own else ""),
         called=_names(calls),
-        by_tool=frozenset().union(*(segment.atoms for part in results for segment in segments_of(part))),
+        by_tool=frozenset().union(
+            *(segment.atoms for part in results for segment in segments_of(part)), *(one.atoms for one in seen)
+        ),
         by_user=_names("" if own else words),
         writes=any(WRITING.search(part.name) for part in message.parts if isinstance(part, ToolCall)),
     )

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from refold._salience.atoms import names_of
+from refold.core._speakers import speech
 from refold.core.messages import memoized
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from refold.core.messages import ToolResult
+    from refold.core.messages import Message, Path, ToolResult
 
-__all__ = ["Segment", "chosen_lines", "segments", "segments_of", "split"]
+__all__ = ["Segment", "chosen_lines", "harness_segments", "segments", "segments_of", "split"]
 
 LONGEST = 240  # characters of a segment of several lines; a longer line is a segment of its own
 
@@ -41,6 +43,26 @@ def segments(text: str, longest: int = LONGEST) -> tuple[Segment, ...]:
         chars += size
     runs.append(_segment(lines, start, len(lines), chars))
     return tuple(runs)
+
+
+@memoized
+def harness_segments(message: Message) -> dict[Path, tuple[tuple[Segment, ...], ...]]:
+    """Return the bodies of the spans in which a harness speaks as segments, by the path of their text.
+
+    Lines are counted over the bodies of a text together, so that each of its segments starts at another line.
+    """
+    by_path: dict[Path, tuple[tuple[Segment, ...], ...]] = {}
+    for spoken in speech(message).harness:
+        text, before = spoken.text.text, 0
+        bodies: list[tuple[Segment, ...]] = []
+        for span in spoken.spans:
+            body = span.body(text)
+            bodies.append(
+                tuple(replace(one, start=one.start + before, stop=one.stop + before) for one in segments(body))
+            )
+            before += body.count("\n") + 1
+        by_path[spoken.text.at] = tuple(bodies)
+    return by_path
 
 
 @memoized

@@ -15,6 +15,7 @@ from refold._condense.call_facts import files_of, reads, writes
 from refold._condense.call_outline import call_line
 from refold._condense.pins import pins_of
 from refold._salience.atoms import WEIGHTS, atoms_of, kind_of, spoken
+from refold.core._speakers import words_of_user
 from refold.core.messages import (
     Image,
     Text,
@@ -134,14 +135,15 @@ def artifact_trail(history: Sequence[Message], left: Sequence[Message]) -> tuple
 
 
 def constraints_kept(history: Sequence[Message], left: Sequence[Message], planted: Iterable[str] = ()) -> float:
-    """Return which share of the sentences that set a limit is kept word for word in words of users or notes."""
+    """Return which share of the sentences that set a limit is kept word for word in words of users or notes.
+
+    Only users and systems set one: reminders, reports and files that a harness puts into a user's turn do not.
+    """
     wanted = dict.fromkeys(planted) or dict.fromkeys(
         sentence
         for message in history
         if message.role in ("user", "system") and message.note is None
-        for part in message.parts
-        if isinstance(part, Text)
-        for sentence in pins_of(part.text)
+        for sentence in pins_of(words_of_user(message))
     )
     # a digest that was joined with a user's message and read back is a part of that message
     spoken = (message for message in left if message.role in ("user", "system"))

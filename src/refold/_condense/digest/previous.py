@@ -10,9 +10,11 @@ import re
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from refold._condense.quoted_requests import without_quote
-from refold.core.messages import Message, Text, memoized, text_of
+from refold.core._speakers import words_of_user
+from refold.core.messages import Message, Text, memoized
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -64,12 +66,12 @@ def digests_in(message: Message) -> tuple[Text, ...]:
 
 
 def own_text(message: Message) -> str:
-    """Return the words of a message without a digest that was joined to them when they were written."""
+    """Return what a message itself says: of a user's turn what was typed, without a digest that was joined to it."""
     inside = digests_in(message)
     if not inside:
-        return text_of(message)
+        return words_of_user(message)
     words = (part for part in message.parts if isinstance(part, Text) and not part.ours)
-    return "\n".join(part.text for part in words if part not in inside)
+    return words_of_user(replace(message, parts=tuple(part for part in words if part not in inside)))
 
 
 def entries_in(messages: Iterable[Message]) -> EarlierEntries:

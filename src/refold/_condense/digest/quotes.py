@@ -15,6 +15,7 @@ from msgspec import Struct
 from refold._condense.call_outline import one_line
 from refold._condense.digest.previous import earlier_entries, own_text, quotations
 from refold._condense.pins import CONSTRAINTS, pins_in, pins_of
+from refold.core._speakers import is_turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,8 +95,8 @@ def _beginning_of_first_turn(view: View, messages: Sequence[Message], turn_of: d
 
 
 def _turn_numbers(view: View) -> dict[str, int]:
-    """Number the user's messages from 1, by id; turns that a digest quotes which was sent back keep their numbers."""
+    """Number the user's turns from 1, by id; turns that a digest quotes which was sent back keep their numbers."""
     taken = earlier_entries(view.transcript).turns
     numbers = (number for number in count(1) if number == 1 or number not in taken)
-    users = (message for message in view.transcript.messages if message.role == "user" and message.note is None)
+    users = filter(is_turn, view.transcript.messages)
     return {message.id: next(numbers) for message in users}

@@ -1,0 +1,326 @@
+"""Who speaks in a user's turn: the words that a person typed, and the texts that a harness put beside them.
+
+Theory of operation. Providers know two sides only, so an agent's harness speaks in the user's turns: notifications of
+background tasks and sub-agents, reminders, caveats, output of commands that ran locally, instruction files,
+descriptions of the environment. Such text is output: it asks for nothing. A text is divided into spans of the harness
+and the rest, which is the user's:
+
+    text ── whole forms (a known beginning, or a known sentence) ──► one span
+         └─ elements at the beginning of a line, up to their closing tag:
+              known names                              ──► spans of the harness
+              general names, names that sound like one ──► spans, where no word stands outside of elements
+              wrappers of a request (`<userRequest>`)  ──► their content is the user's, every element outside is not
+              slash commands (`<command-name>`)        ──► name and arguments are the user's, unless it is a local one
+
+In doubt a text is the user's: other tags, elements without an end, elements inside a line or a code block. What a
+message says is found once and remembered by the message.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
+
+from refold.core.messages import File, Image, Message, Path, Text, memoized
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["HarnessSpan", "HarnessText", "Utterance", "is_turn", "speech", "words_of_user"]
+
+# What a span is: a notification or a reminder; the output of a command or a tool; a file of standing instructions; the
+# summary of an earlier context, which opens a conversation and stands for what was said in it.
+SpanKind: TypeAlias = Literal["notice", "output", "instructions", "recap"]
+
+
+def _names(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+# Names of elements, by the agent that writes them: in its sources, or seen in its sessions.
+NOTICES = (
+    _names(
+        "system-reminder task-notification local-command-caveat command-message command-contents "
+        "user-prompt-submit-hook session-start-hook new-diagnostics ide_opened_file ide_selection ide_diagnostics "
+        "cross-session-message teammate-message"  # Claude Code
+    )
+    | _names(  # Codex: fragments that it writes in the user's role (codex-rs/core/src/context)
+        "environment_context turn_aborted subagent_notification collaboration_mode personality_spec model_switch "
+        "recommended_plugins goal_context internal_model_context hook_prompt"
+    )
+    | _names("environment_details workspace_diagnostics")  # Cline, Roo Code, Kilo Code
+    | _names(  # Cursor, GitHub Copilot
+        "system_reminder system_notification open_and_recently_viewed_files agent_transcripts reminderinstructions "
+        "editorcontext current_datetime"
+    )
+    | _names("session_context hook_context untrusted_context")  # Gemini CLI, Qwen Code
+)
+# The same, of names that a person may choose too: where no word stands outside of elements.
+GENERAL = _names(
+    "skill token_budget context_window additional_context image_context additional_data additional_metadata "
+    "attached_files attachments user_info git_status project_layout environment_info workspace_info "
+    "environment_information runtime_information repository_info extra_info state_snapshot"
+)
+OUTPUTS = _names("local-command-stdout local-command-stderr bash-input bash-stdout bash-stderr") | _names(
+    "user_shell_command shell_command_output"  # Codex, Qwen Code; before them Claude Code
+)
+INSTRUCTIONS = _names(
+    "user_instructions instructions_file project_instructions repository_instructions custom_instructions "
+    "user_rules always_applied_workspace_rules skills_instructions apps_instructions plugins_instructions"
+)
+WRAPPERS = _names("userrequest user_query user_request user_message")  # Copilot, Cursor, Windsurf, Kilo Code
+ATTACHED = _names("file_content folder_content")  # Cline and its kin: behind words that name the path
+COMMAND, ARGUMENTS = "command-name", "command-args"  # Claude Code: what was typed after a slash
+# Commands of Claude Code that the client answers alone.
+LOCAL = _names(
+    "add-dir agents bashes bug clear compact config context cost doctor exit export fast help hooks ide login logout "
+    "mcp memory model output-style permissions plugin privacy-settings quit release-notes rename resume rewind sandbox "
+    "status statusline tasks terminal-setup theme todos upgrade usage vim"
+)
+# Words in the names of unknown elements that no person writes around their own text.
+SIGNS = _names("reminder reminders notification notifications caveat stdout stderr hook harness subagent")
+COMPOUND = re.compile(r"[a-z]+(?:[-_][a-z]+)+")
+
+ELEMENT = re.compile(r"^[ \t]*<([A-Za-z][\w-]*)((?: [^<>\n]*)?)>", re.M)
+FOLLOWING = re.compile(r"[ \t]*<([A-Za-z][\w-]*)((?: [^<>\n]*)?)>")
+CLOSING = re.compile(r"</([A-Za-z][\w-]*)>")
+FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.M)
+TRANSCRIPT = re.compile(r"\n*Full transcript available at: [^\n]*\n?")  # behind a task's notification
+MEMORY = re.compile(r"# claudeMd\b|\((?:project instructions|user's private global instructions)")
+LONGEST = 300  # characters of a first line that says what a text is
+
+# Texts that are a harness's as a whole, by how they begin; the first line says what they are.
+WHOLE: tuple[tuple[re.Pattern[str], SpanKind], ...] = (
+    # Claude Code
+    (
+        re.compile(r"Caveat: The messages below (?:are )?were generated by the user while running local commands\."),
+        "notice",
+    ),
+    (re.compile(r"\[Request interrupted by user(?: for tool use)?\]\s*\Z"), "notice"),
+    (re.compile(r"Base directory for this skill: [^\n]+"), "notice"),
+    (re.compile(r"This session is being continued from a previous conversation that ran out of context"), "recap"),
+    (re.compile(r"Called the \w+ tool with the following input: "), "notice"),
+    (re.compile(r"Result of calling the \w+ tool: "), "output"),
+    (re.compile(r"The user opened the file [^\n]+ in the IDE\."), "notice"),
+    # Codex
+    (re.compile(r"# AGENTS\.md instructions(?: for [^\n]+)?\n\s*<INSTRUCTIONS>"), "instructions"),
+    (re.compile(r"</?image(?: name=[^>\n]*)?>\s*\Z"), "notice"),
+    # Droid, pi, opencode, Gemini CLI
+    (re.compile(r"Contents of [^\n]+ \(lines \d+-\d+ of \d+\):\n"), "output"),
+    (re.compile(r"Ran `[^\n]*`\n(?:```|\(no output\))"), "output"),
+    (re.compile(r"Summarize the task tool output above and continue with your task\.\s*\Z"), "notice"),
+    (re.compile(r"The following tool was executed by the user\s*\Z"), "notice"),
+    (re.compile(r"This is the Gemini CLI\. We are setting up the context for our chat\."), "notice"),
+    (re.compile(r"System: Please continue\.\s*\Z"), "notice"),
+    # OpenHands, mini-swe-agent, SWE-agent, WebVoyager: results in plain words
+    (re.compile(r"EXECUTION RESULT of \[[^\]\n]+\]:"), "output"),
+    (re.compile(r"<returncode>-?\d+</returncode>\s*(?:<(?:output|warning|exception)|\Z)"), "output"),
+    (re.compile(r"Please always provide EXACTLY ONE action in triple backticks"), "notice"),
+    (re.compile(r"The last command <command>"), "output"),
+    (re.compile(r"OBSERVATION:\n"), "output"),
+    (re.compile(r"Observation: (?:please analyze the attached screenshot|A screenshot and some texts\.)"), "output"),
+)
+# SWE-agent ends each observation with the state of its shell; so it does the task, which it introduces.
+PROMPT = re.compile(r"\n?\(Open file: [^\n]*\)\n\(Current directory: [^\n]*\)\nbash-\$\s*\Z")
+TASK = "We're currently solving the following"
+
+
+class HarnessSpan(Struct, frozen=True):
+    """Text of a harness from `start` to before `stop`; `opening` and `closing` are what stands around its body."""
+
+    start: int
+    stop: int
+    kind: SpanKind
+    opening: str = ""
+    closing: str = ""
+
+    def body(self, text: str) -> str:
+        """Return what stands between opening and closing."""
+        return text[self.start + len(self.opening) : self.stop - len(self.closing)]
+
+
+class HarnessText(Struct, frozen=True):
+    """A text of a user's message in which a harness speaks; `typed` is what is left as the user's."""
+
+    text: Text
+    spans: tuple[HarnessSpan, ...]
+    typed: str
+
+
+class Utterance(Struct, frozen=True, dict=True):
+    """What a message says: the user's words, and its texts in which a harness speaks, by path."""
+
+    typed: str
+    harness: tuple[HarnessText, ...] = ()
+
+    @cached_property
+    def texts(self) -> dict[Path, HarnessText]:
+        """The texts in which a harness speaks, by path."""
+        return {one.text.at: one for one in self.harness}
+
+    @property
+    def kinds(self) -> frozenset[SpanKind]:
+        """What the harness's spans are."""
+        return frozenset(span.kind for one in self.harness for span in one.spans)
+
+
+@memoized
+def speech(message: Message) -> Utterance:
+    """Return who says what in a message; all that others than users say is theirs, and nothing of ours is a user's."""
+    texts = [part for part in message.parts if isinstance(part, Text) and not part.ours]
+    if message.role != "user" or message.note is not None:
+        return Utterance("\n".join(part.text for part in texts))
+    harness: list[HarnessText] = []
+    typed: list[str] = []
+    for part in texts:
+        if spoken := _divided(part):
+            harness.append(spoken)
+            if spoken.typed:
+                typed.append(spoken.typed)
+        else:
+            typed.append(part.text)
+    return Utterance("\n".join(typed), tuple(harness))
+
+
+def words_of_user(message: Message) -> str:
+    """Return what a user typed in a message, without what a harness put beside it."""
+    return speech(message).typed
+
+
+@memoized
+def is_turn(message: Message) -> bool:
+    """Tell whether a message is a user's turn: one in which only a harness speaks is none."""
+    if message.role != "user" or message.note is not None:
+        return False
+    utterance = speech(message)
+    if not utterance.harness or utterance.typed.strip():
+        return True
+    attached = any(isinstance(part, Image | File) for part in message.parts)
+    return attached and utterance.kinds != {"output"}
+
+
+def _divided(part: Text) -> HarnessText | None:
+    """Return a text with the spans in which a harness speaks; None where it does not."""
+    text = part.text
+    if (whole := _whole(text)) is not None:
+        return HarnessText(part, (whole,), "") if whole.stop >= len(text.rstrip()) else _with_rest(part, whole)
+    if "</" not in text or not any(_matters(name.lower()) for name in set(CLOSING.findall(text))):
+        return None
+    elements = list(_elements(text))
+    if not elements:
+        return None
+    wrapped = any(name in WRAPPERS for name, _ in elements)
+    local = any(name == COMMAND and span.body(text).strip().lstrip("/") in LOCAL for name, span in elements)
+    alone = not _outside(text, [span for _, span in elements]).strip()
+    spans: list[HarnessSpan] = []
+    typed: list[str] = []
+    at = 0
+    for name, span in elements:
+        typed.append(text[at : span.start])
+        at = span.stop
+        if name in WRAPPERS or (name in (COMMAND, ARGUMENTS) and not local):
+            typed.append(span.body(text))
+        elif wrapped or name in (COMMAND, ARGUMENTS) or _is_known(name) or (alone and _may_be(name)):
+            spans.append(span)
+        else:
+            typed.append(text[span.start : span.stop])
+    typed.append(text[at:])
+    if not spans and not wrapped and not any(name in (COMMAND, ARGUMENTS) for name, _ in elements):
+        return None
+    return HarnessText(part, tuple(spans), "\n".join(piece for one in typed if (piece := one.strip())))
+
+
+def _with_rest(part: Text, first: HarnessSpan) -> HarnessText:
+    """Return a text that begins with a span of a known form, and goes on behind it."""
+    rest = _divided(Text(part.text[first.stop :]))
+    if rest is None:
+        return HarnessText(part, (first,), part.text[first.stop :].strip())
+    moved = [
+        HarnessSpan(span.start + first.stop, span.stop + first.stop, span.kind, span.opening, span.closing)
+        for span in rest.spans
+    ]
+    return HarnessText(part, (first, *moved), rest.typed)
+
+
+def _whole(text: str) -> HarnessSpan | None:
+    """Return the span at the beginning of a text that has a known form; it is the whole text but for few forms."""
+    for pattern, kind in WHOLE:
+        if pattern.match(text):
+            stop = len(text)
+            closing = ""
+            if kind == "instructions" and (end := text.find("</INSTRUCTIONS>")) >= 0:
+                closing = "</INSTRUCTIONS>"
+                stop = end + len(closing)
+            line = text.find("\n", 0, stop) + 1
+            opening = text[: line if 0 < line <= LONGEST else 0]
+            return HarnessSpan(0, stop, kind, opening, closing)
+    if (end_ := PROMPT.search(text, max(len(text) - 2 * LONGEST, 0))) and not text.startswith(TASK):
+        return HarnessSpan(0, len(text), "output", "", end_[0])
+    return None
+
+
+def _elements(text: str) -> Iterator[tuple[str, HarnessSpan]]:
+    """Yield the outermost elements that begin a line, or follow another one, with their names in small letters."""
+    endless: set[str] = set()
+    at = fenced = fences = 0
+    match = ELEMENT.search(text)
+    while match is not None:
+        name, at, ended = match[1], match.end(), False
+        if name not in endless:
+            fences += len(FENCE.findall(text, fenced, match.start()))
+            fenced = match.start()
+            end = text.find(f"</{name}>", at)
+            if end < 0:
+                endless.add(name)
+            elif not fences % 2:
+                span = _span(text, match, end)
+                yield name.lower(), span
+                at, ended = span.stop, True
+        match = (FOLLOWING.match(text, at) if ended else None) or ELEMENT.search(text, at)
+
+
+def _span(text: str, match: re.Match[str], end: int) -> HarnessSpan:
+    """Return the span of an element whose closing tag is at `end`."""
+    name, at = match[1].lower(), match.end()
+    stop = end + len(name) + len("</>")
+    if name == "task-notification" and (tail := TRANSCRIPT.match(text, stop)):
+        stop = tail.end()
+    first = at + (text[at] == "\n")
+    last = end - (end > first and text[end - 1] == "\n")
+    return HarnessSpan(match.start(), stop, _kind(name, text[at:end]), text[match.start() : first], text[last:stop])
+
+
+def _kind(name: str, body: str) -> SpanKind:
+    if name in OUTPUTS:
+        return "output"
+    if name in INSTRUCTIONS or (name == "system-reminder" and MEMORY.search(body)):
+        return "instructions"
+    return "notice"
+
+
+def _matters(name: str) -> bool:
+    """Tell whether an element of this name changes who says what; most texts with elements have none."""
+    return name in WRAPPERS or name in (COMMAND, ARGUMENTS) or _is_known(name) or _may_be(name)
+
+
+def _is_known(name: str) -> bool:
+    return name in NOTICES or name in OUTPUTS or name in INSTRUCTIONS or name in ATTACHED
+
+
+def _may_be(name: str) -> bool:
+    """Tell whether a harness wrote an element of this name, where a person wrote nothing around it."""
+    if name in GENERAL:
+        return True
+    return COMPOUND.fullmatch(name) is not None and not SIGNS.isdisjoint(re.split("[-_]", name))
+
+
+def _outside(text: str, spans: list[HarnessSpan]) -> str:
+    at = 0
+    pieces: list[str] = []
+    for span in spans:
+        pieces.append(text[at : span.start])
+        at = span.stop
+    return "".join([*pieces, text[at:]])
