@@ -11,6 +11,7 @@ from refold.agent.cards import DoneCard
 from refold.clients import client as client_of
 from refold.core.budget import Budget
 from refold.core.counting import CharCounter
+from refold.sessions import Session, open_store
 from refold.testing.client import ScriptedClient
 from refold.testing.provider import ScriptedProvider, ScriptedReply
 from tests.agent.kit import echo
@@ -81,3 +82,30 @@ def test_v04_the_calls_that_summarize_and_count_are_in_the_totals(policy, own):
     assert len(seen) == 8
     assert agent.statistics.session_prompt == agent.session.billed.prompt == sum(seen)
     assert agent.statistics.steps == agent.session.billed.calls == len(seen)
+
+
+def test_w18_the_sizes_are_right_where_each_turn_starts_from_the_originals_and_after_a_resume(tmp_path):
+    cards: list[tuple[int, int]] = []
+
+    def watch(event: object) -> None:
+        if isinstance(event, DoneCard):
+            cards.append((len(provider.received), event.after))
+
+    report = "The pallet of the carrier was returned with the invoice of the warehouse. " * 40  # 4.9 characters a token
+    answers = [ScriptedReply("I look.", [("echo", {"text": f"{number} {report}"})]) for number in range(3)]
+    answers = [answer for _ in range(4) for answer in (*answers, "Done.")]
+    with ScriptedProvider(answers) as provider, open_store(tmp_path / "sessions.db") as store:
+        for _ in range(2):  # the second resumes
+            session = Session(store, "run", format="openai-chat", in_flight=True)
+            agent = Agent(
+                client_of("scripted", provider.openai_url, "key"), policy="wolffish", tools=(echo,), system=SYSTEM,
+                budget=Budget(4_000), summarize=summary, observers=(watch,), max_output=200, session=session,
+            )  # fmt: skip
+            for turn in range(2):
+                agent.run(f"Work on part {turn} of it.")
+            agent.close()
+        sent = [received.tokens for received in provider.received]
+    last = dict(cards)  # the last one before each call
+    assert len(last) > 4
+    for number, after in last.items():
+        assert after == pytest.approx(sent[number], rel=0.05)

@@ -25,7 +25,7 @@ from refold.core.counting import CharCounter, Counter
 from refold.core.edits import Insert, fold
 from refold.core.plan import Plan, checked, usage_after
 from refold.core.policy import Policy
-from refold.core.token_units import EstimatedTokens
+from refold.core.token_units import UNKNOWN_RATIO, EstimatedTokens, Ratio
 from refold.core.transcript import Transcript
 from refold.core.usage_gauges import covered, ratio_by
 from refold.core.view import Cause, ProviderLimits, View
@@ -73,7 +73,8 @@ class Request(Struct, frozen=True):
     """A request with every option resolved.
 
     `view` is where a policy starts from, `transcript` the whole conversation, `ignored` the messages of the view under
-    the earlier plans that stand before an anchor, so that the provider does not read them.
+    the earlier plans that stand before an anchor, so that the provider does not read them. `vocabulary` is how the
+    provider counted an earlier view per token of the exact count: it holds where no report is on this view.
     """
 
     format: Format
@@ -83,6 +84,7 @@ class Request(Struct, frozen=True):
     options: Options
     transcript: Transcript
     ignored: tuple[Message, ...] = ()
+    vocabulary: Ratio = UNKNOWN_RATIO
 
     def with_summarizer(self) -> Request:
         """Return the same request for a caller who can provide a summary."""

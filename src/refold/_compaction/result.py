@@ -16,7 +16,7 @@ from refold.core.counting import count_all
 from refold.core.edits import Hide, fold
 from refold.core.messages import Message, MessageId
 from refold.core.plan import Plan, Sizes, sealed
-from refold.core.token_units import UNKNOWN_RATIO, EstimatedTokens, Ratio, ReportedTokens, ratio_of
+from refold.core.token_units import EstimatedTokens, Ratio, ReportedTokens, ratio_of
 from refold.core.usage_gauges import covered
 from refold.errors import BrokenConversation, CannotFit
 
@@ -40,6 +40,7 @@ __all__ = [
     "rewound",
     "verified_result",
     "view_breakdown",
+    "vocabulary_of",
     "with_exact_size",
 ]
 
@@ -191,13 +192,19 @@ def exact_size(run: CompactionRun) -> tuple[ReportedTokens, Ratio] | None:
     plan, view, exact = run.plan, run.view, run.request.exact
     if plan.empty or view.counter is exact:
         return None
-    fixed = fixed_part(view, run.request.options, exact)
-    after = EstimatedTokens(fixed.total + count_all(exact, view.messages))
-    if view.usage is None:
-        return UNKNOWN_RATIO.reported(after), UNKNOWN_RATIO
-    seen = fixed.system + fixed.tools + count_all(exact, view.start[: covered(view.start, view.usage)])
-    ratio = ratio_of(view.usage.reported, EstimatedTokens(seen))
+    after = EstimatedTokens(fixed_part(view, run.request.options, exact).total + count_all(exact, view.messages))
+    ratio = vocabulary_of(replace(run.request, view=view))
     return None if ratio.far else (ratio.reported(after), ratio)
+
+
+def vocabulary_of(request: Request) -> Ratio:
+    """Return the tokens that the provider counts per token of the exact count: by a report on the view, or earlier."""
+    view, exact = request.view, request.exact
+    if view.usage is None:
+        return request.vocabulary
+    fixed = fixed_part(view, request.options, exact)
+    counted = count_all(exact, view.start[: covered(view.start, view.usage)])
+    return ratio_of(view.usage.reported, EstimatedTokens(fixed.system + fixed.tools + counted))
 
 
 def with_exact_size(run: CompactionRun, size: ReportedTokens, ratio: Ratio) -> CompactionRun:
@@ -208,7 +215,8 @@ def with_exact_size(run: CompactionRun, size: ReportedTokens, ratio: Ratio) -> C
     policy's own estimate, of which no part is replaced; a count that the provider made of the result stays.
     """
     sizes = run.plan.sizes
-    if not ratio.same or not run.view.ratio.known or sizes.after != run.view.reported.count:
+    is_reported = run.view.ratio.known or run.request.vocabulary.known
+    if not ratio.same or not is_reported or sizes.after != run.view.reported.count:
         return run
     return replace(run, plan=sealed(replace(run.plan, sizes=replace(sizes, after=size.count))))
 

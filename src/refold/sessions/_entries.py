@@ -82,6 +82,8 @@ class UsageEntry(Struct, frozen=True, omit_defaults=True, tag="reported"):
     """A provider's usage report, in tokens, with the report as it came; `covers` counts messages of the view.
 
     `aside`: the call was not of the conversation, such as a summary's; it is billed, and says nothing of the view.
+    `vocabulary` is there where plans in flight, which are not stored, made the view: the provider's tokens per token of
+    an exact count, 0 where that is unknown. A process that resumes the session cannot make that view again.
     """
 
     prompt: int
@@ -90,6 +92,7 @@ class UsageEntry(Struct, frozen=True, omit_defaults=True, tag="reported"):
     covers: int | None = None
     native: Any = None
     aside: bool = False
+    vocabulary: float | None = None
 
 
 class Noted(Struct, frozen=True, tag="noted"):

@@ -38,6 +38,7 @@ from refold._compaction.request import budget_for
 from refold.core._preserved_thinking import bound_parts
 from refold.core.budget import Budget, Usage
 from refold.core.events import CompactionApplied, CompactionFailed, notify
+from refold.core.token_units import UNKNOWN_RATIO, Ratio
 from refold.errors import SessionNotFound, StoreError, UsageError
 from refold.models._thinking import binds_thinking
 from refold.policies._internal import REPAIR
@@ -298,6 +299,9 @@ class Session:
         raw = None if isinstance(usage, Usage) else as_json(usage)
         value = usage if isinstance(usage, Usage) else reported(usage).usage(self._view_length)
         entry = UsageEntry(value.prompt, value.completion, value.cached, value.covers, raw)
+        if self._in_flight_plans:
+            ratio = self._meters.vocabulary_by(self._view_natives(), value)
+            entry = replace(entry, vocabulary=ratio.value if ratio.known else 0.0)
         self._log.existing_head  # noqa: B018 # raises for a session that is not there
         self._log.report(entry)
         self._sync()
@@ -449,6 +453,8 @@ class Session:
         state = self._log.state
         if isinstance(to, int):
             remaining = max(len(self.plans) + to, 0) if to < 0 else to
+            if remaining < len(self.plans):
+                self._forget_usage()
             self._in_flight_plans = self._in_flight_plans[: max(remaining - len(state.active), 0)]
             if remaining < len(state.active):
                 self._rewind_to(state.before(remaining))
@@ -592,6 +598,12 @@ class Session:
             return None
         return Usage(last.prompt, last.completion, last.cached, last.covers)
 
+    def _forget_usage(self) -> None:
+        """Leave out the last report, on a view that is not sent again, but remember how the provider counts."""
+        if usage := self._usage():
+            self._meters.vocabulary = self._meters.vocabulary_by(self._view_natives(), usage)
+            self._stale_usage = self._log.state.usage
+
     def _usage_after_plan(self) -> Usage | None:
         """Return the size that the newest plan left, as a report on the view; None where it was not calibrated."""
         if not self.plans:
@@ -616,13 +628,19 @@ class Session:
         self._saved_settings = self._log.state.settings
         options = resolve_settings(self._saved_settings, self._explicit_settings, self._format)
         if options != self._options:
+            vocabulary = self._meters.vocabulary if options.model == self._options.model else UNKNOWN_RATIO
             self._options = options
             self._meters = SessionMeters(options, self.format)
+            self._meters.vocabulary = vocabulary
 
     def _sync(self) -> None:
         if self._log.state.settings is not self._saved_settings:
             self._apply_settings()
         self._originals.sync(self._log)
+        last = self._log.state.usage
+        if last and last.vocabulary is not None and not self._in_flight_plans and last is not self._stale_usage:
+            self._meters.vocabulary = Ratio(last.vocabulary or 1.0, known=last.vocabulary > 0)
+            self._stale_usage = last
         self._in_flight_plans = tuple(
             plan for plan in self._in_flight_plans if plan.base.length <= len(self._originals.natives)
         )
@@ -670,6 +688,7 @@ class Session:
             self._record(plan, self._log.existing_head.revision, "")
 
     def _rewind_to(self, to: Position, *, forward: bool = False) -> None:
+        self._forget_usage()
         self._log.rewind(to, forward=forward)
         self._view_length, self._in_flight_plans = None, ()
         self._sync()

@@ -12,18 +12,19 @@ from msgspec.structs import asdict, replace
 
 from refold import formats
 from refold._compaction.meter import Meter
-from refold._compaction.options import MeterOptions
-from refold._compaction.result import fold_plans
+from refold._compaction.options import MeterOptions, Options
+from refold._compaction.result import fold_plans, vocabulary_of
 from refold.core.edits import Insert, fold
+from refold.core.token_units import UNKNOWN_RATIO, Ratio
 from refold.core.transcript import Transcript
 from refold.sessions._stores.head import corrupt_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._compaction.options import Options
     from refold._compaction.request import Request
     from refold.core._native import Messages
+    from refold.core.budget import Usage
     from refold.core.messages import Message
     from refold.core.plan import Plan
     from refold.formats import Format
@@ -128,23 +129,44 @@ class SessionMeters:
     def __init__(self, options: Options, format: str | None) -> None:
         known = asdict(replace(options, format=format))
         self._options: MeterOptions = {name: known[name] for name in MeterOptions.__optional_keys__}  # type: ignore[assignment]
-        self.view_meter = Meter(**self._options)
-        self._original_meter: OriginalMeter | None = None
+        self.view_meter = SessionMeter(**self._options)
+        self._original_meter: SessionMeter | None = None
 
     def original_meter(self, start: Sequence[Message], *, planned: bool) -> Meter:
         """Return a meter of the originals: the same one while no plan is active. `start` is the view as it is now."""
         if not planned:
             return self.view_meter
         if self._original_meter is None:
-            self._original_meter = OriginalMeter(**self._options)
+            self._original_meter = SessionMeter(**self._options)
+            self._original_meter.vocabulary = self.view_meter.vocabulary
         self._original_meter.start = tuple(start)
         return self._original_meter
 
+    @property
+    def vocabulary(self) -> Ratio:
+        """How the provider counted an earlier view, per token of an exact count."""
+        return self.view_meter.vocabulary
 
-class OriginalMeter(Meter):
-    """A meter of originals that knows the view of the active plans, so that a request does not fold them again."""
+    @vocabulary.setter
+    def vocabulary(self, ratio: Ratio) -> None:
+        for meter in filter(None, (self.view_meter, self._original_meter)):
+            meter.vocabulary = ratio
 
-    start: tuple[Message, ...] = ()
+    def vocabulary_by(self, view: Messages, usage: Usage) -> Ratio:
+        """Return how the provider counts by a report on a view."""
+        return vocabulary_of(self.view_meter.request(view, Options(**self._options, usage=usage)))
+
+
+class SessionMeter(Meter):
+    """A meter that knows the view of the active plans, so that a request does not fold them again, and the vocabulary.
+
+    `vocabulary` is how the provider counted an earlier view: a property of its tokenizer that outlasts a rewind.
+    """
+
+    start: tuple[Message, ...] | None = None
+    vocabulary: Ratio = UNKNOWN_RATIO
 
     def request(self, messages: Messages, options: Options, start: tuple[Message, ...] | None = None) -> Request:
-        return super().request(messages, options, self.start)
+        """Resolve a request of `refold.compact` or `refold.plan` on the originals."""
+        request = super().request(messages, options, self.start)
+        return replace(request, vocabulary=self.vocabulary) if self.vocabulary.known else request
