@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
+from time import monotonic, sleep
 
 import pytest
 from click.testing import CliRunner
@@ -629,6 +633,57 @@ def test_v12_calls_may_take_720_seconds_over_5_kept_of_10_connections():
     model = factory.client("m", "http://127.0.0.1:9/v1", "key", "openai-chat")
     assert model.sdk.timeout == 720.0
     model.close()
+
+
+def test_v12_twenty_calls_at_once_open_10_connections_of_which_5_stay():
+    answer = json.dumps(
+        {"id": "a", "object": "chat.completion", "created": 1, "model": "m", "choices": [
+            {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Done."}}
+        ]}
+    ).encode()  # fmt: skip
+    open_now: set[int] = set()
+    most: list[int] = []
+    together = threading.Barrier(10)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self):
+            super().setup()
+            open_now.add(id(self))
+            most.append(len(open_now))
+
+        def do_POST(self):
+            self.rfile.read(int(self.headers["content-length"]))
+            together.wait(10)  # ten are answered at once, so as many connections are needed
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def finish(self):
+            super().finish()
+            open_now.discard(id(self))
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    model = factory.client("m", f"http://127.0.0.1:{server.server_port}/v1", "key", "openai-chat")
+    with ThreadPoolExecutor(20) as pool:
+        replies = list(pool.map(lambda _: model.complete([{"role": "user", "content": "Hi"}]), range(20)))
+    deadline = monotonic() + 10
+    while len(open_now) != 5 and monotonic() < deadline:
+        sleep(0.01)
+    stay = len(open_now)
+    model.close()
+    server.shutdown()
+    server.server_close()
+    assert [reply.text for reply in replies] == ["Done."] * 20
+    assert (max(most), stay) == (10, 5)
 
 
 def test_v13_both_settings_work_from_the_environment_and_from_a_file(tmp_path):
