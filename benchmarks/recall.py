@@ -229,14 +229,14 @@ def _context(demand: Demand, kept: Sequence[Message], listed: list[str]) -> Iter
     for message in kept:
         for text in texts(message):
             lines = text.split("\n")
-            names = [()] * len(lines) if text in demand.texts or message.results else _lists(lines)
+            names = [()] * len(lines) if text in demand.texts or message.results else lists_in(lines)
             for line, some in zip(lines, names, strict=True):
                 listed += some
                 if not some and len(line.strip()) >= LINE and line in demand.lines:
                     yield line
 
 
-def _lists(lines: Sequence[str]) -> list[tuple[str, ...]]:
+def lists_in(lines: Sequence[str]) -> list[tuple[str, ...]]:
     """Return for each line the names in it where it is, or is part of, a list of names and nothing else."""
     found = [_only_names(line) for line in lines]
     place = 0
