@@ -302,10 +302,7 @@ SHIPPED = model.shipped
 def runs_of(path: Path, names: Sequence[str], goals: Sequence[str], folds: Path | None) -> list[Run]:
     """Return every run on the sessions of a file."""
     agent, source = path.relative_to(SHARED / "data").parts[:2]
-    model.shipped = SHIPPED
-    if folds and (fold := folds / f"{source}.json").exists():  # else training had nothing of this source
-        held = model.loaded(fold.read_bytes())
-        model.shipped = cache(lambda: held)  # weights that were trained without this source
+    use_weights(folds, source)
     try:
         sessions = read(path, lenient=True)
     except refold.RefoldError:
@@ -331,6 +328,14 @@ def runs_of(path: Path, names: Sequence[str], goals: Sequence[str], folds: Path 
                     found += [_run(name, case, session.format, known, tokens, demand) for name in names]
                     found.append(_bounds(case, tokens, demand))
     return found
+
+
+def use_weights(folds: Path | None, source: str) -> None:
+    """Predict with weights that were trained without a source; where it has no fold, training had nothing of it."""
+    model.shipped = SHIPPED
+    if folds and (fold := folds / f"{source}.json").exists():
+        weights = model.loaded(fold.read_bytes())
+        model.shipped = cache(lambda: weights)
 
 
 def _cuts(messages: Sequence[Message], sizes: Sequence[int]) -> list[int]:
