@@ -27,6 +27,15 @@ def test_error_lines_of_the_middle_and_sentences_to_keep_survive():
     assert "Never push." in short.split("\n")
 
 
+def test_lines_that_stay_since_they_are_pinned_do_not_count_as_left_out():
+    pinned = [f"Never push part {number}." for number in range(40)]
+    lines = [*(f"line number {number}" for number in range(100)), *pinned, *("tail line" for _ in range(100))]
+    short = shorten("\n".join(lines), 400, len, keep=tuple(pinned))
+    shown = [line for line in short.split("\n") if not line.startswith("[…")]
+    assert set(pinned) <= set(shown)
+    assert f"[… {240 - len(shown)} of 240 lines left out …]" in short
+
+
 def test_one_very_long_line_is_cut_between_words():
     short = shorten("alpha_beta " * 5_000, 300, len)
     assert len(short) <= 300

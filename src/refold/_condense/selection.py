@@ -23,7 +23,7 @@ from refold._condense.reductions import (
 from refold._salience.atoms import names_of, spoken
 from refold._salience.cover import Cover, Unit
 from refold._salience.mentions import mentioned_in
-from refold._salience.segments import Segment, chosen_lines, segments, segments_of
+from refold._salience.segments import Segment, excerpt, extent, segments, segments_of
 from refold.core.messages import Patch, Reasoning, Text, ToolCall
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ NEWER = 2e-5  # worth by token of the newest text above the oldest: it settles w
 
 
 class Lines(Struct, frozen=True):
-    """Lines of an output or of a user's turn that a move has taken away."""
+    """Lines of an output or of a user's turn, or part of a line, that a move has taken away."""
 
     position: int
     reduction: Reduction
@@ -257,26 +257,25 @@ def _show_lines(draft: Draft, reduction: Reduction, some: Sequence[Segment]) -> 
     if not some:
         draft.change(reduction.position, reduction.patches)
     elif reduction.result:
-        count, whole = sum(segment.stop - segment.start for segment in some), text.count("\n") + 1
-        if count < whole:
+        if sum(segment.chars for segment in some) < len(text):
             line = call_line(draft.view.call_of(draft.base[reduction.position], reduction.result), reduction.result)
-            opening = f"{PARTS} {line}, {count:,} of {whole:,} lines"
-            draft.change(reduction.position, text_replaced(reduction.result, f"{opening}\n{chosen_lines(text, some)}"))
+            opening = f"{PARTS} {line}, {extent(text, some)}"
+            draft.change(reduction.position, text_replaced(reduction.result, f"{opening}\n{excerpt(text, some)}"))
     else:
         draft.change(
             reduction.position,
-            [Patch(reduction.patches[0].at, Text(chosen_lines(text, _with_pinned(draft, reduction, text, some))))],
+            [Patch(reduction.patches[0].at, Text(excerpt(text, _with_pinned(draft, reduction, text, some))))],
         )
 
 
 def _with_pinned(draft: Draft, reduction: Reduction, text: str, some: Sequence[Segment]) -> list[Segment]:
-    """Add the beginning of a user's turn, and the lines with its pinned sentences, to the chosen ones."""
-    pinned = pinned_in(draft, reduction.position, text)
-    lines = text.split("\n")
+    """Add the beginning of a user's turn, and the segments with its pinned sentences, to the chosen ones."""
+    places = [(text.find(pin), len(pin)) for pin in pinned_in(draft, reduction.position, text)]
     chosen = {segment.start: segment for segment in some}
     for segment in _segments(draft, reduction, text):
-        words = "\n".join(lines[segment.start : segment.stop])
-        if segment.start == 0 or any(sentence in words for sentence in pinned):
+        if segment.start == 0 or any(
+            start < segment.stop and start + length > segment.start for start, length in places
+        ):
             chosen[segment.start] = segment
     return list(chosen.values())
 

@@ -7,10 +7,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from refold._condense.call_outline import ERROR, may_be_wrong
+from refold._condense.pins import ENDS
 from refold._text.graphemes import grapheme_prefix, grapheme_suffix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
 __all__ = ["shorten", "shorten_arguments"]
 
@@ -101,17 +102,29 @@ def _cut(lines: Sequence[str], chars: int, keep: Sequence[str], wrong: Sequence[
     visible = "\n".join([*head, *tail])
     pinned = [sentence for sentence in dict.fromkeys(keep) if sentence not in visible]
     errors = _errors(
-        (lines[position] for position in wrong if first <= position < len(lines) - last),
+        (
+            lines[position]
+            for position in wrong
+            if first <= position < len(lines) - last and lines[position].strip() not in pinned
+        ),
         chars - int(chars * HEAD) - int(chars * TAIL),
     )
-    left = len(lines) - last - first - len(errors)
+    left = len(lines) - last - first - len(errors) - _whole(lines[first : len(lines) - last], pinned)
     if left > 1:
         marker = f"[… {left:,} of {len(lines):,} lines left out …]"
     else:
         whole = sum(map(len, lines)) + len(lines) - 1
-        out = whole - len(visible) - sum(map(len, errors))
+        out = whole - len(visible) - sum(map(len, errors)) - sum(map(len, pinned))
         marker = f"[… {max(out, 0):,} of {whole:,} characters left out …]"
     return "\n".join([*head, marker, *pinned, *errors, *tail])
+
+
+def _whole(lines: Sequence[str], sentences: Collection[str]) -> int:
+    """Return how many lines consist of sentences and nothing else."""
+    if not sentences:
+        return 0
+    pieces = ([piece.strip() for piece in ENDS.split(line) if piece.strip()] for line in lines)
+    return sum(bool(each) and all(piece in sentences for piece in each) for each in pieces)
 
 
 def _taken(lines: Iterable[str], chars: int) -> tuple[list[str], int]:

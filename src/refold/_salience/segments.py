@@ -1,7 +1,21 @@
-"""Segments: runs of whole lines of a text, short enough to be kept or left as one."""
+"""Segments: consecutive parts of a text, short enough to be kept or left as one.
+
+Theory of operation. Segments are adjacent: joined, they are the text. Lines are put together up to `LONGEST`
+characters. A line above `LONG_LINE` is cut where it is made of parts:
+
+- JSON at the commas between its elements, the outermost first; an element that is itself too long is cut at the commas
+  inside it, and so on, `DEEPEST` levels down. Short elements that follow each other are one segment.
+- all other text, and long strings in JSON, at the strongest sign near the limit (`SIGNS`): a border between fields or
+  tags before the end of a sentence, that before a comma, that before a blank.
+
+No word is cut: a run without any such sign is one segment, whatever its length. So the identifiers of a text are those
+of its segments. `excerpt` shows some segments word for word, and says for each gap what it leaves out.
+"""
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -12,44 +26,74 @@ from refold.core._speakers import speech
 from refold.core.messages import memoized
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator, Sequence
 
     from refold.core.messages import Message, Path, ToolResult
 
-__all__ = ["Segment", "chosen_lines", "harness_segments", "segments", "segments_of", "split"]
+__all__ = [
+    "LONGEST",
+    "LONG_LINE",
+    "Segment",
+    "excerpt",
+    "extent",
+    "harness_segments",
+    "segments",
+    "segments_of",
+    "split",
+]  # fmt: skip
 
-LONGEST = 240  # characters of a segment of several lines; a longer line is a segment of its own
+LONGEST = 240  # characters of lines together, and of a part of a line, but for a single word that is longer
+LONG_LINE = 600  # characters of a line that is cut; a shorter one is read as one: a row of a table, a paragraph
+DEEPEST = 12  # levels of JSON that are cut at their commas
+OPENING = 100  # characters of a line in which JSON begins, behind a label or a time
+JSON = re.compile(r'[\[{]\s*["\[{]')
+JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]|,\s*')
+# Where a line is cut, the strongest first, and how much of the sign stays before the cut.
+SIGNS = (
+    *(("\t", 1), (" | ", 3), ("},", 2), ("><", 1), ("\\n", 2), ("; ", 2), (". ", 2), ("。", 1), (";", 1)),
+    *((", ", 2), (",", 1), ("，", 1), ("、", 1), (" ", 1)),
+)
+SIGN = re.compile(r"[\t ;,。，、|]|\\n|>(?=<)")
 
 
 class Segment(Struct, frozen=True):
-    """Lines of a text from `start` to before `stop`, counted from 0, with their atoms."""
+    """The characters of a text from `start` to before `stop`, with their atoms: whole lines, or a part of one line."""
 
     start: int
     stop: int
-    chars: int
     atoms: frozenset[str]
 
+    @property
+    def chars(self) -> int:
+        """How long it is."""
+        return self.stop - self.start
 
-def segments(text: str, longest: int = LONGEST) -> tuple[Segment, ...]:
-    """Return a text as segments of whole lines, in order; every line is in one of them."""
-    lines = text.split("\n")
-    runs: list[Segment] = []
-    start = chars = 0
-    for position, line in enumerate(lines):
-        size = len(line) + 1
-        if chars and chars + size > longest:
-            runs.append(_segment(lines, start, position, chars))
-            start, chars = position, 0
-        chars += size
-    runs.append(_segment(lines, start, len(lines), chars))
-    return tuple(runs)
+
+def segments(text: str) -> tuple[Segment, ...]:
+    """Return a text as adjacent segments in order: lines that follow each other, and parts of long lines."""
+    ends: list[int] = []
+    start = stop = 0
+    for line in text.split("\n"):
+        end = stop + len(line) + 1
+        if end - start > LONGEST:
+            if stop > start:
+                ends.append(stop)
+            start = stop
+            if len(line) > LONG_LINE:
+                ends += _ends(text, start, end - 1)
+                ends[-1] = start = end  # the line break belongs to the last part
+        stop = end
+    if start < len(text):
+        ends.append(stop)
+    ends[-1:] = [len(text)] if ends else []
+    return tuple([Segment(start, stop, names_of(text[start:stop])) for start, stop in pairwise((0, *ends))])
 
 
 @memoized
 def harness_segments(message: Message) -> dict[Path, tuple[tuple[Segment, ...], ...]]:
     """Return the bodies of the spans in which a harness speaks as segments, by the path of their text.
 
-    Lines are counted over the bodies of a text together, so that each of its segments starts at another line.
+    Characters are counted over the bodies of a text together, so that each of its segments starts at another one.
     """
     by_path: dict[Path, tuple[tuple[Segment, ...], ...]] = {}
     for spoken in speech(message).harness:
@@ -60,7 +104,7 @@ def harness_segments(message: Message) -> dict[Path, tuple[tuple[Segment, ...], 
             bodies.append(
                 tuple(replace(one, start=one.start + before, stop=one.stop + before) for one in segments(body))
             )
-            before += body.count("\n") + 1
+            before += len(body)
         by_path[spoken.text.at] = tuple(bodies)
     return by_path
 
@@ -72,29 +116,115 @@ def segments_of(result: ToolResult) -> tuple[Segment, ...]:
 
 
 def split(text: str) -> tuple[str, ...]:
-    """Return the words of each segment of a text."""
-    lines = text.split("\n")
-    return tuple("\n".join(lines[segment.start : segment.stop]) for segment in segments(text))
+    """Return the words of each segment of a text, without the line break at its end."""
+    return tuple(text[segment.start : segment.stop].removesuffix("\n") for segment in segments(text))
 
 
-def _segment(lines: list[str], start: int, stop: int, chars: int) -> Segment:
-    return Segment(start, stop, chars, names_of("\n".join(lines[start:stop])))
-
-
-def chosen_lines(text: str, chosen: Collection[Segment]) -> str:
-    """Return the chosen segments of a text in order, with a marker for each run of lines that is left out."""
-    lines = text.split("\n")
-    out: list[str] = []
+def excerpt(text: str, chosen: Collection[Segment]) -> str:
+    """Return the chosen segments of a text in order, word for word, with a marker for each gap."""
+    pieces: list[str] = []
     after = 0
     for segment in sorted(chosen, key=lambda segment: segment.start):
         if segment.start > after:
-            out.append(_marker(segment.start - after))
-        out += lines[segment.start : segment.stop]
+            pieces.append(_gap(text, after, segment.start))
+        pieces.append(text[segment.start : segment.stop])
         after = segment.stop
-    if after < len(lines):
-        out.append(_marker(len(lines) - after))
-    return "\n".join(out)
+    if after < len(text):
+        pieces.append(_gap(text, after, len(text)))
+    return "".join(pieces)
 
 
-def _marker(lines: int) -> str:
-    return f"[… {lines:,} {'line' if lines == 1 else 'lines'} left out …]"
+def extent(text: str, chosen: Collection[Segment]) -> str:
+    """Return how much of a text segments are: "3 of 40 lines", or characters where parts of lines are among them."""
+    if all(_at_line(text, segment.start) and _at_line(text, segment.stop) for segment in chosen):
+        lines = sum(text.count("\n", segment.start, segment.stop) + (segment.stop == len(text)) for segment in chosen)
+        return f"{lines:,} of {text.count(chr(10)) + 1:,} lines"
+    return f"{sum(segment.chars for segment in chosen):,} of {len(text):,} characters"
+
+
+def _ends(text: str, start: int, stop: int) -> Iterator[int]:
+    """Yield where the parts of a long line end, the last at `stop`."""
+    if JSON.search(text, start, min(start + OPENING, stop)):
+        yield from _ends_of_elements(text, start, stop, _commas(text, start, stop))
+    else:
+        yield from _ends_of_fields(text, start, stop)
+
+
+def _commas(text: str, start: int, stop: int) -> list[tuple[int, int]]:
+    """Return how deep each comma between elements stands, and where the next element begins."""
+    commas: list[tuple[int, int]] = []
+    depth = 0
+    for match in JSON_TOKEN.finditer(text, start, stop):
+        sign = text[match.start()]
+        if sign == ",":
+            if depth <= DEEPEST:
+                commas.append((depth, match.end()))
+        elif sign != '"':
+            depth += 1 if sign in "{[" else -1
+    return commas
+
+
+def _ends_of_elements(text: str, start: int, stop: int, commas: Sequence[tuple[int, int]]) -> Iterator[int]:
+    """Yield where runs of short elements end, and the parts of elements that are too long."""
+    if not commas:
+        yield from _ends_of_fields(text, start, stop)
+        return
+    depth = min(commas)[0]
+    inner: list[tuple[int, int]] = []
+    end = start
+    for each, border in [*commas, (depth, stop)]:
+        if each > depth:
+            inner.append((each, border))
+            continue
+        if border - start > LONGEST and end > start:
+            yield end
+            start = end
+        if border - start > LONGEST:
+            yield from _ends_of_elements(text, start, border, inner)
+            start = border
+        inner.clear()
+        end = border
+    if start < stop:
+        yield stop
+
+
+def _ends_of_fields(text: str, start: int, stop: int) -> Iterator[int]:
+    """Yield ends at the strongest sign of each stretch that is as long as a segment may be."""
+    while stop - start > LONGEST:
+        least, most = start + LONGEST // 2, start + LONGEST
+        ends = ((text.rfind(sign, least, most), stays) for sign, stays in SIGNS)
+        end = next((place + stays for place, stays in ends if place >= 0), 0)
+        if not end:
+            match = SIGN.search(text, least, stop)
+            end = match.end() if match else stop
+        yield end
+        start = end
+    if start < stop:
+        yield stop
+
+
+def _gap(text: str, start: int, stop: int) -> str:
+    """Return what stands in place of characters: markers for the rest of a line, for whole lines, for a beginning."""
+    markers: list[str] = []
+    if not _at_line(text, start):
+        end = text.find("\n", start, stop)
+        markers.append(f"{_marker((end if end >= 0 else stop) - start, 'character')}{chr(10) if end >= 0 else ' '}")
+        start = end + 1 if end >= 0 else stop
+    last = text.rfind("\n", start, stop) + 1 or start
+    lines = text.count("\n", start, last)
+    if stop == len(text) and start < stop:
+        lines, last = lines + 1, stop
+    if lines:
+        markers.append(_marker(lines, "line") + ("\n" if stop < len(text) else ""))
+    if last < stop:
+        markers.append(f"{_marker(stop - last, 'character')} ")
+    return "".join(markers)
+
+
+def _at_line(text: str, position: int) -> bool:
+    """Tell whether a line begins at a position, or the text ends there."""
+    return position in (0, len(text)) or text[position - 1] == "\n"
+
+
+def _marker(number: int, what: str) -> str:
+    return f"[… {number:,} {what}{'' if number == 1 else 's'} left out …]"

@@ -12,7 +12,7 @@ from refold._condense.view_positions import first_unseen, last_request
 from refold._salience.atoms import names_of
 from refold._salience.cover import Unit, choose
 from refold._salience.mentions import mentions_of
-from refold._salience.segments import chosen_lines, segments
+from refold._salience.segments import excerpt, segments
 from refold.core.edits import Edit, Rewrite
 from refold.core.messages import Text, texts
 from refold.core.policy import Pure, require_counts, require_shares
@@ -30,7 +30,7 @@ __all__ = ["TruncateNew"]
 
 # Chosen by hand: the beginning says what an output is, the end how it went.
 HEAD, TAIL, WRONG = 0.3, 0.25, 0.2  # of what is kept: the beginning, the end, lines that tell of errors
-LONG = 400  # characters of a line, on the average, from which whole lines are too coarse
+LONG = 400  # characters of a segment, on the average, from which segments are too coarse: words without end
 ROUNDS = 4  # of choosing fewer lines, until they fit
 
 
@@ -94,21 +94,20 @@ def _relevant_names(view: View, message: Message, result: ToolResult) -> frozens
 
 def _parts(text: str, limit: int, counter: Counter, names: frozenset[str]) -> str:
     """Return a text of at most `limit` tokens: chosen lines in their order, with markers between."""
-    if len(text) > LONG * (text.count("\n") + 1):
-        return shorten(text, limit, counter.text)
     pieces = segments(text)
-    lines = text.split("\n")
+    if len(text) > LONG * len(pieces):
+        return shorten(text, limit, counter.text)
     chars = limit * len(text) / max(counter.text(text), 1)
     for _ in range(ROUNDS):
-        excerpt = chosen_lines(text, list(_chosen(pieces, lines, chars, names)))
-        size = counter.text(excerpt)
+        chosen = excerpt(text, list(_chosen(text, pieces, chars, names)))
+        size = counter.text(chosen)
         if size <= limit:
-            return excerpt
+            return chosen
         chars *= 0.97 * limit / size
     return shorten(text, limit, counter.text)
 
 
-def _chosen(pieces: Sequence[Segment], lines: Sequence[str], chars: float, names: frozenset[str]) -> Iterator[Segment]:
+def _chosen(text: str, pieces: Sequence[Segment], chars: float, names: frozenset[str]) -> Iterator[Segment]:
     """Yield segments of up to so many characters: head and tail, then errors, then what was asked for, then more."""
     taken: set[int] = set()
 
@@ -124,7 +123,7 @@ def _chosen(pieces: Sequence[Segment], lines: Sequence[str], chars: float, names
 
     many = len(pieces)
     spent = 0
-    wrong = (position for position in range(many) if _tells_of_error(lines, pieces[position]))
+    wrong = (position for position in range(many) if _tells_of_error(text, pieces[position]))
     for order, share in ((iter(range(many)), HEAD), (iter(range(many - 1, -1, -1)), TAIL), (wrong, WRONG)):
         for piece in take(order, chars * share):
             spent += piece.chars
@@ -142,6 +141,6 @@ def _chosen(pieces: Sequence[Segment], lines: Sequence[str], chars: float, names
     yield from take(iter(range(many)), chars - spent)
 
 
-def _tells_of_error(lines: Sequence[str], piece: Segment) -> bool:
-    words = "\n".join(lines[piece.start : piece.stop])
+def _tells_of_error(text: str, piece: Segment) -> bool:
+    words = text[piece.start : piece.stop]
     return may_be_wrong(words) and ERROR.search(words) is not None
