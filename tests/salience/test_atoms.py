@@ -1,4 +1,5 @@
-from refold._salience.atoms import atoms_of, kind_of, names_of
+from refold._salience.atoms import END, atoms_of, kind_of, names_of
+from refold._salience.features import tallied
 from refold._salience.mentions import mentions_of
 from refold.testing import talk
 
@@ -36,3 +37,13 @@ def test_the_mentions_of_a_message_are_told_apart_by_who_wrote_them_and_found_on
     assert mentions_of(shown).by_tool == {"get_rate", "KeyError", "no_rate"}
     assert mentions_of(shown).failed == {"KeyError", "no_rate"}
     assert mentions_of(shown) is mentions_of(shown)
+
+
+def test_between_the_ends_of_a_very_long_output_names_count_that_errors_or_other_messages_have():
+    filler = "plain words alone\n" * (END // 10)
+    text = f"first_name\n{filler}lonely_name and asked_name\nKeyError: wrong_name\n{filler}last_name"
+    *_, output = messages = talk("u: what of asked_name?", "a: look | dump() as c1", f"t: c1 = {text}").messages
+    assert mentions_of(output).every == {"first_name", "KeyError", "wrong_name", "last_name"}
+    notes = tallied(messages).notes
+    assert "lonely_name" not in notes
+    assert notes["asked_name"][:2] == (0, 2)

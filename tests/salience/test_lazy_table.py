@@ -1,4 +1,4 @@
-from refold._salience.model import LazyTable
+from refold._salience.lazy_table import LazyTable
 
 
 def test_what_a_function_gives_for_a_value_is_worked_out_once_and_only_when_asked():

@@ -20,7 +20,7 @@ from refold._condense.reductions import (
     pinned_in,
     strip_seen_images,
 )
-from refold._salience.atoms import names_of, spoken
+from refold._salience.atoms import names_of, spoken, words_between
 from refold._salience.cover import Cover, Unit
 from refold._salience.mentions import mentioned_in
 from refold._salience.segments import Segment, excerpt, extent, segments, segments_of
@@ -197,7 +197,8 @@ def _pieces(draft: Draft, reduction: Reduction) -> Iterator[tuple[Choice, float,
     paths = {patch.at for patch in reduction.patches}
     parts = [part for part in draft.base[reduction.position].parts if part.at in paths]
     if not any(isinstance(part, Reasoning) for part in parts):
-        atoms = frozenset(atom for part in parts if isinstance(part, ToolCall) for atom in names_of(spoken(part)))
+        calls = [spoken(part) for part in parts if isinstance(part, ToolCall)]
+        atoms = frozenset().union(*map(names_of, calls), *map(words_between, calls))
         yield reduction, reduction.saved, atoms
 
 

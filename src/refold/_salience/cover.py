@@ -17,6 +17,7 @@ token is the usual approximation.
 
 from __future__ import annotations
 
+from collections import Counter
 from heapq import heapify, heappop, heappush, heappushpop
 from typing import TYPE_CHECKING, Any
 
@@ -61,25 +62,22 @@ class Cover:
         self, units: Iterable[Unit], worths: Callable[[Collection[str]], Iterable[float]], covered: Collection[str]
     ) -> None:
         self.units = list(units)
-        self.holders: dict[str, list[Unit]] = {}
         self.waiting: dict[int, list[int]] = {}
-        holders = self.holders
+        holding: Counter[str] = Counter()  # how many units hold an atom
         for number, unit in enumerate(self.units):
-            unit.gain = 0
             if unit.after is None:
                 unit.new = unit.atoms.difference(covered)
             else:
                 unit.new = unit.atoms.difference(covered, unit.after.atoms)
                 self.waiting.setdefault(id(unit.after), []).append(number)
-            for atom in unit.new:
-                if atom in holders:
-                    holders[atom].append(unit)
-                else:
-                    holders[atom] = [unit]
-        self.open = {atom: int(each * GRAIN) for atom, each in zip(holders, worths(holders), strict=True)}
-        for atom, gain in self.open.items():
-            for unit in holders[atom]:
-                unit.gain += gain
+            holding.update(unit.new)
+        self.open = dict(zip(holding, [int(each * GRAIN) for each in worths(holding)], strict=True))
+        several = {atom for atom, number in holding.items() if number > 1}
+        self.holders: dict[str, list[Unit]] = {atom: [] for atom in several}  # but for atoms of one unit alone
+        for unit in self.units:
+            unit.gain = sum(map(self.open.__getitem__, unit.new))
+            for atom in unit.new & several:
+                self.holders[atom].append(unit)
 
     def choose(self, room: float) -> list[Unit]:
         """Return units that fit the room together, in the order of choice, by worth newly covered per token."""
@@ -113,7 +111,7 @@ class Cover:
             gain = worth[atom]
             if gain:
                 worth[atom] = 0
-                for holder in holders[atom]:
+                for holder in holders.get(atom, (unit,)):
                     holder.gain -= gain
         for number in self.waiting.get(id(unit), ()):
             heappush(heap, (-_ratio(self.units[number]), number))

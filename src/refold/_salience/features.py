@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
 from refold._salience.atoms import KNOWN, kind_of
-from refold._salience.mentions import mentions_of
+from refold._salience.lazy_table import LazyTable
+from refold._salience.mentions import Manner, mentions_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from collections.abc import Set as AbstractSet
 
-    from refold._salience.mentions import Manner
     from refold.core.messages import Message
 
 __all__ = [
@@ -53,6 +53,7 @@ CODE = frozenset(ENDINGS.split())
 
 Rows = dict[str, tuple[float, ...]]
 Values = tuple[float, ...]
+Mentioned = tuple[int, int, int, int, int]
 FIRST, LAST, OWN, CALLED, COUNTS = range(5)  # of a note
 
 
@@ -92,13 +93,14 @@ class AtomStatistics(Struct, frozen=True):
     """What a conversation says of its atoms, and what is being worked on.
 
     `notes` are by atom: the places of its first mention, its last, the last by the assistant and the last in a call,
-    and how often it was mentioned in which manner, as one number: see `counted`. `lately` and `lately_own` are words
+    and how often it was mentioned in which manner, as one number: see `counted`. Atoms with the same history share one
+    note, so that what follows from it is computed once for all of them. `lately` and `lately_own` are words
     of names in the newest messages, of all and of the assistant and the user; `bases` are the names of files lately
     called for.
     """
 
     total: int
-    notes: dict[str, list[int]]
+    notes: dict[str, Mentioned]
     lately: frozenset[str]
     lately_own: frozenset[str]
     bases: frozenset[str]
@@ -108,13 +110,12 @@ class AtomStatistics(Struct, frozen=True):
         """How many atoms there are for a message, as a logarithm."""
         return log(1 + len(self.notes)) - log(1 + self.total)
 
-    def context(self, of: AtomTraits) -> tuple[float, float, bool]:
-        """Return the features of `CONTEXT`."""
-        parts = of.parts
+    def context(self, parts: frozenset[str], base: str) -> tuple[float, float, bool]:
+        """Return the features of `CONTEXT` of an atom with these words and this name without folders."""
         if self.lately.isdisjoint(parts):  # what is own is among it
-            return 0.0, 0.0, of.base in self.bases
+            return 0.0, 0.0, base in self.bases
         near, own = len(parts & self.lately), len(parts & self.lately_own)
-        return near / len(parts), own / len(parts), of.base in self.bases
+        return near / len(parts), own / len(parts), base in self.bases
 
 
 def features(messages: Sequence[Message]) -> Rows:
@@ -124,12 +125,12 @@ def features(messages: Sequence[Message]) -> Rows:
     """
     tally = tallied(messages)
 
-    def row(atom: str, note: list[int]) -> tuple[float, ...]:
+    def row(atom: str, note: Mentioned) -> tuple[float, ...]:
         entries = *note[:PLACES], *counted(note[COUNTS], lived=note[LAST] - note[FIRST] > LIFE)
         columns = zip(COLUMNS, entries, strict=True)
         values = [value for (_, feature), entry in columns for value in feature(entry, tally.total)]
         of = traits(atom)
-        return (*values, *lasting(*of.itself), *tally.context(of), tally.density)
+        return (*values, *lasting(*of.itself), *tally.context(of.parts, of.base), tally.density)
 
     return {atom: row(atom, note) for atom, note in tally.notes.items()}
 
@@ -144,10 +145,15 @@ def prepare(message: Message) -> None:
 def tallied(messages: Sequence[Message]) -> AtomStatistics:
     """Return what a conversation says of its atoms: first and last place, by whom and how often, errors, changes."""
     mentions = [mentions_of(message) for message in messages]
-    notes: dict[str, list[int]] = {}
+    notes: dict[str, Mentioned] = {}
     for position, each_mentions in enumerate(mentions):
         for manner, atoms in each_mentions.by_manner:
             _take_down(notes, position, manner, atoms)
+    for position, (message, each_mentions) in enumerate(zip(messages, mentions, strict=True)):
+        if each_mentions.between:  # of its words those count that are names elsewhere
+            role = message.role
+            manner = Manner(by_tool=role == "tool", by_user=role in ("user", "system"), own=role == "assistant")
+            _take_down(notes, position, manner, (notes.keys() & each_mentions.between) - each_mentions.every)
     recent = mentions[-RECENT:]
     return AtomStatistics(
         len(messages),
@@ -158,20 +164,20 @@ def tallied(messages: Sequence[Message]) -> AtomStatistics:
     )
 
 
-def _take_down(notes: dict[str, list[int]], position: int, manner: Manner, atoms: Sequence[str]) -> None:
+def _take_down(notes: dict[str, Mentioned], position: int, manner: Manner, atoms: AbstractSet[str]) -> None:
     """Note one more mention of atoms. All counts are one number, so that adding to it is all the work there is."""
     counts = sum(count << BITS * column for column, count in enumerate(manner))
     own, called = position if manner.own else -1, position if manner.called else -1
-    for atom in atoms:
-        note = notes.get(atom)
-        if note is None:
-            notes[atom] = [position, position, own, called, counts]
-        else:
-            note[LAST] = position
-            note[COUNTS] += counts
-            if own >= 0:
-                note[OWN] = own
-                note[CALLED] = max(called, note[CALLED])
+
+    def later(note: Mentioned) -> Mentioned:
+        first, last = min(position, note[FIRST]), max(position, note[LAST])
+        return first, last, max(own, note[OWN]), max(called, note[CALLED]), note[COUNTS] + counts
+
+    known = atoms & notes.keys()
+    after = LazyTable(later)
+    notes.update([(atom, after[notes[atom]]) for atom in known])
+    first = position, position, own, called, counts
+    notes.update(dict.fromkeys(atoms - known if known else atoms, first))
 
 
 def counted(counts: int, *, lived: bool) -> tuple[int, ...]:
@@ -197,19 +203,16 @@ def traits(atom: str) -> AtomTraits:
     if known is None:
         if len(_traits) >= KNOWN:
             _traits.clear()
-        code = "." in atom and atom.rsplit(".", 1)[1] in CODE
-        parts = frozenset([part.lower() for part in PART.findall(atom)])
-        known = _traits[atom] = AtomTraits(_shared(kind_of(atom), len(atom), code), parts, atom.rsplit("/", 1)[-1])
+        kind = kind_of(atom)
+        itself = kind, len(atom), "." in atom and atom.rsplit(".", 1)[1] in CODE
+        parts = frozenset((atom,) if atom.isdecimal() else map(str.lower, PART.findall(atom)))
+        base = atom.rsplit("/", 1)[-1] if kind == "path" else atom
+        known = _traits[atom] = AtomTraits(_shared.setdefault(itself, itself), parts, base)
     return known
 
 
 _traits: dict[str, AtomTraits] = {}  # quicker than a cache that keeps the order of its uses
-
-
-@lru_cache(maxsize=KNOWN)
-def _shared(kind: str, length: int, code: bool) -> tuple[str, int, bool]:
-    """Return a value that all atoms of this sort have in common: what is one and the same is found quickest."""
-    return kind, length, code
+_shared: dict[tuple[str, int, bool], tuple[str, int, bool]] = {}  # what is one and the same is found quickest
 
 
 def lasting(kind: str, length: int, code: bool) -> Values:

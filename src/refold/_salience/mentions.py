@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from refold._salience.atoms import names_of, spoken
-from refold._salience.segments import Segment, harness_segments, segments_of
+from refold._salience.atoms import names_of, spoken, words_between
+from refold._salience.segments import harness_segments, segments_of
 from refold.core._speakers import speech
 from refold.core.messages import Text, ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from refold.core.messages import Message
 
@@ -42,6 +42,7 @@ class Mentions(Struct, frozen=True, dict=True):
 
     What a harness says in a user's turn counts as said by a tool. `failed` are those of
     `shown` that stand in a line that tells of an error; `writes` says that a call changes files.
+    `between` are words between the ends of very long texts: see `words_between`.
     """
 
     in_text: frozenset[str] = frozenset()
@@ -49,6 +50,7 @@ class Mentions(Struct, frozen=True, dict=True):
     by_tool: frozenset[str] = frozenset()
     by_user: frozenset[str] = frozenset()
     failed: frozenset[str] = frozenset()
+    between: frozenset[str] = frozenset()
     writes: bool = False
 
     @cached_property
@@ -62,23 +64,25 @@ class Mentions(Struct, frozen=True, dict=True):
         return self.in_text | self.called
 
     @cached_property
-    def by_manner(self) -> tuple[tuple[Manner, tuple[str, ...]], ...]:
+    def by_manner(self) -> tuple[tuple[Manner, frozenset[str]], ...]:
         """All atoms of the message, each once, together with those that it mentions in the same manner."""
-        if not (self.in_text or self.called or self.by_user or self.failed):  # most messages with output
-            return ((Manner(by_tool=True), tuple(self.by_tool)),) if self.by_tool else ()
-        by_manner_: dict[Manner, list[str]] = {}
-        for atom in self.every:
-            called = atom in self.called
-            manner = Manner(
-                by_tool=atom in self.by_tool,
-                by_user=atom in self.by_user,
-                own=called or atom in self.in_text,
-                called=called,
-                failed=atom in self.failed,
-                changed=called and self.writes,
-            )
-            by_manner_.setdefault(manner, []).append(atom)
-        return tuple((manner, tuple(atoms)) for manner, atoms in by_manner_.items())
+        groups = [(Manner(), self.every)]
+        for name, atoms in (
+            ("by_tool", self.by_tool),
+            ("by_user", self.by_user),
+            ("own", self.own),
+            ("called", self.called),
+            ("failed", self.failed),
+            ("changed", self.called if self.writes else frozenset()),
+        ):
+            if atoms:
+                groups = [
+                    (manner._replace(**{name: inside}), some)
+                    for manner, every in groups
+                    for inside, some in ((True, every & atoms), (False, every - atoms))
+                    if some
+                ]
+        return tuple(group for group in groups if group[1])
 
 
 @memoized
@@ -94,32 +98,37 @@ def mentions_of(message: Message) -> Mentions:
     calls = "\n".join(spoken(part) for part in message.parts if isinstance(part, ToolCall))
     results = [part for part in message.parts if isinstance(part, ToolResult)]
     outputs = [part.text for part in results]
-    seen: Iterable[Segment] = ()
+    pieces = [segment for part in results for segment in segments_of(part)]
     if utterance.harness:  # what a harness says in a user's turn is output
         outputs += [span.body(one.text.text) for one in utterance.harness for span in one.spans]
-        seen = (segment for bodies in harness_segments(message).values() for body in bodies for segment in body)
+        pieces += [segment for bodies in harness_segments(message).values() for body in bodies for segment in body]
+    failed = _names("\n".join(line for text in outputs for line in _wrong_lines(text)))
     return Mentions(
-        failed=_names("\n".join(line for text in outputs for line in _wrong_lines(text))),
+        failed=failed,
         in_text=_names(words if own else ""),
         called=_names(calls),
-        by_tool=frozenset().union(
-            *(segment.atoms for part in results for segment in segments_of(part)), *(one.atoms for one in seen)
-        ),
+        by_tool=failed.union(*[segment.atoms for segment in pieces if not segment.between]),
         by_user=_names("" if own else words),
+        between=words_between(words).union(
+            words_between(calls), *[segment.atoms for segment in pieces if segment.between]
+        ),
         writes=any(WRITING.search(part.name) for part in message.parts if isinstance(part, ToolCall)),
     )
 
 
 def mentioned_in(message: Message) -> frozenset[str]:
     """Return all atoms of a message; of one that a plan has changed nobody asks who wrote them."""
-    return _names_in(message) if message.patches else mentions_of(message).every
+    if message.patches:
+        return _names_in(message)
+    mentions = mentions_of(message)
+    return mentions.every | mentions.between if mentions.between else mentions.every
 
 
 @memoized
 def _names_in(message: Message) -> frozenset[str]:
-    words = (part.text for part in message.parts if isinstance(part, Text | ToolResult))
-    calls = (spoken(part) for part in message.parts if isinstance(part, ToolCall))
-    return frozenset().union(*map(names_of, words), *map(names_of, calls))
+    words = [part.text for part in message.parts if isinstance(part, Text | ToolResult)]
+    words += [spoken(part) for part in message.parts if isinstance(part, ToolCall)]
+    return frozenset().union(*map(names_of, words), *map(words_between, words))
 
 
 def _wrong_lines(text: str) -> Iterator[str]:

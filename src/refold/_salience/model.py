@@ -35,29 +35,25 @@ from refold._salience.features import (
     tallied,
     traits,
 )
+from refold._salience.lazy_table import LazyTable
 from refold.errors import RefoldError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from refold._salience.features import Mentioned
     from refold.core.messages import Message
 
-__all__ = ["LazyTable", "Model", "Scorer", "loaded", "shipped"]
+__all__ = ["Model", "Scorer", "loaded", "shipped"]
 
 # Chosen by hand; benchmarks/recall.py measures the choice that comes of it (docs/salience.md).
 EVEN = 0.7  # the power of a likelihood in a choice: evens out, since what is likely is likely in several places
+UNKNOWN = "", 0.0, 0.0  # what is judged of an atom that was never mentioned
+WITH_CONTEXT = 2  # values that a score depends on beside the history, where the context is not that of `FAR`
 FARTHEST = 30.0  # a score beyond which the logistic function is flat
 
 
-class LazyTable(dict[Any, Any]):
-    """What a function gives for a value: worked out once for a value, and looked up from then on."""
-
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self.function = function
-
-    def __missing__(self, value: Any) -> Any:
-        computed = self[value] = self.function(value)
-        return computed
+Judged = tuple[str, float, float]  # kind, likelihood of need, worth in a choice
 
 
 class Model(Struct, frozen=True):
@@ -103,6 +99,7 @@ class Scorer:
         own, near = [weight[name] for name in LASTING], [weight[name] for name in CONTEXT]
         self.itself = LazyTable(lambda itself: base + sum(map(mul, own, lasting(*itself))))
         self.context = LazyTable(lambda context: sum(map(mul, near, context)))
+        self.by_note = LazyTable(self._with_note)
 
     def __call__(self, atom: str) -> float:
         """Return the likelihood of need, 0 to 1; 0 where the atom was never mentioned."""
@@ -110,27 +107,43 @@ class Scorer:
 
     def worths(self, atoms: Iterable[str]) -> list[float]:
         """Return what each of some atoms is worth in a choice: its likelihood, evened out, times its kind's weight."""
-        return [chance**EVEN * WEIGHTS[kind] if chance else 0.0 for kind, chance in self.likelihoods(atoms)]
+        return [worth for _, _, worth in self._judged(atoms)]
 
     def likelihoods(self, atoms: Iterable[str]) -> Iterator[tuple[str, float]]:
         """Yield kind and likelihood of need of each of some atoms; no kind and 0 where one was never mentioned."""
-        tally, itself, brief, lived, context = self.tally, self.itself, self.brief, self.lived, self.context
-        notes, bases, lately = tally.notes, tally.bases, tally.lately
-        of_first, of_last, of_own, of_called = self.positions
+        return ((kind, chance) for kind, chance, _ in self._judged(atoms))
+
+    def _judged(self, atoms: Iterable[str]) -> Iterator[Judged]:
+        """Yield kind, likelihood and worth of each of some atoms: looked up by all that its score depends on."""
+        tally, by_note = self.tally, self.by_note
+        notes, bases, lately, context_of = tally.notes, tally.bases, tally.lately, tally.context
         for atom in atoms:
             note = notes.get(atom)
             if note is None:
-                yield "", 0.0
+                yield UNKNOWN
                 continue
-            first, last, own, called, counts = note
-            of = traits(atom)
-            score = itself[of.itself] + (lived if last - first > LIFE else brief)[counts]
-            score += of_first[first] + of_last[last] + of_own[own] + of_called[called]
-            far = of.base not in bases and lately.isdisjoint(of.parts)  # holds for most
-            score += context[FAR if far else tally.context(of)]
+            itself, parts, base = traits(atom)
+            far = base not in bases and lately.isdisjoint(parts)  # holds for most
+            yield by_note[note][itself if far else (itself, context_of(parts, base))]
+
+    def _with_note(self, note: Mentioned) -> LazyTable:
+        """Return a table of what is judged of atoms with this history, by what else a score depends on."""
+        first, last, own, called, counts = note
+        of_first, of_last, of_own, of_called = self.positions
+        mentioned = (self.lived if last - first > LIFE else self.brief)[counts]
+        placed = of_first[first] + of_last[last] + of_own[own] + of_called[called]
+
+        def judged(rest: tuple[Any, ...]) -> Judged:
+            itself, context = rest if len(rest) == WITH_CONTEXT else (rest, FAR)
+            score = self.itself[itself] + mentioned
+            score += placed
+            score += self.context[context]
             if not -FARTHEST < score < FARTHEST:
                 score = FARTHEST if score > 0 else -FARTHEST
-            yield of.itself[0], 1 / (1 + exp(-score))
+            chance = 1 / (1 + exp(-score))
+            return itself[0], chance, chance**EVEN * WEIGHTS[itself[0]]
+
+        return LazyTable(judged)
 
 
 def _weights(model: Model) -> dict[str, float]:

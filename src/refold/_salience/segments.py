@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold._salience.atoms import names_of
+from refold._salience.atoms import END, names_of, words_in
 from refold.core._speakers import speech
 from refold.core.messages import memoized
 
@@ -57,11 +57,15 @@ SIGN = re.compile(r"[\t ;,。，、|]|\\n|>(?=<)")
 
 
 class Segment(Struct, frozen=True):
-    """The characters of a text from `start` to before `stop`, with their atoms: whole lines, or a part of one line."""
+    """The characters of a text from `start` to before `stop`, with their atoms: whole lines, or a part of one line.
+
+    Between the ends of a very long text `atoms` are all words, of which those count that are names elsewhere, too.
+    """
 
     start: int
     stop: int
     atoms: frozenset[str]
+    between: bool = False
 
     @property
     def chars(self) -> int:
@@ -86,7 +90,15 @@ def segments(text: str) -> tuple[Segment, ...]:
     if start < len(text):
         ends.append(stop)
     ends[-1:] = [len(text)] if ends else []
-    return tuple([Segment(start, stop, names_of(text[start:stop])) for start, stop in pairwise((0, *ends))])
+    middle = range(END, len(text) - END)
+    return tuple(
+        [
+            Segment(start, stop, words_in(text[start:stop]), between=True)
+            if start in middle and stop in middle
+            else Segment(start, stop, names_of(text[start:stop]))
+            for start, stop in pairwise((0, *ends))
+        ]
+    )
 
 
 @memoized
