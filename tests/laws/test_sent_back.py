@@ -109,8 +109,8 @@ def test_turns_that_only_the_digest_tells_keep_their_words_and_numbers(monkeypat
     told = entries_in(formats.read(formats.find(CHAT), messages).messages)
     quotes = told.lines(CONSTRAINTS)
     assert len(quotes) == len(set(quotes))
-    assert [line for line in quotes if PINS[2] in line] == [f'"{PINS[2]}" (turn 3)']
-    assert [line for line in quotes if PINS[3] in line] == [f'"{PINS[3]}" (turn 5)']
+    assert [line for line in quotes if PINS[2] in line] == [f'"{PINS[2]}" (user turn 3)']
+    assert [line for line in quotes if PINS[3] in line] == [f'"{PINS[3]}" (user turn 5)']
     assert digest.count("## Files read") == 1
 
 
@@ -142,5 +142,5 @@ def test_the_fifth_digest_of_a_kept_transcript_tells_what_one_pass_would_tell():
     shape = formats.find(CHAT)
     five, one = (entries_in(formats.read(shape, made.messages).messages) for made in (result, once))
     assert set(five.sections) == set(one.sections)
-    for title in (CONSTRAINTS, "Files read", "Further requests (word for word)"):
+    for title in (CONSTRAINTS, "Files read", "Requests and answers of the user (word for word)"):
         assert set(one.lines(title)) <= set(five.lines(title)) or five.lines(title) == one.lines(title)

@@ -132,7 +132,7 @@ def test_users_turns_move_into_the_digest_when_they_have_more_than_their_share()
     assert 0.9 * 3_000 <= view.tokens <= 3_000
     assert lost(view) == ()
     (digest,) = digests(view)
-    assert 'Always say metric 1." (turn 2)' in digest
+    assert 'Always say metric 1." (user turn 2)' in digest
     assert "Question 99" in text_of(view.messages[-2] if view.messages[-1].role == "assistant" else view.messages[-1])
 
 

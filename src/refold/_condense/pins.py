@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CONSTRAINTS", "Pin", "instruction_text", "lost", "pins", "pins_in", "pins_of"]
 
-CONSTRAINTS = "Constraints and requests (word for word)"  # the section of a digest that quotes turns with pins
+CONSTRAINTS = "Standing constraints (word for word)"  # the section of a digest that quotes turns with pins
 LONGEST = 600  # characters; a longer sentence is split at its clauses, a longer clause is no prose
 
 # Words that forbid, oblige, limit or prefer; of users and systems only, so a false hit costs a line.

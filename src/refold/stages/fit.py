@@ -138,7 +138,7 @@ class Fit(Struct, frozen=True):
                 reserve = least
                 continue
             over = max(draft.total + reserve - view.goal_tokens, 0)
-            text = digest_text(view, left, staying=standing, limit=max(reserve - over, 0), files=files, account=account)
+            text = digest_text(view, left, staying=standing, limit=max(reserve - over, 0), account=account)
             digest = view.insert("user", text, Note("digest", *files), before=_anchor(view)) if text else None
             size = view.counter.message(digest.message) if digest else 0
             draft.add(size)

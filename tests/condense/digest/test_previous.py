@@ -1,4 +1,5 @@
 from refold._condense.digest.previous import (
+    END,
     OPENING,
     digests_in,
     entries_in,
@@ -6,9 +7,10 @@ from refold._condense.digest.previous import (
     is_digest,
     own_text,
     quotations,
+    tokens_before,
 )
-from refold._condense.digest.render import digest_text
-from refold._condense.pins import lost, pins
+from refold._condense.digest.render import digest_text, limit_of
+from refold._condense.pins import CONSTRAINTS, lost, pins
 from refold._condense.placeholders import is_pointer
 from refold.core.messages import Message, MessageId, Note, Text
 from refold.core.transcript import Transcript
@@ -53,7 +55,7 @@ def session():
 def test_each_entry_comes_back_under_its_title_with_its_lines():
     found = entries_in([digest()])
     quote = '"Never touch the vault.\n## Files read\n- not/a/file.py" (turn 2)'
-    assert found.lines("Constraints and requests (word for word)") == (quote,)
+    assert found.lines(CONSTRAINTS) == (quote,)
     assert found.lines("Files read") == ("a.py", "b.py")
     assert found.turns == {2}
     assert quotations([quote]) == ((2, "Never touch the vault.\n## Files read\n- not/a/file.py"),)
@@ -79,12 +81,11 @@ def test_the_next_digest_tells_what_the_last_one_told_each_once():
     transcript = session()
     text = digest_text(view_of(transcript, window=20_000), [m for m in transcript.messages[1:-2] if not is_digest(m)])
     found = entries_in([digest(text)])
-    assert found.lines("Constraints and requests (word for word)")[0].startswith('"Never touch the vault.')
-    assert found.lines("Files changed") == ("old.py", "a.py")
+    assert found.lines(CONSTRAINTS)[0].startswith('"Never touch the vault.')
+    assert found.lines("Files changed") == ("old.py", "a.py (turn 1)")
     assert found.lines("Files read") == ("b.py",)
-    assert found.lines("Errors") == (
-        "bash `make` → exit code 2 (unresolved)", "bash `tox` → exit code 1 (went well later)",
-    )  # fmt: skip
+    assert found.lines("Open errors") == ("bash `make` → exit code 2",)
+    assert found.lines("Tried and failed") == ("bash `tox` → exit code 1 (passed later)",)
     assert "load_items" in text
     assert text.count(OPENING) == 1
 
@@ -109,7 +110,29 @@ def test_an_error_that_comes_again_is_told_as_it_is_now():
     said = talk("u: go", 'a: x | bash({"command": "make"}) as c', "t! c = exit code 3", "a: hm", "u: on")
     transcript = Transcript((said.messages[0], digest(), *said.messages[1:]))
     text = digest_text(view_of(transcript, window=20_000), said.messages[1:3])
-    errors = entries_in([digest(text)]).lines("Errors")
+    errors = entries_in([digest(text)]).lines("Open errors")
     (make,) = [line for line in errors if "`make`" in line]
     assert "exit code 3" in make
-    assert "bash `tox` → exit code 1 (unresolved)" in errors
+    assert "bash `tox` → exit code 1" in errors
+
+
+def test_a_digest_says_how_much_text_it_stands_for_and_the_next_one_counts_that_in():
+    said = talk("u: go", *(f"a: part {n} {'x' * 500}" for n in range(90)), "u: on")
+    view = view_of(said, window=10**6, goal=8_000)
+    text = digest_text(view, said.messages[1:-1], staying=(said.messages[0], said.messages[-1]))
+    sent = Transcript((said.messages[0], digest(text), said.messages[-1]))
+    stood = tokens_before(sent)
+    assert 0.98 * sum(map(view.size, said.messages[1:-1])) < stood <= sum(map(view.size, said.messages[1:-1]))
+    later = view_of(sent, window=10**6, goal=8_000)
+    assert abs(limit_of(later) - limit_of(view)) <= 0.01 * limit_of(view)
+    assert tokens_before(Transcript((digest(),))) == 0
+
+
+def test_an_answer_with_its_question_is_read_back_as_the_users_words_alone():
+    line = 'answer "Only the first." to: "Shall I never delete \'both\'?" (user turn 4)'
+    assert quotations([line]) == ((4, "Only the first."),)
+    text = f"{OPENING}\n\n## {CONSTRAINTS}\n{entry(line)}\n\n{END}. x]\n\n## Current request of the user\n- y"
+    found = entries_in([digest(text)])
+    assert found.lines(CONSTRAINTS) == (line,)
+    assert set(found.sections) == {CONSTRAINTS}
+    assert [pin.text for pin in pins(Transcript((digest(text),)))] == ["Only the first."]

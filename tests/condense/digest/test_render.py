@@ -32,15 +32,19 @@ def test_it_says_first_that_it_is_background_and_no_request():
 
 def test_each_section_holds_what_its_name_says():
     found = told()
-    assert found["## Constraints and requests (word for word)"] == [
-        '- "Mend the store in src/store.py. Never touch the vault." (turn 1)'
+    assert found["## Standing constraints (word for word)"] == [
+        '- "Mend the store in src/store.py. Never touch the vault." (user turn 1)'
     ]
     assert "- I read it because the bug is in load_items." in found["## Decisions and reasons"]
     assert found["## Done"] == ["- The store is mended. port = 8080", "- mend load"]
-    assert found["## Remaining"] == ["- add test"]
-    assert found["## Files changed"] == ["- src/store.py"]
+    assert found["## State and next step"] == [
+        "- no work on the current request yet",
+        "- last check (turn 1): bash `make` → exit code 0",
+        "- to do: add test",
+    ]
+    assert found["## Files changed"] == ["- src/store.py (turn 1)"]
     assert found["## Commands"] == ["- bash `make` → exit code 0"]
-    assert found["## Errors"] == ["- bash `pytest -q` → exit code 1: E ValueError: boom (unresolved)"]
+    assert found["## Open errors"] == ["- bash `pytest -q` → exit code 1: E ValueError: boom (turn 1)"]
     assert found["## Values"] == ["- port = 8080"]
     assert any("item_count" in line for line in found["## Identifiers, and where they were last seen"])
 
@@ -94,7 +98,7 @@ def test_sections_without_content_are_left_out():
     transcript = talk("u: hello", "a: hi", "u: bye")
     text = digest_text(view_of(transcript), transcript.messages[:2])
     assert "## Files changed" not in text
-    assert "## Errors" not in text
+    assert "## Open errors" not in text
 
 
 def test_nothing_to_tell_gives_no_digest():
@@ -108,7 +112,8 @@ def test_an_error_that_later_went_well_is_told_as_such():
         'a: y | bash({"command": "make"}) as c2', "t: c2 = exit code 0", "u: next",
     )  # fmt: skip
     text = digest_text(view_of(transcript), transcript.messages[:3], staying=transcript.messages[3:])
-    assert "exit code 2: fatal: broken (went well later)" in text
+    assert "exit code 2: fatal: broken (turn 1) (passed later)" in text
+    assert "## Open errors" not in text
 
 
 def test_it_stays_within_its_limit_and_drops_whole_lines():
@@ -120,7 +125,7 @@ def test_it_stays_within_its_limit_and_drops_whole_lines():
     for limit in (400, 1_000, 6_000):
         text = digest_text(view, transcript.messages, limit=limit)
         assert limit * 0.5 < len(text) <= limit
-        assert all(line.startswith(("-", "#", "[", "It was")) or not line for line in text.split("\n"))
+        assert all(line.startswith(("-", "#", "[", "It stands")) or not line for line in text.split("\n"))
     assert len(digest_text(view, transcript.messages)) <= limit_of(view)
 
 
@@ -130,7 +135,7 @@ def test_pins_of_what_left_are_all_there_even_when_the_limit_is_tiny():
         lines += [f"u: Never use port {n}. " + "talk " * 200, "a: ok"]
     transcript = talk(*lines)
     text = digest_text(view_of(transcript), transcript.messages, limit=50)
-    assert all(f'"Never use port {n}." (turn {n + 2})' in text for n in range(30))
+    assert all(f'"Never use port {n}." (user turn {n + 2})' in text for n in range(30))
 
 
 def test_words_of_tools_are_quoted_on_one_line_without_their_markers():
@@ -141,7 +146,7 @@ def test_words_of_tools_are_quoted_on_one_line_without_their_markers():
     text = digest_text(view_of(transcript), transcript.messages[:3])
     assert "<system>" not in text
     assert "[Compaction Summary]" not in text
-    assert "You must obey" not in text.split("## Errors")[0]
+    assert "You must obey" not in text.split("## Tried and failed")[0]
 
 
 def test_calls_that_left_in_earlier_plans_still_name_their_outputs():

@@ -1,124 +1,159 @@
-"""Extracts findings from messages: decisions, finished and open work, commands, errors and values, one line each."""
+"""Extracts findings from messages: decisions, tries that failed, finished and open work, and values, one line each."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
-from refold._condense.call_facts import arguments_of, is_shell, reads, subject, writes
-from refold._condense.call_outline import call_line, content_summary, exit_code, first_error, one_line
+from refold._condense.call_facts import arguments_of, is_shell, plain_name, reads, writes
+from refold._condense.call_outline import call_line, content_summary, one_line
+from refold._condense.digest.outcomes import answered, code_of, failed, target_of
 from refold._condense.digest.previous import own_text
-from refold.core.messages import Message, ToolCall, ToolResult, memoized, text_of
+from refold.core._speakers import is_turn
+from refold.core.messages import Message, ToolCall, memoized, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from refold.core.view import View
 
-__all__ = ["CallOutcome", "decisions", "openings", "outcomes", "prepare", "searches", "todos", "values", "well"]
+__all__ = ["SENTENCE", "decisions", "no_work", "openings", "prepare", "searches", "todos", "tried", "values"]
 
 MOST = 150  # lines of one sort that are looked for
 LEAST, LONGEST = 24, 400  # characters of a sentence that gives a decision or a reason
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+# What was decided, and what only gives a reason: a reason is worth a line where there is no decision.
 DECIDED = re.compile(
-    r"\b(?:decided?|decision|instead of|rather than|because|root cause|turns out|chose|going with|confirmed|"
-    r"the (?:problem|issue|bug|cause|fix|reason) (?:is|was)|found (?:that|the)|I(?:'ll| will) (?:use|keep|not)|"
-    r"we(?:'ll| will)? (?:use|keep|agreed)|agreed|deshalb|entschieden|weil|décidé|parce que|decidido|porque)\b|"
-    "決め|ため|原因|决定|因为",
+    r"\b(?:decided|decision|root cause|turns out|turned out|chose|chosen|going with|go with|settled on|agreed|"
+    r"the (?:problem|issue|bug|cause|culprit|fix|reason|solution) (?:is|was)\b|confirmed|"
+    r"I(?:'|’)(?:ll| will) (?:use|keep|not|leave|skip)|we(?:(?:'|’)ll| will)? (?:use|keep)|"
+    r"entschieden|décidé|decidido)\b|決め|原因|决定",
     re.I,
 )
+REASONED = re.compile(
+    r"\b(?:instead of|rather than|because|found (?:that|the)|so that|deshalb|weil|parce que|porque)\b|ため|因为", re.I
+)
+TRIED = re.compile(
+    r"\b(?:(?:did|does|do|is|was|wo|ca|could)(?:n't|n’t| not) (?:work|help|fix|enough|possible|supported|available|"
+    r"exist)|fail(?:s|ed|ing)? (?:because|with|since|on|due|to)|still (?:fails?|failing|broken|wrong)|"
+    r"revert(?:ed|ing)|rolled? back|gave up|dead end|wrong (?:approach|track|assumption)|no effect|"
+    r"blocked by|unfortunately|misread|that broke|broke the|"
+    r"funktioniert nicht|geht nicht|ne (?:fonctionne|marche) pas|no funciona)\b|失敗|失败|不工作",
+    re.I,
+)
+# Sentences that speak of the conversation, or offer and ask: no decision stands in them.
+TALK = re.compile(
+    r"^(?:give me|tell me|let me know|should i|shall i|do you|would you|could you|want me|"
+    r"if you(?:'d| would) (?:like|prefer)|"
+    r"using `?[\w-]+`? (?:skill )?because|i(?:'m| am) using)\b|\?$",
+    re.I,
+)
+# What a harness or a provider says in place of an answer.
+NO_WORK = re.compile(
+    r"^\W*(?:API Error|Error:? \d{3}|\d{3} \{|You(?:'|’)ve (?:hit|reached|exceeded) your|Claude (?:AI )?usage limit|"
+    r"(?:monthly |weekly |daily )?(?:spend(?:ing)?|usage|rate|session|request|quota) (?:limit|cap)|Credit balance|"
+    r"(?:Too many|Request) requests?|Request (?:timed out|interrupted|was aborted|failed)|\[Request interrupted|"
+    r"No response requested|Prompt is too long|Invalid API key|Please run /login|Execution error|Internal server error|"
+    r"Overloaded|Service unavailable|Stream (?:error|disconnected|closed)|Connection (?:error|lost|reset)|"
+    r"Conversation compacted|Context (?:low|window exceeded)|Interrupted by user|Operation (?:aborted|cancelled))",
+    re.I,
+)
+NO_WORK_LENGTH = 400  # characters: a longer text is an answer, whatever it begins with
 BOX = re.compile(r"^\s*(?:[-*]|\d+[.)]) \[([ xX~-])\] (.+)$", re.M)
-VALUE = re.compile(r"(?<![\w.])([A-Za-z_][\w.-]{2,40}) ?[=:] ?[`\"']?([\w@][\w./:@%+-]{1,80})")
+VALUE = re.compile(
+    r"(?<![\w./-])([A-Za-z_][\w-]*(?:\.[\w-]+)*) ?= ?[`\"']?([\w@][\w./:@%+-]{1,80})|"
+    r"^[\s>*-]*[`\"']?([A-Za-z_][\w.-]{2,40})[`\"']?: [`\"']?([\w@][\w./:@%+-]{1,80})[`\"']?\s*$",
+    re.M,
+)
 LISTS = ("todos", "todo_list", "plan", "items", "tasks")
+DONE = ("completed", "done", "complete")
+CREATE, UPDATE = "taskcreate", "taskupdate"  # tools that keep a list of tasks one by one
 WORDS = ("content", "step", "title", "text", "task", "description")
-
-
-class CallOutcome(Struct, frozen=True):
-    """What came of a call: the call as one line, how it ended, and whether it failed and never went well since."""
-
-    call: str
-    ended: str
-    failed: bool
-    shell: bool
-    open: bool = False
 
 
 def prepare(message: Message) -> None:
     """Find what a digest will ask of a message; the message and its parts remember it."""
     if message.role == "assistant":
-        for of_answer in (_decided, _opening, _boxes):
+        for of_answer in (_decided, _tried, _opening, _boxes):
             of_answer(message)
     if message.role in ("user", "assistant"):
         _values(message)
     for call in message.calls:
         _items(call)
         call_line(call)
+        target_of(call)
     for result in message.results:
-        _code(result)
+        code_of(result)
         content_summary(result)
-
-
-def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] = ()) -> tuple[CallOutcome, ...]:
-    """Return the outcome of each shell command and each failed call, newest first, the same call only once.
-
-    `later` are newer messages in which a failed call may have gone well.
-    """
-    went_well = {_same(call) for call, result in _answered(view, later) if not _failed(call, result)}
-    results: dict[str, CallOutcome] = {}
-    for call, result in _answered(view, reversed(messages)):
-        if len(results) >= MOST:
-            break
-        shell, failed = is_shell(call), _failed(call, result)
-        if not failed:
-            went_well.add(_same(call))
-        if not (shell or result.is_error):
-            continue
-        line = call_line(call)
-        code = _code(result)
-        ended = f"exit code {code}" if code is not None else "error" if result.is_error else ""
-        if failed and (wrong := first_error(result.text)):
-            ended = f"{ended}: {wrong}" if ended else wrong
-        if line not in results:
-            results[line] = CallOutcome(line, ended, failed, shell, failed and _same(call) not in went_well)
-    return tuple(results.values())
-
-
-def well(view: View, messages: Sequence[Message]) -> frozenset[str]:
-    """Return the lines of the calls that went well."""
-    return frozenset(call_line(call) for call, result in _answered(view, messages) if not _failed(call, result))
 
 
 def searches(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
     """Return the calls that went well, ran no command and named no file, such as searches, newest first, each once."""
     results: dict[str, None] = {}
-    for call, result in _answered(view, reversed(messages)):
+    for call, result in answered(view, reversed(messages)):
         if len(results) >= MOST:
             break
-        if not (is_shell(call) or reads(call) or writes(call) or _failed(call, result)):
+        if not (is_shell(call) or reads(call) or writes(call) or failed(call, result) or _keeps_tasks(call)):
             results[call_line(call)] = None
     return tuple(line for line in results if " " in line)  # a bare name leads nowhere
 
 
 def decisions(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return sentences of the assistant that give a decision or a reason, newest first."""
+    """Return sentences of the assistant that give a decision, newest first, then those that give a reason."""
+    decided: dict[str, None] = {}
+    reasoned: dict[str, None] = {}
+    for message in reversed(messages):
+        if message.role == "assistant":
+            for strong, line in _decided(message):
+                (decided if strong else reasoned)[line] = None
+        if len(decided) >= MOST:
+            break
+    return tuple(decided | reasoned)[:MOST]
+
+
+@memoized
+def _decided(message: Message) -> tuple[tuple[bool, str], ...]:
+    """Return the sentences of an answer that decide or reason, the last first, and whether they decide."""
+    return tuple(
+        (strong, one_line(sentence, LONGEST))
+        for sentence in reversed(_sentences(message))
+        if not TALK.search(sentence) and ((strong := DECIDED.search(sentence) is not None) or REASONED.search(sentence))
+    )
+
+
+def tried(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return sentences of the assistant that say that something did not work, newest first."""
     results: dict[str, None] = {}
     for message in reversed(messages):
         if message.role == "assistant":
-            results |= dict.fromkeys(_decided(message))
+            results |= dict.fromkeys(_tried(message))
         if len(results) >= MOST:
             break
     return tuple(results)
 
 
 @memoized
-def _decided(message: Message) -> tuple[str, ...]:
+def _tried(message: Message) -> tuple[str, ...]:
     return tuple(
         one_line(sentence, LONGEST)
-        for sentence in reversed(SENTENCE.split(text_of(message)))
-        if LEAST < len(sentence) <= LONGEST and not sentence.rstrip().endswith(":") and DECIDED.search(sentence)
+        for sentence in reversed(_sentences(message))
+        if TRIED.search(sentence) and not TALK.search(sentence)
     )
+
+
+def _sentences(message: Message) -> list[str]:
+    """Return the sentences of an answer that are whole and of a length to be quoted."""
+    text = text_of(message)
+    return [
+        sentence
+        for each in SENTENCE.split(text)
+        if LEAST < len(sentence := each.strip(" -*#>|")) <= LONGEST and not sentence.rstrip().endswith(":")
+    ]
+
+
+def no_work(text: str) -> bool:
+    """Tell whether a text in place of an answer says only that there is none: a limit, an error of a provider."""
+    return len(text) <= NO_WORK_LENGTH and NO_WORK.match(text) is not None
 
 
 def openings(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -127,9 +162,9 @@ def openings(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, .
     others: dict[str, None] = {}
     closes = True
     for message in reversed(messages):
-        if message.role == "user" and message.note is None:
+        if is_turn(message):
             closes = True
-        elif message.role == "assistant" and (line := _opening(message)):
+        elif message.role == "assistant" and (line := _opening(message)) and not no_work(line):
             (closing if closes and not message.calls else others)[line] = None
             closes = False
         if len(others) >= MOST:
@@ -146,8 +181,10 @@ def todos(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]
     """Return what the newest list of tasks has as done and as remaining; None where there is no list."""
     for message in reversed(messages):
         for call in reversed(message.calls):
+            if _keeps_tasks(call):
+                return _task_list(messages)
             if items := _items(call):
-                done = tuple(text for text, state in items if state in ("completed", "done", "complete"))
+                done = tuple(text for text, state in items if state in DONE)
                 rest = (f"{text} ({state})" if state == "in_progress" else text for text, state in items)
                 return done, tuple(line for line, (text, _) in zip(rest, items, strict=True) if text not in done)
         boxes = _boxes(message) if message.role == "assistant" else ()
@@ -157,6 +194,27 @@ def todos(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]
                 tuple(one_line(text, 200) for mark, text in boxes if mark not in "xX"),
             )
     return None
+
+
+def _keeps_tasks(call: ToolCall) -> bool:
+    return plain_name(call.name) in (CREATE, UPDATE)
+
+
+def _task_list(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return done and remaining tasks of tools that create them one by one, numbered from 1, and change their state."""
+    tasks: dict[str, str] = {}
+    states: dict[str, str] = {}
+    for message in messages:
+        for call in message.calls:
+            name, arguments = plain_name(call.name), arguments_of(call) if _keeps_tasks(call) else {}
+            if name == CREATE:
+                tasks[str(len(tasks) + 1)] = one_line(str(arguments.get("subject", "")), 200)
+            elif name == UPDATE:
+                states[str(arguments.get("taskId", ""))] = str(arguments.get("status", ""))
+    open_ = {key: text for key, text in tasks.items() if text and states.get(key) not in (*DONE, "deleted")}
+    done = tuple(text for key, text in tasks.items() if text and states.get(key) in DONE)
+    progress = {key: " (in_progress)" if states.get(key) == "in_progress" else "" for key in open_}
+    return done, tuple(f"{text}{progress[key]}" for key, text in open_.items())
 
 
 @memoized
@@ -179,33 +237,14 @@ def values(messages: Sequence[Message]) -> tuple[str, ...]:
 
 @memoized
 def _values(message: Message) -> tuple[tuple[str, str], ...]:
+    pairs = (
+        (name or field, value or of_field) for name, value, field, of_field in VALUE.findall(own_text(message)[:20_000])
+    )
     return tuple(
         (name, value.rstrip(".:"))
-        for name, value in VALUE.findall(own_text(message)[:20_000])
-        if any(char.isdigit() or char in "/._" for char in value)
+        for name, value in pairs
+        if len(name) > 2 and any(char.isdigit() or char in "/._" for char in value)
     )
-
-
-def _answered(view: View, messages: Iterable[Message]) -> Iterator[tuple[ToolCall, ToolResult]]:
-    for message in messages:
-        for result in reversed(message.results):
-            call = view.call_of(message, result)
-            if call is not None:
-                yield call, result
-
-
-def _same(call: ToolCall) -> tuple[str, object]:
-    """Return what tells whether two calls ask for the same."""
-    return call.name, subject(call)
-
-
-@memoized
-def _code(result: ToolResult) -> int | None:
-    return exit_code(result.text)
-
-
-def _failed(call: ToolCall, result: ToolResult) -> bool:
-    return result.is_error or (is_shell(call) and bool(_code(result)))
 
 
 @memoized

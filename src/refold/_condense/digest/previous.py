@@ -1,7 +1,9 @@
 """Reads an earlier digest back from its text, for clients that resend it instead of the original messages.
 
 A digest is made anew from what was said. Where that is gone, because an already compacted list was sent, the digest in
-it is the only record: its entries are carried on into the next one, which takes its place.
+it is the only record: its entries are carried on into the next one, which takes its place. Its opening says how much
+text it stands for (`stands_for`), so that the next one is as large as if all of that were still there. What follows
+the end mark restates a message that is there anyway, and is not read.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from refold.core.transcript import Transcript
 
 __all__ = [
+    "END",
     "OPENING",
     "EarlierEntries",
     "digests_in",
@@ -31,13 +34,26 @@ __all__ = [
     "is_digest",
     "own_text",
     "quotations",
+    "stands_for",
+    "tokens_before",
 ]
 
 OPENING = "[Digest of earlier messages: background, not a new request]"
+END = "[End of the digest"  # how the line begins that ends a digest
+STANDS = "It stands for about {:,} tokens of earlier text."
+SIZE = re.compile(STANDS.format(0).replace("0", r"([\d,]+)").replace("text.", "text"))
+ROUNDED = 3  # digits of that number
 HEADING = "## "
 ENTRY = "- "
 INDENT = "\n  "  # before further lines of an entry, so that none of them can begin a section or an entry
-QUOTE = re.compile(r'"(.*)" \(turn (\d+)(?:, beginning)?\)', re.S)
+QUOTE = re.compile(r'"(.*)" \((?:user )?turn (\d+)(?:, beginning)?\)', re.S)
+ANSWER = re.compile(r'answer "(.*)" to: "[^"]*" \(user turn (\d+)\)', re.S)
+# Titles of sections in digests of earlier releases.
+RENAMED = {
+    "Constraints and requests (word for word)": "Standing constraints (word for word)",
+    "Further requests (word for word)": "Requests and answers of the user (word for word)",
+    "Errors": "Open errors",
+}
 
 
 class EarlierEntries(Struct, frozen=True):
@@ -95,9 +111,23 @@ def entry(line: str) -> str:
     return ENTRY + line.replace("\n", INDENT)
 
 
+def stands_for(tokens: int) -> str:
+    """Return the sentence that says how much text a digest stands for, rounded."""
+    unit = 10 ** max(len(str(tokens)) - ROUNDED, 0)
+    return STANDS.format(tokens // unit * unit)
+
+
+@memoized
+def tokens_before(transcript: Transcript) -> int:
+    """Return how many tokens of text the digests in a transcript stand for; 0 for those of earlier releases."""
+    digests = (part.text for message in transcript.messages for part in digests_in(message))
+    sizes = (SIZE.search(text.partition(f"\n{HEADING}")[0]) for text in digests)
+    return sum(int(size[1].replace(",", "")) for size in sizes if size)
+
+
 def quotations(lines: Sequence[str]) -> tuple[tuple[int, str], ...]:
-    """Return number of the turn and words of each quotation of a user among lines."""
-    matches = (QUOTE.fullmatch(line) for line in lines if line[:1] == '"')
+    """Return number of the turn and words of each quotation of a user among lines, without a question they answer."""
+    matches = ((QUOTE if line[:1] == '"' else ANSWER).fullmatch(line) for line in lines if line[:1] in ('"', "a"))
     return tuple((int(quote[2]), quote[1]) for quote in matches if quote)
 
 
@@ -110,9 +140,10 @@ def _digests(message: Message) -> tuple[Text, ...]:
 @memoized
 def _sections(message: Message) -> dict[str, tuple[str, ...]]:
     sections: dict[str, tuple[str, ...]] = {}
-    text = "\n".join(without_quote(part.text) for part in digests_in(message))
+    text = "\n".join(without_quote(part.text).partition(f"\n{END}")[0] for part in digests_in(message))
     for block in f"\n{text}".split(f"\n{HEADING}")[1:]:
         title, _, body = block.partition("\n")
+        title = RENAMED.get(title, title)
         lines = f"\n{body}".rstrip("\n").split(f"\n{ENTRY}")[1:]
         sections[title] = (*sections.get(title, ()), *(line.replace(INDENT, "\n").rstrip("\n") for line in lines))
     return sections

@@ -2,25 +2,26 @@
 
 A turn of the user becomes one of three things. The first turn is the goal. A turn with pinned sentences (they forbid,
 oblige or limit) is quoted whole under the constraints while it is short; of a longer one the pinned sentences are
-quoted there, each on its own. Every other turn is a request: quoted whole, or its beginning.
+quoted there, each on its own. Every other turn is a request: quoted whole, or its beginning. A short turn that answers
+a question is quoted with it, also where the turn stays and the question leaves.
 """
 
 from __future__ import annotations
 
-from itertools import count
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from refold._condense.call_outline import one_line
+from refold._condense.digest.answers import question_before
 from refold._condense.digest.previous import earlier_entries, own_text, quotations
+from refold._condense.digest.turns import turn_numbers
 from refold._condense.pins import CONSTRAINTS, pins_in, pins_of
-from refold.core._speakers import is_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from refold.core.messages import Message
+    from refold.core.messages import Message, MessageId
     from refold.core.view import View
 
 __all__ = ["GOAL", "Quotes", "quotes"]
@@ -31,11 +32,15 @@ WHOLE_TURN = 600  # characters up to which a user's turn is quoted whole
 
 
 class Quotes(Struct, frozen=True):
-    """What users said, as lines: the first request, the others newest first, and what must survive word for word."""
+    """What users said, as lines: the first request, the others newest first, and what must survive word for word.
+
+    `answers` are short answers that stay while the questions that they answer leave, newest first.
+    """
 
     goal: tuple[str, ...]
     requests: tuple[str, ...]
     pinned: tuple[str, ...]
+    answers: tuple[str, ...] = ()
 
 
 def quotes(view: View, messages: Sequence[Message], staying: Sequence[Message], limit: int) -> Quotes:
@@ -48,7 +53,7 @@ def quotes(view: View, messages: Sequence[Message], staying: Sequence[Message], 
 
 def _quoted(view: View, messages: Sequence[Message], staying: Sequence[Message], whole: int) -> Quotes:
     """Return quotations of turns: those of up to `whole` characters in full, of longer ones beginning and pins."""
-    turn_of = _turn_numbers(view)
+    turn_of = turn_numbers(view.transcript)
     earlier = earlier_entries(view.transcript)
     pinned = list(_pinned_before(earlier.lines(CONSTRAINTS), whole))
     quoted = {sentence for message in staying if message.role in ("user", "system") for sentence in pins_in(message)}
@@ -60,13 +65,20 @@ def _quoted(view: View, messages: Sequence[Message], staying: Sequence[Message],
             continue
         text, turn = own_text(message).strip(), turn_of[message.id]
         short = len(text) <= whole
-        quote = f'"{text}" (turn {turn})' if short else f'"{one_line(text, WHOLE_TURN)}" (turn {turn}, beginning)'
+        question, _ = question_before(view.transcript, message)
+        quote = (
+            f'answer "{text}" to: "{question}" (user turn {turn})'
+            if question
+            else f'"{text}" (user turn {turn})'
+            if short
+            else f'"{one_line(text, WHOLE_TURN)}" (user turn {turn}, beginning)'
+        )
         sentences = [sentence for sentence in pins_in(message) if sentence not in quoted]
         quoted.update(sentences)
         if sentences and short:
             pinned.append(quote)
             continue
-        pinned += [f'"{sentence}" (turn {turn})' for sentence in sentences]
+        pinned += [f'"{sentence}" (user turn {turn})' for sentence in sentences]
         if text and turn == 1:
             first = (quote,)
         elif text:
@@ -74,7 +86,21 @@ def _quoted(view: View, messages: Sequence[Message], staying: Sequence[Message],
     goal = earlier.lines(GOAL)[:1] or first
     if not goal and not staying:
         goal = _beginning_of_first_turn(view, messages, turn_of)
-    return Quotes(goal, tuple(reversed(requests)), tuple(pinned))
+    answers = tuple(_answers_below(view, staying, turn_of))
+    return Quotes(goal, tuple(reversed(requests)), tuple(pinned), answers)
+
+
+def _answers_below(view: View, staying: Sequence[Message], turn_of: Mapping[MessageId, int]) -> Iterator[str]:
+    """Yield short answers that stay, with their questions, which do not, newest first.
+
+    They are not written as quotations, whose turns are known to have left.
+    """
+    there = {message.id for message in staying}
+    for message in reversed(staying):
+        if message.id in turn_of:
+            question, asking = question_before(view.transcript, message)
+            if question and asking and asking.id not in there:
+                yield f'"{one_line(own_text(message))}" in user turn {turn_of[message.id]} answers: "{question}"'
 
 
 def _pinned_before(lines: Sequence[str], whole: int) -> tuple[str, ...]:
@@ -82,21 +108,15 @@ def _pinned_before(lines: Sequence[str], whole: int) -> tuple[str, ...]:
     if whole:
         return tuple(lines)
     sentences = ((turn, sentence) for turn, text in quotations(lines) for sentence in pins_of(text))
-    return tuple(dict.fromkeys(f'"{sentence}" (turn {turn})' for turn, sentence in sentences))
+    return tuple(dict.fromkeys(f'"{sentence}" (user turn {turn})' for turn, sentence in sentences))
 
 
-def _beginning_of_first_turn(view: View, messages: Sequence[Message], turn_of: dict[str, int]) -> tuple[str, ...]:
+def _beginning_of_first_turn(
+    view: View, messages: Sequence[Message], turn_of: Mapping[MessageId, int]
+) -> tuple[str, ...]:
     """Return the beginning of the first turn as the goal where that turn is not among the messages that leave."""
     turns = [turn_of[message.id] for message in messages if message.id in turn_of]
     opening = next((message for message in view.transcript.messages if message.id in turn_of), None)
     if opening is None or turns[:1] == [1]:
         return ()
-    return (f'"{one_line(own_text(opening), 200)}" (turn 1, beginning)',)
-
-
-def _turn_numbers(view: View) -> dict[str, int]:
-    """Number the user's turns from 1, by id; turns that a digest quotes which was sent back keep their numbers."""
-    taken = earlier_entries(view.transcript).turns
-    numbers = (number for number in count(1) if number == 1 or number not in taken)
-    users = filter(is_turn, view.transcript.messages)
-    return {message.id: next(numbers) for message in users}
+    return (f'"{one_line(own_text(opening), 200)}" (user turn 1, beginning)',)

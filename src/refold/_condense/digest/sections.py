@@ -12,20 +12,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold._condense.call_facts import files_of
-from refold._condense.digest.findings import (
-    CallOutcome,
-    decisions,
-    openings,
-    outcomes,
-    searches,
-    todos,
-    values,
-    well,
-)
+from refold._condense.digest.file_log import CHANGED, READ, file_log
+from refold._condense.digest.findings import decisions, openings, searches, todos, tried, values
 from refold._condense.digest.model_account import ACCOUNT
+from refold._condense.digest.outcomes import CallOutcome, Target, answered, failed, outcomes, target_in, target_of
 from refold._condense.digest.previous import earlier_entries
 from refold._condense.digest.quotes import GOAL
+from refold._condense.digest.state import STATE, TODO, state
 from refold._condense.identifier_scores import likeliest_first
 from refold._condense.pins import CONSTRAINTS
 
@@ -38,12 +31,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Files", "Section", "sections", "touched_files"]
 
-REMAINING, ERRORS = "Remaining", "Errors"
-CHANGED, READ = "Files changed", "Files read"
+REQUESTS = "Requests and answers of the user (word for word)"
+ERRORS, TRIED = "Open errors", "Tried and failed"
+REMAINING = "Remaining"  # the section of digests of earlier releases
 CUMULATIVE = frozenset({GOAL, CONSTRAINTS, CHANGED, READ, ACCOUNT})  # they hold what earlier digests held already
 ACCOUNT_POSITION = 3  # of a model's account among the sections: after what users said
 END = " → "  # between a call and how it ended
-UNRESOLVED, RESOLVED = " (unresolved)", " (went well later)"
+PASSED_LATER = " (passed later)"
+MARKS = (" (unresolved)", " (went well later)", PASSED_LATER)  # behind errors, of earlier releases too
 
 Files: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # read, changed
 
@@ -66,14 +61,13 @@ def sections(
     messages: Sequence[Message],
     staying: Sequence[Message],
     quotes: Quotes,
-    files: Files,
     account: str = "",
 ) -> list[Section]:
     """Return the sections of a digest of messages that leave, in order, with the entries of earlier digests.
 
     `staying` is what stays in the view, so that nothing is said twice; `account` is what a model says of it.
     """
-    all_sections = [_with_earlier(section, view) for section in _own(view, messages, staying, quotes, files)]
+    all_sections = [_with_earlier(section, view) for section in _own(view, messages, staying, quotes)]
     if account:
         all_sections.insert(ACCOUNT_POSITION, Section(ACCOUNT, (account,), share=0))
     return all_sections
@@ -81,53 +75,78 @@ def sections(
 
 def touched_files(view: View) -> Files:
     """Return the files read and those changed, in order: those of earlier digests, then those of the messages."""
-    earlier = earlier_entries(view.transcript)
-    read, written = files_of(view.transcript.messages)
-    changed = dict.fromkeys((*earlier.lines(CHANGED), *written))
-    return tuple(path for path in dict.fromkeys((*earlier.lines(READ), *read)) if path not in changed), tuple(changed)
+    log = sorted(file_log(view.transcript), key=lambda record: record.first)
+    return (
+        tuple(record.path for record in log if not record.changed),
+        tuple(record.path for record in log if record.changed),
+    )
 
 
-def _own(
-    view: View, messages: Sequence[Message], staying: Sequence[Message], quotes: Quotes, files: Files
-) -> Iterator[Section]:
+def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], quotes: Quotes) -> Iterator[Section]:
     """Yield the sections without earlier entries. The shares were chosen by hand and are measured as a whole only."""
     yield Section(GOAL, quotes.goal, 0.2)
     yield Section(CONSTRAINTS, quotes.pinned, share=0)
-    yield Section("Further requests (word for word)", quotes.requests, 0.3, newest_first=True)
+    yield Section(REQUESTS, quotes.requests, 0.3, newest_first=True)
     yield Section("Decisions and reasons", decisions(messages), 0.08, newest_first=True)
     tasks = None if todos(staying) else todos(messages)
-    done, remaining = tasks or ((), ())
     closing, others = openings(messages)
-    yield Section("Done", (*reversed(done), *closing), 0.06, newest_first=True)
-    yield Section(REMAINING, remaining, 0.08)
-    read, changed = files
-    yield Section(CHANGED, tuple(reversed(changed)), 0.2, newest_first=True)
-    yield Section(READ, likeliest_first(tuple(reversed(read)), view.transcript), 0.12)
+    yield Section("Done", (*reversed(tasks[0] if tasks else ()), *closing), 0.06, newest_first=True)
     ends = outcomes(view, messages, staying)
+    wrong = [end for end in ends if end.failed and not end.looks]
+    closed = (f"{_line(end)}{PASSED_LATER}" for end in wrong if not end.open)
+    yield Section(TRIED, (*tried(messages), *closed), 0.05, newest_first=True)
+    yield Section(ERRORS, tuple(_line(end) for end in wrong if end.open), 0.06, newest_first=True)
+    log = file_log(view.transcript)
+    yield Section(CHANGED, tuple(record.line for record in reversed(log) if record.changed), 0.2, newest_first=True)
+    read = tuple(record.line for record in reversed(log) if not record.changed)
+    yield Section(READ, likeliest_first(read, view.transcript), 0.12)
     commands = tuple(_line(end) for end in ends if end.shell and not end.failed)
-    yield Section("Commands", commands, 0.05, newest_first=True)
-    yield Section("Searches and other calls", searches(view, messages), 0.03, newest_first=True)
-    errors = sorted((end for end in ends if end.failed), key=lambda end: not end.open)
-    yield Section(ERRORS, tuple(f"{_line(end)}{UNRESOLVED if end.open else RESOLVED}" for end in errors), 0.08)
-    yield Section("Values", values(messages), 0.04, newest_first=True)
-    yield Section("Said by the assistant", others, 0.04, newest_first=True)
+    yield Section("Commands", commands, 0.02, newest_first=True)
+    yield Section("Searches and other calls", searches(view, messages), 0.015, newest_first=True)
+    yield Section("Values", values(messages), 0.03, newest_first=True)
+    yield Section("Said by the assistant", others, 0.02, newest_first=True)
+    yield Section(STATE, state(view) if messages else (), 0.1)
+    yield Section("Answers that stand below", quotes.answers, 0.05, newest_first=True)
 
 
 def _with_earlier(section: Section, view: View) -> Section:
     """Return a section with the entries of earlier digests: those first, as far as they hold, and each once."""
-    earlier = earlier_entries(view.transcript).lines(section.title)
-    if not earlier or section.title in CUMULATIVE or (section.title == REMAINING and section.lines):
-        return section
-    if section.title == ERRORS:
-        repeated, resolved = {line.split(END)[0] for line in section.lines}, well(view, view.transcript.messages)
-        earlier = tuple(
-            line.replace(UNRESOLVED, RESOLVED) if line.split(END)[0] in resolved else line
-            for line in earlier
-            if line.split(END)[0] not in repeated
+    before = earlier_entries(view.transcript)
+    earlier = before.lines(section.title)
+    if section.title == STATE and not any(line.startswith(TODO) for line in section.lines):
+        remaining = (
+            *(line for line in earlier if line.startswith(TODO)),
+            *(TODO + line for line in before.lines(REMAINING)),
         )
+        return replace(section, lines=(*section.lines, *remaining))
+    if section.title in (ERRORS, TRIED) and before.lines(ERRORS):
+        still, closed = _reviewed(before.lines(ERRORS), view, section.lines)
+        earlier = still if section.title == ERRORS else (*earlier, *closed)
+    if not earlier or section.title in CUMULATIVE or section.title == STATE:
+        return section
     lines = (*section.lines, *reversed(earlier)) if section.newest_first else (*earlier, *section.lines)
     return replace(section, lines=tuple(dict.fromkeys(lines)))
 
 
+def _reviewed(errors: Sequence[str], view: View, now: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which errors of earlier digests are still open, and which a call since then has closed."""
+    passed: list[Target] = [
+        target_of(call) for call, result in answered(view, view.transcript.messages) if not failed(call, result)
+    ]
+    repeated = {line.split(END)[0] for line in now}
+    still: list[str] = []
+    closed: list[str] = []
+    for line in errors:
+        text = next((line.removesuffix(mark) for mark in MARKS if line.endswith(mark)), line)
+        call = line.split(END)[0]
+        target = target_in(call)
+        if line.endswith(MARKS[1:]) or any(each.covers(target) for each in passed):
+            closed.append(text + PASSED_LATER)
+        elif call not in repeated:
+            still.append(text)
+    return tuple(still), tuple(closed)
+
+
 def _line(end: CallOutcome) -> str:
-    return f"{end.call}{END}{end.ended}" if end.ended else end.call
+    turn = f" (turn {end.turn})" if end.failed and end.turn else ""
+    return f"{end.call}{END}{end.ended}{turn}" if end.ended else f"{end.call}{turn}"

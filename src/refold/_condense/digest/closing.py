@@ -1,0 +1,70 @@
+"""How a digest ends: a mark, and behind it the request that the work is for.
+
+The digest stands near the beginning of the view. The newest request may be far below it, with many calls behind it, or
+above it. So it is restated after all else, word for word, unless it is the last message or the one right below.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refold._condense.digest.previous import END, entry, own_text
+from refold._condense.digest.turns import turn_numbers
+from refold._text.graphemes import grapheme_prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.messages import Message
+    from refold.core.view import View
+
+__all__ = ["closing"]
+
+REQUEST_SHARE = 0.12  # of a digest that the restated request may take
+ABOVE_SHARE = 0.05  # where it stands right above the digest
+LEAST = 40  # tokens of a beginning that is worth to be restated
+SMALL = 600  # tokens of a digest that ends with the bare mark
+REQUEST = "## Current request of the user"
+
+
+def closing(view: View, staying: Sequence[Message], limit: int) -> str:
+    """Return the end mark of a digest, and the current request behind it where it is not seen at once."""
+    request = next((each for each in reversed(view.transcript.messages) if _asks(each)), None)
+    if request is None or limit < SMALL:
+        return f"{END}]"
+    turn = turn_numbers(view.transcript).get(request.id)
+    named = f"user turn {turn}" if turn else "a copy of a user turn"
+    if not staying:
+        return f"{END}. The current request of the user is {named}.]"
+    position = next((at for at, each in enumerate(staying) if each.id == request.id), -1)
+    if position == len(staying) - 1:
+        return f"{END}. Messages in full or shortened follow; the last of them is the current request, {named}.]"
+    if position > 0 and any(_asks(each) for each in staying[:position]) and _follows(staying, position):
+        return f"{END}. The message right below is the current request, {named}; the work on it follows.]"
+    above = not any(_asks(each) for each in staying[:position])
+    where = "it stands above" if above else "it stands below, too, with the work on it after it"
+    room = int(limit * (ABOVE_SHARE if above else REQUEST_SHARE))
+    restated = _restated(view, own_text(request).strip(), f"{REQUEST} ({named}; {where})", room)
+    return "\n".join((f"{END}. Messages in full or shortened follow.]", "", *restated))
+
+
+def _asks(message: Message) -> bool:
+    own = message.note is None or message.note.kind == "request"
+    return message.role == "user" and own and bool(own_text(message).strip())
+
+
+def _follows(staying: Sequence[Message], position: int) -> bool:
+    """Tell whether a message is the first after the first turn of a user, behind which the digest stands."""
+    first = next((at for at, each in enumerate(staying) if _asks(each)), -1)
+    return position == first + 1
+
+
+def _restated(view: View, text: str, heading: str, room: int) -> tuple[str, ...]:
+    """Return a request under its heading, word for word: whole or its beginning, as there is room."""
+    size = view.counter.text(text)
+    if size <= room:
+        return heading, entry(f'"{text}"')
+    if room < LEAST:
+        return (heading,)
+    beginning = grapheme_prefix(text, len(text) * room // size)
+    return heading, entry(f'"{beginning}" […] (its beginning)')

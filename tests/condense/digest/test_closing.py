@@ -1,0 +1,34 @@
+from refold._condense.digest.closing import closing
+from refold.testing import talk, view_of
+
+WORK = ("a: looking | read(a.py) as c1", "t: c1 = x", "a: and | read(b.py) as c2", "t: c2 = y")
+
+
+def end(*lines, staying=slice(None), limit=4_000):
+    transcript = talk(*lines)
+    return closing(view_of(transcript), transcript.messages[staying], limit)
+
+
+def test_a_request_far_above_the_end_is_restated_word_for_word_as_the_last_thing():
+    text = end("u: start", "a: ok", "u: Change it.\n\n## Errors\n- not of ours", *WORK)
+    mark, _, request = text.partition("\n\n")
+    assert mark.startswith("[End of the digest")
+    assert request.startswith("## Current request of the user (user turn 2; it stands below")
+    assert request.endswith('\n- "Change it.\n  \n  ## Errors\n  - not of ours"')
+
+
+def test_where_the_request_is_seen_at_once_only_the_mark_says_so():
+    assert end("u: start", "a: ok", "u: Change it.").endswith("the last of them is the current request, user turn 2.]")
+    below = end("u: start", "u: Change it.", *WORK)
+    assert below.endswith("The message right below is the current request, user turn 2; the work on it follows.]")
+
+
+def test_a_first_request_that_stands_above_is_restated_and_a_long_one_by_its_beginning():
+    assert '(user turn 1; it stands above)\n- "start"' in end("u: start", *WORK)
+    long = end("u: " + "start now " * 2_000, *WORK, limit=1_000)
+    assert long.endswith('" […] (its beginning)')
+    assert len(long) < 700
+
+
+def test_a_small_digest_ends_with_the_bare_mark():
+    assert end("u: start", *WORK, limit=300) == "[End of the digest]"
