@@ -115,7 +115,7 @@ def _cuts(messages: Sequence[Message], sizes: Sequence[int], window: float) -> l
     for place, message in enumerate(messages):
         if len(found) < CYCLES and spent >= full and message.role == "assistant" and place > 4:
             found.append(place)
-            full = spent + window * (1 - GOAL)
+            full += window * (1 - GOAL)
         spent += sizes[place]
     return found
 
