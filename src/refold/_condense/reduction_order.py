@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from refold._condense.reductions import (
     Reduction,
+    clear_harness,
     clear_results,
     cut_results,
     cut_texts,
@@ -73,6 +74,7 @@ def shrink(draft: Draft, areas: Regions, target: int, users: int, log: Reduction
     log.moves += cut_results(draft, fresh, target, TIGHT)
     log.moves += strip_images(draft, every, target)
     log.moves += clear_results(draft, fresh, target, worth=SHORT)
+    log.moves += clear_harness(draft, every, target)
     log.moves += shorten_calls(draft, fresh, target, areas.loop, SHORT)
     log.moves += cut_texts(draft, _assistants(draft, every), target, TIGHT)
     log.moves += cut_texts(draft, areas.users[:-1], target, TIGHT)
@@ -82,6 +84,7 @@ def shrink(draft: Draft, areas: Regions, target: int, users: int, log: Reduction
 def reduce_parts(draft: Draft, positions: Sequence[int], target: int, log: ReductionLog, areas: Regions) -> None:
     """Make places lighter, cheapest loss first, until the draft meets the target."""
     log.moves += clear_results(draft, positions, target)
+    log.moves += clear_harness(draft, positions, target, areas.standing)
     log.moves += shorten_calls(draft, positions, target, areas.loop)
     log.moves += drop_reasoning(draft, positions, target, areas.loop)
     log.moves += strip_images(draft, positions, target)

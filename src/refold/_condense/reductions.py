@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.call_outline import pointer
+from refold._condense.harness_text import ShortenedHarness, shortened_harness
 from refold._condense.pins import pins_of
 from refold._condense.placeholders import (
     content_replaced,
@@ -26,6 +27,7 @@ from refold._condense.placeholders import (
 )
 from refold._condense.shorten import shorten, shorten_arguments
 from refold._rules.reasoning import seal_of
+from refold.core._speakers import is_recap, is_turn, speech, typed_in
 from refold.core.messages import (
     File,
     Image,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Reduction",
+    "clear_harness",
     "clear_results",
     "cut_results",
     "cut_texts",
@@ -60,22 +63,31 @@ __all__ = [
     "strip_images",
     "strip_seen_images",
     "try_change",
+    "typed_words",
 ]
 
 # Chosen by hand: below these sizes a pointer or a marker is about as long as what it stands for.
 WORTH = 240  # characters from which an output is cleared
 ARGUMENT = 320  # characters left of a long argument
+STANDING = 0.05  # of the goal: instructions that stay whole
+CHARS = 3.5  # characters a token, where a guess will do
 REPEATED = 40  # characters from which words that are said again are no mere "go on"
 
 
 class Reduction(Struct, frozen=True):
-    """A change to a message that can be taken back; `result` is the output it concerns, `words` the text it cut."""
+    """A change to a message that can be taken back; `result` is the output it concerns, `words` the text it cut.
+
+    `harness` is the text with what a harness says in it, where that was cut; `ending` stands behind what is left of
+    words.
+    """
 
     position: int
     patches: tuple[Patch, ...]
     saved: int
     result: ToolResult | None = None
     words: str = ""
+    harness: ShortenedHarness | None = None
+    ending: str = ""
 
 
 def results_in(draft: Draft, positions: Iterable[int]) -> Iterator[tuple[int, ToolResult]]:
@@ -102,6 +114,31 @@ def clear_results(
         original = original_result(draft, position, result)
         patches = list(content_replaced(result, pointer(draft.view.call_of(draft.base[position], result), original)))
         reductions += [replace(reduction, result=result) for reduction in try_change(draft, position, patches)]
+    return reductions
+
+
+def clear_harness(
+    draft: Draft, positions: Iterable[int], target: int, standing: Container[int] = (), *, worth: int = WORTH
+) -> list[Reduction]:
+    """Put pointers in place of what a harness says in users' turns from `worth` characters on, oldest first.
+
+    Instructions at places in `standing` stay whole where they are small for the goal.
+    """
+    reductions: list[Reduction] = []
+    small = int(draft.view.goal_tokens * STANDING * CHARS)
+    for position in _visible(draft, positions, target):
+        original = _original(draft, position)
+        if original.role != "user" or original.note is not None:
+            continue
+        for part in draft.messages[position].parts:
+            if not isinstance(part, Text):
+                continue
+            least = max(small, worth) if position in standing else worth
+            harness = shortened_harness(original, part.at, worth, least)
+            if harness:
+                moves = try_change(draft, position, [Patch(part.at, Text(harness.showing()))])
+                words = harness.harness.text.text
+                reductions += [replace(reduction, words=words, harness=harness) for reduction in moves]
     return reductions
 
 
@@ -288,16 +325,38 @@ def cut_texts(draft: Draft, positions: Iterable[int], target: int, least: int) -
     cap = max(_cap([size for _, _, size in texts], draft.total - target), least)
     for position, part, size in texts:
         if size > cap and draft.total > target:
-            words = original_text(draft, position, part)
-            shorter = shorten(words, cap, count, keep=pinned_in(draft, position, words))
-            moves = try_change(draft, position, [Patch(part.at, Text(shorter))])
-            reductions += [replace(reduction, words=words) for reduction in moves]
+            words, ending = typed_words(draft, position, part)
+            if words:
+                shorter = shorten(words, cap, count, keep=pinned_in(draft, position, words)) + ending
+                moves = try_change(draft, position, [Patch(part.at, Text(shorter))])
+                reductions += [replace(reduction, words=words, ending=ending) for reduction in moves]
     return reductions
+
+
+def typed_words(draft: Draft, position: int, part: Text) -> tuple[str, str]:
+    """Return words as they were said, and behind them what stands for the words of a harness in the same text.
+
+    The words are empty where only a harness speaks.
+    """
+    words = original_text(draft, position, part)
+    original = _original(draft, position)
+    harness = speech(original).texts.get(part.at) if original.role == "user" else None
+    if harness is None or any(span.kind == "recap" for span in harness.spans):
+        return words, ""
+    spans = frozenset(range(len(harness.spans)))
+    pointers = ShortenedHarness(harness, (), spans).pointers()
+    return harness.typed, f"\n{pointers}" if pointers else ""
 
 
 def pinned_in(draft: Draft, position: int, words: str) -> tuple[str, ...]:
     """Return the sentences of a message's words that a cut must leave."""
-    return pins_of(words) if draft.base[position].role == "user" else ()
+    return pins_of(typed_in(words)) if draft.base[position].role == "user" else ()
+
+
+def _original(draft: Draft, position: int) -> Message:
+    """Return a message as it was said, whatever earlier plans did to it."""
+    message = draft.base[position]
+    return (draft.view.original(message.id) if message.patches else None) or message
 
 
 def original_text(draft: Draft, position: int, part: Text) -> str:
@@ -328,6 +387,6 @@ def original_result(draft: Draft, position: int, result: ToolResult) -> ToolResu
 
 def _may_leave(draft: Draft, position: int, regions: Regions) -> bool:
     message = draft.base[position]
-    turn = message.role == "user" and message.note is None
+    turn = is_turn(message) or is_recap(message) or position in regions.standing
     instruction = message.role == "system" and (message.note is not None or message.id in draft.view.stuck)
     return not (turn or instruction or position in regions.fresh)

@@ -89,11 +89,18 @@ def _put_part(draft: Draft, reduction: Reduction, room: int) -> None:
     limit = room - draft.total + count(words) - 2
     if limit < WORTH or not (reduction.result or reduction.words):
         return
-    if reduction.result:
+    if reduction.harness:
+        if reduction.harness.alone:
+            draft.change(
+                reduction.position, [Patch(reduction.patches[0].at, Text(reduction.harness.cut_to(limit, count)))]
+            )
+    elif reduction.result:
         longer = shorten(original_result(draft, reduction.position, reduction.result).text, limit, count)
         draft.change(reduction.position, text_replaced(reduction.result, longer))
     else:
+        limit -= count(reduction.ending) if reduction.ending else 0
         longer = shorten(reduction.words, limit, count, keep=pinned_in(draft, reduction.position, reduction.words))
+        longer += reduction.ending
         draft.change(reduction.position, [Patch(reduction.patches[0].at, Text(longer))])
     if draft.total > room:
         draft.restore(reduction.position, before)
@@ -123,7 +130,8 @@ def _part_of_segment(draft: Draft, log: ReductionLog, room: int) -> None:
     """Show the newest hidden message that is words alone, cut to the room there is."""
     count = draft.view.counter.text
     hidden = (segment[0] for segment in reversed(log.segments) if len(segment) == 1)
-    position = next((position for position in hidden if draft.hidden[position]), -1)
+    own = (position for position in hidden if draft.base[position].role == "assistant")
+    position = next((position for position in own if draft.hidden[position]), -1)
     parts = draft.messages[position].parts if position >= 0 else ()
     if len(parts) != 1 or not isinstance(parts[0], Text):
         return

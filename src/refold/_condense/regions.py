@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from refold._condense.view_positions import loop_start
 from refold._rules.reasoning import SealedReasoning
+from refold.core._speakers import is_recap, is_turn, speech
 from refold.core.messages import ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ class Regions(Struct, frozen=True):
     leave while the answer that opened the loop, with the reasoning that the loop stands on, stays. `tail` is where the
     protected newest part begins, `users` are the turns' own messages, `fresh` is the newest turn's message with the
     results that no answer has followed yet, and their calls. `loop` is where the newest tool loop began: words beside
-    results are a turn of the user's, but the loop goes on; -1 where there is none.
+    results are a turn of the user's, but the loop goes on; -1 where there is none. `standing` are the messages in which
+    a harness gives instructions for the last time, word for word: they never leave.
     """
 
     segments: tuple[range, ...]
@@ -35,6 +37,7 @@ class Regions(Struct, frozen=True):
     users: tuple[int, ...]
     fresh: frozenset[int]
     loop: int
+    standing: frozenset[int] = frozenset()
 
 
 def regions(view: View, protected: int) -> Regions:
@@ -47,10 +50,11 @@ def regions(view: View, protected: int) -> Regions:
     users = tuple(
         position
         for position, message in enumerate(messages)
-        if message.role == "user" and (message.note is None or message.note.kind == "request")
+        if is_turn(message) or is_recap(message) or (message.note is not None and message.note.kind == "request")
     )
-    fresh = _fresh(messages, fine, users)
-    return Regions(segments, inner, _tail(view, fine, protected), users, fresh, loop_start(messages))
+    standing = _standing(messages)
+    fresh = _fresh(messages, fine, users) | (_unseen(messages) - standing)
+    return Regions(segments, inner, _tail(view, fine, protected), users, fresh, loop_start(messages), standing)
 
 
 def _fine(view: View, segments: tuple[range, ...]) -> tuple[range, ...]:
@@ -73,6 +77,8 @@ def _segments(messages: Sequence[Message], cuts: Container[int]) -> tuple[range,
             start = callers.get(result.call_id or result.name)
             if start is not None:
                 reach[start] = position
+        if position and _is_observation(message) and messages[position - 1].role == "assistant":
+            reach[position - 1] = position
     segments: list[range] = []
     start = end = 0
     for position in range(len(messages)):
@@ -100,6 +106,37 @@ def _fresh(messages: Sequence[Message], segments: Sequence[range], users: Sequen
         set(last) if len(messages) and messages[-1].role in ("tool", "assistant") and _works(messages, last) else ()
     )
     return frozenset({*users[-1:], *waiting})
+
+
+def _is_observation(message: Message) -> bool:
+    """Tell whether a message is the output of what the assistant wrote before it, where that is no call."""
+    return message.role == "user" and not is_turn(message) and speech(message).kinds == {"output"}
+
+
+def _standing(messages: Sequence[Message]) -> frozenset[int]:
+    """Return the messages with instructions of a harness that none after them repeats word for word."""
+    later: set[str] = set()
+    standing: list[int] = []
+    for position in range(len(messages) - 1, -1, -1):
+        message = messages[position]
+        if message.role == "user" and "instructions" in speech(message).kinds:
+            texts = {one.text.text for one in speech(message).harness}
+            if not texts <= later:
+                standing.append(position)
+            later |= texts
+    return frozenset(standing)
+
+
+def _unseen(messages: Sequence[Message]) -> frozenset[int]:
+    """Return the messages of a harness that no answer has followed yet."""
+    unseen: list[int] = []
+    for position in range(len(messages) - 1, -1, -1):
+        message = messages[position]
+        if message.role == "assistant":
+            return frozenset([*unseen, position] if unseen and _is_observation(messages[-1]) else unseen)
+        if message.role == "user" and message.note is None and not is_turn(message):
+            unseen.append(position)
+    return frozenset(unseen)
 
 
 def _works(messages: Sequence[Message], positions: range) -> bool:

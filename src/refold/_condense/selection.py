@@ -13,6 +13,7 @@ from refold._condense.placeholders import text_replaced
 from refold._condense.reduction_order import ROOMY, reduce_parts
 from refold._condense.reductions import (
     Reduction,
+    clear_harness,
     clear_results,
     cut_texts,
     hide_segments,
@@ -50,6 +51,8 @@ LARGE, LARGEST = 0.15, 0.5  # of the room: what a newest output may have whole, 
 TURN, TURNS = 0.1, 0.3  # of the room: what a turn at either end may have whole, and what all long turns share
 FEW, BRIEF = 4, 160  # turns at the ends of the view that may have that much each, and tokens that any may have
 CHARS = 3.5  # characters a token, where a guess will do
+POINTED = 0.02  # worth by token of the line that stands for a notification, which is hidden where room is short
+RULES = 0.003  # worth by token of the lines of instructions that forbid, oblige or limit, where they are given last
 NEWER = 2e-5  # worth by token of the newest text above the oldest: it settles what need does not
 
 
@@ -71,7 +74,7 @@ class Selection:
         self.draft, self.log = draft, log
         worth = worth_of(draft.view.transcript)
         covered = frozenset().union(*map(mentioned_in, draft.remaining()))
-        self.cover = Cover(_units(draft, log, worth, areas.fresh), worth.of, covered)
+        self.cover = Cover(_units(draft, log, worth, areas), worth.of, covered)
         self.chosen: list[Choice] = []
         self.enough = False
 
@@ -152,26 +155,34 @@ def _opened(draft: Draft, areas: Regions, room: int) -> list[Reduction]:
     for positions, part in ((seen, LARGE), (sorted(areas.fresh), LARGEST)):
         for errors in (False, True):
             done += clear_results(draft, positions, 0, errors=errors, worth=int(max(room * part, ROOMY) * CHARS))
+        done += clear_harness(draft, positions, 0, areas.standing, worth=int(max(room * part, ROOMY) * CHARS))
     return done
 
 
-def _units(draft: Draft, log: ReductionLog, worth: Mapping[str, float], fresh: frozenset[int]) -> Iterator[Unit]:
+def _units(draft: Draft, log: ReductionLog, worth: Mapping[str, float], areas: Regions) -> Iterator[Unit]:
     """Yield what can come back, newest first: each hidden batch, then what its messages lost."""
     moves: dict[int, list[Reduction]] = {}
     for reduction in log.moves:
-        moves.setdefault(reduction.position, []).append(reduction)
+        others = moves.setdefault(reduction.position, [])
+        if reduction.words:  # words that were cut after a harness's words beside them: the last cut holds
+            others[:] = [one for one in others if not one.words or one.patches[0].at != reduction.patches[0].at]
+        others.append(reduction)
     newer = NEWER / max(len(draft.base), 1)
     batch_of: dict[int, Unit] = {}
     for batch in reversed(log.segments):
         atoms = frozenset().union(*(mentioned_in(draft.messages[position]) for position in batch))
-        unit = Unit(batch, max(draft.size(batch), 1), atoms, extra=newer * batch.start)
+        pointed = POINTED if len(batch) == 1 and draft.base[batch.start].role == "user" else 0.0
+        unit = Unit(batch, max(draft.size(batch), 1), atoms, extra=newer * batch.start + pointed)
         batch_of.update(dict.fromkeys(batch, unit))
         yield unit
     for position in sorted(moves, reverse=True):
         for reduction in moves[position]:
-            extra = newer * position + _extra(draft, reduction, worth) + (UNSEEN if position in fresh else 0.0)
+            extra = newer * position + _extra(draft, reduction, worth) + (UNSEEN if position in areas.fresh else 0.0)
             first = batch_of.get(position)
-            yield from [Unit(of, max(cost, 1), atoms, first, extra) for of, cost, atoms in _pieces(draft, reduction)]
+            rules = reduction.harness.rules if reduction.harness and position in areas.standing else frozenset()
+            for of, cost, atoms in _pieces(draft, reduction):
+                more = RULES if isinstance(of, Lines) and of.segment.start in rules else 0.0
+                yield Unit(of, max(cost, 1), atoms, first, extra + more)
 
 
 def _extra(draft: Draft, reduction: Reduction, worth: Mapping[str, float]) -> float:
@@ -207,6 +218,8 @@ def _text_of(draft: Draft, reduction: Reduction) -> str:
 
 
 def _segments(draft: Draft, reduction: Reduction, text: str) -> tuple[Segment, ...]:
+    if reduction.harness:
+        return reduction.harness.pieces
     return (
         segments_of(original_result(draft, reduction.position, reduction.result))
         if reduction.result
@@ -263,10 +276,12 @@ def _show_lines(draft: Draft, reduction: Reduction, some: Sequence[Segment]) -> 
             opening = f"{PARTS} {line}, {extent(text, some)}"
             draft.change(reduction.position, text_replaced(reduction.result, f"{opening}\n{excerpt(text, some)}"))
     else:
-        draft.change(
-            reduction.position,
-            [Patch(reduction.patches[0].at, Text(excerpt(text, _with_pinned(draft, reduction, text, some))))],
+        words = (
+            reduction.harness.showing(some)
+            if reduction.harness
+            else excerpt(text, _with_pinned(draft, reduction, text, some)) + reduction.ending
         )
+        draft.change(reduction.position, [Patch(reduction.patches[0].at, Text(words))])
 
 
 def _with_pinned(draft: Draft, reduction: Reduction, text: str, some: Sequence[Segment]) -> list[Segment]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from refold._condense.pins import ENDS, pins_of
-from refold._condense.reductions import Reduction, hide_users, original_text, try_change
+from refold._condense.reductions import Reduction, hide_users, try_change, typed_words
 from refold._salience.cover import Cover, Unit
 from refold.core.messages import Patch, Text
 
@@ -41,6 +41,7 @@ class UserTurn(NamedTuple):
     part: Text
     words: str
     sentences: tuple[str, ...]
+    ending: str = ""
 
 
 def cut_to_sentences(draft: Draft, areas: Regions, target: int, share: int, log: ReductionLog) -> None:
@@ -61,8 +62,10 @@ def cut_to_sentences(draft: Draft, areas: Regions, target: int, share: int, log:
     for turn, some in zip(turns, chosen, strict=True):
         if some:
             silent.discard(turn.position)
-            moves = try_change(draft, turn.position, [Patch(turn.part.at, Text(_joined(turn.sentences, some)))])
-            log.moves += [replace(move, words=turn.words) for move in moves]
+            moves = try_change(
+                draft, turn.position, [Patch(turn.part.at, Text(_joined(turn.sentences, some) + turn.ending))]
+            )
+            log.moves += [replace(move, words=turn.words, ending=turn.ending) for move in moves]
     log.users += hide_users(draft, areas, 0, silent)
 
 
@@ -94,11 +97,10 @@ def _turns(draft: Draft, positions: Iterable[int]) -> Iterator[UserTurn]:
     for position in positions:
         for part in draft.messages[position].parts:
             if isinstance(part, Text):
-                words = original_text(draft, position, part)
+                words, ending = typed_words(draft, position, part)
                 ends = [0, *(match.end() for match in ENDS.finditer(words)), len(words)]
-                yield UserTurn(
-                    position, part, words, tuple(words[start:stop] for start, stop in pairwise(ends) if stop > start)
-                )
+                sentences = tuple(words[start:stop] for start, stop in pairwise(ends) if stop > start)
+                yield UserTurn(position, part, words, sentences, ending)
 
 
 def _chosen(draft: Draft, turns: Sequence[Sequence[str]], room: int) -> list[set[int]]:

@@ -29,7 +29,7 @@ from refold.core.messages import File, Image, Message, Path, Text, memoized
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["HarnessSpan", "HarnessText", "Utterance", "is_turn", "speech", "words_of_user"]
+__all__ = ["HarnessSpan", "HarnessText", "Utterance", "is_recap", "is_turn", "speech", "typed_in", "words_of_user"]
 
 # What a span is: a notification or a reminder; the output of a command or a tool; a file of standing instructions; the
 # summary of an earlier context, which opens a conversation and stands for what was said in it.
@@ -106,18 +106,18 @@ WHOLE: tuple[tuple[re.Pattern[str], SpanKind], ...] = (
     (re.compile(r"Result of calling the \w+ tool: "), "output"),
     (re.compile(r"The user opened the file [^\n]+ in the IDE\."), "notice"),
     # Codex
-    (re.compile(r"# AGENTS\.md instructions(?: for [^\n]+)?\n\s*<INSTRUCTIONS>"), "instructions"),
+    (re.compile(r"# AGENTS\.md instructions(?: for [^\n]+)?\n\s*<INSTRUCTIONS>\n?"), "instructions"),
     (re.compile(r"</?image(?: name=[^>\n]*)?>\s*\Z"), "notice"),
     # Droid, pi, opencode, Gemini CLI
     (re.compile(r"Contents of [^\n]+ \(lines \d+-\d+ of \d+\):\n"), "output"),
-    (re.compile(r"Ran `[^\n]*`\n(?:```|\(no output\))"), "output"),
+    (re.compile(r"Ran `[^\n]*`\n(?:```|\(no output\)|\[)"), "output"),
     (re.compile(r"Summarize the task tool output above and continue with your task\.\s*\Z"), "notice"),
     (re.compile(r"The following tool was executed by the user\s*\Z"), "notice"),
     (re.compile(r"This is the Gemini CLI\. We are setting up the context for our chat\."), "notice"),
     (re.compile(r"System: Please continue\.\s*\Z"), "notice"),
     # OpenHands, mini-swe-agent, SWE-agent, WebVoyager: results in plain words
     (re.compile(r"EXECUTION RESULT of \[[^\]\n]+\]:"), "output"),
-    (re.compile(r"<returncode>-?\d+</returncode>\s*(?:<(?:output|warning|exception)|\Z)"), "output"),
+    (re.compile(r"<returncode>-?\d+</returncode>\s*(?:<(?:output|warning|exception)|\[|\Z)"), "output"),
     (re.compile(r"Please always provide EXACTLY ONE action in triple backticks"), "notice"),
     (re.compile(r"The last command <command>"), "output"),
     (re.compile(r"OBSERVATION:\n"), "output"),
@@ -190,6 +190,12 @@ def words_of_user(message: Message) -> str:
     return speech(message).typed
 
 
+def typed_in(text: str) -> str:
+    """Return what a user typed in a text of a user's turn."""
+    divided = _divided(Text(text))
+    return text if divided is None else divided.typed
+
+
 @memoized
 def is_turn(message: Message) -> bool:
     """Tell whether a message is a user's turn: one in which only a harness speaks is none."""
@@ -200,6 +206,12 @@ def is_turn(message: Message) -> bool:
         return True
     attached = any(isinstance(part, Image | File) for part in message.parts)
     return attached and utterance.kinds != {"output"}
+
+
+@memoized
+def is_recap(message: Message) -> bool:
+    """Tell whether a message is the summary of an earlier context, which a harness puts where the work began."""
+    return message.role == "user" and "recap" in speech(message).kinds
 
 
 def _divided(part: Text) -> HarnessText | None:
@@ -248,15 +260,14 @@ def _with_rest(part: Text, first: HarnessSpan) -> HarnessText:
 def _whole(text: str) -> HarnessSpan | None:
     """Return the span at the beginning of a text that has a known form; it is the whole text but for few forms."""
     for pattern, kind in WHOLE:
-        if pattern.match(text):
-            stop = len(text)
-            closing = ""
-            if kind == "instructions" and (end := text.find("</INSTRUCTIONS>")) >= 0:
-                closing = "</INSTRUCTIONS>"
-                stop = end + len(closing)
-            line = text.find("\n", 0, stop) + 1
-            opening = text[: line if 0 < line <= LONGEST else 0]
-            return HarnessSpan(0, stop, kind, opening, closing)
+        if match := pattern.match(text):
+            if kind == "instructions":
+                end = text.find("</INSTRUCTIONS>", match.end())
+                stop = end + len("</INSTRUCTIONS>") if end >= 0 else len(text)
+                return HarnessSpan(0, stop, kind, match[0], text[end:stop] if end >= 0 else "")
+            line = text.find("\n") + 1
+            opening = text[:line] if match.end() <= line <= LONGEST else match[0]
+            return HarnessSpan(0, len(text), kind, opening)
     if (end_ := PROMPT.search(text, max(len(text) - 2 * LONGEST, 0))) and not text.startswith(TASK):
         return HarnessSpan(0, len(text), "output", "", end_[0])
     return None

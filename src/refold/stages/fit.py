@@ -19,6 +19,7 @@ from refold._condense.regions import Regions, regions
 from refold._condense.selection import select
 from refold._condense.view_positions import anchor, is_quotation, preserved_request, visible_request
 from refold._salience import features
+from refold.core._speakers import is_recap, speech
 from refold.core.budget import Exactly
 from refold.core.edits import Hide, Rewrite
 from refold.core.messages import Message, Note, Patch, Text
@@ -198,19 +199,30 @@ def _left(draft: Draft) -> list[Message]:
         if now is not original and now.parts != original.parts and original.role != "system":
             standing = {part.at: part for part in now.parts}
             changed = (part for part in original.parts if standing.get(part.at) != part)
-            left.append(replace(original, parts=tuple(part for part in changed if not _words_of_user(original, part))))
+            parts = (_without_words_of_user(original, part) for part in changed)
+            left.append(replace(original, parts=tuple(part for part in parts if part is not None)))
     return left
 
 
-def _words_of_user(message: Message, part: Part) -> bool:
-    """Tell whether a part is what a user said: cut in its place, it keeps its pins there."""
-    return message.role == "user" and isinstance(part, Text)
+def _without_words_of_user(message: Message, part: Part) -> Part | None:
+    """Return what is not a user's of a part: what a user said is cut in its place, and keeps its pins there."""
+    if message.role != "user" or not isinstance(part, Text):
+        return part
+    harness = speech(message).texts.get(part.at)
+    if harness is None:
+        return None
+    return replace(part, text="\n".join(part.text[span.start : span.stop] for span in harness.spans))
+
+
+def _opens(message: Message) -> bool:
+    """Tell whether a user's message opens the work: a request, or the summary of an earlier context."""
+    return bool(own_text(message)) or is_recap(message)
 
 
 def _anchor(view: View) -> MessageId | None:
     """Return the message that the digest stands before: the first after the first user's turn that parts no pair."""
     received = [message for message in view.start if message.note is None and message.role != "system"]
     first = next(
-        (position for position, message in enumerate(received) if message.role == "user" and own_text(message)), -1
+        (position for position, message in enumerate(received) if message.role == "user" and _opens(message)), -1
     )
     return next((message.id for message in received[first + 1 :] if view.index.get(message.id) in view.cuts), None)
