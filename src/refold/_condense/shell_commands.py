@@ -10,6 +10,7 @@ __all__ = ["argv_of", "patched_files", "read_by", "written_by"]
 LONGEST = 2_000  # characters of a command that are looked at; a longer one is a program of its own
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.M)
 RANGE = re.compile(r"^(\d+)(?:,(\d+|\$))?p$")
+COMMENT = re.compile(r"^\s*#.*$", re.M)
 SHOWS = re.compile(r"\s*(?:cd \S+ && )?(?:cat|nl|head|sed) ")
 SAFE = re.compile(r"[\w@%+=:,./-]+")
 TOKEN = re.compile(r"(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.|[^\s'\"\\;&|<>()])+|&&|\|\||>>|[;&|<>()]", re.S)
@@ -60,7 +61,7 @@ def written_by(command: str) -> tuple[str, ...]:
     """Return the files that a patch, a redirection, `tee` or `sed -i` in a command writes."""
     if patched := patched_files(command):
         return patched
-    line = command.split("<<", 1)[0]
+    line = COMMENT.sub("", command.split("<<", 1)[0])
     for nowhere in NOWHERE:
         line = line.replace(nowhere, "")
     if len(line) > LONGEST or not any(mark in line for mark in (">", "tee ", "sed -i")):

@@ -39,7 +39,8 @@ class SummaryNeed(Struct, frozen=True, omit_defaults=True, tag="summarize"):
     `text` is the transcript as fenced data, `prompt` the name of the prompt file, `instructions` the whole
     instruction text (the user's focus included), `previous` an earlier summary to update that is not part of `text`,
     `max_tokens` the longest response, `language` the language of the conversation, `lengths` how far the parts of the
-    messages are shortened in `text`. With `judged`, a response that the guard rejects counts as a refusal.
+    messages are shortened in `text`. With `judged`, a response that the guard rejects counts as a refusal,
+    and invented identifiers are left to the stage that asks, which drops the sentences that name them.
     """
 
     messages: tuple[Message, ...]

@@ -126,7 +126,7 @@ class Fit(Struct, frozen=True):
         """Shrink and write the digest until both fit together, then fill up; return the digest."""
         view = draft.view
         reserve = limit_of(view) + account_size(view, account)
-        files = touched_files(view)
+        files, before = touched_files(view), _anchor(view)
         digest: Insert | None = None
         log = ReductionLog()
         selection = select(draft, areas, view.goal_tokens - reserve, log, self.keep_until)
@@ -139,8 +139,9 @@ class Fit(Struct, frozen=True):
                 reserve = least
                 continue
             over = max(draft.total + reserve - view.goal_tokens, 0)
-            text = digest_text(view, left, staying=standing, limit=max(reserve - over, 0), account=account)
-            digest = view.insert("user", text, Note("digest", *files), before=_anchor(view)) if text else None
+            limit = max(reserve - over, 0)
+            text = digest_text(view, left, staying=standing, limit=limit, before=before, account=account)
+            digest = view.insert("user", text, Note("digest", *files), before=before) if text else None
             size = view.counter.message(digest.message) if digest else 0
             draft.add(size)
             if draft.total <= view.goal_tokens or size <= reserve:

@@ -93,7 +93,8 @@ def judge(
     """Accept a summary or say why not: it is empty, too short, cut off, no summary, incomplete or invented.
 
     `need` is the request it answers; `messages` what it replaces, those of the need by default. `pins` must stand in
-    it word for word. Of `files`, those modified must be named, and a list of files in it must name no others.
+    it word for word. Of `files`, those modified must be named, and a list of files in it must name no others. Who asks
+    with `need.judged` looks at each sentence: what one of them invents costs that sentence, and not the whole.
     """
     text = summary.strip()
     if not text:
@@ -104,7 +105,7 @@ def judge(
         *_no_summary(text, need, complete=bool(headings(need)) and not missing),
         *_of_size(text, source, need, max_tokens),
         *([f"sections are missing: {_some(missing)}"] if missing else []),
-        *_invented(text, source),
+        *(() if need.judged else _invented(text, source)),
         *_left_out(text, pins, files),
     ]
     return Verdict(not reasons, tuple(dict.fromkeys(reasons)))

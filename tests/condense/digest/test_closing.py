@@ -4,9 +4,10 @@ from refold.testing import talk, view_of
 WORK = ("a: looking | read(a.py) as c1", "t: c1 = x", "a: and | read(b.py) as c2", "t: c2 = y")
 
 
-def end(*lines, staying=slice(None), limit=4_000):
+def end(*lines, limit=4_000):
+    """The end of a digest that stands behind the first message."""
     transcript = talk(*lines)
-    return closing(view_of(transcript), transcript.messages[staying], limit)
+    return closing(view_of(transcript), transcript.messages, transcript.messages[1].id, limit)
 
 
 def test_a_request_far_above_the_end_is_restated_word_for_word_as_the_last_thing():

@@ -26,6 +26,9 @@ OPTION_LENGTH = 120  # characters of the option that a letter or number stands f
 LOOKED_AT = 3_000  # characters at the end of an answer that are searched for a question
 BACK = 12  # messages between a question and its answer
 QUESTION_MARKED = re.compile(r"[^.!?。！？\n]*(?:\.(?=\S)[^.!?。！？\n]*)*[?？]")
+ASKS = re.compile(
+    r"(?:now |and |also |please |ok(?:ay)?,? )*(?:can|could|would|will) you\b|(?:what|how|why|where|which|who)\b", re.I
+)
 CHOICE = re.compile(r"(?:option |number |#)?([a-z]|\d{1,2})[.)!]*", re.I)
 QUOTES = str.maketrans({'"': "'", "“": "'", "”": "'", "„": "'"})
 
@@ -33,7 +36,7 @@ QUOTES = str.maketrans({'"': "'", "“": "'", "”": "'", "„": "'"})
 def question_before(transcript: Transcript, message: Message) -> tuple[str, Message | None]:
     """Return the question that a short message of a user answers, as one line, and the message that asks it."""
     answer = own_text(message).strip()
-    if not answer or len(answer) > SHORT or answer.endswith("?"):
+    if not answer or len(answer) > SHORT or answer.endswith("?") or ASKS.match(answer):
         return "", None
     position = transcript.index.get(message.id, 0)
     for before in reversed(transcript.messages[max(position - BACK, 0) : position]):

@@ -15,7 +15,7 @@ from refold._text.graphemes import grapheme_prefix
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold.core.messages import Message
+    from refold.core.messages import Message, MessageId
     from refold.core.view import View
 
 __all__ = ["closing"]
@@ -27,8 +27,11 @@ SMALL = 600  # tokens of a digest that ends with the bare mark
 REQUEST = "## Current request of the user"
 
 
-def closing(view: View, staying: Sequence[Message], limit: int) -> str:
-    """Return the end mark of a digest, and the current request behind it where it is not seen at once."""
+def closing(view: View, staying: Sequence[Message], before: MessageId | None, limit: int) -> str:
+    """Return the end mark of a digest, and the current request behind it where it is not seen at once.
+
+    The digest stands before the message `before`, or before what stays of those behind it.
+    """
     request = next((each for each in reversed(view.transcript.messages) if _asks(each)), None)
     if request is None or limit < SMALL:
         return f"{END}]"
@@ -39,9 +42,12 @@ def closing(view: View, staying: Sequence[Message], limit: int) -> str:
     position = next((at for at, each in enumerate(staying) if each.id == request.id), -1)
     if position == len(staying) - 1:
         return f"{END}. Messages in full or shortened follow; the last of them is the current request, {named}.]"
-    if position > 0 and any(_asks(each) for each in staying[:position]) and _follows(staying, position):
+    index = view.transcript.index
+    place = index.get(before, 0) if before else 0
+    below = next((at for at, each in enumerate(staying) if index.get(each.id, -1) >= place), len(staying))
+    if position == below:
         return f"{END}. The message right below is the current request, {named}; the work on it follows.]"
-    above = not any(_asks(each) for each in staying[:position])
+    above = position < below
     where = "it stands above" if above else "it stands below, too, with the work on it after it"
     room = int(limit * (ABOVE_SHARE if above else REQUEST_SHARE))
     restated = _restated(view, own_text(request).strip(), f"{REQUEST} ({named}; {where})", room)
@@ -51,12 +57,6 @@ def closing(view: View, staying: Sequence[Message], limit: int) -> str:
 def _asks(message: Message) -> bool:
     own = message.note is None or message.note.kind == "request"
     return message.role == "user" and own and bool(own_text(message).strip())
-
-
-def _follows(staying: Sequence[Message], position: int) -> bool:
-    """Tell whether a message is the first after the first turn of a user, behind which the digest stands."""
-    first = next((at for at, each in enumerate(staying) if _asks(each)), -1)
-    return position == first + 1
 
 
 def _restated(view: View, text: str, heading: str, room: int) -> tuple[str, ...]:

@@ -47,9 +47,9 @@ class FileRecord(Struct, frozen=True):
         if not self.changed:
             return self.path
         created = "created" if self.created else ""
-        edits = f"{self.edits} edits" if self.edits > 1 or (self.edits and created) else ""
+        edits = f"{self.edits} edits" if self.edits > 1 else "1 edit" if self.edits and created else ""
         turn = f"turn {self.turn}" if self.turn else ""
-        done = ", ".join(filter(None, (created, edits.replace("1 edits", "1 edit"), turn)))
+        done = ", ".join(filter(None, (created, edits, turn)))
         return f"{self.path} ({done})" if done else self.path
 
 

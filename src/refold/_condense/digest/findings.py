@@ -10,17 +10,18 @@ from refold._condense.call_outline import call_line, content_summary, one_line
 from refold._condense.digest.outcomes import answered, code_of, failed, target_of
 from refold._condense.digest.previous import own_text
 from refold.core._speakers import is_turn
-from refold.core.messages import Message, ToolCall, memoized, text_of
+from refold.core.messages import Message, MessageId, ToolCall, memoized, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from refold.core.transcript import Transcript
     from refold.core.view import View
 
 __all__ = ["SENTENCE", "decisions", "no_work", "openings", "prepare", "searches", "todos", "tried", "values"]
 
 MOST = 150  # lines of one sort that are looked for
-LEAST, LONGEST = 24, 400  # characters of a sentence that gives a decision or a reason
+LEAST, LONGEST = 32, 400  # characters of a sentence that gives a decision or a reason
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 # What was decided, and what only gives a reason: a reason is worth a line where there is no decision.
 DECIDED = re.compile(
@@ -34,13 +35,15 @@ REASONED = re.compile(
     r"\b(?:instead of|rather than|because|found (?:that|the)|so that|deshalb|weil|parce que|porque)\b|ため|因为", re.I
 )
 TRIED = re.compile(
-    r"\b(?:(?:did|does|do|is|was|wo|ca|could)(?:n't|n’t| not) (?:work|help|fix|enough|possible|supported|available|"
-    r"exist)|fail(?:s|ed|ing)? (?:because|with|since|on|due|to)|still (?:fails?|failing|broken|wrong)|"
-    r"revert(?:ed|ing)|rolled? back|gave up|dead end|wrong (?:approach|track|assumption)|no effect|"
-    r"blocked by|unfortunately|misread|that broke|broke the|"
+    r"\b(?:(?:did|does|do|is|was)(?:n't|n’t| not) (?:work|help|fix|solve)\w*|fail(?:s|ed) (?:because|with|due to)|"
+    r"still (?:fails?|failing|broken|wrong|the same)|I (?:reverted|rolled back|undid)|"
+    r"reverting (?:it|that|this|my|the)|rolling back|gave up|dead end|wrong (?:approach|track|assumption)|"
+    r"(?:had|has|with) no effect|unfortunately|that broke|broke the|"
     r"funktioniert nicht|geht nicht|ne (?:fonctionne|marche) pas|no funciona)\b|失敗|失败|不工作",
     re.I,
 )
+# What is only supposed is no finding.
+SUPPOSED = re.compile(r"\b(?:might|maybe|I bet|probably|perhaps|could be|may be|would explain|possibly|if)\b", re.I)
 # Sentences that speak of the conversation, or offer and ask: no decision stands in them.
 TALK = re.compile(
     r"^(?:give me|tell me|let me know|should i|shall i|do you|would you|could you|want me|"
@@ -65,6 +68,11 @@ VALUE = re.compile(
     r"^[\s>*-]*[`\"']?([A-Za-z_][\w.-]{2,40})[`\"']?: [`\"']?([\w@][\w./:@%+-]{1,80})[`\"']?\s*$",
     re.M,
 )
+CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\.?")  # in place of a value: an expression
+ON_THE_WAY = re.compile(
+    r"(?:Now|OK|Okay|Good|Great|Perfect|Next)?[,.!]? ?(?:let me|let's|I(?:'|’)?(?:ll| will))\b", re.I
+)
+ON_THE_WAY_LENGTH = 160  # characters: what an answer says on the way to the next call, and nothing else
 LISTS = ("todos", "todo_list", "plan", "items", "tasks")
 DONE = ("completed", "done", "complete")
 CREATE, UPDATE = "taskcreate", "taskupdate"  # tools that keep a list of tasks one by one
@@ -117,7 +125,8 @@ def _decided(message: Message) -> tuple[tuple[bool, str], ...]:
     return tuple(
         (strong, one_line(sentence, LONGEST))
         for sentence in reversed(_sentences(message))
-        if not TALK.search(sentence) and ((strong := DECIDED.search(sentence) is not None) or REASONED.search(sentence))
+        if not (TALK.search(sentence) or SUPPOSED.search(sentence))
+        and ((strong := DECIDED.search(sentence) is not None) or REASONED.search(sentence))
     )
 
 
@@ -145,9 +154,9 @@ def _sentences(message: Message) -> list[str]:
     """Return the sentences of an answer that are whole and of a length to be quoted."""
     text = text_of(message)
     return [
-        sentence
+        sentence if sentence.count("**") % 2 == 0 else sentence.replace("**", "")
         for each in SENTENCE.split(text)
-        if LEAST < len(sentence := each.strip(" -*#>|")) <= LONGEST and not sentence.rstrip().endswith(":")
+        if LEAST < len(sentence := each.strip(" -*#>|")) <= LONGEST and not sentence.endswith(":")
     ]
 
 
@@ -156,20 +165,32 @@ def no_work(text: str) -> bool:
     return len(text) <= NO_WORK_LENGTH and NO_WORK.match(text) is not None
 
 
-def openings(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+@memoized
+def _turn_ends(transcript: Transcript) -> frozenset[MessageId]:
+    """Return the answers that end a turn: no call follows them before the user speaks again."""
+    ends: list[MessageId] = []
+    ending = True
+    for message in reversed(transcript.messages):
+        if is_turn(message):
+            ending = True
+        elif message.role == "assistant":
+            if ending and not message.calls and text_of(message).strip():
+                ends.append(message.id)
+            ending = False
+    return frozenset(ends)
+
+
+def openings(transcript: Transcript, messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return how the assistant's last words of each turn begin, and its other texts, both newest first."""
     closing: dict[str, None] = {}
     others: dict[str, None] = {}
-    closes = True
+    ends = _turn_ends(transcript)
     for message in reversed(messages):
-        if is_turn(message):
-            closes = True
-        elif message.role == "assistant" and (line := _opening(message)) and not no_work(line):
-            (closing if closes and not message.calls else others)[line] = None
-            closes = False
+        if message.role == "assistant" and (line := _opening(message)) and not no_work(line):
+            (closing if message.id in ends else others)[line] = None
         if len(others) >= MOST:
             break
-    return tuple(closing), tuple(others)
+    return tuple(closing), tuple(line for line in others if len(line) > ON_THE_WAY_LENGTH or not ON_THE_WAY.match(line))
 
 
 @memoized
@@ -243,7 +264,7 @@ def _values(message: Message) -> tuple[tuple[str, str], ...]:
     return tuple(
         (name, value.rstrip(".:"))
         for name, value in pairs
-        if len(name) > 2 and any(char.isdigit() or char in "/._" for char in value)
+        if len(name) > 2 and any(char.isdigit() or char in "/._" for char in value) and not CODE.fullmatch(value)
     )
 
 

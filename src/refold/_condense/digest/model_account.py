@@ -1,7 +1,8 @@
-"""An optional part of the digest that a model writes: how the work went, which no list of facts states.
+"""An optional part of the digest that a model writes: goal, state, decisions and next step, under these headings.
 
-It reports and never demands: a sentence that gives orders, or tells of rules that they end, is left out of it unless a
-person has said it.
+It says what no list of facts states. It reports and never demands, and it is checked against the originals:
+`account_check` leaves out each sentence that gives orders, names what does not exist, contradicts a rule or calls an
+open error solved.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from refold._condense.call_outline import one_line
+from refold._condense.digest.account_check import AccountCheck
 from refold._condense.digest.previous import entries_in, is_digest
-from refold._condense.pins import instruction_text
 from refold._condense.placeholders import is_pointer
 from refold._condense.summary_requests import ask
 from refold.core.needs import Lengths, Provided, SummaryNeed
@@ -33,19 +34,8 @@ LEAST, MOST = 150, 1_200  # tokens; below the least nobody is asked
 OVER = 1.25  # times its room that an account may have
 LENGTHS = Lengths(text=4_000, arguments=600, result=1_200)  # characters; whole outputs are dear and tell little more
 LONGEST = 2_000  # characters of a paragraph
-ORDERS = re.compile(
-    r"\b(?:you|the (?:assistant|agent|model|reader|user)) (?:must|should|shall|may not|need to|needs to|have to|has to|"
-    r"(?:is|are) (?:now )?(?:allowed|authori[sz]ed|required|permitted)|can now)\b|"
-    r"^\W*(?:never|always|do not|don't|please|ignore|disregard|forget|ensure|make sure|remember|important|run|execute|"
-    r"delete|send|curl|upload)\b|"
-    r"\b(?:ignore|disregard|forget|override)s? (?:all |any |the |your )*"
-    r"(?:previous|earlier|prior|above|instructions|rules)|"
-    r"\b(?:instructions?|rules?|constraints?|restrictions?|limits?|requirements?) (?:\w+ ){0,4}"
-    r"(?:void|lifted|cancel\w*|no longer|gone|obsolete|removed|revoked|withdrawn|appl(?:y|ies)|remains?)\b|"
-    r"\bno (?:more |further |such )?(?:instructions|rules|constraints|restrictions|limits)\b|"
-    r"\bfrom now on\b|\b(?:new|updated) (?:instructions?|rules?|policy)\b",
-    re.I,
-)
+HEADINGS = ("Goal", "State", "Decisions", "Next step")  # that the prompt asks for
+HEADING = re.compile(rf"({'|'.join(HEADINGS)})\s*(?::\s*(.*))?", re.I)
 SENTENCES = re.compile(r"(?<=[.!?。！？])\s+")
 
 
@@ -107,12 +97,19 @@ def _place(view: View, old: int) -> int:
 
 
 def _reported(view: View, text: str) -> str:
-    """Return paragraphs without marks, markers and orders; an order that a person gave may be told."""
-    user_words = instruction_text(view.transcript.messages)
-    paragraphs: list[str] = []
+    """Return paragraphs without marks, markers and wrong sentences, each under its heading's name."""
+    paragraphs: list[tuple[str, list[str]]] = []
+    title = ""
     for line in text.splitlines():
-        sentences = SENTENCES.split(one_line(line, LONGEST).lstrip("#*->| "))
-        reported = " ".join(each for each in sentences if each and (not ORDERS.search(each) or each in user_words))
-        if reported:
-            paragraphs.append(reported)
-    return "\n".join(paragraphs)
+        words = one_line(line, LONGEST).strip("#*->| ")
+        if heading := HEADING.fullmatch(words.replace("**", "")):
+            title, words = f"{heading[1].capitalize()}: ", heading[2] or ""
+        sentences = [sentence for sentence in SENTENCES.split(words) if sentence]
+        if sentences:
+            paragraphs.append((title, sentences))
+            title = ""
+    whole = replace(view, start=view.transcript.messages, edits=(), estimated_before=None)
+    check = AccountCheck.of(whole, earlier_account(view) or "")
+    right = check.right([sentence for _, sentences in paragraphs for sentence in sentences])
+    lines = ((title, [sentence for sentence in sentences if sentence in right]) for title, sentences in paragraphs)
+    return "\n".join(f"{title}{' '.join(sentences)}" for title, sentences in lines if sentences)

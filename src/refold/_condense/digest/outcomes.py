@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold._condense.call_facts import is_shell, reads, subject, writes
-from refold._condense.call_outline import call_line, exit_code, first_error
+from refold._condense.call_outline import call_line, exit_code, first_error, one_line
 from refold._condense.digest.turns import turns_at
 from refold.core.messages import ToolCall, ToolResult, memoized
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["CallOutcome", "Target", "answered", "code_of", "failed", "outcomes", "target_in", "target_of"]
 
 MOST = 150  # outcomes that are looked for
+UNREPORTED = "no failure shown"  # of a check whose output says nothing
 AT_END = 2_000  # characters at the end of a run's output, where it says whether it passed
 COMMAND = re.compile(r"`(.+)`", re.S)
 # What people run to see whether work is right; of `TOOLS` the second word says what is done: `npm run build`.
@@ -36,7 +37,7 @@ CHECKERS = re.compile(
 )
 _TOOLS = (
     "go cargo npm pnpm yarn bun deno dotnet git docker kubectl gh uv poetry pip pip3 npx bunx mix bundle rake rails "
-    "mage task nx turbo composer terraform helm brew apt apt-get conda python python3 node"
+    "mage mise mvn task nx turbo composer terraform helm brew apt apt-get conda python python3 node"
 )
 _LOOKING = (
     "grep rg ls cat find head tail sed awk test [ which wc diff stat command type tree file jq echo printf pwd cd env "
@@ -44,7 +45,8 @@ _LOOKING = (
     "sleep true false export set source . id whoami uname hostname nl less more strings"
 )
 _GIT_LOOKS = "log show diff status grep blame rev-parse ls-files branch remote describe config"
-TOOLS, LOOKING, GIT_LOOKS = (frozenset(words.split()) for words in (_TOOLS, _LOOKING, _GIT_LOOKS))
+_BUILDERS = "go cargo npm pnpm yarn bun deno dotnet uv poetry bunx mix bundle rake mage task nx turbo composer mise mvn"
+TOOLS, LOOKING, GIT_LOOKS, BUILDERS = (frozenset(words.split()) for words in (_TOOLS, _LOOKING, _GIT_LOOKS, _BUILDERS))
 CHECKING = re.compile(r"(?:test|check|lint|build|vet|typecheck|type-check|verify|ci|e2e|clippy|compile)\b", re.I)
 NARROWING = frozenset(
     {"-k", "-run", "-t", "--testNamePattern", "--grep", "-g", "--filter", "-p", "--package", "--test"}
@@ -52,11 +54,15 @@ NARROWING = frozenset(
 RUNNERS = re.compile(
     r"^(?:sudo|time|nice|nohup|env|exec|stdbuf \S+|timeout (?:-\S+ )*\S+|(?:uv|poetry|pipenv|pdm|hatch|rye) run|"
     r"npx(?: --yes| -y)?|bunx|pnpm (?:exec|dlx)|yarn (?:exec|dlx)|bundle exec|python\d?(?:\.\d+)? -m|"
-    r"[A-Z_][A-Z0-9_]*=\S*) "
+    r"xargs(?: -\S+)*|[A-Z_][A-Z0-9_]*=\S*) "
 )
-SPLIT = re.compile(r"&&|\|\||;|\n|\|")
+SIMPLE = re.compile(r"(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^'\"|;&\n])+")  # commands between `|`, `;` and `&&`
 WORD = re.compile(r"'[^']*'|\"[^\"]*\"|[^\s]+")
 REDIRECTED = re.compile(r"\s*\d?>{1,2}\s*(?:&\d|\S+)")
+SHELL_PROGRAMS = frozenset({"bash", "sh", "zsh"})
+_INTERPRETERS = "python python3 node tsx ts-node ruby perl php deno bun psql sqlite3 mysql"
+INTERPRETERS = frozenset(_INTERPRETERS.split())
+INLINE = frozenset({"-e", "-c", "--eval"})
 EVERYTHING = frozenset({".", "./", "./...", "...", "*", "all"})
 FAILED = re.compile(
     r"\b[1-9]\d* (?:failed|failing|failures?|errors?\b(?! handl))|^(?:FAIL|--- FAIL|FAILED)\b|npm ERR!|ERR_PNPM|"
@@ -99,9 +105,8 @@ class CallOutcome(Struct, frozen=True):
     ended: str
     failed: bool
     shell: bool
+    target: Target
     open: bool = False
-    checks: bool = False
-    looks: bool = False
     turn: int = 0
 
 
@@ -130,9 +135,7 @@ def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] =
             bad, target = failed(call, result), target_of(call)
             is_open = bad and not any(at > position and each.covers(target) for at, each in passed.get(target.task, ()))
             turn = turns[position] if position >= 0 else 0
-            results[line] = CallOutcome(
-                line, ended(call, result), bad, shell, is_open, target.checks, target.looks, turn
-            )
+            results[line] = CallOutcome(line, ended(call, result), bad, shell, target, is_open, turn)
     return tuple(results.values())
 
 
@@ -157,9 +160,11 @@ def ended(call: ToolCall, result: ToolResult) -> str:
     code = code_of(result)
     how = f"exit code {code}" if code is not None else "error" if result.is_error else ""
     if target_of(call).checks and is_shell(call) and not how.startswith("exit code"):
-        how = _verdict(result) or how
+        how = _verdict(result) or how or UNREPORTED
     if failed(call, result) and (wrong := first_error(result.text)):
         return f"{how}: {wrong}" if how else wrong
+    if result.is_error and how == "error" and (first := one_line(result.text, 120)):
+        return f"error: {first}"
     return how
 
 
@@ -202,7 +207,8 @@ def target_in(line: str) -> Target:
 
 def _of_command(command: str) -> Target:
     """Return what the most telling of the commands in a line does: a check, else the last that is not only looking."""
-    targets = [target for piece in SPLIT.split(command.split("<<", 1)[0]) if (target := _of_simple(piece.strip(" ()")))]
+    pieces = SIMPLE.findall(REDIRECTED.sub("", command.split("<<", 1)[0]))
+    targets = [target for piece in pieces if (target := _of_simple(piece.strip(" ()")))]
     for wanted in (lambda each: each.checks, lambda each: not each.looks):
         if chosen := next(filter(wanted, reversed(targets)), None):
             return chosen
@@ -210,23 +216,27 @@ def _of_command(command: str) -> Target:
 
 
 def _of_simple(command: str) -> Target | None:
-    command = REDIRECTED.sub("", command).strip()
     while match := RUNNERS.match(command):
         command = command[match.end() :].strip()
     words = [word.strip("'\"") for word in WORD.findall(command)]
     if not words:
         return None
     program, rest = words[0].rsplit("/", 1)[-1], words[1:]
+    if program in SHELL_PROGRAMS and len(rest) == 2 and rest[0].endswith("c"):
+        return _of_command(rest[1])
+    if program in INTERPRETERS and INLINE.intersection(rest[:2]):  # a probe: what it looks for is in its own text
+        return Target(command, looks=True)
     if program in TOOLS and rest:
         verb = next((word for word in rest if not word.startswith("-")), "")
         rest = rest[rest.index(verb) + 1 :] if verb else rest
-        if verb == "run" and rest and program in ("npm", "pnpm", "yarn", "bun"):
+        if verb == "run" and rest:
             verb, rest = rest[0], rest[1:]
-        looks = program == "git" and verb in GIT_LOOKS
+        looks = (program == "git" and verb in GIT_LOOKS) or (program, verb) == ("gh", "api")
         objects = () if program == "git" else _objects(rest)
         if program in ("python", "python3", "node"):
             return Target(f"{program} {verb}", ())
-        return Target(f"{program} {verb}", objects, bool(CHECKING.match(verb)), looks)
+        checks = program in BUILDERS and CHECKING.match(verb) is not None
+        return Target(f"{program} {verb}", objects, checks, looks)
     checks = CHECKERS.fullmatch(program) is not None
     return Target(program, _objects(rest), checks, program in LOOKING)
 

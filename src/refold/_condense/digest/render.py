@@ -85,11 +85,13 @@ def digest_text(
     *,
     staying: Sequence[Message] = (),
     limit: int | None = None,
+    before: MessageId | None = None,
     account: str = "",
 ) -> str:
     """Return an account of messages that leave the view: sections that hold something, bounded in tokens, or nothing.
 
     `messages` are originals in order; `staying` is what stays in the view, so that nothing is said twice.
+    The digest will stand before the message `before`, or at the beginning.
     `limit` is in tokens, 13 to 42 % of the goal by default. Pinned sentences of `messages` are always all there.
     `account` is what a model says of it.
     """
@@ -102,7 +104,7 @@ def digest_text(
     earlier = ungrouped(earlier_entries(view.transcript).lines(IDENTIFIERS))
     ranked = ledger(view, messages, standing, limit=AHEAD * limit // ATOM, before=earlier)
     stood = stands_for(max(_whole(view) - sum(map(view.size, staying)), 0))
-    end = closing(view, staying, limit)
+    end = closing(view, staying, before, limit)
     return _bounded(view.counter, stood, listed, likeliest(ranked, view.transcript, limit // ATOM), end, limit)
 
 

@@ -35,6 +35,7 @@ REQUESTS = "Requests and answers of the user (word for word)"
 ERRORS, TRIED = "Open errors", "Tried and failed"
 REMAINING = "Remaining"  # the section of digests of earlier releases
 CUMULATIVE = frozenset({GOAL, CONSTRAINTS, CHANGED, READ, ACCOUNT})  # they hold what earlier digests held already
+COMMANDS, SEARCHES, OTHERS = 20, 12, 20  # lines that tell least: more of them are not read
 ACCOUNT_POSITION = 3  # of a model's account among the sections: after what users said
 END = " → "  # between a call and how it ended
 PASSED_LATER = " (passed later)"
@@ -89,11 +90,12 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     yield Section(REQUESTS, quotes.requests, 0.3, newest_first=True)
     yield Section("Decisions and reasons", decisions(messages), 0.08, newest_first=True)
     tasks = None if todos(staying) else todos(messages)
-    closing, others = openings(messages)
+    closing, others = openings(view.transcript, messages)
     yield Section("Done", (*reversed(tasks[0] if tasks else ()), *closing), 0.06, newest_first=True)
     ends = outcomes(view, messages, staying)
-    wrong = [end for end in ends if end.failed and not end.looks]
-    closed = (f"{_line(end)}{PASSED_LATER}" for end in wrong if not end.open)
+    wrong = [end for end in ends if end.failed and not end.target.looks]
+    once = {end.target: end for end in reversed(wrong) if not end.open}  # of runs of the same the newest
+    closed = [f"{_line(end)}{PASSED_LATER}" for end in wrong if once.get(end.target) is end]
     yield Section(TRIED, (*tried(messages), *closed), 0.05, newest_first=True)
     yield Section(ERRORS, tuple(_line(end) for end in wrong if end.open), 0.06, newest_first=True)
     log = file_log(view.transcript)
@@ -101,10 +103,10 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     read = tuple(record.line for record in reversed(log) if not record.changed)
     yield Section(READ, likeliest_first(read, view.transcript), 0.12)
     commands = tuple(_line(end) for end in ends if end.shell and not end.failed)
-    yield Section("Commands", commands, 0.02, newest_first=True)
-    yield Section("Searches and other calls", searches(view, messages), 0.015, newest_first=True)
+    yield Section("Commands", commands[:COMMANDS], 0.02, newest_first=True)
+    yield Section("Searches and other calls", searches(view, messages)[:SEARCHES], 0.015, newest_first=True)
     yield Section("Values", values(messages), 0.03, newest_first=True)
-    yield Section("Said by the assistant", others, 0.02, newest_first=True)
+    yield Section("Said by the assistant", others[:OTHERS], 0.02, newest_first=True)
     yield Section(STATE, state(view) if messages else (), 0.1)
     yield Section("Answers that stand below", quotes.answers, 0.05, newest_first=True)
 

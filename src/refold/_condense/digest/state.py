@@ -26,6 +26,7 @@ __all__ = ["STATE", "TODO", "state"]
 STATE = "State and next step"  # the section of a digest
 TODO = "to do: "
 INTENT_LENGTH = 320  # characters
+FEW = 3  # calls that are named where more than these have followed the last words
 BACK = 60  # messages at the end that are searched for what the assistant meant to do
 CHECKS_BACK = 400  # and for the last check
 INTENT = re.compile(
@@ -45,21 +46,25 @@ def state(view: View) -> tuple[str, ...]:
 
 
 def _intent(view: View) -> Iterator[str]:
-    """Yield what the assistant said last: what it meant to do, or how it ended the turn."""
+    """Yield what the assistant said last: what it meant to do, or how it ended the turn, and calls since."""
     transcript = view.transcript
     works = False
+    calls: list[str] = []
     for position in range(len(transcript.messages) - 1, max(len(transcript.messages) - BACK, 0) - 1, -1):
         message = transcript.messages[position]
         if is_turn(message):
             if not works:  # nothing was done on the newest request: what was before it is no state of it
                 yield "no work on the current request yet"
-            return
+            break
         works = works or bool(message.calls)
+        calls += [call_line(call) for call in reversed(message.calls)]
         if message.role == "assistant" and (words := _stated(message)):
             turn = turns_at(transcript)[position]
             ends = not works
             yield f"the assistant's last words (turn {turn}{', which they end' if ends else ''}): {words}"
-            return
+            break
+    if len(calls) > FEW:
+        yield f"last calls: {'; '.join(reversed(calls[:FEW]))}"
 
 
 @memoized
