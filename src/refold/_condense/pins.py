@@ -13,16 +13,28 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold._condense.digest.previous import digests_in, entries_in, own_text, quotations
+from refold._text.places import missing_from
 from refold.core._speakers import is_turn
 from refold.core.messages import Message, MessageId, Role, memoized, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from refold.core.transcript import Transcript
     from refold.core.view import View
 
-__all__ = ["CONSTRAINTS", "Pin", "instruction_text", "lost", "pins", "pins_in", "pins_of"]
+__all__ = [
+    "CONSTRAINTS",
+    "Pin",
+    "instruction_text",
+    "loses_pins",
+    "lost",
+    "pins",
+    "pins_in",
+    "pins_of",
+    "sentences_of",
+    "standing_in",
+]
 
 CONSTRAINTS = "Standing constraints (word for word)"  # the section of a digest that quotes turns with pins
 LONGEST = 600  # characters; a longer sentence is split at its clauses, a longer clause is no prose
@@ -64,6 +76,8 @@ CJK = re.compile(
     "不要|不得|不能|不可|不许|不准|禁止|必须|必須|只能|只有|仅|总是|永远|絕不|绝不|切勿|请勿|避免|务必|始终|一定"
 )
 ENDS = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
+# The same with the sign before it, for which a text is searched quickest.
+BORDER = re.compile(r"[.!?\n。！？](?:(?<=\n)\n*|(?<=[.!?])[\"'”’)\]]*\s+|(?<=[。！？]))")
 CLAUSES = re.compile(r"(?<=[;:,—；，])\s*")
 
 
@@ -80,7 +94,7 @@ class Pin(Struct, frozen=True):
 def pins_of(text: str) -> tuple[str, ...]:
     """Return the sentences of a text that forbid, oblige or limit, as they stand."""
     pinned: dict[str, None] = {}
-    for sentence in ENDS.split(text):
+    for sentence in sentences_of(text):
         pieces = [sentence] if len(sentence) <= LONGEST else CLAUSES.split(sentence)
         for piece in pieces:
             piece = piece.strip()
@@ -89,16 +103,25 @@ def pins_of(text: str) -> tuple[str, ...]:
     return tuple(pinned)
 
 
+def sentences_of(text: str) -> Iterator[str]:
+    """Yield the sentences of a text, without the blanks and quotation marks behind them."""
+    start = 0
+    for border in BORDER.finditer(text):
+        first = border.start()
+        yield text[start : first if text[first] == "\n" else first + 1]
+        start = border.end()
+    yield text[start:]
+
+
 def _limits(sentence: str) -> bool:
     """Tell whether a sentence holds a word or phrase that forbids, obliges or limits, in one of seven languages."""
-    if MACHINE.search(sentence):
-        return False
-    if not sentence.isascii() and CJK.search(sentence):
-        return True
     small = f" {sentence.lower().replace('’', chr(39))} "
-    if not WORDS.isdisjoint(WORD.findall(small)):
-        return True
-    return any(phrase in small for phrase in PHRASES) or NE_PAS.search(small) is not None
+    return (
+        not WORDS.isdisjoint(WORD.findall(small))
+        or any(map(small.__contains__, PHRASES))
+        or NE_PAS.search(small) is not None
+        or (not sentence.isascii() and CJK.search(sentence) is not None)
+    ) and not MACHINE.search(sentence)
 
 
 @memoized
@@ -107,16 +130,21 @@ def pins_in(message: Message) -> tuple[str, ...]:
     return pins_of(own_text(message))
 
 
+@memoized
+def standing_in(message: Message) -> frozenset[str]:
+    """Return the pinned sentences that stand in a message, and others where a plan has changed it: quicker to tell."""
+    return frozenset(map(str.strip, sentences_of(own_text(message))) if message.patches else pins_in(message))
+
+
+@memoized
 def pins(transcript: Transcript) -> tuple[Pin, ...]:
     """Return all pins of a transcript in order, each sentence once, where it was first said."""
     by_text: dict[str, Pin] = {}
     turn = 0
     for message in transcript.messages:
         turn += is_turn(message)
-        if digests_in(message):  # sent back by a client: the turns that it quotes are not here any more
-            for number, words in quotations(entries_in([message]).lines(CONSTRAINTS)):
-                for text in pins_of(words):
-                    by_text.setdefault(text, Pin(text, number, message.id, "user"))
+        for number, text in _quoted_pins(message):  # sent back by a client: the turns are not here any more
+            by_text.setdefault(text, Pin(text, number, message.id, "user"))
         if message.role in ("user", "system") and message.note is None:
             for text in pins_in(message):
                 by_text.setdefault(text, Pin(text, turn, message.id, message.role))
@@ -130,5 +158,30 @@ def instruction_text(messages: Iterable[Message]) -> str:
 
 def lost(view: View, messages: Sequence[Message] | None = None) -> tuple[Pin, ...]:
     """Return the pins of the view's transcript that its messages, or the messages given, do not hold word for word."""
-    present = instruction_text(view.messages if messages is None else messages)
-    return tuple(pin for pin in pins(view.transcript) if pin.text not in present)
+    messages = view.messages if messages is None else messages
+    absent = frozenset(_absent(pins(view.transcript), messages))
+    return tuple(pin for pin in pins(view.transcript) if pin.text in absent) if absent else ()
+
+
+def loses_pins(view: View, messages: Sequence[Message]) -> bool:
+    """Tell whether messages do not hold every pin of the view's transcript word for word."""
+    return next(_absent(pins(view.transcript), messages), None) is not None
+
+
+def _absent(every: Sequence[Pin], messages: Sequence[Message]) -> Iterator[str]:
+    """Yield the texts of pins that messages do not hold; what is pinned there needs no search."""
+    holding = [message for message in messages if message.role in ("user", "system")]
+    present: set[str] = set()
+    for message in holding:
+        present.update(text for _, text in _quoted_pins(message))
+        present.update(standing_in(message))
+    yield from missing_from(instruction_text(holding), [pin.text for pin in every if pin.text not in present])
+
+
+@memoized
+def _quoted_pins(message: Message) -> tuple[tuple[int, str], ...]:
+    """Return the pins that a digest in a message quotes, with their turns."""
+    if not digests_in(message):
+        return ()
+    quoted = quotations(entries_in([message]).lines(CONSTRAINTS))
+    return tuple((number, text) for number, words in quoted for text in pins_of(words))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -25,6 +26,7 @@ from refold._salience.atoms import names_of, spoken, words_between
 from refold._salience.cover import Cover, Unit
 from refold._salience.mentions import mentioned_in
 from refold._salience.segments import Segment, excerpt, extent, segments, segments_of
+from refold._text.places import places_of
 from refold.core.messages import Patch, Reasoning, Text, ToolCall
 
 if TYPE_CHECKING:
@@ -286,13 +288,13 @@ def _show_lines(draft: Draft, reduction: Reduction, some: Sequence[Segment]) -> 
 
 def _with_pinned(draft: Draft, reduction: Reduction, text: str, some: Sequence[Segment]) -> list[Segment]:
     """Add the beginning of a user's turn, and the segments with its pinned sentences, to the chosen ones."""
-    places = [(text.find(pin), len(pin)) for pin in pinned_in(draft, reduction.position, text)]
+    every = _segments(draft, reduction, text)
+    starts = [segment.start for segment in every]
     chosen = {segment.start: segment for segment in some}
-    for segment in _segments(draft, reduction, text):
-        if segment.start == 0 or any(
-            start < segment.stop and start + length > segment.start for start, length in places
-        ):
-            chosen[segment.start] = segment
+    chosen.update((segment.start, segment) for segment in every[:1])
+    for pin, place in places_of(pinned_in(draft, reduction.position, text), text):
+        first, last = bisect_right(starts, place) - 1, bisect_left(starts, place + len(pin))
+        chosen.update((segment.start, segment) for segment in every[first:last])
     return list(chosen.values())
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from refold._condense.call_outline import ERROR, may_be_wrong
-from refold._condense.pins import ENDS
+from refold._condense.pins import sentences_of
 from refold._text.graphemes import grapheme_prefix, grapheme_suffix
+from refold._text.places import MANY, places_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 __all__ = ["shorten", "shorten_arguments"]
 
@@ -24,6 +25,13 @@ LONG_LIST = 24  # items from which a list in arguments is cut
 WORD_END = re.compile(r"[^\w./-]")
 
 
+class Pinned(NamedTuple):
+    """Sentences that stay with their places in a text, and the sentences of each of its lines."""
+
+    places: tuple[tuple[str, int], ...]
+    by_line: tuple[frozenset[str], ...]
+
+
 def shorten(text: str, limit: int, count: Callable[[str], int], *, keep: Sequence[str] = ()) -> str:
     """Return a text of at most `limit` tokens if that can be: head, tail, error lines, and a marker between.
 
@@ -34,11 +42,12 @@ def shorten(text: str, limit: int, count: Callable[[str], int], *, keep: Sequenc
         return text
     lines = text.split("\n")
     wrong = _wrong(text, lines)
+    pins = Pinned(tuple(places_of(dict.fromkeys(keep), text)), tuple(map(_sentences, lines)) if keep else ())
     chars = int(len(text) * max(limit, 0) / size)
-    best = _cut(lines, 0, keep, wrong)
+    best = _cut(lines, 0, pins, wrong)
     low, high = 0, len(text)
     for _ in range(ROUNDS):
-        shortened = _cut(lines, chars, keep, wrong)
+        shortened = _cut(lines, chars, pins, wrong)
         size = count(shortened)
         if size <= limit:
             best, low = shortened, chars
@@ -96,20 +105,21 @@ def _wrong(text: str, lines: Sequence[str]) -> list[int]:
     ]
 
 
-def _cut(lines: Sequence[str], chars: int, keep: Sequence[str], wrong: Sequence[int]) -> str:
+def _cut(lines: Sequence[str], chars: int, pins: Pinned, wrong: Sequence[int]) -> str:
     head, first = _taken(lines, int(chars * HEAD))
     tail, last = _taken_last(lines, first, int(chars * TAIL))
     visible = "\n".join([*head, *tail])
-    pinned = [sentence for sentence in dict.fromkeys(keep) if sentence not in visible]
+    pinned = _left_out(pins.places, visible, len("\n".join(head)), sum(map(len, lines)) + len(lines) - 1)
+    sentences = frozenset(pinned)
     errors = _errors(
         (
             lines[position]
             for position in wrong
-            if first <= position < len(lines) - last and lines[position].strip() not in pinned
+            if first <= position < len(lines) - last and lines[position].strip() not in sentences
         ),
         chars - int(chars * HEAD) - int(chars * TAIL),
     )
-    left = len(lines) - last - first - len(errors) - _whole(lines[first : len(lines) - last], pinned)
+    left = len(lines) - last - first - len(errors) - _whole(pins.by_line[first : len(lines) - last], sentences)
     if left > 1:
         marker = f"[… {left:,} of {len(lines):,} lines left out …]"
     else:
@@ -119,12 +129,23 @@ def _cut(lines: Sequence[str], chars: int, keep: Sequence[str], wrong: Sequence[
     return "\n".join([*head, marker, *pinned, *errors, *tail])
 
 
-def _whole(lines: Sequence[str], sentences: Collection[str]) -> int:
+def _sentences(line: str) -> frozenset[str]:
+    return frozenset(piece.strip() for piece in sentences_of(line) if piece.strip())
+
+
+def _left_out(keep: Sequence[tuple[str, int]], visible: str, head: int, whole: int) -> list[str]:
+    """Return the sentences that what is visible of a text does not contain: a head and the rest of a tail.
+
+    Among very many only those count as visible that stand where they were found.
+    """
+    tail = whole - (len(visible) - head)
+    hidden = [sentence for sentence, place in keep if place < 0 or (head < place + len(sentence) and place < tail)]
+    return hidden if len(hidden) > MANY else [sentence for sentence in hidden if sentence not in visible]
+
+
+def _whole(sentences_by_line: Sequence[frozenset[str]], sentences: frozenset[str]) -> int:
     """Return how many lines consist of sentences and nothing else."""
-    if not sentences:
-        return 0
-    pieces = ([piece.strip() for piece in ENDS.split(line) if piece.strip()] for line in lines)
-    return sum(bool(each) and all(piece in sentences for piece in each) for each in pieces)
+    return sum(bool(each) and each <= sentences for each in sentences_by_line) if sentences else 0
 
 
 def _taken(lines: Iterable[str], chars: int) -> tuple[list[str], int]:

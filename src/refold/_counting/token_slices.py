@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +20,6 @@ LOOK_BACK = 1_024  # how far before the end of a slice a good cut is looked for
 SPECIAL = "<|"  # how special tokens begin in most encodings
 WIDTH = 4  # bytes of a token
 
-# No encoding joins a letter or digit with a space behind it, nor a line break with the word behind it.
-CUT = re.compile(r"(?<=\w)(?= \w)|(?<=\n)(?=[^\s])")
-
 
 def tokens(encoding: str, text: str) -> int:
     """Return how many tokens a text is; what looks like a special token counts as ordinary text."""
@@ -33,15 +29,37 @@ def tokens(encoding: str, text: str) -> int:
 
 
 def slices(text: str) -> Iterator[str]:
-    """Yield a long text in pieces of at most 32,768 characters, cut where no token is torn if there is such a place."""
+    """Yield a long text in pieces of at most 32,768 characters, cut where no token is torn if there is such a place.
+
+    No encoding joins a letter or digit with a space behind it, nor a line break with the word behind it.
+    """
     start = 0
     while len(text) - start > SLICE:
         end = start + SLICE
-        for match in CUT.finditer(text, end - LOOK_BACK, end):
-            end = match.start()
+        end = max(_last_blank(text, end - LOOK_BACK, end), _last_line(text, end - LOOK_BACK, end)) or end
         yield text[start:end]
         start = end
     yield text[start:]
+
+
+def _last_blank(text: str, least: int, end: int) -> int:
+    """Return the last place of a blank between letters or digits, 0 for none."""
+    place = text.rfind(" ", least, end - 1)
+    while place >= 0 and not (_in_word(text[place - 1]) and _in_word(text[place + 1])):
+        place = text.rfind(" ", least, place)
+    return max(place, 0)
+
+
+def _last_line(text: str, least: int, end: int) -> int:
+    """Return the last place where a line begins with a word, 0 for none."""
+    place = text.rfind("\n", least - 1, end - 1)
+    while place >= 0 and text[place + 1].isspace():
+        place = text.rfind("\n", least - 1, place)
+    return place + 1
+
+
+def _in_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
 
 
 def _count(encoding: str, text: str) -> int:

@@ -15,6 +15,7 @@ of its segments. `excerpt` shows some segments word for word, and says for each 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,7 @@ class Segment(Struct, frozen=True):
         return self.stop - self.start
 
 
+@lru_cache(maxsize=64)  # the words of a user are asked for again and again while a goal is filled
 def segments(text: str) -> tuple[Segment, ...]:
     """Return a text as adjacent segments in order: lines that follow each other, and parts of long lines."""
     ends: list[int] = []

@@ -12,7 +12,7 @@ from refold._condense.digest.model_account import account_in, need_of
 from refold._condense.digest.previous import digests_in, is_digest, own_text
 from refold._condense.digest.render import account_size, digest_text, least_of, limit_of, touched_files
 from refold._condense.fit_draft import Draft
-from refold._condense.pins import lost, pins
+from refold._condense.pins import loses_pins, pins
 from refold._condense.reduction_order import ReductionLog, shrink
 from refold._condense.refill import refill
 from refold._condense.regions import Regions, regions
@@ -118,7 +118,7 @@ class Fit(Struct, frozen=True):
                 draft.change(position, [Patch(part.at, None) for part in joined])
         digest = self._reduce(draft, areas, account_in(view, answers))
         inserted = (digest,) if digest else ()
-        if lost(view, [*draft.remaining(), *(insert.message for insert in inserted)]):
+        if loses_pins(view, [*draft.remaining(), *(insert.message for insert in inserted)]):
             return ()
         return (*draft.edits(), *inserted)
 

@@ -16,7 +16,7 @@ from refold._condense.call_outline import one_line
 from refold._condense.digest.answers import question_before
 from refold._condense.digest.previous import earlier_entries, own_text, quotations
 from refold._condense.digest.turns import turn_numbers
-from refold._condense.pins import CONSTRAINTS, pins_in, pins_of
+from refold._condense.pins import CONSTRAINTS, pins_in, pins_of, standing_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -56,7 +56,8 @@ def _quoted(view: View, messages: Sequence[Message], staying: Sequence[Message],
     turn_of = turn_numbers(view.transcript)
     earlier = earlier_entries(view.transcript)
     pinned = list(_pinned_before(earlier.lines(CONSTRAINTS), whole))
-    quoted = {sentence for message in staying if message.role in ("user", "system") for sentence in pins_in(message)}
+    speaking = (message for message in staying if message.role in ("user", "system"))
+    quoted = {sentence for message in speaking for sentence in standing_in(message)}
     quoted.update(sentence for _, text in quotations(pinned) for sentence in pins_of(text))
     first: tuple[str, ...] = ()
     requests: list[str] = []
