@@ -16,8 +16,8 @@ nothing. *frr*: identifiers that the assistant writes before anything shows them
 in context: the same, in a line of 20 characters or more that was kept word for word, outside any list of names; *lost*:
 neither present nor pointed to; *ear*: lines that later edits quote; *kept*: sentences of users that set a limit; *ends*:
 lines of answers that end a turn (the assistant's last text before a user's next turn); *junk*: names in lists that the
-policy wrote that are line numbers, rests of colour codes, element refs, ids of chunks and calls, argument names, or pairs
-like and/or; *new*: identifiers that the history does not have. A run above its goal by an exact count is tried again with
+policy wrote that are line numbers, rests of colour codes and escapes, times, element refs, ids of chunks and calls,
+argument names, or pairs like and/or; *new*: identifiers that the history does not have. A run above its goal by an exact count is tried again with
 a smaller one. Shares are mean / median over cuts; the error is over sessions.
 """
 
@@ -83,6 +83,7 @@ LISTED = 3  # names in a line, or lines of names alone, that make a list
 JUNK = re.compile(
     r"L\d+(?:-L?\d+)?"  # line numbers
     r"|\[?(?:\d{1,3};)*\d{1,3}m"  # rests of colour codes
+    r"|\d+(?:p|px|ms|s|Z)"  # lines that sed prints, sizes, times
     r"|(?:s\d+)?e\d+|ref[_-]?\w*\d+"  # element refs of a browser
     r"|[0-9a-f]{6}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # ids of chunks, of anything
     r"|(?:call|toolu|chatcmpl|msg|req|resp|fc|rs)_\w+"
@@ -269,6 +270,8 @@ def _is_junk(name: str, demand: Demand) -> bool:
     if JUNK.fullmatch(name):
         return not name.isalpha() or name in demand.arguments  # "decade" is a word
     if len(name) >= 16 and len(name) not in (40, 64) and HEX.fullmatch(name):
+        return True
+    if f"\\{name}" in demand.called.text and name[0] in "nrt":  # the rest of an escape
         return True
     return name in demand.arguments or (bool(PAIR.fullmatch(name)) and not demand.called.has(name))
 

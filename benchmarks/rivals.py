@@ -26,7 +26,7 @@ from refold import formats, policies
 from refold._condense.view_positions import with_text
 from refold._counting import counter_for
 from refold._salience.atoms import _within, atoms_of, spoken
-from refold.core._preserved_thinking import bound_parts
+from refold.core._preserved_thinking import bound_parts, removals
 from refold.core.edits import Edit, Hide, Rewrite
 from refold.core.messages import Message, Note, Text, ToolCall, ToolResult, memoized, texts
 from refold.core.policy import Policy, Pure, Step, When
@@ -57,18 +57,39 @@ class Compacted(Struct, frozen=True):
     tokens: int
 
 
-class NewestText(Pure, frozen=True):
-    """Hide all but the newest messages; in `names`, a share of the goal, list the names that left."""
+class Rival(Pure, frozen=True):
+    """A stage that is tried again with a smaller goal where what it estimated is more than it thought."""
 
-    names: float = 0.0
+    names: float = 0.0  # share of the goal for a list of names
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
+        """Return edits that fit the goal, if there are any."""
+        goal = view.goal_tokens
+        edits: tuple[Edit, ...] = ()
+        for _ in range(TRIES):
+            edits = self.within(view, goal)
+            after = view.after(edits)
+            excess = after.after(removals(after)).over_goal  # the run itself takes thinking that is no longer valid
+            if excess <= 0:
+                break
+            goal -= excess + FRAME // 4
+        return edits
+
+    def within(self, view: View, goal: int) -> tuple[Edit, ...]:
+        """Return the edits for a goal."""
+        raise NotImplementedError
+
+
+class NewestText(Rival, frozen=True):
+    """Hide all but the newest messages; list the names that left."""
+
+    def within(self, view: View, goal: int) -> tuple[Edit, ...]:
         """Return the hidden, the shortened group at the border, and the list."""
         sizes = _sizes(view)
         stays = [max(size - view.leaves(message), 0) for message, size in zip(view.messages, sizes, strict=True)]
         fixed = view.overhead.total + view.counter.per_conversation + sum(stays)
-        listed = int(view.goal_tokens * self.names)
-        room = view.goal_tokens - fixed - listed - FRAME
+        listed = int(goal * self.names)
+        room = goal - fixed - listed - FRAME
         cuts = sorted(view.cuts)
         start, shortened = len(view.messages), ()
         for low, high in reversed(list(pairwise(cuts))):
@@ -85,16 +106,14 @@ class NewestText(Pure, frozen=True):
         return (*shortened, *_without(view, set(range(start)), listed, shortened))
 
 
-class UsersAndIndex(Pure, frozen=True):
+class UsersAndIndex(Rival, frozen=True):
     """Keep users' turns, cut outputs to head and tail, hide the oldest other groups, list the names that left."""
 
-    names: float = 0.12
-
-    def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
+    def within(self, view: View, goal: int) -> tuple[Edit, ...]:
         """Return the shortened, the hidden, and the list."""
-        listed = int(view.goal_tokens * self.names)
+        listed = int(goal * self.names)
         sizes = _sizes(view)
-        excess = view.tokens - sum(view.sizes) + sum(sizes) - (view.goal_tokens - listed - FRAME)
+        excess = view.tokens - sum(view.sizes) + sum(sizes) - (goal - listed - FRAME)
         edits: dict[int, list[Rewrite]] = {}
 
         def shorten(place: int, kind: type[Text | ToolResult], end: int = END) -> int:
@@ -117,6 +136,11 @@ class UsersAndIndex(Pure, frozen=True):
         for place, message in enumerate(view.messages):
             if excess > 0 and message.role == "user" and place not in hidden:
                 excess -= shorten(place, Text)
+        for low, high in list(pairwise(sorted(view.cuts)))[:-1]:  # all else was not enough
+            if excess > 0 and low not in hidden:
+                pairs = zip(view.messages[low:high], sizes[low:high], strict=True)
+                excess -= sum(min(view.leaves(message), size) for message, size in pairs)
+                hidden |= set(range(low, high))
         for place in sorted(edits.keys() - hidden, reverse=True):  # what was cut too much
             if excess < -2 * FRAME and edits[place] and isinstance(edits[place][0].to, ToolResult):
                 more = int(-excess * CHARS / 2 / len(edits[place]))
@@ -236,7 +260,7 @@ RIVALS = {
     for name, stage in {
         "tail": NewestText(),
         "tail+names": NewestText(names=0.2),
-        "users+index": UsersAndIndex(),
+        "users+index": UsersAndIndex(names=0.12),
     }.items()
 }
 PEER = "peer:"
