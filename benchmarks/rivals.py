@@ -13,7 +13,9 @@ texts. `compacted` makes a result of any policy or rival at an exact true size.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -273,6 +275,8 @@ def names() -> tuple[str, ...]:
 
 def compacted(name: str, known: Sequence[Any], format: str, goal: int) -> Compacted | str:
     """Return what a policy or rival makes of a history within an exact number of tokens (o200k), or what went wrong."""
+    if name.startswith(PEER):
+        return _compacted_by_peer(name.removeprefix(PEER), known, format, goal)
     counter = counter_for("gpt-4o")
     aim = goal
     for _ in range(TRIES):
@@ -294,3 +298,36 @@ def compacted(name: str, known: Sequence[Any], format: str, goal: int) -> Compac
             return Compacted(result.messages, messages, size)
         aim = int(aim * goal / size * 0.99)
     return "over"
+
+
+def _compacted_by_peer(name: str, known: Sequence[Any], format: str, goal: int) -> Compacted | str:
+    """Return what a row of benchmarks/peers makes of the same words in the shape of OpenAI's chat completions."""
+    sys.path[:0] = [each for each in (str(PEERS), str(PEERS.parent)) if each not in sys.path]
+    import cases
+    import environments
+    import scoring
+
+    plain = cases.plain(formats.read(formats.find(format), known).messages)
+    try:
+        result = scoring.made_to_size(_peer(name), {"messages": plain}, goal)
+    except environments.Trouble as trouble:
+        return str(trouble)[:80]
+    if result.size > goal:
+        return "over"
+    return Compacted(result.messages, result.kept, result.size)
+
+
+@cache
+def _peer(name: str) -> Any:
+    """Return the process of a peer.
+
+    Raises:
+        SystemExit: there is no such row, or its environment is not installed.
+    """
+    import adapters
+    import environments
+
+    family = next((each.family for each in adapters.peers() if each.name == name), None)
+    if family is None or not environments.python_of(family).exists():
+        sys.exit(f"{name} is not installed: run python benchmarks/peers/run.py --only '{name}' once")
+    return environments.Worker(family, name)
