@@ -45,6 +45,7 @@ def user(*texts, rest=()):
         '<subagent_notification>{"status": "done"}</subagent_notification>',
         # opencode, pi, Gemini CLI, Droid
         "Summarize the task tool output above and continue with your task.",
+        "Continue if you have next steps, or stop and ask for clarification if you are unsure how to proceed.",
         "Ran `ls`\n```\na.py\n```",
         "<session_context>\nThis is the Gemini CLI.\n</session_context>",
         "System: Please continue.",
@@ -71,7 +72,12 @@ def test_what_a_harness_says_in_a_users_turn_is_no_turn_and_no_word_of_the_users
         (f"{REPORT}\nNow never push.", "Now never push."),
         (f"{AGENTS}\nNever push.", "Never push."),
         ("Never push.\n<environment_details>\n# Time\nnow\n</environment_details>", "Never push."),
-        ("<current_datetime>now</current_datetime>\n\nNever push.", "Never push."),
+        (
+            "<current_datetime>now</current_datetime>\n\nNever push.\n\n<reminder>\n<sql_tables>none</sql_tables>\n</reminder>",
+            "Never push.",
+        ),
+        ('<user_input mode="act">Never push.</user_input>', "Never push."),
+        ("<skill>\n<name>worktree</name>\nOnly create trees.\n</skill>\nNever push.", "Never push."),
         (COPILOT, "Never push."),
         ("<timestamp>now</timestamp>\n<user_query>\nNever push.\n</user_query>", "Never push."),
         (
@@ -97,6 +103,7 @@ def test_what_the_user_typed_beside_it_is_the_users(text, typed):
         "<system-reminder>\nhas no end, and must stay mine",
         "<push-notification>ok</push-notification>\nThis component must be blue.",
         "<skill>juggling</skill>\nAlways name it.",
+        "<reminder>\nI must buy milk.\n</reminder>",
         "<instructions>\nNever skip the tests.\n</instructions>",
         "<pr_description>\nMend it.\n</pr_description>\n<instructions>Only use bash.</instructions>",
         "<uploaded_files>\n/work/shop\n</uploaded_files>\nI've uploaded a repository. Never push.",

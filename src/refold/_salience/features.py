@@ -11,6 +11,7 @@ from msgspec import Struct
 from refold._salience.atoms import KNOWN, kind_of
 from refold._salience.lazy_table import LazyTable
 from refold._salience.mentions import Manner, mentions_of
+from refold.core._speakers import is_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -151,8 +152,8 @@ def tallied(messages: Sequence[Message]) -> AtomStatistics:
             _take_down(notes, position, manner, atoms)
     for position, (message, each_mentions) in enumerate(zip(messages, mentions, strict=True)):
         if each_mentions.between:  # of its words those count that are names elsewhere
-            role = message.role
-            manner = Manner(by_tool=role == "tool", by_user=role in ("user", "system"), own=role == "assistant")
+            own, typed = message.role == "assistant", message.role == "system" or is_turn(message)
+            manner = Manner(by_tool=not (own or typed), by_user=typed, own=own)
             _take_down(notes, position, manner, (notes.keys() & each_mentions.between) - each_mentions.every)
     recent = mentions[-RECENT:]
     return AtomStatistics(

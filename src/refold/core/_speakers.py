@@ -60,7 +60,7 @@ NOTICES = (
 )
 # The same, of names that a person may choose too: where no word stands outside of elements.
 GENERAL = _names(
-    "skill token_budget context_window additional_context image_context additional_data additional_metadata "
+    "token_budget context_window additional_context image_context additional_data additional_metadata "
     "attached_files attachments user_info git_status project_layout environment_info workspace_info "
     "environment_information runtime_information repository_info extra_info state_snapshot"
 )
@@ -69,9 +69,12 @@ OUTPUTS = _names("local-command-stdout local-command-stderr bash-input bash-stdo
 )
 INSTRUCTIONS = _names(
     "user_instructions instructions_file project_instructions repository_instructions custom_instructions "
-    "user_rules always_applied_workspace_rules skills_instructions apps_instructions plugins_instructions"
+    "agent_instructions user_rules always_applied_workspace_rules skills_instructions apps_instructions "
+    "plugins_instructions"
 )
-WRAPPERS = _names("userrequest user_query user_request user_message")  # Copilot, Cursor, Windsurf, Kilo Code
+SIGNED = {"skill": "<name>", "reminder": "<sql_tables>"}  # of Codex and Copilot CLI, by how their body begins
+WRAPPERS = _names("userrequest user_query")  # Copilot, Cursor: what stands outside of them is the harness's
+BARE_WRAPPERS = _names("user_input user_message user_request")  # Cline and its kin, Windsurf
 ATTACHED = _names("file_content folder_content")  # Cline and its kin: behind words that name the path
 COMMAND, ARGUMENTS = "command-name", "command-args"  # Claude Code: what was typed after a slash
 # Commands of Claude Code that the client answers alone.
@@ -113,6 +116,7 @@ WHOLE: tuple[tuple[re.Pattern[str], SpanKind], ...] = (
     (re.compile(r"Ran `[^\n]*`\n(?:```|\(no output\)|\[)"), "output"),
     (re.compile(r"Summarize the task tool output above and continue with your task\.\s*\Z"), "notice"),
     (re.compile(r"The following tool was executed by the user\s*\Z"), "notice"),
+    (re.compile(r"Continue if you have next steps, or stop and ask for clarification\b[^\n]*\s*\Z"), "notice"),
     (re.compile(r"This is the Gemini CLI\. We are setting up the context for our chat\."), "notice"),
     (re.compile(r"System: Please continue\.\s*\Z"), "notice"),
     # OpenHands, mini-swe-agent, SWE-agent, WebVoyager: results in plain words
@@ -233,14 +237,20 @@ def _divided(part: Text) -> HarnessText | None:
     for name, span in elements:
         typed.append(text[at : span.start])
         at = span.stop
-        if name in WRAPPERS or (name in (COMMAND, ARGUMENTS) and not local):
+        if name in WRAPPERS or name in BARE_WRAPPERS or (name in (COMMAND, ARGUMENTS) and not local):
             typed.append(span.body(text))
-        elif wrapped or name in (COMMAND, ARGUMENTS) or _is_known(name) or (alone and _may_be(name)):
+        elif (
+            wrapped
+            or name in (COMMAND, ARGUMENTS)
+            or _is_known(name)
+            or (name in SIGNED and span.body(text).lstrip().startswith(SIGNED[name]))
+            or (alone and _may_be(name))
+        ):
             spans.append(span)
         else:
             typed.append(text[span.start : span.stop])
     typed.append(text[at:])
-    if not spans and not wrapped and not any(name in (COMMAND, ARGUMENTS) for name, _ in elements):
+    if not spans and not any(_holds_words(name) for name, _ in elements):
         return None
     return HarnessText(part, tuple(spans), "\n".join(piece for one in typed if (piece := one.strip())))
 
@@ -314,7 +324,12 @@ def _kind(name: str, body: str) -> SpanKind:
 
 def _matters(name: str) -> bool:
     """Tell whether an element of this name changes who says what; most texts with elements have none."""
-    return name in WRAPPERS or name in (COMMAND, ARGUMENTS) or _is_known(name) or _may_be(name)
+    return _holds_words(name) or name in SIGNED or _is_known(name) or _may_be(name)
+
+
+def _holds_words(name: str) -> bool:
+    """Tell whether the body of an element of this name is what a user typed."""
+    return name in WRAPPERS or name in BARE_WRAPPERS or name in (COMMAND, ARGUMENTS)
 
 
 def _is_known(name: str) -> bool:
