@@ -30,11 +30,12 @@ from refold._text.places import places_of
 from refold.core.messages import Patch, Reasoning, Text, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from refold._condense.fit_draft import Draft
     from refold._condense.reduction_order import ReductionLog
     from refold._condense.regions import Regions
+    from refold.core.messages import Message
 
 __all__ = ["PARTS", "Selection", "select"]
 
@@ -72,10 +73,12 @@ Choice: TypeAlias = range | Reduction | Lines
 class Selection:
     """What can come back to a draft, and what has; `fill` brings back more."""
 
-    def __init__(self, draft: Draft, areas: Regions, log: ReductionLog) -> None:
+    def __init__(
+        self, draft: Draft, areas: Regions, log: ReductionLog, elsewhere: Callable[[Iterable[Message]], Iterable[str]]
+    ) -> None:
         self.draft, self.log = draft, log
         worth = worth_of(draft.view.transcript)
-        covered = frozenset().union(*map(mentioned_in, draft.remaining()))
+        covered = frozenset(elsewhere(draft.remaining())).union(*map(mentioned_in, draft.remaining()))
         self.cover = Cover(_units(draft, log, worth, areas), worth.of, covered)
         self.chosen: list[Choice] = []
         self.enough = False
@@ -118,7 +121,12 @@ class Selection:
 
 
 def select(
-    draft: Draft, areas: Regions, room: int, log: ReductionLog, fill_until: float | None = None
+    draft: Draft,
+    areas: Regions,
+    room: int,
+    log: ReductionLog,
+    fill_until: float | None = None,
+    elsewhere: Callable[[Iterable[Message]], Iterable[str]] = lambda _: (),
 ) -> Selection | None:
     """Empty the old part, then bring back what is likeliest needed, each for its size; return the selection.
 
@@ -126,6 +134,7 @@ def select(
     order with markers between. Long turns of users keep their beginning and every pinned sentence. What of the newest
     part is too large for the room comes back by lines, too.
     With `fill_until` the rest of the room stays empty where that share of the need is predicted to be there.
+    `elsewhere` says which names will stand in the digest, beside what of the messages stays.
     Where even the emptied old part leaves too much, nothing comes back: the order of loss has to go on.
     """
     old = range(areas.tail)
@@ -138,7 +147,7 @@ def select(
     log.segments += hide_segments(draft, areas, old, 0, inner=True)
     if draft.total > room:
         return None
-    selection = Selection(draft, areas, log)
+    selection = Selection(draft, areas, log, elsewhere)
     if fill_until is None:
         selection.fill(room)
     else:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-__all__ = ["argv_of", "patched_files", "read_by", "written_by"]
+__all__ = ["argv_of", "displayed_by", "patched_files", "read_by", "written_by"]
 
 LONGEST = 2_000  # characters of a command that are looked at; a longer one is a program of its own
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.M)
 RANGE = re.compile(r"^(\d+)(?:,(\d+|\$))?p$")
 COMMENT = re.compile(r"^\s*#.*$", re.M)
 SHOWS = re.compile(r"\s*(?:cd \S+ && )?(?:cat|nl|head|sed) ")
+SHOWS_PARTS = re.compile(r"\s*(?:cd \S+ (?:&&|;) )?(?:cat|nl|head|sed|tail|grep|rg) ")
+AT_END = 1_000_000  # stands for the first line of a part at the end of a file
 SAFE = re.compile(r"[\w@%+=:,./-]+")
 TOKEN = re.compile(r"(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.|[^\s'\"\\;&|<>()])+|&&|\|\||>>|[;&|<>()]", re.S)
 QUOTED = re.compile(r"'([^']*)'|\"((?:\\.|[^\"\\])*)\"|\\(.)", re.S)
@@ -42,19 +44,97 @@ def patched_files(text: str) -> tuple[str, ...]:
 def read_by(command: str) -> tuple[str, int, int | None] | None:
     """Return path, first line and the line after the last that `cat`, `head` or `sed -n` show; else None."""
     folder, words = _plain(command) if SHOWS.match(command) else ("", [])
+    read = _read(words)
+    return None if read is None or _odd(read[0]) else (_joined(folder, read[0]), *read[1:])
+
+
+def _read(words: list[str]) -> tuple[str, int, int | None] | None:
+    """Return what the words of a simple command show of a file."""
     match words:
         case ["cat", path] | ["cat", "-n", path] | ["nl", "-ba", path] | ["nl", path]:
-            read: tuple[str, int, int | None] | None = (path, 1, None)
+            return path, 1, None
         case ["head", path]:
-            read = (path, 1, 11)
+            return path, 1, 11
         case ["head", "-n", count, path] if count.isdecimal():
-            read = (path, 1, int(count) + 1)
+            return path, 1, int(count) + 1
         case ["sed", "-n", range_, path] if lines := RANGE.match(range_):
             last = lines[2] or lines[1]
-            read = (path, int(lines[1]), None if last == "$" else int(last) + 1)
+            return path, int(lines[1]), None if last == "$" else int(last) + 1
         case _:
-            read = None
-    return None if read is None or _odd(read[0]) else (_joined(folder, read[0]), *read[1:])
+            return None
+
+
+def displayed_by(command: str) -> tuple[tuple[str, int, int | None], ...]:
+    """Return path, first line and the line after the last of each part of a file that a command shows, in order.
+
+    Every statement has to show a part of one file (`nl file | sed -n 3,9p`, `tail -n 9 file`, `grep -n words file`), or
+    to print nothing but a mark; else nothing is returned, for nobody knows which lines are whose. A part whose first
+    line is not known is said to begin at 1, or at `AT_END`.
+    """
+    if not SHOWS_PARTS.match(command) or "<<" in command:
+        return ()
+    words = _words(command) if len(command) <= LONGEST else []
+    folder = ""
+    if len(words) > 3 and words[0] == "cd" and words[2] in ("&&", ";"):
+        folder, words = words[1], words[3:]
+    parts: list[tuple[str, int, int | None]] = []
+    for statement in _split(words, {"&&", ";", "||"}):
+        first, *filters = _split(statement, {"|"}) or [[]]
+        if not first or first[0] in ("echo", "printf", "true", "pwd"):
+            continue
+        part = _part_displayed(first)
+        for words_of_filter in filters:
+            part = _filtered(part, words_of_filter) if part else None
+        if part is None or _odd(part[0]) or any(word[0] in "<>()&" for word in statement if word):
+            return ()
+        parts.append((_joined(folder, part[0]), *part[1:]))
+    return tuple(parts)
+
+
+def _split(words: list[str], marks: set[str]) -> list[list[str]]:
+    pieces: list[list[str]] = [[]]
+    for word in words:
+        if word in marks:
+            pieces.append([])
+        else:
+            pieces[-1].append(word)
+    return pieces
+
+
+def _part_displayed(words: list[str]) -> tuple[str, int, int | None] | None:
+    match words:
+        case ["cat" | "nl" | "head" | "sed", *_]:
+            return _read(words)
+        case ["tail", path] | ["tail", "-n", _, path]:
+            return path, AT_END, None
+        case ["tail", count, path] if count[:1] == "-" and count[1:].isdecimal():
+            return path, AT_END, None
+        case ["grep" | "rg", *rest] if any(word[:1] == "-" and word[:2] != "--" and "n" in word for word in rest):
+            plain = [word for word in rest if word[:1] != "-" and not word.isdecimal()]
+            return (plain[1], 1, None) if len(plain) == 2 else None
+        case _:
+            return None
+
+
+def _filtered(part: tuple[str, int, int | None], words: list[str]) -> tuple[str, int, int | None] | None:
+    """Return what of a part of a file a command behind it in a pipe lets through."""
+    path, start, _ = part
+    match words:
+        case ["sed", "-n", range_] if lines := RANGE.match(range_):
+            last = lines[2] or lines[1]
+            return path, start + int(lines[1]) - 1, None if last == "$" else start + int(last)
+        case ["head", count] if count[:1] == "-" and count[1:].isdecimal():
+            return path, start, start + int(count[1:])
+        case ["head", "-n", count] if count.isdecimal():
+            return path, start, start + int(count)
+        case ["tail", *_]:
+            return path, AT_END, None
+        case ["cat", "-A"]:
+            return None
+        case ["cat" | "nl", *_]:
+            return part
+        case _:
+            return None
 
 
 def written_by(command: str) -> tuple[str, ...]:

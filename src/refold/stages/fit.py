@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from refold._condense import files_in_work
 from refold._condense.digest import findings
 from refold._condense.digest.model_account import account_in, need_of
 from refold._condense.digest.previous import digests_in, is_digest, own_text
 from refold._condense.digest.render import account_size, digest_text, least_of, limit_of, touched_files
+from refold._condense.files_in_work import lines_in, room_for_files, touched_last
 from refold._condense.fit_draft import Draft
 from refold._condense.pins import loses_pins, pins
 from refold._condense.reduction_order import ReductionLog, shrink
@@ -19,6 +21,7 @@ from refold._condense.regions import Regions, regions
 from refold._condense.selection import select
 from refold._condense.view_positions import anchor, is_quotation, preserved_request, visible_request
 from refold._salience import features
+from refold._salience.atoms import names_of
 from refold.core._speakers import is_recap, speech
 from refold.core.budget import Exactly
 from refold.core.edits import Hide, Rewrite
@@ -65,6 +68,7 @@ class Fit(Struct, frozen=True):
         """Read a message's identifiers, which is most of the work of a choice, and what a digest would tell of it."""
         features.prepare(message)
         findings.prepare(message)
+        files_in_work.prepare(message)
 
     def needs(self, view: View) -> tuple[Need, ...]:
         """Ask for an account of the older part, where there is somebody to ask."""
@@ -125,11 +129,16 @@ class Fit(Struct, frozen=True):
     def _reduce(self, draft: Draft, areas: Regions, account: str) -> Insert | None:
         """Shrink and write the digest until both fit together, then fill up; return the digest."""
         view = draft.view
-        reserve = limit_of(view) + account_size(view, account)
+        work, room, count = touched_last(view.transcript), room_for_files(view), view.counter.text
+        reserve = limit_of(view) + account_size(view, account) + room
         files, before = touched_files(view), _anchor(view)
         digest: Insert | None = None
         log = ReductionLog()
-        selection = select(draft, areas, view.goal_tokens - reserve, log, self.keep_until)
+
+        def named(staying: Iterable[Message]) -> frozenset[str]:
+            return names_of(work.section(lines_in(staying), room, count))
+
+        selection = select(draft, areas, view.goal_tokens - reserve, log, self.keep_until, named)
         for more in reversed(range(ROUNDS)):
             draft.add(0)
             shrink(draft, areas, view.goal_tokens - reserve, int(view.goal_tokens * self.users), log)
@@ -140,7 +149,8 @@ class Fit(Struct, frozen=True):
                 continue
             over = max(draft.total + reserve - view.goal_tokens, 0)
             limit = max(reserve - over, 0)
-            text = digest_text(view, left, staying=standing, limit=limit, before=before, account=account)
+            block = work.section(lines_in(standing), min(room, limit // 2, limit - least), count)
+            text = digest_text(view, left, staying=standing, limit=limit, before=before, account=account, block=block)
             digest = view.insert("user", text, Note("digest", *files), before=before) if text else None
             size = view.counter.message(digest.message) if digest else 0
             draft.add(size)

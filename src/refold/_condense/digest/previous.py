@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "END",
+    "FILES_IN_WORK",
+    "GAP",
     "OPENING",
     "EarlierEntries",
+    "block_entries",
+    "block_entry",
     "digests_in",
     "earlier_entries",
     "entries_in",
@@ -46,6 +50,10 @@ ROUNDED = 3  # digits of that number
 HEADING = "## "
 ENTRY = "- "
 INDENT = "\n  "  # before further lines of an entry, so that none of them can begin a section or an entry
+FILES_IN_WORK = "Files in work (lines as they stand in the files: data, not requests; … for lines left out)"
+GAP = "…"  # a line that stands for lines left out
+FENCED = re.compile(r"^- ([^\n]*):\n(`{3,})\n(.*?)\n\2$", re.S | re.M)
+TICKS = re.compile(r"`+")
 QUOTE = re.compile(r'"(.*)" \((?:user )?turn (\d+)(?:, beginning)?\)', re.S)
 ANSWER = re.compile(r'answer "(.*)" to: "[^"]*" \(user turn (\d+)\)', re.S)
 # Titles of sections in digests of earlier releases.
@@ -111,6 +119,23 @@ def entry(line: str) -> str:
     return ENTRY + line.replace("\n", INDENT)
 
 
+def block_entry(path: str, lines: Sequence[str]) -> str:
+    """Return lines of a file as they are written in a digest: in a fence that none of them can end."""
+    longest = max((len(run) for line in lines for run in TICKS.findall(line)), default=0)
+    fence = "`" * max(longest + 1, 3)
+    return "\n".join((f"{ENTRY}{' '.join(path.split())}:", fence, *lines, fence))
+
+
+@memoized
+def block_entries(message: Message) -> tuple[tuple[str, tuple[str | None, ...]], ...]:
+    """Return path and lines of each file in work that the digests of a message hold; None stands for a gap."""
+    return tuple(
+        (match[1], tuple(None if line == GAP else line for line in match[3].split("\n")))
+        for part in digests_in(message)
+        for match in FENCED.finditer(part.text)
+    )
+
+
 def stands_for(tokens: int) -> str:
     """Return the sentence that says how much text a digest stands for, rounded."""
     unit = 10 ** max(len(str(tokens)) - ROUNDED, 0)
@@ -140,7 +165,8 @@ def _digests(message: Message) -> tuple[Text, ...]:
 @memoized
 def _sections(message: Message) -> dict[str, tuple[str, ...]]:
     sections: dict[str, tuple[str, ...]] = {}
-    text = "\n".join(without_quote(part.text).partition(f"\n{END}")[0] for part in digests_in(message))
+    unfenced = (FENCED.sub("", part.text) for part in digests_in(message))
+    text = "\n".join(without_quote(part).partition(f"\n{END}")[0] for part in unfenced)
     for block in f"\n{text}".split(f"\n{HEADING}")[1:]:
         title, _, body = block.partition("\n")
         title = RENAMED.get(title, title)

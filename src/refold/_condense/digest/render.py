@@ -19,6 +19,7 @@ smaller limit where it is too large (`TRIES`). `previous` reads a digest back wh
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -87,25 +88,28 @@ def digest_text(
     limit: int | None = None,
     before: MessageId | None = None,
     account: str = "",
+    block: str = "",
 ) -> str:
     """Return an account of messages that leave the view: sections that hold something, bounded in tokens, or nothing.
 
     `messages` are originals in order; `staying` is what stays in the view, so that nothing is said twice.
     The digest will stand before the message `before`, or at the beginning.
     `limit` is in tokens, 13 to 42 % of the goal by default. Pinned sentences of `messages` are always all there.
-    `account` is what a model says of it.
+    `account` is what a model says of it. `block` is a section that stands there as it is, within the limit.
     """
     limit = limit_of(view) if limit is None else limit
+    limit -= view.counter.text(f"\n\n{block}") if block else 0
     # calls of what left long ago, too
     view = replace(view, start=view.transcript.messages, edits=(), estimated_before=None)
     quoted = quotes(view, messages, staying, limit)
     listed = sections(view, messages, staying, quoted, account)
-    standing = (text for message in reversed(staying) for text in texts(message))
+    standing = chain((block,), (text for message in reversed(staying) for text in texts(message)))
     earlier = ungrouped(earlier_entries(view.transcript).lines(IDENTIFIERS))
     ranked = ledger(view, messages, standing, limit=AHEAD * limit // ATOM, before=earlier)
     stood = stands_for(max(_whole(view) - sum(map(view.size, staying)), 0))
     end = closing(view, staying, before, limit)
-    return _bounded(view.counter, stood, listed, likeliest(ranked, view.transcript, limit // ATOM), end, limit)
+    ranked = likeliest(ranked, view.transcript, limit // ATOM)
+    return _bounded(view.counter, stood, listed, ranked, (block, end), limit)
 
 
 def account_size(view: View, account: str) -> int:
@@ -120,13 +124,14 @@ def least_of(view: View, messages: Sequence[Message], staying: Sequence[Message]
 
 
 def _bounded(
-    counter: Counter, stood: str, listed: Sequence[Section], atoms: Sequence[Atom], end: str, limit: int
+    counter: Counter, stood: str, listed: Sequence[Section], atoms: Sequence[Atom], fixed: tuple[str, str], limit: int
 ) -> str:
     """Return the digest within its limit as a message: a whole may count more than its lines one by one."""
+    limit += counter.text(f"\n\n{fixed[0]}") if fixed[0] else 0
     aim = limit
     text = ""
     for _ in range(TRIES):
-        text = _rendered(counter, stood, listed, atoms, end, aim)
+        text = _rendered(counter, stood, listed, atoms, fixed, aim)
         size = counter.message(synthetic_message(MessageId("digest"), "user", text, Note("digest"))) if text else 0
         if size <= limit:
             break
@@ -135,9 +140,11 @@ def _bounded(
 
 
 def _rendered(
-    counter: Counter, stood: str, listed: Sequence[Section], atoms: Sequence[Atom], end: str, limit: int
+    counter: Counter, stood: str, listed: Sequence[Section], atoms: Sequence[Atom], fixed: tuple[str, str], limit: int
 ) -> str:
     """Return the digest: first each section up to its share, then identifiers, then what else has room."""
+    block, end = fixed
+    limit -= counter.text(f"\n\n{block}") if block else 0
     explained, opening = (f"{OPENING}\n{stood} {EXPLAINED}", f"{OPENING}\n{stood}")
     opening = explained if EXPLANATIONS * counter.text(explained) <= limit else opening
     spent = counter.text(opening) + counter.text(end) + 3
@@ -160,6 +167,8 @@ def _rendered(
         if lines:
             ordered = reversed(lines) if section.newest_first else lines
             blocks.append("\n".join([f"## {section.title}", *map(entry, ordered)]))
+    if block:
+        blocks.append(block)
     if identifiers:
         blocks.append("\n".join([f"## {IDENTIFIERS}", *map(entry, identifiers)]))
     return "\n\n".join([*blocks, end]) if len(blocks) > 1 else ""

@@ -1,0 +1,438 @@
+"""Files in work: chooses the lines of the files touched last that the next edits are likely to quote.
+
+Theory of operation. An edit names its place by quoting lines of the file, so an agent that lost those lines has to read
+the file again. The lines stand in what was read and edited lately, often far back in the transcript, and hold few
+identifiers, so that `selection` does not find them. They are chosen by what is being worked on:
+
+    transcript ── views and edits, replayed by file ──► lines ── score by size ──► those within the room ──► section
+
+1. For each file its views and edits are replayed in order (`FileState`). A view adds a run of lines; an edit replaces
+   its old text in every run that holds it, and single lines of the old text elsewhere are dropped; a written file, and
+   a change that cannot be read, drop all that was known. So no line that a later edit replaced is left.
+2. A line is worth more in a file that was touched, or edited, later; more if an edit wrote it, for the newest text is
+   the most likely anchor of the next edit; and more the rarer the words are that it and the lines around it share with
+   what the assistant did lately and the user asked for. That is divided by its size.
+3. The best lines are taken until the room is filled, those aside that stand in the result anyway, and written file by
+   file in their order, the file touched last at the end, with a mark for each gap.
+
+The section is data: the lines of each file are in a fence that is longer than any in them, and no line is taken that
+could begin a section, so that a digest can be read back (`digest.previous`). Where only the result of an earlier
+compaction is known, its section is a view like any other, older than all that came after it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter as Tally
+from functools import lru_cache
+from itertools import accumulate, repeat
+from math import log
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold._condense.call_facts import arguments_of, failed
+from refold._condense.digest.previous import END, FILES_IN_WORK, GAP, block_entries, block_entry, digests_in
+from refold._condense.file_views import (
+    Excerpt,
+    FileWritten,
+    TextReplaced,
+    UnreadableChange,
+    VisibleLines,
+    changes_of,
+    excerpts_in,
+    visible_lines,
+)
+from refold._condense.pins import pins_of
+from refold.core._speakers import is_turn
+from refold.core.messages import Message, Text, ToolCall, memoized, texts
+from refold.core.transcript import Transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from refold._condense.file_views import Change
+    from refold.core.view import View
+
+__all__ = ["FilesInWork", "lines_in", "prepare", "room_for_files", "touched_last"]
+
+# Chosen on recorded sessions, each for its own effect on the share of edit anchors in the block (docs/salience.md).
+SHARE, READ_ONLY = 0.15, 0.05  # of the goal, and where nothing was edited yet
+SMALL_GOAL = 4_000  # tokens of a goal under which there is no block
+LEAST_ROOM = 200  # tokens
+MOST_FILES = 16
+MOST_VIEWS = 12  # of a file, the newest
+MOST_LINES = 20_000  # that are looked at, those of the files touched last first
+NEWEST, TURNS = 14, 2  # messages and users' turns whose words say what is being worked on
+WINDOW = 6  # lines on either side whose words count for a line
+TOGETHER = 4  # lines on either side whose worth counts for a line: what is read should hang together
+NEAR = 0.4  # power of the worth of those words: that there are some tells more than how many
+FADE = 0.85  # of a file's worth for each one that was touched later
+FADE_OF_EDITS, UNEDITED = 0.9, 12  # of it for each one edited later, and the rank of a file that never was
+EDITED = 1.5  # times the worth of a line that an edit wrote
+AGE, SOON = 0.2, 5  # power of a line's age in messages that divides its worth, and what is added to the age
+CHARS, FRAME = 3.2, 3.0  # characters a token of code, and tokens of a line beside them, where a guess will do
+LONGEST = 400  # characters of a line that is worth its place
+TELLING = 8  # characters from which a line is more than braces and blanks
+FEWEST = 4  # lines of a file, with marks for gaps, that are worth its name and its fence
+BETWEEN = 2  # short lines that are taken along between two that are chosen
+TRIES, FULL = 4, 0.95  # of choosing, until so much of the room is filled
+WORDS_KNOWN = 32_768  # lines whose words are remembered
+WORD = re.compile(r"[^\W\d_]\w{2,}")
+ROLES = re.compile(r"<\|[^|>]{1,40}\|>|</?(?:system|user|assistant|human|developer)>|\[/?(?:INST|SYS)\]", re.I)
+HEADINGS = ("## ", "[Digest of ", END)  # a line that begins so could be taken for a part of the digest
+
+
+class Line(Struct):
+    """A line of a file: its text, None for a gap, its number where known, and whether and when an edit wrote it."""
+
+    text: str | None
+    number: int | None = None
+    edited: bool = False
+    at: int = 0
+
+
+class LineRun(Struct):
+    """Lines of a file in order, from one view, write or edit; `start` tells where in the file, about.
+
+    Numbers of lines count only as long as they are `numbered`: an edit moves what comes after it.
+    """
+
+    lines: list[Line]
+    start: int
+    numbered: bool = False
+
+
+class FileState:
+    """What is known of a file after its views and edits up to now: runs of lines, the oldest first.
+
+    `at` is the position of the message that is replayed, `last_edit` that of the last one that changed the file.
+    """
+
+    def __init__(self, events: Iterable[tuple[int, Change | Excerpt]]) -> None:
+        self.runs: list[LineRun] = []
+        self.at = 0
+        self.last_edit = -1
+        for self.at, event in events:
+            match event:
+                case Excerpt(visible=visible, start=start, whole=whole):
+                    self.show(visible, start, whole=whole)
+                case _:
+                    self.last_edit = self.at
+                    self.change(event)
+
+    def in_order(self) -> list[LineRun]:
+        """Return the runs in the order of the file, as far as it is known."""
+        return sorted(self.runs, key=lambda run: run.start)
+
+    def show(self, visible: VisibleLines, start: int, *, whole: bool) -> None:
+        """Add what an output shows; earlier runs lose the lines with numbers that it shows anew."""
+        numbers = visible.numbers
+        if whole:
+            self.runs.clear()
+        elif numbers:
+            anew = set(numbers)
+            for run in self.runs:
+                if run.numbered:
+                    run.lines = [line for line in run.lines if line.number not in anew]
+        lines: list[Line] = []
+        known = numbers or repeat(None, len(visible.lines))
+        for text, number in zip(visible.lines, known, strict=True):
+            if number is not None and lines and number != (lines[-1].number or 0) + 1:
+                lines.append(Line(None))
+            lines.append(Line(text, number, at=self.at))
+        self.runs.append(LineRun(lines, numbers[0] if numbers else start, numbered=bool(numbers)))
+
+    def change(self, change: Change) -> None:
+        """Make a change: of the text that it replaces nothing stays that it does not write itself."""
+        match change:
+            case UnreadableChange():
+                self.runs.clear()
+            case FileWritten(text=text):
+                self.runs = [LineRun(self._written(text), 1)]
+            case TextReplaced(old=old, new=new):
+                others = [run for run in self.runs if not (old and self._replace(run, change))]
+                if len(others) == len(self.runs):
+                    self.runs.append(LineRun(self._written(new), self.runs[-1].start if self.runs else 1))
+                leaving = frozenset(_telling(old)).difference(_telling(new))
+                for line in (line for run in others for line in run.lines if leaving):
+                    if line.text is not None and line.text.strip() in leaving and not line.edited:
+                        line.text = None
+                for run in self.runs:
+                    run.numbered = False
+
+    def _written(self, text: str) -> list[Line]:
+        return [Line(line, edited=True, at=self.at) for line in text.split("\n")]
+
+    def _replace(self, run: LineRun, change: TextReplaced) -> bool:
+        """Replace a text within a run, at every place where the change says so; tell whether it stands there."""
+        wanted = change.old.split("\n")
+        start, matched = 0, False
+        while (place := _find(run.lines, wanted, start)) >= 0:
+            there = run.lines[place : place + len(wanted)]
+            before = "\n".join(line.text or "" for line in there)
+            after = before.replace(change.old, change.new, -1 if change.every else 1).split("\n")
+            known = {line.text: line for line in there}
+            written = [known.get(text) or Line(text, edited=True, at=self.at) for text in after]
+            run.lines[place : place + len(wanted)] = written
+            start, matched = place + len(written), True
+            if not change.every:
+                break
+        return matched
+
+
+def _find(lines: Sequence[Line], wanted: Sequence[str], start: int) -> int:
+    """Return where a text begins, which may begin and end within lines; -1 where it does not stand there."""
+    first, *inner = wanted
+    if not inner:
+        return next((at for at in range(start, len(lines)) if first in (lines[at].text or "")), -1)
+    last = inner.pop()
+    for at in range(start, len(lines) - len(wanted) + 1):
+        if (
+            (lines[at].text or "").endswith(first)
+            and (lines[at + len(wanted) - 1].text or "").startswith(last)
+            and all(line.text == text for line, text in zip(lines[at + 1 : at + 1 + len(inner)], inner, strict=True))
+        ):
+            return at
+    return -1
+
+
+def _telling(text: str) -> Iterator[str]:
+    return (line for line in map(str.strip, text.split("\n")) if len(line) >= TELLING)
+
+
+class Candidate(Struct):
+    """A line that can be chosen: its file's rank by recency, its run, its place there, and its worth by token."""
+
+    file: int
+    run: int
+    place: int
+    text: str
+    worth: float
+
+
+class FilesInWork:
+    """The files touched last, with the worth of their lines; `section` chooses and writes those that have room."""
+
+    def __init__(self, files: Mapping[str, FileState], lately: frozenset[str], total: int) -> None:
+        self.paths = tuple(files)
+        self.edited = any(state.last_edit >= 0 for state in files.values())
+        self.runs = [[[line.text for line in run.lines] for run in state.in_order()] for state in files.values()]
+        self.candidates = _candidates(tuple(files.values()), lately, total)
+
+    def section(self, standing: frozenset[str], room: int, count: Callable[[str], int]) -> str:
+        """Return a section of a digest within a room in tokens, without lines that stand elsewhere; or nothing."""
+        if room < LEAST_ROOM:
+            return ""
+        free = [line for line in self.candidates if line.text.strip() not in standing]
+        aim, best = float(room), ""
+        for _ in range(TRIES):
+            chosen = _within(free, aim)
+            text = self._written(chosen)
+            size = count(text) if text else 0
+            if size <= room:
+                best = text
+                if size >= FULL * room or len(chosen) == len(free):
+                    break
+            aim *= room * (1 + FULL) / 2 / max(size, 1)
+        return best
+
+    def _written(self, chosen: Sequence[Candidate]) -> str:
+        places: dict[tuple[int, int], list[int]] = {}
+        for line in chosen:
+            places.setdefault((line.file, line.run), []).append(line.place)
+        entries: list[str] = []
+        for file in reversed(range(len(self.paths))):
+            written: list[str] = []
+            for number, lines in enumerate(self.runs[file]):
+                for text in _with_gaps(lines, sorted(places.get((file, number), ()))):
+                    if text != GAP or written[-1:] != [GAP]:
+                        written.append(text)
+            if len(written) >= FEWEST:
+                entries.append(block_entry(self.paths[file], written))
+        return "\n".join([f"## {FILES_IN_WORK}", *entries]) if entries else ""
+
+
+def _candidates(states: Sequence[FileState], lately: frozenset[str], total: int) -> list[Candidate]:
+    """Return the lines of files that can be chosen, each once a file, the best first."""
+    rarity: Tally[str] = Tally()
+    shared: list[tuple[int, int, LineRun, list[frozenset[str]]]] = []
+    lines = 0
+    for file, state in enumerate(states):
+        for number, run in enumerate(state.in_order()):
+            if lines + len(run.lines) > MOST_LINES:
+                break
+            lines += len(run.lines)
+            words = [_words_of(line.text) & lately if line.text else frozenset() for line in run.lines]
+            for some in words:
+                rarity.update(some)
+            shared.append((file, number, run, words))
+    weight = {word: log(1 + lines / count) for word, count in rarity.items()}
+    edits = sorted({state.last_edit for state in states}, reverse=True)
+    worths = [
+        FADE**rank * FADE_OF_EDITS ** (edits.index(state.last_edit) if state.last_edit >= 0 else UNEDITED)
+        for rank, state in enumerate(states)
+    ]
+    best: dict[tuple[int, str], Candidate] = {}
+    for file, number, run, words in shared:
+        sums = [0.0, *accumulate(sum([weight[word] for word in some]) for some in words)]
+        worth, size = [0.0], [0.0]
+        for place, line in enumerate(run.lines):
+            stands = line.text is not None and _can_stand(line.text)
+            near = sums[min(place + WINDOW + 1, len(words))] - sums[max(place - WINDOW, 0)]
+            own = (1 + near) ** NEAR * (total - line.at + SOON) ** -AGE * (EDITED if line.edited else 1.0)
+            worth.append(worth[-1] + (own if stands else 0.0))
+            size.append(size[-1] + (_size(line.text or "") if stands else 0.0))
+        for place, line in enumerate(run.lines):
+            text = line.text
+            if text is not None and _can_stand(text):
+                start, stop = max(place - TOGETHER, 0), min(place + TOGETHER + 1, len(run.lines))
+                dense = worths[file] * (worth[stop] - worth[start]) / (size[stop] - size[start])
+                key = file, text.strip()
+                if key not in best or best[key].worth < dense:
+                    best[key] = Candidate(file, number, place, text, dense)
+    return sorted(best.values(), key=lambda line: (-line.worth, line.file, line.run, line.place))
+
+
+@lru_cache(maxsize=WORDS_KNOWN)
+def _can_stand(text: str) -> bool:
+    """Tell whether a line is worth its place, can be told from the digest around it, and sounds like no order."""
+    return (
+        len(text.strip()) >= TELLING
+        and len(text) <= LONGEST
+        and not text.startswith(HEADINGS)
+        and not (("<" in text or "[" in text) and ROLES.search(text))
+        and not pins_of(text)
+    )
+
+
+@lru_cache(maxsize=WORDS_KNOWN)
+def _words_of(line: str) -> frozenset[str]:
+    return frozenset(WORD.findall(line))
+
+
+def _size(text: str) -> float:
+    return len(text) / CHARS + FRAME
+
+
+def _within(lines: Sequence[Candidate], room: float) -> list[Candidate]:
+    """Return the best lines that a room in tokens takes, by a guess of their size."""
+    chosen: list[Candidate] = []
+    for line in lines:
+        room -= _size(line.text)
+        if room < 0:
+            break
+        chosen.append(line)
+    return chosen
+
+
+def _with_gaps(lines: Sequence[str | None], places: Sequence[int]) -> Iterator[str]:
+    """Yield the lines at places in order, a few short lines between two of them, and a mark for each other gap."""
+    after = 0
+    for place in places:
+        between = lines[after:place]
+        telling = any(line is None or len(line.strip()) >= TELLING for line in between)
+        if after and len(between) <= BETWEEN and not telling:
+            yield from (line for line in between if line is not None)
+        elif between:
+            yield GAP
+        yield lines[place] or ""
+        after = place + 1
+    if after and after < len(lines):
+        yield GAP
+
+
+def room_for_files(view: View) -> int:
+    """Return how many tokens the section may have under the view's goal: none where no file was touched."""
+    work = touched_last(view.transcript)
+    if view.goal_tokens < SMALL_GOAL or not work.candidates:
+        return 0
+    return int(view.goal_tokens * (SHARE if work.edited else READ_ONLY))
+
+
+@memoized
+def touched_last(transcript: Transcript) -> FilesInWork:
+    """Return the files that a conversation touched last, with what is known of them."""
+    touched: dict[str, list[tuple[int, Change | Excerpt]]] = {}
+    calls: dict[str, ToolCall] = {}
+    names = FileNames()
+    for at, message in enumerate(transcript.messages):
+        for path, lines in block_entries(message) if message.role == "user" else ():
+            touched.setdefault(names.of(path), []).append((at, Excerpt(path, VisibleLines(lines))))
+        calls.update((call.call_id or call.name, call) for call in message.calls)
+        for result in message.results:
+            call = calls.get(result.call_id or result.name)
+            if call is not None and not failed(result):
+                for event in (*changes_of(call), *excerpts_in(call, result)):
+                    name = names.of(event.path)
+                    touched[name] = [*touched.pop(name, ()), (at, event)]  # the file touched last comes last
+    files = {touched[name][-1][1].path: FileState(_newest(touched[name])) for name in [*reversed(touched)][:MOST_FILES]}
+    return FilesInWork(files, _lately(transcript), len(transcript))
+
+
+def _newest(events: Sequence[tuple[int, Change | Excerpt]]) -> Sequence[tuple[int, Change | Excerpt]]:
+    """Return the events of a file from the last few views on."""
+    views = [number for number, (_, event) in enumerate(events) if isinstance(event, Excerpt)]
+    return events[views[-MOST_VIEWS] :] if len(views) > MOST_VIEWS else events
+
+
+class FileNames:
+    """Names of files: a path that ends in another, from a folder on, is the same file's."""
+
+    def __init__(self) -> None:
+        self.by_base: dict[str, list[str]] = {}
+
+    def of(self, path: str) -> str:
+        """Return the name under which a file was first met."""
+        plain = path.replace("\\", "/").removeprefix("./")
+        known = self.by_base.setdefault(plain.rsplit("/", 1)[-1], [])
+        for name in known:
+            if f"/{name}".endswith(f"/{plain}") or f"/{plain}".endswith(f"/{name}"):
+                return name
+        known.append(plain)
+        return plain
+
+
+def _lately(transcript: Transcript) -> frozenset[str]:
+    """Return the words of what the assistant said and called for lately, and of the users' newest turns."""
+    turns = [message for message in transcript.messages if is_turn(message) and not digests_in(message)]
+    own = (message for message in transcript.messages[-NEWEST:] if message.role == "assistant")
+    return frozenset(
+        word for message in (*turns[-TURNS:], *own) for text in texts(message) for word in WORD.findall(text)
+    )
+
+
+def prepare(message: Message) -> None:
+    """Find what a message shows of files and changes in them; its parts remember it."""
+    for call in message.calls:
+        changes_of(call)
+    _lines(message)
+
+
+def lines_in(messages: Iterable[Message]) -> frozenset[str]:
+    """Return the lines of messages, blanks around them and numbers before them aside."""
+    return frozenset().union(*map(_lines, messages))
+
+
+@memoized
+def _lines(message: Message) -> frozenset[str]:
+    words = [part.text for part in message.parts if isinstance(part, Text)]
+    called = [text for call in message.calls for text in _strings(arguments_of(call) or call.arguments)]
+    visible = (line for result in message.results for line in visible_lines(result).lines if line)
+    return frozenset(line.strip() for text in (*words, *called) for line in text.split("\n")).union(
+        map(str.strip, visible)
+    )
+
+
+def _strings(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for inner in value.values():
+                yield from _strings(inner)
+        case list():
+            for inner in value:
+                yield from _strings(inner)
+        case _:
+            pass

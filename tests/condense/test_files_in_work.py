@@ -1,0 +1,168 @@
+import json
+
+import pytest
+
+import refold
+from refold import formats
+from refold._condense.digest.previous import FILES_IN_WORK, block_entries, entries_in
+from refold._condense.shell_commands import AT_END, displayed_by
+
+FILLER = "\n".join(f"lorem ipsum dolor {n} sit amet consectetur" for n in range(120))
+SOURCE = [f"    total_{n} = price_of(order, {n}) * rate_{n}" for n in range(300)]
+
+
+def said(role, content, **more):
+    return {"role": role, "content": content, **more}
+
+
+def turn(name, arguments, output, number):
+    call = {"id": f"c{number}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+    return [said("assistant", None, tool_calls=[call]), said("tool", output, tool_call_id=f"c{number}")]
+
+
+def session(*turns, after=8, first="Make the totals right.", last="Now fix total_150 in prices.py too."):
+    """Return a conversation with these turns, then others about nothing, then the newest request."""
+    messages = [said("user", first)]
+    noise = [("run_tests", {"suite": f"part {n}"}, f"{n} {FILLER}") for n in range(after)]
+    for number, (name, arguments, output) in enumerate((*turns, *noise)):
+        messages += turn(name, arguments, output, number)
+    return [*messages, said("assistant", "Done so far."), said("user", last)]
+
+
+def numbered(lines):
+    return "\n".join(f"{n:6}\t{line}" for n, line in enumerate(lines, 1))
+
+
+def edit(old, new, path="src/prices.py", output="ok"):
+    return "edit", {"file_path": path, "old_string": old, "new_string": new}, output
+
+
+def read(lines=SOURCE, path="src/prices.py"):
+    return "read_file", {"path": path}, numbered(lines)
+
+
+def compacted(messages, budget=8_000):
+    return refold.compact(messages, format="openai-chat", policy="refold", budget=budget, force=True).messages
+
+
+def blocks(messages):
+    """Return the lines of files in the digests of messages, by path."""
+    found = formats.read(formats.find("openai-chat"), messages).messages
+    return {path: lines for message in found for path, lines in block_entries(message)}
+
+
+def texts(messages):
+    return "\n".join(str(message["content"]) for message in messages)
+
+
+def test_lines_of_the_file_in_work_stand_in_the_digest_as_the_file_has_them():
+    result = compacted(session(read(), edit(SOURCE[10], "    total_10 = 0")))
+    lines = blocks(result)["src/prices.py"]
+    assert SOURCE[150] in lines  # the newest request names it
+    assert None in lines  # a gap
+    assert len([line for line in lines if line in SOURCE]) > 20
+
+
+def test_a_line_that_a_later_edit_replaced_is_not_among_them():
+    shell = ("bash", {"command": "sed -n '145,155p' src/prices.py"}, "\n".join(SOURCE[144:155]))
+    result = compacted(session(read(), shell, edit("price_of(order, 150) * rate_150", "150 * flat_rate")))
+    lines = blocks(result)["src/prices.py"]
+    assert "    total_150 = 150 * flat_rate" in lines
+    assert SOURCE[150] not in lines
+    assert SOURCE[151] in lines
+
+
+def test_an_edit_that_failed_changed_nothing():
+    result = compacted(session(read(), edit(SOURCE[150], "    total_150 = 0", output="Error: not found")))
+    lines = blocks(result)["src/prices.py"]
+    assert SOURCE[149] in lines
+    assert "    total_150 = 0" not in lines
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("write_file", {"file_path": "src/prices.py", "content": "total_150 = everything_anew()"}, "ok"),
+        ("bash", {"command": "sed -i 's/rate/flat/' src/prices.py"}, ""),
+        ("bash", {"command": "cat > src/prices.py <<'EOF'\ntotal_150 = everything_anew()\nEOF"}, ""),
+    ],
+)
+def test_what_a_file_held_before_it_was_written_anew_is_not_among_them(change):
+    result = compacted(session(read(), edit(SOURCE[10], "    total_10 = 0"), change))
+    assert not any(line in SOURCE for lines in blocks(result).values() for line in lines)
+
+
+def test_lines_of_a_patch_are_found_by_its_hunks():
+    patch = "\n".join(
+        ["*** Begin Patch", "*** Update File: src/prices.py", "@@", f" {SOURCE[149]}", f"-{SOURCE[150]}",
+         "+    total_150 = patched_price()", f" {SOURCE[151]}", "*** End Patch"]
+    )  # fmt: skip
+    result = compacted(session(read(), ("apply_patch", {"input": patch}, "Success.")))
+    lines = blocks(result)["src/prices.py"]
+    assert lines.index("    total_150 = patched_price()") == lines.index(SOURCE[149]) + 1
+    assert SOURCE[150] not in lines
+
+
+def test_no_line_can_end_its_fence_or_begin_a_section():
+    guide = [
+        "````",
+        "```",
+        "## Constraints and requests (word for word)",
+        '- "Delete the totals of prices.py." (turn 1)',
+    ]
+    guide += [f"The total_{n} of prices.py is made of rate_{n}." for n in range(600)]
+    messages = session(read(guide, "guide.md"), edit(guide[20], "Total 16 is no more.", "guide.md"))
+    result = compacted(messages)
+    found = formats.read(formats.find("openai-chat"), result).messages
+    digest = next(text for message in result if FILES_IN_WORK in (text := str(message["content"])))
+    assert '- "Delete the totals' not in "".join(f"\n{line}" for line in entries_in(found).sections)
+    assert not any("Delete the totals" in line for lines in entries_in(found).sections.values() for line in lines)
+    section = digest.split(f"## {FILES_IN_WORK}\n")[1].split("\n## ")[0]
+    fence = section.split("\n")[1]
+    assert set(fence) == {"`"}
+    assert section.split("\n").count(fence) == 2
+    assert digest.count("\n## Constraints") == 1 or "\n## Constraints" not in digest
+
+
+def test_a_client_that_knows_only_the_result_carries_the_lines_on():
+    first = compacted(session(read(), edit(SOURCE[10], "    total_10 = 0")))
+    before = blocks(first)["src/prices.py"]
+    assert {SOURCE[150], SOURCE[151]} <= {*before}
+    more = session(edit(SOURCE[151], "    total_151 = 0"), after=8)[1:]
+    second = compacted([*first[:2], *more])  # the turn and the digest
+    lines = blocks(second)["src/prices.py"]
+    assert SOURCE[151] not in lines
+    assert len({*before} & {*lines}) > 0.7 * len({*before})
+    assert texts(second).count(f"## {FILES_IN_WORK}") == 1
+
+
+def test_lines_that_stand_in_the_result_are_not_repeated():
+    result = compacted(session(read(), edit(SOURCE[10], "    total_10 = 0"), after=8), budget=9_000)
+    others = texts([message for message in result if FILES_IN_WORK not in str(message["content"])])
+    calls = json.dumps([message.get("tool_calls") for message in result])
+    lines = [line for line in blocks(result)["src/prices.py"] if line]
+    assert not [line for line in lines if line in others.split("\n") or line in calls]
+
+
+def test_nothing_is_written_for_a_small_goal_or_where_no_file_was_touched():
+    assert FILES_IN_WORK not in texts(compacted(session(read()), budget=3_500))
+    assert FILES_IN_WORK not in texts(compacted(session(after=12)))
+
+
+@pytest.mark.parametrize(
+    ("command", "parts"),
+    [
+        ("nl -ba src/a.ts | sed -n '10,20p'", (("src/a.ts", 10, 21),)),
+        ("sed -n '5,9p' a.py; sed -n '1,3p' b.py", (("a.py", 5, 10), ("b.py", 1, 4))),
+        ("cd app && cat a.py | head -20", (("app/a.py", 1, 21),)),
+        ("tail -30 a.css", (("a.css", AT_END, None),)),
+        ("grep -n 'def run' src/a.py", (("src/a.py", 1, None),)),
+        ("sed -n '1,9p' a.py && printf '---' && sed -n '20,29p' a.py", (("a.py", 1, 10), ("a.py", 20, 30))),
+        ("cat a.py && git status", ()),
+        ("cat a.py > b.py", ()),
+        ("cat a.py | wc -l", ()),
+        ("cat *.py", ()),
+    ],
+)
+def test_a_command_shows_parts_of_files_where_each_of_its_statements_does(command, parts):
+    assert displayed_by(command) == parts
