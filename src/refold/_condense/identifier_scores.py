@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from refold._condense.digest.previous import earlier_entries
 from refold._salience.atoms import WEIGHTS, names_of
 from refold._salience.model import Scorer
 from refold.core.messages import memoized
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Worths", "likeliest", "likeliest_first", "need_in", "worth_of"]
 
 IN_EARLIER_DIGEST = 0.2  # worth of an identifier that only an earlier digest tells of
+SPLIT = re.compile(r"[\s,`\"'()]+")  # between the words of an entry
 OF_PART = 0.7  # an identifier that is known only by the name it ends in is worth less
 FRAME, CHARS = 1.5, 5.0  # tokens beside an identifier in a list, and characters a token
 
@@ -62,15 +65,25 @@ def likeliest(atoms: Sequence[Atom], transcript: Transcript, limit: int) -> tupl
     """
     known = worth_of(transcript)
     known.of([atom.text for atom in atoms if atom.text not in known])
+    earlier = _words_before(transcript)
 
     def value(atom: Atom) -> float:
         own = known[atom.text]
         if not own:
             last = atom.text.rsplit("/", 1)[-1]
             own = OF_PART * (known[last] or known[last.rsplit(".", 1)[-1]]) or IN_EARLIER_DIGEST
+            if atom.text in earlier:  # what its last part is worth now says little of what it was worth then
+                own = max(own, IN_EARLIER_DIGEST)
         return float(own * atom.score**0.5 / (FRAME + len(atom.text) / CHARS))
 
     return tuple(sorted(atoms, key=lambda atom: (-value(atom), atom.text))[:limit])
+
+
+@memoized
+def _words_before(transcript: Transcript) -> frozenset[str]:
+    """Return the words of the entries of earlier digests."""
+    sections = earlier_entries(transcript).sections.values()
+    return frozenset(word for lines in sections for line in lines for word in SPLIT.split(line))
 
 
 def likeliest_first(lines: Sequence[str], transcript: Transcript) -> tuple[str, ...]:
