@@ -28,3 +28,12 @@ def test_the_digest_pairs_answers_that_left_and_those_that_stay():
     text = digest_text(view_of(transcript, window=20_000), m[1:4], staying=(m[0], *m[4:]))
     assert '- answer "yes" to: "Shall I delete it all?" (user turn 2)' in text
     assert '- "red" in user turn 3 answers: "Which colour is it?"' in text
+
+
+def test_what_a_tool_that_asks_the_user_gave_back_is_told_and_is_no_constraint():
+    transcript = talk(
+        "u: start", 'a: x | AskUserQuestion({"questions": []}) as c1', 't: c1 = "Which store?"="never the old"', "u: on"
+    )
+    text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
+    assert '## Decisions and reasons\n- AskUserQuestion: "Which store?"="never the old"' in text
+    assert "## Standing constraints" not in text

@@ -52,7 +52,7 @@ def _question(message: Message) -> str:
     """Return the last question in the words of the assistant."""
     questions: list[str] = QUESTION_MARKED.findall(text_of(message)[-LOOKED_AT:])
     last = next((each for each in reversed(questions) if len(each.split()) > 1), "")
-    return one_line(last.strip(" -*#>"), QUESTION).translate(QUOTES)
+    return one_line(last.strip(" -*#>'\")”"), QUESTION).translate(QUOTES)
 
 
 def _with_option(question: str, asking: Message, answer: str) -> str:

@@ -18,7 +18,18 @@ if TYPE_CHECKING:
     from refold.core.transcript import Transcript
     from refold.core.view import View
 
-__all__ = ["SENTENCE", "decisions", "no_work", "openings", "prepare", "searches", "todos", "tried", "values"]
+__all__ = [
+    "SENTENCE",
+    "answers_by_tool",
+    "decisions",
+    "no_work",
+    "openings",
+    "prepare",
+    "searches",
+    "todos",
+    "tried",
+    "values",
+]
 
 MOST = 150  # lines of one sort that are looked for
 LEAST, LONGEST = 32, 400  # characters of a sentence that gives a decision or a reason
@@ -61,6 +72,7 @@ NO_WORK = re.compile(
     r"Conversation compacted|Context (?:low|window exceeded)|Interrupted by user|Operation (?:aborted|cancelled))",
     re.I,
 )
+ASKERS = re.compile(r"^ask_?(?:user|followup|the_user|human)|user_?(?:question|input)$|^question$")  # tools, by name
 NO_WORK_LENGTH = 400  # characters: a longer text is an answer, whatever it begins with
 BOX = re.compile(r"^\s*(?:[-*]|\d+[.)]) \[([ xX~-])\] (.+)$", re.M)
 VALUE = re.compile(
@@ -104,6 +116,15 @@ def searches(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
         if not (is_shell(call) or reads(call) or writes(call) or failed(call, result) or _keeps_tasks(call)):
             results[call_line(call)] = None
     return tuple(line for line in results if " " in line)  # a bare name leads nowhere
+
+
+def answers_by_tool(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return what tools that ask the user gave back, newest first: words of a tool, so never a constraint."""
+    results: dict[str, None] = {}
+    for call, result in answered(view, reversed(messages)):
+        if ASKERS.search(plain_name(call.name)) and not failed(call, result):
+            results[f"{call.name}: {one_line(result.text, LONGEST)}"] = None
+    return tuple(results)[:MOST]
 
 
 def decisions(messages: Sequence[Message]) -> tuple[str, ...]:

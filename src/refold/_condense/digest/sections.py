@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.digest.file_log import CHANGED, READ, file_log
-from refold._condense.digest.findings import decisions, openings, searches, todos, tried, values
+from refold._condense.digest.findings import answers_by_tool, decisions, openings, searches, todos, tried, values
 from refold._condense.digest.model_account import ACCOUNT
 from refold._condense.digest.outcomes import CallOutcome, Target, answered, failed, outcomes, target_in, target_of
 from refold._condense.digest.previous import earlier_entries
@@ -23,7 +23,7 @@ from refold._condense.identifier_scores import likeliest_first
 from refold._condense.pins import CONSTRAINTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from refold._condense.digest.quotes import Quotes
     from refold.core.messages import Message
@@ -88,27 +88,36 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     yield Section(GOAL, quotes.goal, 0.2)
     yield Section(CONSTRAINTS, quotes.pinned, share=0)
     yield Section(REQUESTS, quotes.requests, 0.3, newest_first=True)
-    yield Section("Decisions and reasons", decisions(messages), 0.08, newest_first=True)
+    decided = (*answers_by_tool(view, messages), *decisions(messages))
+    yield Section("Decisions and reasons", decided, 0.08, newest_first=True)
     tasks = None if todos(staying) else todos(messages)
     closing, others = openings(view.transcript, messages)
     yield Section("Done", (*reversed(tasks[0] if tasks else ()), *closing), 0.06, newest_first=True)
     ends = outcomes(view, messages, staying)
     wrong = [end for end in ends if end.failed and not end.target.looks]
-    once = {end.target: end for end in reversed(wrong) if not end.open}  # of runs of the same the newest
-    closed = [f"{_line(end)}{PASSED_LATER}" for end in wrong if once.get(end.target) is end]
+    closed = [f"{_line(end)}{PASSED_LATER}" for end in _newest(end for end in wrong if not end.open)]
     yield Section(TRIED, (*tried(messages), *closed), 0.05, newest_first=True)
     yield Section(ERRORS, tuple(_line(end) for end in wrong if end.open), 0.06, newest_first=True)
     log = file_log(view.transcript)
     yield Section(CHANGED, tuple(record.line for record in reversed(log) if record.changed), 0.2, newest_first=True)
     read = tuple(record.line for record in reversed(log) if not record.changed)
     yield Section(READ, likeliest_first(read, view.transcript), 0.12)
-    commands = tuple(_line(end) for end in ends if end.shell and not end.failed)
+    passed = _newest(end for end in ends if end.shell and not end.failed)
+    commands = tuple(_line(end) for end in sorted(passed, key=lambda end: end.target.looks))
     yield Section("Commands", commands[:COMMANDS], 0.02, newest_first=True)
     yield Section("Searches and other calls", searches(view, messages)[:SEARCHES], 0.015, newest_first=True)
     yield Section("Values", values(messages), 0.03, newest_first=True)
     yield Section("Said by the assistant", others[:OTHERS], 0.02, newest_first=True)
     yield Section(STATE, state(view) if messages else (), 0.1)
     yield Section("Answers that stand below", quotes.answers, 0.05, newest_first=True)
+
+
+def _newest(ends: Iterable[CallOutcome]) -> tuple[CallOutcome, ...]:
+    """Return the newest outcome of each target, in order; outcomes come newest first."""
+    newest: dict[Target, CallOutcome] = {}
+    for end in ends:
+        newest.setdefault(end.target, end)
+    return tuple(newest.values())
 
 
 def _with_earlier(section: Section, view: View) -> Section:
