@@ -3,12 +3,18 @@
     python benchmarks/speed.py                     tables
     python benchmarks/speed.py --json              the same figures as JSON
     python benchmarks/speed.py --sizes 50k,200k --policies refold
+    python benchmarks/speed.py --shapes            worst shapes of a million tokens; --tokens 10M for more
 
 Three things are measured. (1) The check before each model call with `refold.Meter`, exact o200k counts: once cold,
 then after each of ten appended exchanges. (2) One pass without a model to half the size: with a meter that has checked
 the messages as they came, as an agent has it, and cold. Both as a multiple of `json.loads` of the same conversation,
 since machines differ. Each pass has a conversation of its own and an emptied memo of counts, so nothing is known that
 an agent would not know. (3) `import refold` in a fresh interpreter.
+
+With `--shapes` one cold pass to a quarter is measured instead, for conversations that are hard to read quickly
+(`tools.sample_sessions.shapes`): seconds of processor time, tokens a second, the time as a multiple of one search for
+words in the same text, and the time as a multiple of that for half as many tokens, which is 2 where time is linear.
+Peers of `benchmarks/peers` that are installed run beside it, each until it has taken a minute.
 
 The collector of cyclic garbage runs before each pass and not in it. Checks in a row run as in any program; a
 collection before each empties the processor's caches, as a long wait for a model may, and has a row of its own.
@@ -19,13 +25,14 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import re
 import subprocess
 import sys
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -37,8 +44,8 @@ from refold._counting.memo import forget
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from tools.sample_sessions import sized
-from tools.sample_sessions.sized import exchanges
+from tools.sample_sessions.shapes import SHAPES
+from tools.sample_sessions.sized import exchanges, sized
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +53,8 @@ if TYPE_CHECKING:
 SIZES = {"50k": 50_000, "200k": 200_000, "1M": 1_000_000}
 REPEATS = {"50k": 9, "200k": 7, "1M": 3}
 GOALS = {"check": 0.2, "import": 150.0, "pass": {"200k": 10.0, "1M": 50.0}}
+SHAPE_GOAL = 500_000  # tokens a second
+WORD = re.compile(r"\w+")
 UNWANTED = ("asyncio", "socket", "ssl", "sqlite3", "http", "urllib.request", "splintr")
 IMPORT = """
 import sys, time
@@ -150,6 +159,81 @@ def measure_import() -> dict[str, Any]:
     }
 
 
+def measure_shape(policy: str, shape: str, tokens: int) -> dict[str, Any]:
+    """Return what a cold pass to a quarter takes for a shape of that many tokens, and for one of half as many."""
+    half = shape_pass(policy, SHAPES[shape](tokens // 2, 2))
+    whole = shape_pass(policy, SHAPES[shape](tokens, 1))
+    return whole | {"growth": whole["seconds"] / half["seconds"] * half["tokens"] / whole["tokens"] * 2}
+
+
+def shape_pass(policy: str, messages: list[Any]) -> dict[str, Any]:
+    """Return the size of a conversation, seconds of processor time of a cold pass, and that as searches for words."""
+    tokens = refold.count(messages, format="openai-chat", counter="exact")
+    text = json.dumps(messages)
+    start = process_time()
+    for _ in range(3):
+        WORD.findall(text)
+    search = (process_time() - start) / 3
+    forget()
+    gc.collect()  # and then it runs as in any program: it has a part in what a million names cost
+    outcome = ""
+    start = process_time()
+    try:
+        done = refold.compact(messages, format="openai-chat", policy=policy, budget=tokens // 4, counter="exact")
+        outcome = f"{done.sizes.after / (tokens // 4):.0%}"
+    except refold.RefoldError as error:
+        outcome = type(error).__name__
+    seconds = process_time() - start
+    rate = int(tokens / seconds)
+    return {"tokens": tokens, "seconds": seconds, "rate": rate, "searches": seconds / search, "used": outcome}
+
+
+def measure_peers(shape: str, tokens: int, names: str) -> dict[str, float | str]:
+    """Return tokens a second of each peer that is installed, or why there are none."""
+    sys.path.insert(0, str(Path(__file__).with_name("peers")))
+    from adapters import peers
+    from environments import Trouble, Worker, python_of
+
+    messages = SHAPES[shape](tokens, 1)
+    rates: dict[str, float | str] = {}
+    for peer in peers():
+        if not peer.family or not peer.budgeted or not python_of(peer.family).exists() or names == "none":
+            continue
+        if names and peer.name not in names.split(","):
+            continue
+        worker = None
+        try:
+            worker = Worker(peer.family, peer.name)
+            worker.ask({"messages": sized(5_000), "budget": 2_500})  # what is imported at the first pass
+            answer = worker.ask({"messages": messages, "budget": tokens // 4})
+            rates[peer.name] = answer.get("error") or tokens / answer["seconds"]
+        except Trouble as trouble:
+            rates[peer.name] = str(trouble)
+        finally:
+            if worker:
+                worker.close()
+    return rates
+
+
+def show_shapes(found: dict[str, Any], console: Console) -> None:
+    """Print a table for each policy, and one for the peers."""
+    columns = ("", "tokens", "seconds", "tokens/s", "searches", "growth", "goal used")
+    for policy, shapes in found["shapes"].items():
+        rows = [
+            (
+                *(name, f"{got['tokens']:,}", f"{got['seconds']:.2f}", f"{got['rate']:,}"),
+                *(f"{got['searches']:.0f}x", f"{got['growth']:.1f}x", got["used"]),
+            )
+            for name, got in shapes.items()
+        ]
+        title = f"Cold pass of {policy} to a quarter (goal: {SHAPE_GOAL:,} tokens/s, growth 2x with twice the tokens)"
+        console.print(_table(title, columns, rows, [], []))
+    for shape, rates in found["peers"].items():
+        rows = [(name, rate if isinstance(rate, str) else f"{rate:,.0f}") for name, rate in rates.items()]
+        if rows:
+            console.print(_table(f"Peers, {shape}", ("", "tokens/s"), rows, [], []))
+
+
 def show(found: dict[str, Any], console: Console) -> None:
     """Print the tables, with what others need below each."""
     peers = json.loads(Path(__file__).with_name("peers.json").read_bytes())
@@ -203,7 +287,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--sizes", default=",".join(SIZES), help="of 50k, 200k, 1M")
     parser.add_argument("--policies", default=",".join(policies.names()))
+    parser.add_argument("--shapes", nargs="?", const=",".join(SHAPES), help="measure worst shapes: all, or these")
+    parser.add_argument("--tokens", default="1M", help="of a shape, such as 200k, 1M or 10M")
+    parser.add_argument("--peers", default="", help="names of peers to measure beside shapes, or none; all installed")
     options = parser.parse_args()
+    if options.shapes:
+        main_of_shapes(options)
+        return
     console = Console(stderr=options.json)
     sizes = {name: SIZES[name] for name in options.sizes.split(",")}
     names = options.policies.split(",")
@@ -223,6 +313,27 @@ def main() -> None:
         sys.stdout.write(json.dumps(found, indent=2) + "\n")
     else:
         show(found, console)
+
+
+def main_of_shapes(options: argparse.Namespace) -> None:
+    """Measure worst shapes, for the policy `refold` if no other is named."""
+    console = Console(stderr=options.json)
+    names = ["refold"] if options.policies == ",".join(policies.names()) else options.policies.split(",")
+    tokens = int(float(options.tokens.rstrip("kM")) * {"k": 1_000, "M": 1_000_000}[options.tokens[-1]])
+    found: dict[str, Any] = {"shapes": {name: {} for name in names}, "peers": {}}
+    for name in names:
+        shape_pass(name, sized(5_000))  # the first pass of a process loads vocabulary, format and policy
+    with console.status("measuring") as status:
+        for shape in options.shapes.split(","):
+            for name in names:
+                status.update(f"{shape}, {name}")
+                found["shapes"][name][shape] = measure_shape(name, shape, tokens)
+            status.update(f"{shape}, peers")
+            found["peers"][shape] = measure_peers(shape, tokens, options.peers)
+    if options.json:
+        sys.stdout.write(json.dumps(found, indent=2) + "\n")
+    else:
+        show_shapes(found, console)
 
 
 if __name__ == "__main__":

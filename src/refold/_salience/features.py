@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from refold._salience.atoms import KNOWN, kind_of
-from refold._salience.lazy_table import LazyTable
 from refold._salience.mentions import Manner, mentions_of
 from refold.core._speakers import is_turn
 
@@ -55,6 +54,8 @@ CODE = frozenset(ENDINGS.split())
 Rows = dict[str, tuple[float, ...]]
 Values = tuple[float, ...]
 Mentioned = tuple[int, int, int, int, int]
+Itself = tuple[str, int, bool]
+Context = tuple[float, float, bool]
 FIRST, LAST, OWN, CALLED, COUNTS = range(5)  # of a note
 
 
@@ -111,7 +112,7 @@ class AtomStatistics(Struct, frozen=True):
         """How many atoms there are for a message, as a logarithm."""
         return log(1 + len(self.notes)) - log(1 + self.total)
 
-    def context(self, parts: frozenset[str], base: str) -> tuple[float, float, bool]:
+    def context(self, parts: frozenset[str], base: str) -> Context:
         """Return the features of `CONTEXT` of an atom with these words and this name without folders."""
         if self.lately.isdisjoint(parts):  # what is own is among it
             return 0.0, 0.0, base in self.bases
@@ -167,18 +168,22 @@ def tallied(messages: Sequence[Message]) -> AtomStatistics:
 
 def _take_down(notes: dict[str, Mentioned], position: int, manner: Manner, atoms: AbstractSet[str]) -> None:
     """Note one more mention of atoms. All counts are one number, so that adding to it is all the work there is."""
-    counts = sum(count << BITS * column for column, count in enumerate(manner))
+    counts = sum([count << BITS * column for column, count in enumerate(manner) if count])
     own, called = position if manner.own else -1, position if manner.called else -1
-
-    def later(note: Mentioned) -> Mentioned:
-        first, last = min(position, note[FIRST]), max(position, note[LAST])
-        return first, last, max(own, note[OWN]), max(called, note[CALLED]), note[COUNTS] + counts
-
-    known = atoms & notes.keys()
-    after = LazyTable(later)
-    notes.update([(atom, after[notes[atom]]) for atom in known])
-    first = position, position, own, called, counts
-    notes.update(dict.fromkeys(atoms - known if known else atoms, first))
+    known = notes.keys() & atoms
+    for atom in known:
+        first, last, last_own, last_called, before = notes[atom]
+        if position < first:
+            first = position
+        if position > last:
+            last = position
+        if own > last_own:
+            last_own = own
+        if called > last_called:
+            last_called = called
+        notes[atom] = first, last, last_own, last_called, before + counts
+    note = position, position, own, called, counts
+    notes.update(dict.fromkeys(atoms - known if known else atoms, note))
 
 
 def counted(counts: int, *, lived: bool) -> tuple[int, ...]:
@@ -193,7 +198,7 @@ class AtomTraits(NamedTuple):
     `itself` are its kind, its length, and whether it names a file with code: what `lasting` asks for.
     """
 
-    itself: tuple[str, int, bool]
+    itself: Itself
     parts: frozenset[str]
     base: str
 
@@ -213,7 +218,7 @@ def traits(atom: str) -> AtomTraits:
 
 
 _traits: dict[str, AtomTraits] = {}  # quicker than a cache that keeps the order of its uses
-_shared: dict[tuple[str, int, bool], tuple[str, int, bool]] = {}  # what is one and the same is found quickest
+_shared: dict[Itself, Itself] = {}  # what is one and the same is found quickest
 
 
 def lasting(kind: str, length: int, code: bool) -> Values:

@@ -16,7 +16,7 @@ from functools import cache, partial
 from importlib.resources import files
 from math import exp
 from operator import getitem, mul
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -41,7 +41,7 @@ from refold.errors import RefoldError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from refold._salience.features import Mentioned
+    from refold._salience.features import Context, Itself, Mentioned
     from refold.core.messages import Message
 
 __all__ = ["Model", "Scorer", "loaded", "shipped"]
@@ -49,7 +49,6 @@ __all__ = ["Model", "Scorer", "loaded", "shipped"]
 # Chosen by hand; benchmarks/recall.py measures the choice that comes of it (docs/salience.md).
 EVEN = 0.7  # the power of a likelihood in a choice: evens out, since what is likely is likely in several places
 UNKNOWN = "", 0.0, 0.0  # what is judged of an atom that was never mentioned
-WITH_CONTEXT = 2  # values that a score depends on beside the history, where the context is not that of `FAR`
 FARTHEST = 30.0  # a score beyond which the logistic function is flat
 
 
@@ -99,7 +98,7 @@ class Scorer:
         own, near = [weight[name] for name in LASTING], [weight[name] for name in CONTEXT]
         self.itself = LazyTable(lambda itself: base + sum(map(mul, own, lasting(*itself))))
         self.context = LazyTable(lambda context: sum(map(mul, near, context)))
-        self.by_note = LazyTable(self._with_note)
+        self.judged: dict[tuple[Mentioned, Itself, Context], Judged] = {}
 
     def __call__(self, atom: str) -> float:
         """Return the likelihood of need, 0 to 1; 0 where the atom was never mentioned."""
@@ -115,7 +114,7 @@ class Scorer:
 
     def _judged(self, atoms: Iterable[str]) -> Iterator[Judged]:
         """Yield kind, likelihood and worth of each of some atoms: looked up by all that its score depends on."""
-        tally, by_note = self.tally, self.by_note
+        tally, judged = self.tally, self.judged
         notes, bases, lately, context_of = tally.notes, tally.bases, tally.lately, tally.context
         for atom in atoms:
             note = notes.get(atom)
@@ -124,26 +123,23 @@ class Scorer:
                 continue
             itself, parts, base = traits(atom)
             far = base not in bases and lately.isdisjoint(parts)  # holds for most
-            yield by_note[note][itself if far else (itself, context_of(parts, base))]
+            key = note, itself, FAR if far else context_of(parts, base)
+            known = judged.get(key)
+            if known is None:
+                known = judged[key] = self._judge(*key)
+            yield known
 
-    def _with_note(self, note: Mentioned) -> LazyTable:
-        """Return a table of what is judged of atoms with this history, by what else a score depends on."""
+    def _judge(self, note: Mentioned, itself: Itself, context: Context) -> Judged:
+        """Return kind, likelihood and worth of an atom with this history, that is this, in this context."""
         first, last, own, called, counts = note
         of_first, of_last, of_own, of_called = self.positions
-        mentioned = (self.lived if last - first > LIFE else self.brief)[counts]
-        placed = of_first[first] + of_last[last] + of_own[own] + of_called[called]
-
-        def judged(rest: tuple[Any, ...]) -> Judged:
-            itself, context = rest if len(rest) == WITH_CONTEXT else (rest, FAR)
-            score = self.itself[itself] + mentioned
-            score += placed
-            score += self.context[context]
-            if not -FARTHEST < score < FARTHEST:
-                score = FARTHEST if score > 0 else -FARTHEST
-            chance = 1 / (1 + exp(-score))
-            return itself[0], chance, chance**EVEN * WEIGHTS[itself[0]]
-
-        return LazyTable(judged)
+        score = self.itself[itself] + (self.lived if last - first > LIFE else self.brief)[counts]
+        score += of_first[first] + of_last[last] + of_own[own] + of_called[called]
+        score += self.context[context]
+        if not -FARTHEST < score < FARTHEST:
+            score = FARTHEST if score > 0 else -FARTHEST
+        chance = 1 / (1 + exp(-score))
+        return itself[0], chance, chance**EVEN * WEIGHTS[itself[0]]
 
 
 def _weights(model: Model) -> dict[str, float]:
