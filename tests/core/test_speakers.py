@@ -132,6 +132,18 @@ def test_a_picture_beside_a_reminder_is_the_users_and_beside_an_observation_outp
     assert not is_turn(user("Observation: please analyze the attached screenshot.", rest=picture))
 
 
+def test_the_text_of_a_slash_command_is_no_word_of_the_users_but_what_was_typed_is():
+    command = "<command-message>init is running…</command-message>\n<command-name>/init</command-name>"
+    body = "Please write a CLAUDE.md file.\n\nNever make up a command."
+    assert words_of_user(user(command, body)) == "/init"
+    assert speech(user(command, body)).kinds == {"notice", "command"}
+    assert words_of_user(user(command, "Thanks.")) == "/init\nThanks."
+    local = command.replace("init", "clear")
+    assert words_of_user(user(local, body)) == body
+    assert words_of_user(user(f"{body}\n\nARGUMENTS: for the shop")) == ""
+    assert words_of_user(user("The line\n\nARGUMENTS: none\n\nmust never be there.")) != ""
+
+
 def test_only_users_turns_are_divided():
     assert words_of_user(Message(MessageId("m"), "assistant", (Text(REMINDER),))) == REMINDER
     assert not is_turn(Message(MessageId("m"), "user", (Text("Hi."),), Note("digest")))

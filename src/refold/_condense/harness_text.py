@@ -16,7 +16,7 @@ from refold._condense.call_outline import content_line, one_line
 from refold._condense.pins import pins_of
 from refold._condense.shorten import shorten
 from refold._salience.segments import Segment, excerpt, harness_segments
-from refold.core._speakers import HarnessText, speech
+from refold.core._speakers import STANDING, HarnessText, speech
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -58,7 +58,7 @@ class ShortenedHarness(Struct, frozen=True):
         return frozenset(
             segment.start
             for number in self.spans
-            if spans[number].kind == "instructions"
+            if spans[number].kind in STANDING
             for segment in self.segments[number]
             if pins_of(bodies[segment.start : segment.stop])
         )
@@ -117,8 +117,7 @@ def shortened_harness(message: Message, at: Path, worth: int, standing: int) -> 
     spans = frozenset(
         number
         for number, span in enumerate(harness.spans)
-        if span.kind != "recap"
-        and len(span.body(harness.text.text)) >= (standing if span.kind == "instructions" else worth)
+        if span.kind != "recap" and len(span.body(harness.text.text)) >= (standing if span.kind in STANDING else worth)
     )
     return ShortenedHarness(harness, harness_segments(message)[at], spans) if spans else None
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from refold._condense.view_positions import loop_start
 from refold._rules.reasoning import SealedReasoning
-from refold.core._speakers import is_recap, is_turn, speech
+from refold.core._speakers import STANDING, is_recap, is_turn, speech
 from refold.core.messages import ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _standing(messages: Sequence[Message]) -> frozenset[int]:
     standing: list[int] = []
     for position in range(len(messages) - 1, -1, -1):
         message = messages[position]
-        if message.role == "user" and "instructions" in speech(message).kinds:
+        if message.role == "user" and not speech(message).kinds.isdisjoint(STANDING):
             texts = {one.text.text for one in speech(message).harness}
             if not texts <= later:
                 standing.append(position)

@@ -10,7 +10,8 @@ and the rest, which is the user's:
               known names                              ──► spans of the harness
               general names, names that sound like one ──► spans, where no word stands outside of elements
               wrappers of a request (`<userRequest>`)  ──► their content is the user's, every element outside is not
-              slash commands (`<command-name>`)        ──► name and arguments are the user's, unless it is a local one
+              slash commands (`<command-name>`)        ──► name and arguments are the user's, unless it is a local one;
+                                                           the text behind it in the message is what it stands for
 
 In doubt a text is the user's: other tags, elements without an end, elements inside a line or a code block. What a
 message says is found once and remembered by the message.
@@ -29,11 +30,22 @@ from refold.core.messages import File, Image, Message, Path, Text, memoized
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["HarnessSpan", "HarnessText", "Utterance", "is_recap", "is_turn", "speech", "typed_in", "words_of_user"]
+__all__ = [
+    "STANDING",
+    "HarnessSpan",
+    "HarnessText",
+    "Utterance",
+    "is_recap",
+    "is_turn",
+    "speech",
+    "typed_in",
+    "words_of_user",
+]
 
 # What a span is: a notification or a reminder; the output of a command or a tool; a file of standing instructions; the
-# summary of an earlier context, which opens a conversation and stands for what was said in it.
-SpanKind: TypeAlias = Literal["notice", "output", "instructions", "recap"]
+# text that a slash command stands for; the summary of an earlier context, which opens a conversation.
+SpanKind: TypeAlias = Literal["notice", "output", "instructions", "command", "recap"]
+STANDING: frozenset[SpanKind] = frozenset({"instructions", "command"})  # they hold until they are given again
 
 
 def _names(names: str) -> frozenset[str]:
@@ -129,6 +141,7 @@ WHOLE: tuple[tuple[re.Pattern[str], SpanKind], ...] = (
 )
 # SWE-agent ends each observation with the state of its shell; so it does the task, which it introduces.
 PROMPT = re.compile(r"\n?\(Open file: [^\n]*\)\n\(Current directory: [^\n]*\)\nbash-\$\s*\Z")
+ARGUMENTS_LINE = re.compile(r"\n\nARGUMENTS: [^\n]*\s*\Z")  # Claude Code ends a command's text with what was typed
 TASK = "We're currently solving the following"
 
 
@@ -179,8 +192,13 @@ def speech(message: Message) -> Utterance:
         return Utterance("\n".join(part.text for part in texts))
     harness: list[HarnessText] = []
     typed: list[str] = []
+    commanded = False  # by the text before
     for part in texts:
-        if spoken := _divided(part):
+        spoken = _divided(part)
+        if spoken is None and commanded and "\n" in part.text:
+            spoken = HarnessText(part, (_command(part.text),), "")
+        commanded = spoken is not None and bool(spoken.typed) and f"<{COMMAND}>" in part.text
+        if spoken is not None:
             harness.append(spoken)
             if spoken.typed:
                 typed.append(spoken.typed)
@@ -278,9 +296,18 @@ def _whole(text: str) -> HarnessSpan | None:
             line = text.find("\n") + 1
             opening = text[:line] if match.end() <= line <= LONGEST else match[0]
             return HarnessSpan(0, len(text), kind, opening)
+    if "\n\nARGUMENTS: " in text and (typed := ARGUMENTS_LINE.search(text, text.rfind("\n\n"))):
+        return _command(text, typed[0])
     if (end_ := PROMPT.search(text, max(len(text) - 2 * LONGEST, 0))) and not text.startswith(TASK):
         return HarnessSpan(0, len(text), "output", "", end_[0])
     return None
+
+
+def _command(text: str, closing: str = "") -> HarnessSpan:
+    """Return the span of a text that a slash command stands for; its first line says what it is."""
+    line = text.find("\n") + 1
+    opening = text[: line if 0 < line <= min(LONGEST, len(text) - len(closing)) else 0]
+    return HarnessSpan(0, len(text), "command", opening, closing)
 
 
 def _elements(text: str) -> Iterator[tuple[str, HarnessSpan]]:
