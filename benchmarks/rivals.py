@@ -266,6 +266,7 @@ RIVALS = {
     }.items()
 }
 PEER = "peer:"
+MODEL_FREE = frozenset({"refold", *RIVALS})  # asked for no summary: one that says nothing would be dropped after checks
 
 
 def names() -> tuple[str, ...]:
@@ -288,7 +289,7 @@ def compacted(name: str, known: Sequence[Any], format: str, goal: int) -> Compac
                 budget=aim,
                 counter=counter,
                 force=True,
-                summarize=lambda _: SUMMARY,
+                summarize=None if name in MODEL_FREE else lambda _: SUMMARY,
             )
         except refold.RefoldError as error:
             return type(error).__name__
