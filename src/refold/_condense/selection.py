@@ -22,12 +22,13 @@ from refold._condense.reductions import (
     pinned_in,
     strip_seen_images,
 )
+from refold._condense.steering import scores_of, weigh
 from refold._salience.atoms import names_of, spoken, words_between
 from refold._salience.cover import Cover, Unit
 from refold._salience.mentions import mentioned_in
 from refold._salience.segments import Segment, excerpt, extent, segments, segments_of
 from refold._text.places import places_of
-from refold.core.messages import Patch, Reasoning, Text, ToolCall
+from refold.core.messages import Patch, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from refold._condense.fit_draft import Draft
     from refold._condense.reduction_order import ReductionLog
     from refold._condense.regions import Regions
+    from refold._condense.steering import Place
     from refold.core.messages import Message
 
 __all__ = ["PARTS", "Selection", "select"]
@@ -79,7 +81,9 @@ class Selection:
         self.draft, self.log = draft, log
         worth = worth_of(draft.view.transcript)
         covered = frozenset(elsewhere(draft.remaining())).union(*map(mentioned_in, draft.remaining()))
-        self.cover = Cover(_units(draft, log, worth, areas), worth.of, covered)
+        units = list(_units(draft, log, worth, areas))
+        weigh(_steered(draft, units), scores_of(draft.view.transcript), draft.view.goal_tokens)
+        self.cover = Cover(units, worth.of, covered)
         self.chosen: list[Choice] = []
         self.enough = False
 
@@ -194,6 +198,16 @@ def _units(draft: Draft, log: ReductionLog, worth: Mapping[str, float], areas: R
             for of, cost, atoms in _pieces(draft, reduction):
                 more = RULES if isinstance(of, Lines) and of.segment.start in rules else 0.0
                 yield Unit(of, max(cost, 1), atoms, first, extra + more)
+
+
+def _steered(draft: Draft, units: Iterable[Unit]) -> Iterator[tuple[Unit, Place, Segment]]:
+    """Yield the units that are segments of outputs, with the place of the output."""
+    for unit in units:
+        match unit.of:
+            case Lines(position=position, reduction=Reduction(result=ToolResult(at=at)), segment=segment):
+                yield unit, (draft.base[position].id, at), segment
+            case _:
+                pass
 
 
 def _extra(draft: Draft, reduction: Reduction, worth: Mapping[str, float]) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold._condense import files_in_work
+from refold._condense import files_in_work, steering
 from refold._condense.digest import findings
 from refold._condense.digest.model_account import account_in, need_of
 from refold._condense.digest.previous import digests_in, is_digest, own_text
@@ -69,6 +69,7 @@ class Fit(Struct, frozen=True):
         features.prepare(message)
         findings.prepare(message)
         files_in_work.prepare(message)
+        steering.prepare(message)
 
     def needs(self, view: View) -> tuple[Need, ...]:
         """Ask for an account of the older part, where there is somebody to ask."""

@@ -1,0 +1,237 @@
+"""Says which old lines the newest request asks for, which the last steps are about, and which report an error.
+
+Theory of operation. The salience model knows identifiers; a question asks in plain words, and its answer may hold no
+identifier at all. So each segment of an output is also ranked as a search engine would, by the words it shows:
+
+1. The words of the newest request that somebody typed, each two that stand beside each other as one more word (a name
+   is rarer than the words in it), and the words that the assistant wrote in its last steps.
+2. A word weighs the more the fewer segments of outputs hold it: 1 if only one does, 0 if a word is everywhere. The set
+   of words of an output is found when it arrives; only outputs that hold a rare word are read.
+3. A segment scores the words in it, and for a part (`AROUND`) those that stand in the same output: a row of a table has
+   its name, the head of the table the names of its columns.
+4. The best segments get worth by token beside that of their identifiers, as far as a share of the goal (`weigh`). What
+   stands right behind a line that is asked for gets some, too: the value may be in the next line.
+
+Errors need no question. A line that reports one has worth if few lines do: one fatal line in a week of logs, but not
+one of a thousand warnings. Signs of errors are counted each for itself (`SIGNS`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from math import log
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold._salience.lazy_table import LazyTable
+from refold._salience.segments import Segment, segments_of
+from refold._salience.words import occurrences, phrases_of, small, words_of, words_of_result
+from refold.core._speakers import is_turn, words_of_user
+from refold.core.messages import Text, ToolCall, ToolResult, memoized
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from refold._salience.cover import Unit
+    from refold.core.messages import Message, MessageId, Path
+    from refold.core.transcript import Transcript
+
+__all__ = ["Scores", "prepare", "scores_of", "weigh"]
+
+# Chosen by hand; benchmarks/questions.py and benchmarks/recall.py measure what they give together.
+REQUESTED, STEPPED, WRONG = 0.03, 0.002, 0.02  # worth by token: of what is asked for, of the topic at work, of errors
+REQUEST_ROOM, WRONG_ROOM = 0.08, 0.015  # of the goal, for what is asked for and for errors
+LEAST_ROOM = 600  # tokens of each
+NEAR_BEST = 0.4  # of the best score, from which a segment is asked for
+CLEAR = 0.8  # the least score of the best: less is chance
+BEHIND = 0.5  # of the score of a segment, for what stands right behind it
+AROUND = 0.3  # of a word that stands elsewhere in the same output
+RARE = 0.45  # the least weight of a word that counts
+WORDS = 64  # of a request or of the last steps, the rarest
+OFTEN = 4  # times as many places as segments that may hold a word, beyond which it is not located
+STEPS = 14  # messages that are the last steps
+FEW = 8  # lines with a sign of error up to which each has its full worth
+# How a line reports an error, and how grave that is. In code and prose the same words are many, and then worth little.
+GRAVE = (
+    "FATAL",
+    "CRITICAL",
+    "PANIC",
+    "EMERG",
+    "SEVERE",
+    "fatal",
+    "panic",
+    "Traceback (most recent",
+    "致命",
+    "critical",
+)
+SIGNS = {
+    **dict.fromkeys(GRAVE, 1.0),
+    **dict.fromkeys(
+        ("ERROR", "Error: ", "error: ", "Exception: ", "FAILED", "Fehler: ", "Erreur", "错误", "エラー", "오류"), 0.5
+    ),
+}
+
+Place = tuple["MessageId", "Path"]
+
+
+class Scores(Struct, frozen=True):
+    """Scores of the segments of outputs by the place of the output, then by where the segment starts."""
+
+    requested: Mapping[Place, Mapping[int, float]]
+    stepped: Mapping[Place, Mapping[int, float]]
+    wrong: Mapping[Place, Mapping[int, float]]
+
+
+def prepare(message: Message) -> None:
+    """Find the words and the signs of errors of a message's outputs; the outputs remember them."""
+    for result in message.results:
+        words_of_result(result)
+        _signs(result)
+
+
+@memoized
+def scores_of(transcript: Transcript) -> Scores:
+    """Return how far each segment of an output is what the end of a transcript asks for, and which report errors."""
+    messages = [message for message in transcript.messages if message.note is None]
+    outputs = {(message.id, result.at): result for message in messages for result in message.results}
+    request = next((message for message in reversed(messages) if is_turn(message) and words_of_user(message)), None)
+    typed = words_of_user(request) if request else ""
+    requested = words_of(typed)
+    steps = frozenset().union(*(_own_words(message) for message in messages[-STEPS:])) - requested
+    return Scores(_ranked(outputs, requested, phrases_of(typed)), _ranked(outputs, steps, {}), _wrong(outputs))
+
+
+def weigh(units: Iterable[tuple[Unit, Place, Segment]], scores: Scores, goal: int) -> None:
+    """Add worth to segments that may come back: what is asked for and errors within their room, then the topic."""
+    pairs = list(units)
+    requested = [(_score(scores.requested, place, segment), unit) for unit, place, segment in pairs]
+    wrong = [(_score(scores.wrong, place, segment), unit) for unit, place, segment in pairs]
+    best = max((score for score, _ in requested), default=0.0)
+    if best >= CLEAR:
+        _add(requested, NEAR_BEST * best, REQUESTED / best, max(goal * REQUEST_ROOM, LEAST_ROOM))
+    _add(wrong, 0.0, WRONG, max(goal * WRONG_ROOM, LEAST_ROOM))
+    stepped = [(_score(scores.stepped, place, segment), unit) for unit, place, segment in pairs]
+    best = max((score for score, _ in stepped), default=0.0)
+    for score, unit in stepped:
+        if score > best / 2:
+            unit.extra += STEPPED * score / best
+
+
+def _score(scores: Mapping[Place, Mapping[int, float]], place: Place, segment: Segment) -> float:
+    return scores.get(place, {}).get(segment.start, 0.0)
+
+
+def _add(scored: Iterable[tuple[float, Unit]], least: float, worth: float, room: float) -> None:
+    """Add worth to the best units for their score, until their room is spent; a call that has to come along counts."""
+    for score, unit in sorted((pair for pair in scored if pair[0] > least), key=lambda pair: -pair[0]):
+        room -= unit.cost
+        if room < 0:
+            break
+        along = unit.after.cost / unit.cost if unit.after else 0.0
+        unit.extra += worth * score * (1 + along)
+
+
+def _ranked(
+    outputs: Mapping[Place, ToolResult], words: frozenset[str], phrases: Mapping[str, frozenset[str]]
+) -> dict[Place, dict[int, float]]:
+    """Return the scores of segments by the rare words and phrases they hold."""
+    holding: dict[str, list[Place]] = {}
+    for place, result in outputs.items():
+        for word in _present(words_of_result(result), words, phrases):
+            holding.setdefault(word, []).append(place)
+    total = sum(map(len, map(segments_of, outputs.values())))
+    most = (1 + total) ** (1 - RARE)  # segments that may hold a word
+    rarest = sorted(
+        (word for word in holding if len(holding[word]) <= most), key=lambda word: (len(holding[word]), word)
+    )
+    lower = LazyTable(lambda place: small(outputs[place].text))
+    places: dict[Place, dict[str, dict[int, int]]] = {}
+    weights: dict[str, float] = {}
+    for kind in (words, phrases):
+        for word in [word for word in rarest if word in kind][:WORDS]:
+            if sum(lower[place].count(word) for place in holding[word]) > OFTEN * most:
+                continue
+            located = {place: _segments_with(word, outputs[place], lower[place]) for place in holding[word]}
+            number = sum(map(len, located.values()))
+            if 0 < number <= most:
+                weights[word] = log((1 + total) / number) / log(1 + total)
+                for place, starts in located.items():
+                    if starts:
+                        places.setdefault(place, {})[word] = starts
+    scores: dict[Place, dict[int, float]] = {}
+    for place, by_word in places.items():
+        around = AROUND * sum(weights[word] for word in by_word)
+        scored = scores[place] = {}
+        for word, starts in by_word.items():
+            for start in starts:
+                scored[start] = scored.get(start, around) + (1 - AROUND) * weights[word]
+        behind: dict[int, float] = {}
+        for starts in by_word.values():
+            for start, following in starts.items():
+                if following >= 0 and start in scored:
+                    behind[following] = max(BEHIND * scored[start], behind.get(following, 0.0))
+        for start, score in behind.items():
+            scored[start] = max(score, scored.get(start, 0.0))
+    return scores
+
+
+def _present(known: frozenset[str], words: frozenset[str], phrases: Mapping[str, frozenset[str]]) -> set[str]:
+    """Return the words, and the phrases whose words are all, among those known."""
+    present = set(known & words)
+    present.update(phrase for phrase, parts in phrases.items() if parts <= present)
+    return present
+
+
+def _segments_with(word: str, result: ToolResult, lower: str) -> dict[int, int]:
+    """Return which segments hold a word, by their start, each with the start of the next if it ends there."""
+    text, pieces = result.text, segments_of(result)
+    starts = [segment.start for segment in pieces]
+    holding: dict[int, int] = {}
+    for at in occurrences(word, text, lower):
+        number = bisect_right(starts, at) - 1
+        last = number + 1 < len(starts) and "\n" not in text[at : pieces[number].stop - 1]
+        holding[starts[number]] = max(starts[number + 1] if last else -1, holding.get(starts[number], -1))
+    return holding
+
+
+def _own_words(message: Message) -> frozenset[str]:
+    """Return the words that the assistant wrote, in words and in calls."""
+    if message.role != "assistant":
+        return frozenset()
+    texts = [part.text for part in message.parts if isinstance(part, Text)]
+    return words_of("\n".join([*texts, *(part.arguments for part in message.parts if isinstance(part, ToolCall))]))
+
+
+def _wrong(outputs: Mapping[Place, ToolResult]) -> dict[Place, dict[int, float]]:
+    """Return the worth of segments that report an error: the graver, and the rarer its sign is, the more."""
+    signs = [(place, _signs(result)) for place, result in outputs.items()]
+    count = Counter(sign for _, by_sign in signs for sign, starts in by_sign.items() for _ in starts)
+    worth = {sign: SIGNS[sign] * min(1.0, FEW / number) for sign, number in count.items()}
+    scores: dict[Place, dict[int, float]] = {}
+    for place, by_sign in signs:
+        for sign, starts in by_sign.items():
+            scored = scores.setdefault(place, {})
+            scored.update({start: max(worth[sign], scored.get(start, 0.0)) for start in starts})
+    return scores
+
+
+@memoized
+def _signs(result: ToolResult) -> dict[str, tuple[int, ...]]:
+    """Return where the segments start that hold a sign of an error."""
+    text = result.text
+    present = [sign for sign in SIGNS if sign in text]
+    if not present:
+        return {}
+    starts = [segment.start for segment in segments_of(result)]
+    by_sign: dict[str, tuple[int, ...]] = {}
+    for sign in present:
+        holding: dict[int, None] = {}
+        at = text.find(sign)
+        while at >= 0:
+            if not at or not text[at - 1].isalnum() or not sign[0].isupper() or sign[1].islower():
+                holding[starts[bisect_right(starts, at) - 1]] = None
+            at = text.find(sign, at + len(sign))
+        by_sign[sign] = tuple(holding)
+    return by_sign

@@ -1,0 +1,71 @@
+import json
+
+import pytest
+
+from refold.core.messages import texts
+from refold.stages.fit import Fit
+from refold.testing import talk, view_of
+
+
+def filling(number):
+    """Return lines with identifiers of their own, which are worth as much as a number in a line that is asked for."""
+    return "\n".join(
+        f"    step_{number}_{line} = call_{line}(place_{number}, {number * 50 + line})" for line in range(50)
+    )
+
+
+def fitted(outputs, request, share=0.1):
+    """Return the text of a conversation of outputs and a last request, compacted to a share of its size."""
+    lines = ["u: Look around."]
+    for number, output in enumerate([*outputs, *map(filling, range(20))]):
+        lines += [f"a: next | look(place{number}) as c{number}", f"t: c{number} = {output}"]
+    view = view_of(talk(*lines, f"u: {request}"), window=10**7, goal=10**6)
+    view = view_of(talk(*lines, f"u: {request}"), window=10**7, goal=int(view.tokens * share))
+    return "\n".join(text for message in view.after(Fit().edits(view)).messages for text in texts(message))
+
+
+def around(*lines):
+    return "\n".join([filling(98), *lines, filling(99)])
+
+
+@pytest.mark.parametrize(
+    ("line", "question"),
+    [
+        ("12:00:01 INFO billing is listening at 40417", "Where does billing listen, or is listening?"),
+        ("Kassel; 17,2; 403,9", "Wie hoch ist die Zahl von Kassel?"),
+        ("支付服务已启动，监听端口：40417", "支付服务的监听端口是多少？"),
+        ("Сервис оплаты слушает порт 40417", "Какой порт слушает сервис оплаты?"),
+        ("    maxRetryCount: 17", "What is the retry count at most?"),
+    ],
+)
+def test_a_line_with_the_rare_words_of_the_newest_request_is_kept(line, question):
+    assert line in fitted([around(line)], question)
+    assert line not in fitted([around(line)], "Go on.")
+
+
+def test_the_line_behind_what_is_asked_for_is_kept():
+    lines = [f"{'x' * 200} holder {name}\n{'y' * 200} balance {number}" for number, name in enumerate(("Ann", "Bob"))]
+    assert "balance 1" in fitted([around(*lines)], "What has holder Bob?", 0.3)
+
+
+def test_a_line_that_reports_a_grave_error_is_kept_though_nobody_asks():
+    assert "FATAL the last page is torn" in fitted([around("12:00 FATAL the last page is torn")], "Go on.")
+
+
+def test_lines_that_report_errors_all_the_time_are_no_news():
+    many = "\n".join(f"12:00 ERROR page {number} is slow again and will be tried once more" for number in range(500))
+    text = fitted([many], "Go on.")
+    assert text.count("is slow again") < 100
+
+
+def test_the_one_element_of_forty_that_is_asked_for_is_kept():
+    tickets = [{"name": f"ticket {n}", "words": "nothing of note " * 5, "urgency": "low"} for n in range(40)]
+    tickets[17] |= {"urgency": "critical"}
+    text = fitted([json.dumps({"ok": True, "tickets": tickets})], "Which ticket is critical?", 0.05)
+    assert json.dumps(tickets[17]) in text
+
+
+def test_what_a_request_asks_for_has_a_bounded_room():
+    zebras = "\n".join(f"the zebra of farm {'abcdefghij'[line % 10] * 9} is striped in black" for line in range(40))
+    text = fitted([around(zebras)], "Which zebra is striped?", 0.2)
+    assert 0 < text.count("the zebra of farm") < 20
