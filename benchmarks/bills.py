@@ -1,12 +1,17 @@
-"""What `refold` makes of the bill of recorded sessions: by its fraction, and by the size of least cost.
+"""What policies make of the bill of recorded sessions, against doing nothing, by window and price of a cached token.
 
-    REFOLD_SHARED=… python benchmarks/bills.py            recorded sessions in its folder data/
-    python benchmarks/bills.py --window 1M --read 0.05    another window, another price of a cached token
+    REFOLD_SHARED=… python benchmarks/bills.py            the table: all policies, three windows, three prices
+    python benchmarks/bills.py --windows 200k --reads 0.05 --policies refold,refold-at-once
+    python benchmarks/bills.py --recall                   with recall at cuts of each session (takes longer)
     python benchmarks/bills.py --json                     every run, as JSON lines
 
 Every session of at least `--calls` calls is replayed call by call without a model (`refold.replay`), at the prices of
-claude-opus-4-5 with the given price of a cached token, against doing nothing. What would have to be read again is
-charged. Doing nothing goes on beyond the window, which no provider allows: *over* counts those calls.
+claude-opus-4-5 with the given price of a cached token. Every compaction is charged three calls and 10,000 tokens that are
+read again; with `--replayed` what the replay finds to be read again is charged instead. *worst* is over the sessions for
+which doing nothing is possible: no request of theirs is above what the window leaves for input. *worst, window*: none is
+above the window itself, so that a compaction may be forced by the room that is reserved for the answer. `refold-at-once`
+is `refold` without waiting: it compacts at 80 %, as it did before; `least-cost-N` compacts at the size of least cost and
+leaves N tokens of messages.
 """
 
 from __future__ import annotations
@@ -15,8 +20,9 @@ import argparse
 import json
 import os
 import sys
+from itertools import product
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -25,13 +31,15 @@ from rich.table import Table
 
 from refold import policies
 from refold._compaction.options import Options
-from refold.core.budget import Exactly, LeastCost
+from refold._compaction.request import budget_for
+from refold.core.break_even import ANSWER, READ_AGAIN_CALLS, READ_AGAIN_TOKENS
+from refold.core.budget import Exactly, LeastCost, Share
 from refold.errors import RefoldError
 from refold.replay._quality import cuts_of
 from refold.replay._run import replayed
 from refold.replay._timeline import timeline
 from refold.replay._timestamps import stamps
-from refold.replay.pricing import Tariff, UserPrices, tariff_for
+from refold.replay.pricing import CallTokens, Tariff, UserPrices, tariff_for
 from refold.transcripts import read
 
 if TYPE_CHECKING:
@@ -39,29 +47,35 @@ if TYPE_CHECKING:
 
     from refold.core.policy import Policy
     from refold.replay._run import Run
+    from refold.replay._timeline import Timeline
     from refold.transcripts import RecordedConversation
 
 MODEL = "claude-opus-4-5"
 SHARED = Path(os.environ.get("REFOLD_SHARED", Path(__file__).parent.parent.parent / "shared"))
-LONG = 400  # calls
+AT_ONCE = "refold-at-once"
+LEAST = "least-cost-"
 
 
-def contestants(tariff: Tariff) -> dict[str, Policy]:
-    """Return the policy as it is, and with a trigger of least cost at these prices."""
-    policy = policies.find("refold")
-    share, write = tariff.cache_read / tariff.input, tariff.cache_write / tariff.input
-    found = {"refold": policy}
-    for kept in (30_000, 50_000):
-        trigger = LeastCost(read=share, write=write, compacted_size=kept)
-        found[f"least cost, {kept // 1_000}k kept"] = replace(
-            policy, trigger=trigger, goal=Exactly(kept, messages_only=True)
-        )
-    return found
+def contestant(name: str, tariff: Tariff) -> Policy:
+    """Return a policy by its name in the table."""
+    policy = policies.find("refold" if name == AT_ONCE or name.startswith(LEAST) else name)
+    if name == AT_ONCE:
+        return replace(policy, trigger=Share(0.8, inclusive=True))
+    if name.startswith(LEAST):
+        size, prices = tokens(name.removeprefix(LEAST)), tariff.shares
+        trigger = LeastCost(read=prices.read, write=prices.write, compacted_size=size)
+        return replace(policy, trigger=trigger, goal=Exactly(size, messages_only=True))
+    return policy
 
 
-def sessions(folder: Path, calls: int) -> Iterator[tuple[str, RecordedConversation, str]]:
+def depends_on_prices(name: str) -> bool:
+    """Tell whether the plans of a policy depend on prices; of the others one run serves for every price."""
+    return name == "refold" or name.startswith(LEAST)
+
+
+def sessions(folder: Path, calls: int, part: str = "") -> Iterator[tuple[str, RecordedConversation, str]]:
     """Yield recorded conversations with enough messages, with what to call them and their files."""
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and part in str(path)):
         try:
             found = read(str(path), lenient=True)
         except RefoldError:
@@ -71,34 +85,49 @@ def sessions(folder: Path, calls: int) -> Iterator[tuple[str, RecordedConversati
                 yield f"{path.relative_to(folder)}", talk, str(path)
 
 
-def runs(talk: RecordedConversation, source: str, window: int, calls: int, tariff: Tariff) -> dict[str, Run]:
-    """Return the runs of one conversation, doing nothing first; none where it is too short or does not fit."""
-    line = timeline(talk, stamps(talk, source) if talk.usage else (), model=MODEL)
-    if len(line.beats) < calls:
-        return {}
-    options = Options(format=talk.format, model=MODEL, window=window, system=talk.system, tools=talk.tools)
-    cuts = cuts_of(line)
-    every: dict[str, Policy | None] = {"none": None, **contestants(tariff)}
-    try:
-        return {name: replayed(line, policy, tariff, options, cuts=cuts) for name, policy in every.items()}
-    except RefoldError:
-        return {}
+def bill(run: Run, tariff: Tariff, *, charged: bool) -> float:
+    """Return US dollars of a run at the prices of a tariff; `charged`: with three calls and 10,000 tokens each."""
+    spent = tariff.spent(run.tokens).dollars + run.summary
+    if not charged:
+        return spent + run.refetch
+    for each in run.compactions:
+        call = tariff.spent(CallTokens(each.after, each.after, 0, ANSWER)).dollars
+        brought = tariff.spent(CallTokens(READ_AGAIN_TOKENS, 0, READ_AGAIN_TOKENS)).dollars
+        spent += READ_AGAIN_CALLS * call + brought
+    return spent
 
 
-def row(name: str, policy: str, run: Run, base: Run) -> dict[str, Any]:
-    """Return the figures of one run."""
-    kept = [each.recall for each in run.quality if each.recall is not None]
-    return {
-        "session": name,
-        "policy": policy,
-        "calls": len(run.context),
-        "compactions": len(run.compactions),
-        "mean": run.mean,
-        "peak": run.peak,
-        "over": base.over,
-        "change": run.bill / base.bill - 1,
-        "recall": mean(kept) if kept else None,
-    }
+def rows_of(name: str, line: Timeline, options: Options, reads: list[float], given: argparse.Namespace) -> list[Any]:
+    """Return the figures of one session in one window: a row for each policy and price."""
+    tariffs = {price: at_price(price) for price in reads}
+    cuts = cuts_of(line) if given.recall else ()
+    fetches = bool(given.replayed)
+    first = tariffs[reads[0]]
+    base = replayed(line, None, first, options, cuts=cuts)
+    fits = base.peak <= budget_for(policies.find("refold"), options).input
+    found: list[dict[str, Any]] = []
+    for policy in given.policies:
+        run: Run | None = None
+        for price, tariff in tariffs.items():
+            if run is None or depends_on_prices(policy):
+                run = replayed(line, contestant(policy, tariff), tariff, options, cuts=cuts, fetches=fetches)
+            least = bill(base, tariff, charged=not fetches)
+            kept = [each.recall for each in run.quality if each.recall is not None]
+            found.append(
+                {
+                    "session": name, "policy": policy, "window": options.window, "read": price,
+                    "calls": len(run.context), "compactions": len(run.compactions), "peak": base.peak, "fits": fits,
+                    "over": base.over, "change": bill(run, tariff, charged=not fetches) / least - 1,
+                    "recall": mean(kept) if kept else None,
+                }
+            )  # fmt: skip
+    return found
+
+
+def at_price(share: float) -> Tariff:
+    """Return the tariff with a cached token at a share of the price of input."""
+    plain = tariff_for(MODEL)
+    return tariff_for(MODEL, UserPrices(cache_read=plain.input * share))
 
 
 def tokens(text: str) -> int:
@@ -111,55 +140,84 @@ def main() -> int:
     """Replay and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--folder", type=Path, default=SHARED / "data")
-    parser.add_argument("--window", type=tokens, default=200_000)
-    parser.add_argument("--read", type=float, default=0.10, help="price of a cached token, as a share of input")
+    parser.add_argument("--only", default="", help="a part of the path of a session's file")
+    parser.add_argument("--windows", default="100k,200k,1M")
+    parser.add_argument("--reads", default="0.10,0.05,0.025", help="prices of a cached token, as shares of input")
+    parser.add_argument("--policies", type=lambda text: text.split(","), default=["refold", AT_ONCE, *policies.names()])
     parser.add_argument("--calls", type=int, default=40)
+    parser.add_argument("--recall", action="store_true")
+    parser.add_argument("--replayed", action="store_true", help="charge what the replay finds to be read again")
+    parser.add_argument("--sessions", action="store_true", help="show every session in which something was compacted")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     if not given.folder.is_dir():
         print(f"no folder {given.folder}: name one with recorded sessions", file=sys.stderr)
         return 2
-    plain = tariff_for(MODEL)
-    tariff = tariff_for(MODEL, UserPrices(cache_read=plain.input * given.read))
+    given.policies = list(dict.fromkeys(given.policies))
+    windows, reads = list(map(tokens, given.windows.split(","))), list(map(float, given.reads.split(",")))
     rows: list[dict[str, Any]] = []
-    for name, talk, source in sessions(given.folder, given.calls):
-        made = runs(talk, source, given.window, given.calls, tariff)
-        base = made.pop("none", None)
-        some = [row(name, policy, run, base) for policy, run in made.items()] if base else []
-        if given.json:
-            print("\n".join(map(json.dumps, some)), end="\n" if some else "", flush=True)
-        if any(each["compactions"] for each in some):
+    for name, talk, source in sessions(given.folder, given.calls, given.only):
+        line = timeline(talk, stamps(talk, source) if talk.usage else (), model=MODEL)
+        if len(line.beats) < given.calls:
+            continue
+        for window in windows:
+            options = Options(format=talk.format, model=MODEL, window=window, system=talk.system, tools=talk.tools)
+            try:
+                some = rows_of(name, line, options, reads, given)
+            except RefoldError:  # system prompt and tools alone do not fit this window
+                continue
+            if given.json:
+                print("\n".join(map(json.dumps, some)), flush=True)
             rows += some
     if not given.json:
-        show(rows)
+        show(rows, windows, reads, given)
     return 0
 
 
-def show(rows: list[dict[str, Any]]) -> None:
-    """Print a table of the sessions in which something was compacted, and what they come to."""
-    names = list(dict.fromkeys(each["policy"] for each in rows))
-    table = Table("session", "calls", "over", *names, title="change of the bill (recall)")
-    for session in dict.fromkeys(each["session"] for each in rows):
-        some = [each for each in rows if each["session"] == session]
-        cells = (f"{each['change']:+.1%} ({_share(each['recall'])})" for each in some)
-        table.add_row(session, str(some[0]["calls"]), str(some[0]["over"]), *cells)
-    table.add_section()
-    for title, least in (("all, median", 0), (f"{LONG} calls or more, median", LONG)):
-        cells = (
-            f"{median(_changes(rows, name, least)):+.1%}" if _changes(rows, name, least) else "-" for name in names
-        )
-        table.add_row(title, "", "", *cells)
-    table.add_row("all, mean", "", "", *(f"{mean(_changes(rows, name)):+.1%}" for name in names))
-    table.add_row("worst", "", "", *(f"{max(_changes(rows, name)):+.1%}" for name in names))
-    Console(width=None if sys.stdout.isatty() else 140).print(table)
+def show(rows: list[dict[str, Any]], windows: list[int], reads: list[float], given: argparse.Namespace) -> None:
+    """Print what the sessions come to, for each window and price."""
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    for window, price in product(windows, reads):
+        some = [each for each in rows if each["window"] == window and each["read"] == price]
+        fit, inside = ({each["session"] for each in some if test(each)} for test in (_fits, _inside))
+        table = Table(
+            "policy", "mean", "worst", "worst, window", "compactions", "recall",
+            title=f"window {window:,}, cached token at {price:g}: change of the bill, {len({*map(_session, some)})} "
+            f"sessions, {len(fit)} fit ({len(inside)} the window)",
+        )  # fmt: skip
+        for policy in given.policies:
+            mine = [each for each in some if each["policy"] == policy]
+            recall = [each["recall"] for each in mine if each["recall"] is not None]
+            table.add_row(
+                policy, f"{mean([each['change'] for each in mine]):+.1%}" if mine else "-",
+                _worst(mine, fit), _worst(mine, inside), str(sum(each["compactions"] for each in mine)),
+                f"{mean(recall):.3f}" if recall else "-",
+            )  # fmt: skip
+        console.print(table)
+        if given.sessions:
+            for each in some:
+                if each["compactions"]:
+                    console.print(
+                        f"{each['policy']:16} {each['change']:+7.1%} {each['compactions']:3} compactions "
+                        f"{each['calls']:4} calls, peak {each['peak']:,} {each['session']}"
+                    )
 
 
-def _changes(rows: list[dict[str, Any]], policy: str, least: int = 0) -> list[float]:
-    return [each["change"] for each in rows if each["policy"] == policy and each["calls"] >= least]
+def _session(row: dict[str, Any]) -> str:
+    return str(row["session"])
 
 
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+def _fits(row: dict[str, Any]) -> bool:
+    return bool(row["fits"])
+
+
+def _inside(row: dict[str, Any]) -> bool:
+    return not row["over"]
+
+
+def _worst(rows: list[dict[str, Any]], among: set[str]) -> str:
+    changes = [each["change"] for each in rows if each["session"] in among]
+    return f"{max(changes):+.1%}" if changes else "-"
 
 
 if __name__ == "__main__":

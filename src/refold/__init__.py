@@ -17,7 +17,7 @@ from refold.api import (
 )
 from refold.core._native import Messages, SystemPrompt, ToolDefinitions
 from refold.core._plan_json import dump_plan, load_plan
-from refold.core.budget import Budget, Exactly, LeastCost, Share, Usage
+from refold.core.budget import Budget, Exactly, LeastCost, Share, Usage, WhenItPays
 from refold.core.needs import Summarizer
 from refold.core.plan import Plan
 from refold.core.policy import Policy
@@ -46,6 +46,7 @@ __all__ = [
     "SystemPrompt",
     "ToolDefinitions",
     "Usage",
+    "WhenItPays",
     "acompact",
     "aplan",
     "apply",

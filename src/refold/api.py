@@ -26,7 +26,7 @@ from refold._compaction.result import (
     verified_result,
     view_breakdown,
 )
-from refold.core._engine import due
+from refold.core._engine import due, waiting
 from refold.core.budget import Budget
 from refold.core.counting import count_all
 from refold.errors import BrokenConversation
@@ -76,6 +76,9 @@ def compact(messages: Messages, **options: Unpack[CompactOptions]) -> Result:  #
         counter: "exact" (the model's tokenizer), "policy" (the policy's own estimate), or a counter. By default a
             budget in plain tokens is counted exactly and a window as the policy counts.
         plans: plans that are active on these messages, oldest first.
+        wait: let a compaction that the window does not force wait until it pays, under a policy that does
+            (`WhenItPays`); False compacts as soon as the trigger is reached.
+        expected_calls: how many more calls the session will make; by default as many as so far.
         handlers: handlers of all needs (files, archive, the provider's count); they replace `summarize`.
         redact: remove known shapes of secrets from what a summarizer is sent; the conversation itself keeps them.
         meter: a `Meter` that has seen these messages; what it has read and counted is not read again.
@@ -164,8 +167,8 @@ def check(messages: Messages, **options: Unpack[CheckOptions]) -> Check:  # N01
     request = request_for(messages, read_options("check", options, CheckOptions), measuring=True)
     view = request.view
     budget = view.limits.budget if view.limits else view.budget
-    is_due = due(request.policy, view)
-    return Check(view.measured.count, budget.input, is_due, view_breakdown(view), view.reported.count)
+    is_due, waits = due(request.policy, view), waiting(request.policy, view)
+    return Check(view.measured.count, budget.input, is_due, view_breakdown(view), view.reported.count, waits)
 
 
 def violations(messages: Messages, *, format: str | None = None) -> tuple[Violation, ...]:

@@ -11,6 +11,7 @@ from refold.agent._compaction_log import Decision
 from refold.agent._loop import INTERRUPTED, SKIPPED, UNANSWERED
 from refold.agent._messages import open_calls
 from refold.agent.cards import DoneCard, FailedCard, StartedCard
+from refold.agent.event_names import named
 from refold.agent.events import ToolFinished, ToolStarted, TurnEnded, UsageReported
 from refold.agent.middleware import Action, MiddlewareVerdict
 from refold.config import Settings
@@ -126,6 +127,17 @@ def test_a_started_card_is_followed_by_a_done_card():
     cards = [type(event) for event in run.events if isinstance(event, StartedCard | DoneCard | FailedCard)]
     assert cards == [StartedCard, DoneCard] * (len(cards) // 2)
     assert len(cards) >= 2
+
+
+def test_a_done_card_says_what_the_compaction_costs_and_from_which_call_it_pays():
+    run = Watched([*(calls("word " * 1_000) for _ in range(12)), "Done."], window=16_000, budget=Budget(16_000, 2_000))
+    run.agent.run("go")
+    card = run.told(DoneCard)[0]
+    assert card.break_even == run.agent.plans[0].break_even
+    name, figures = named(card)
+    assert name == "compaction_applied"
+    assert figures["cost"] > figures["saving"] > 0
+    assert figures["pays_from"] == card.break_even.calls
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -2,9 +2,11 @@ import stat
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from refold import policies
 from refold.agent._tool_output import OutputLimit, most_tokens, saving
-from refold.core.budget import Budget
+from refold.core.budget import Budget, Share
 from refold.core.counting import CharCounter
 from tests.agent.kit import Watched, calls, results
 
@@ -62,7 +64,8 @@ def test_an_empty_output_says_so():
 def test_an_oversized_output_is_cut_before_it_is_sent_and_stays_the_same_in_later_calls():
     lines = "\n".join(f"src/part_{n}.py:{n}: value_{n}" for n in range(1_500))
     others = [calls(lines[: len(lines) * 3 // 5])] * 6  # which fill the window up to the trigger, and stay
-    run = Watched([*others, calls(lines), calls("small"), "Done."], policy="refold", budget=Budget(100_000, 4_000))
+    policy = replace(policies.find("refold"), trigger=Share(0.8, inclusive=True))  # does not wait until it pays
+    run = Watched([*others, calls(lines), calls("small"), "Done."], policy=policy, budget=Budget(100_000, 4_000))
     run.agent.run("go")
     before, first, second = (results(run.sent(number)) for number in (6, 7, 8))
     assert first[:6] == before

@@ -173,14 +173,13 @@ def test_without_a_terminal_a_command_runs_only_where_all_are_allowed(desk: Desk
 def test_a_long_conversation_is_compacted_with_a_card_and_goes_on(desk: Desk) -> None:
     (desk.folder / "notes.txt").write_text("".join(f"line {number} of the notes\n" for number in range(230)))
     with desk.chat() as person:
-        for _ in range(6):
+        for _ in range(8):  # the first card may be of new output alone, which is cut before the rest is compacted
             seen = person.says("READ it")
             assert "line 229 of the notes" in seen
         assert "Compacting conversation history…" in person.shown
-        found = re.search(r"Compaction complete: ([\d,]+) → ([\d,]+) tokens \(-\d+%\)", person.shown)
-        assert found is not None
-        before, after = numbers(found[0])[:2]
-        assert after < before * 0.8
+        found = re.findall(r"Compaction complete: [\d,]+ → [\d,]+ tokens \(-\d+%\)", person.shown)
+        sizes = [numbers(line)[:2] for line in found]
+        assert any(after < before * 0.8 for before, after in sizes)
         assert "%" in person.says("/context")
     assert all(received.status == 200 for received in desk.provider.received)
 

@@ -362,3 +362,19 @@ def test_what_was_done_is_reported_as_json_beside_the_messages(run: Run, chat: P
     assert report["messages_before"] == 82
     assert report["messages_after"] == len(json.loads(result.stdout))
     assert report["sizes"]["after"] <= report["sizes"]["goal"]
+
+
+def test_a_compaction_that_does_not_pay_yet_waits_and_plan_and_check_say_why(run: Run, chat: Path) -> None:
+    tokens = json.loads(run("stats", chat, "--model", "gpt-4o", "--json").stdout)["total"]
+    sized = ("--model", "gpt-4o", "--window", int(tokens / 0.9 / 0.65))
+    planned = run("plan", chat, *sized)
+    assert planned.exit_code == 0
+    assert "waits until it pays" in planned.stdout
+    assert "tokens of input" in planned.stdout
+    assert "US$" in planned.stdout
+    verdict = json.loads(run("check", chat, *sized, "--json").stdout)
+    assert verdict["due"] is False
+    assert verdict["waiting"]
+    assert "compaction waits" in run("check", chat, *sized).stdout
+    assert "supersede" in run("plan", chat, *sized, "--no-wait").stdout
+    assert "pays from call" in " ".join(run("plan", chat, *sized, "--expected-calls", 500).stdout.split())

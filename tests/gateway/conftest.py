@@ -6,14 +6,19 @@ import pytest
 
 from refold._gateway.server.serving import Serving
 from refold._gateway.settings import GatewaySettings
+from refold.core.budget import Share
 from refold.testing.provider import ScriptedProvider
 from tests.gateway import controlled_policy
 from tests.gateway.talking import OPENED
 
+AT_ONCE = Share(0.8, inclusive=True)
+
 
 @contextmanager
 def standing(provider, **settings):
-    """A gateway before a provider, for all dialects."""
+    """A gateway before a provider, for all dialects; the default policy does not wait until a compaction pays."""
+    if "policy" not in settings:
+        settings.setdefault("trigger", AT_ONCE)
     upstreams = {"openai": provider.openai_url, "anthropic": provider.url, "gemini": provider.url}
     with Serving(GatewaySettings(upstreams=upstreams, port=0, **settings)) as serving:
         yield serving

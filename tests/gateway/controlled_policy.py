@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from refold import policies
+from refold.core.budget import Share
 from refold.core.policy import Pure, Step
 
 actions: list[Callable[[], object]] = []  # called in order whenever a compaction begins
@@ -22,7 +23,7 @@ class Act(Pure, frozen=True):
 
 
 _refold = policies.find("refold")
-POLICY = replace(_refold, steps=(Step(Act(), label="act"), *_refold.steps))
+POLICY = replace(_refold, trigger=Share(0.8, inclusive=True), steps=(Step(Act(), label="act"), *_refold.steps))
 
 
 def written_to(folder: Path) -> str:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+import refold
 from refold.testing.provider import Fault, ScriptedProvider, ScriptedReply
 from tests.gateway.conftest import standing
 from tests.gateway.scripted_upstream import call, chat, upstream, whole
@@ -374,3 +375,27 @@ def test_a_reminder_at_the_end_of_each_request_alone_does_not_undo_the_plan_of_t
     assert compactions <= 8
     grown = [(old, new) for old, new in pairwise(received) if new.tokens > old.tokens >= 1_200]
     assert sum(new.cached for _, new in grown) / sum(old.tokens for old, _ in grown) > 0.8
+
+
+def test_a_compaction_that_does_not_pay_yet_waits_and_the_headers_say_what_it_would_cost(gateway):
+    body = chat(10)
+    window = int(refold.count(body["messages"], model="gpt-4o") / 0.9 / 0.65)
+    own, provider = gateway(window=window, background=False, trigger=None)
+    status, headers, _ = call(own.url, body=body)
+    assert (status, told(headers)["done"], told(headers)["reason"]) == (200, "forwarded", "waiting")
+    assert provider.received[-1].body["messages"] == body["messages"]
+    assert int(told(headers)["waiting-cost"]) > int(told(headers)["waiting-saving"]) > 0
+    assert told(headers)["waiting-calls-left"] == "10"
+    _, headers, _ = call(own.url, body=chat(13))
+    assert told(headers)["done"] == "compacted"
+    assert int(told(headers)["cost"]) > int(told(headers)["saving"]) > 0
+    assert int(told(headers)["pays-from"]) >= 1
+    assert "waiting-cost" not in told(headers)
+
+
+def test_a_trigger_of_the_client_does_not_wait(gateway):
+    body = chat(10)
+    window = int(refold.count(body["messages"], model="gpt-4o") / 0.9 / 0.65)
+    own, _ = gateway(window=window, background=False, trigger=None)
+    _, headers, _ = call(own.url, body=body, headers={"x-refold-trigger": "80%"})
+    assert told(headers)["done"] == "compacted"

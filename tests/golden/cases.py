@@ -49,7 +49,12 @@ class Made(NamedTuple):
 def made(policy: str, case: str) -> Made:
     """Return the plan of a policy for a case."""
     options = Options(
-        format=FORMAT, policy=policy, window=window(policy, case), system="You mend a web shop.", max_output=2_000
+        format=FORMAT,
+        policy=policy,
+        window=window(policy, case),
+        system="You mend a web shop.",
+        max_output=2_000,
+        wait=False,
     )
     request = request_for(conversation(case), options)
     outside = Handlers(

@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 import refold
-from refold.core._engine import due, planning
+from refold.core._engine import due, planning, waiting
 from refold.core.budget import Budget, Exactly, Share
 from refold.core.messages import ToolResult
 from refold.core.token_units import ReportedTokens
@@ -33,12 +33,16 @@ def plan(view, policy=POLICY):
     raise AssertionError("it asked for something from outside")
 
 
-def test_it_starts_at_four_fifths_of_the_input_budget_and_not_before():
+def test_it_starts_at_four_fifths_of_the_input_budget_once_it_pays_and_not_before():
     transcript = session()
     size = view_of(transcript).tokens
     view = view_of(transcript, window=10**6, goal=Share(0.5), cause=Cause.THRESHOLD)
-    assert due(POLICY, replace(view, budget=Budget(size * 5 // 4)))
-    assert not due(POLICY, replace(view, budget=Budget(size * 5 // 4 + 5)))
+    pays = replace(view, expected_calls=1_000)
+    assert due(POLICY, replace(pays, budget=Budget(size * 5 // 4)))
+    assert not due(POLICY, replace(pays, budget=Budget(size * 5 // 4 + 5)))
+    assert waiting(POLICY, replace(view, budget=Budget(size * 5 // 4)))
+    assert waiting(POLICY, replace(view, budget=Budget(size)))
+    assert due(POLICY, replace(view, budget=Budget(size - 1)))
 
 
 def test_it_ends_within_a_tenth_below_two_fifths_of_the_input_budget():

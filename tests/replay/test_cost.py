@@ -4,9 +4,10 @@ import pytest
 
 from refold import transcripts
 from refold.errors import UnknownModel, UsageError
+from refold.models._cache_rules import rules_for
 from refold.replay._timestamps import Stamp, stamps
 from refold.replay.cost import explained, simulated
-from refold.replay.pricing import CallTokens, UserPrices, rules_for, tariff_for
+from refold.replay.pricing import CallTokens, UserPrices, tariff_for
 from refold.transcripts import RecordedConversation, RecordedUsage
 from tests import shared
 

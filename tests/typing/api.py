@@ -58,7 +58,7 @@ def measures() -> int:
 
 
 def limits() -> list[refold.Result]:
-    goals = (refold.Exactly(8_000), refold.Share(0.5), refold.LeastCost(), 0.4, 20_000)
+    goals = (refold.Exactly(8_000), refold.Share(0.5), refold.LeastCost(), refold.WhenItPays(), 0.4, 20_000)
     return [refold.compact(MESSAGES, window=100_000, goal=goal) for goal in goals]
 
 

@@ -98,6 +98,8 @@ def _limit(limit: budget.Limit) -> str:
             return f"at {size:,} tokens, the size of least cost, at most {round(100 * most)} % of the input budget"
         case budget.Exactly(count=count, inclusive=inclusive):
             return f"{'at' if inclusive else 'above'} {count:,} tokens"
+        case budget.WhenItPays(share=share):
+            return f"at {round(100 * share)} % of the input budget as soon as it pays, above the input budget at once"
         case budget.Never():
             return "never"
 

@@ -179,6 +179,8 @@ class Screen:
             about.append(f"earlier reads of {show.many(card.deduplicated_files, 'file')} replaced")
         if card.repaired_pairs:
             about.append(f"{show.many(card.repaired_pairs, 'tool call')} repaired")
+        if card.break_even is not None and card.break_even.calls is not None:
+            about.append(f"pays from call {card.break_even.calls:,} on")
         self.last_card = card
         if not self._console.is_terminal:
             self.note(card.line)

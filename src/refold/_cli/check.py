@@ -25,6 +25,7 @@ class CheckReport(NamedTuple):
     tokens: int | None = None
     limit: int | None = None
     due: bool | None = None
+    waiting: str | None = None
 
     @property
     def fits(self) -> bool:
@@ -79,8 +80,11 @@ def _verdict(talk: InputConversation, policy_options: options.PolicyOptions) -> 
         usage=resolved.usage,
         max_output=resolved.max_output,
         counter=resolved.counter,
+        wait=resolved.wait,
+        expected_calls=resolved.expected_calls,
     )
-    return CheckReport(talk.label, conversation.format, broken, pending, size.tokens, size.limit, size.due)
+    waits = size.waiting.waits if size.waiting is not None else None
+    return CheckReport(talk.label, conversation.format, broken, pending, size.tokens, size.limit, size.due, waits)
 
 
 def _print(verdict: CheckReport) -> None:
@@ -102,4 +106,5 @@ def _print(verdict: CheckReport) -> None:
     if verdict.tokens is not None and verdict.limit is not None:
         fill = f"{verdict.tokens:,} of {verdict.limit:,} tokens ({show.share(verdict.tokens, verdict.limit)})"
         state = "too large" if not verdict.fits else "fits, compaction is due" if verdict.due else "fits"
+        state += f", compaction waits: {verdict.waiting}" if verdict.waiting else ""
         show.line(f"{file}: {fill}: {state}", style="green" if verdict.fits else "red")

@@ -105,8 +105,16 @@ def _policy_row(run: Run, runs: Sequence[Run]) -> dict[str, Any]:
     return {
         "policy": run.policy, "bill": run.bill, "change": _change(run, runs), "compactions": len(run.compactions),
         "summaries": run.summaries, "summary": run.summary, "refetches": run.refetches, "refetch": run.refetch,
-        "over": run.over,
+        "over": run.over, "pays_from": _pays_from(run),
     }  # fmt: skip
+
+
+def _pays_from(run: Run) -> int | None:
+    """Return after how many calls a compaction of a run has paid, by their plans; the median, None without any."""
+    from statistics import median_low
+
+    known = [each.pays_from for each in run.compactions if each.pays_from]
+    return median_low(known) if known else None
 
 
 def _change(run: Run, runs: Sequence[Run]) -> float:
@@ -192,13 +200,14 @@ def _policies(runs: Sequence[Run], explained: Explained) -> None:
     least = min(run.bill for run in runs)
     paid = explained.bill.spent.dollars
     change = f"{paid / runs[0].bill - 1:+.1%}" if runs[0].bill else ""
-    rows = [("as recorded", _usd(paid), change, "", "", "", "")]
+    rows = [("as recorded", _usd(paid), change, "", "", "", "", "")]
     rows += [
         (run.policy, _usd(run.bill), f"{_change(run, runs):+.1%}", show.number(len(run.compactions)),
+         show.number(_pays_from(run) or 0),
          _times(run.summary, run.summaries), _times(run.refetch, run.refetches), show.number(run.over))
         for run in runs
     ]  # fmt: skip
-    headers = ("*policy", ">US$", ">change", ">compactions", ">summaries", ">read again", ">too long")
+    headers = ("*policy", ">US$", ">change", ">compactions", ">pay from call", ">summaries", ">read again", ">too long")
     styles = ["", *("bold green" if run.bill == least else "" for run in runs)]
     show.table(headers, rows, title="What each policy would have cost, in US$", styles=styles)
     if not (explained.bill.tokens.read or explained.bill.tokens.written):

@@ -51,7 +51,7 @@ def command(
     if as_json:
         show.emit([_plain(row) for row in rows if row.fate != "kept"])
         return
-    summarized(current_plan, talk.label)
+    summarized(current_plan, talk.label, request.options.model)
     if not current_plan.empty:
         _side_by_side(rows, 0 if full else lines)
 

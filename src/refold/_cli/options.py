@@ -52,6 +52,8 @@ class PolicyOptions(NamedTuple):
     force: bool = False
     instructions: str | None = None
     reported: bool = False
+    no_wait: bool = False
+    expected_calls: int | None = None
 
     @property
     def sized(self) -> bool:
@@ -93,6 +95,8 @@ class PolicyOptions(NamedTuple):
             instructions=self.instructions,
             max_output=self.max_output,
             counter=self.counter,
+            wait=not self.no_wait,
+            expected_calls=self.expected_calls,
         )
 
 
@@ -232,6 +236,13 @@ _SIZE = (
     ),
     click.option(
         "--reported", is_flag=True, help="Measure with the provider's last usage report in the file, if there is one."
+    ),
+    click.option("--no-wait", is_flag=True, help="Compact from the trigger on, also where that does not pay yet."),
+    click.option(
+        "--expected-calls",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="How many more calls the session will make; by default as many as so far.",
     ),
 )
 _RUN = (

@@ -49,7 +49,7 @@ def command(
     if as_json:
         click.echo(dump_plan(current_plan))
     else:
-        summarized(current_plan, talk.label)
+        summarized(current_plan, talk.label, request.options.model)
         if not current_plan.empty:
             messages(plan_table.rows(request, current_plan), request.view, every=every)
         else:
@@ -63,19 +63,23 @@ def command(
     return CANNOT_FIT
 
 
-def summarized(current_plan: Plan, label: str) -> None:
-    """Print what a plan comes to: sizes, and what each step did."""
-    from refold._cli import show
+def summarized(current_plan: Plan, label: str, model: str | None) -> None:
+    """Print what a plan comes to: sizes, what it costs and saves at the model's prices, and what each step did."""
+    from refold._cli import plan_table, show
 
     sizes = current_plan.sizes
     total = f"{sizes.before:,} -> {sizes.after:,} tokens"
     room = f"input budget {sizes.limit:,}, goal {sizes.goal:,}"
+    economy = current_plan.break_even
+    idle = "nothing to do" if economy is None else "a compaction waits until it pays"
     show.lines(
         [
             ("file", show.clean(label)),
             ("policy", f"{current_plan.policy} ({current_plan.cause})"),
-            ("tokens", total if not current_plan.empty else f"{sizes.before:,}: nothing to do"),
+            ("tokens", total if not current_plan.empty else f"{sizes.before:,}: {idle}"),
             ("room", f"{room}, of which {sizes.fixed:,} fixed" if sizes.fixed else room),
+            *([("cost", plan_table.economy_text(economy, model))] if economy is not None else []),
+            *([("waits", economy.waits)] if economy is not None and economy.waits else []),
         ]
     )
     headers = ("step", ">changes", ">tokens before", ">after", "*remark")

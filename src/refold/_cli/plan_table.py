@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from refold._cli.files import InputConversation
     from refold._compaction.options import Options
     from refold._compaction.request import Request
+    from refold.core.break_even import BreakEven
     from refold.core.messages import MessageId
     from refold.core.plan import Plan
 
-__all__ = ["Fate", "PlanRow", "planned", "rows", "unsound"]
+__all__ = ["Fate", "PlanRow", "economy_text", "planned", "rows", "unsound"]
 
+MILLION = 1_000_000
 PLACEHOLDER = 400  # characters: what replaces a cleared text is a sentence or two
 
 
@@ -60,6 +62,17 @@ def unsound(talk: InputConversation) -> None:
     if broken:
         violations = f"{show.many(len(broken), 'violation')} of the rules of {talk.recorded.format}"
         show.note(f"refold: {talk.label}: {violations}: `refold repair` repairs it")
+
+
+def economy_text(economy: BreakEven, model: str | None) -> str:
+    """Return what a compaction costs and saves, with US dollars where the model's prices are known."""
+    from refold.models import _catalog as catalog
+
+    prices = catalog.prices(model) if model else None
+    if prices is None or economy.calls is None:
+        return economy.sentence
+    cost, saving = (tokens * prices.input / MILLION for tokens in (economy.cost, economy.saving))
+    return f"{economy.sentence} (US$ {cost:.4f} and {saving:.4f} a call)"
 
 
 def planned(messages: Sequence[Any], options: Options, handlers: Handlers | None = None) -> tuple[Request, Plan]:

@@ -72,7 +72,7 @@ def _one(policy: Policy) -> None:
 
 def limit(value: Limit) -> str:
     """Return a limit in words."""
-    from refold.core.budget import Exactly, LeastCost, Never, Share
+    from refold.core.budget import Exactly, LeastCost, Never, Share, WhenItPays
 
     match value:
         case Share(share=share, of_window=of_window, minus=minus):
@@ -82,6 +82,8 @@ def limit(value: Limit) -> str:
             return f"{count:,} tokens"
         case LeastCost(size=size, most=most):
             return f"{size:,} tokens (least cost), at most {most:.0%} of input"
+        case WhenItPays(share=share):
+            return f"{share:.0%} of input, as soon as it pays"
         case Never():
             return "never"
 

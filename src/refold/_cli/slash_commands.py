@@ -85,7 +85,7 @@ def _plan(chat: Chat, rest: str) -> None:
     options = Options(**chat.request(), plans=session.plans, cause="manual", instructions=rest or None)
     summarize = (lambda _: PLACEHOLDER) if chat.settings.enable_summarization else None
     request, compaction_plan = plan_table.planned(session.messages, options, Handlers(summarize=summarize))
-    plan.summarized(compaction_plan, session.id)
+    plan.summarized(compaction_plan, session.id, options.model)
     if not compaction_plan.empty:
         plan.messages(plan_table.rows(request, compaction_plan), request.view, every=False)
 

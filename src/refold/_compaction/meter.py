@@ -10,17 +10,18 @@ from refold import formats
 from refold._compaction.options import MeterOptions, Options, read_options
 from refold._compaction.request import CHARACTERS, Request, format_for, gauged, request_for, usage_for
 from refold._compaction.result import Check
-from refold.core._engine import due
-from refold.core.budget import Breakdown
+from refold.core._engine import due, waiting
+from refold.core.budget import Breakdown, WhenItPays
 from refold.core.token_units import EstimatedTokens
 from refold.core.transcript import Transcript
 from refold.core.usage_gauges import covered
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Unpack
 
     from refold.core._native import Messages, SDKValue
+    from refold.core.break_even import Course
     from refold.core.budget import Usage
     from refold.core.messages import Message, MessageId
     from refold.core.view import View
@@ -56,6 +57,15 @@ class Meter:
 
     def check(self, messages: Messages, *, usage: Usage | Mapping[str, Any] | SDKValue | None = None) -> Check:
         """Measure the request with these messages: what `refold.check` returns, without kinds and roles."""
+        return self.check_in(messages, usage, None)
+
+    def check_in(
+        self,
+        messages: Messages,
+        usage: Usage | Mapping[str, Any] | SDKValue | None,
+        course: Callable[[], Course] | None,
+    ) -> Check:
+        """Measure messages that are the view of a longer session; `course` returns the session's."""
         request = self._seen(messages)
         counted = usage_for(replace(self._options, usage=usage))
         view = replace(request.view, usage=counted, estimated_before=None)
@@ -68,7 +78,12 @@ class Meter:
         parts = Breakdown(now.overhead.system, now.overhead.tools, framed)
         estimated = EstimatedTokens(now.overhead.total + framed)
         expected = now.ratio.reported(estimated) if now.ratio.known else now.measured
-        return Check(now.measured.count, view.budget.input, due(request.policy, now), parts, expected.count)
+        trigger = request.policy.trigger
+        if isinstance(trigger, WhenItPays) and trigger.reached(now.measured.count, view.budget):
+            known = course() if course is not None else None
+            now = replace(now, transcript=self._transcript, start=self._transcript.messages, known_course=known)
+        is_due, waits = due(request.policy, now), waiting(request.policy, now)
+        return Check(now.measured.count, view.budget.input, is_due, parts, expected.count, waits)
 
     def _gauged(self, view: View, sums: list[int], request: Request) -> tuple[View, int]:
         """Return the view as the policy's gauge reads it, and the estimate of the messages that the provider reads."""

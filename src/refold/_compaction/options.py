@@ -80,6 +80,10 @@ class MeterOptions(ModelOptions, total=False):
     """A policy's name, a path to a file with one, or a `Policy`."""
     goal: int | float | Limit | None
     """Where compaction may stop: tokens (int), a share of the input budget (float up to 1.0), or a limit."""
+    wait: bool
+    """Let a compaction that the window does not force wait until it pays, under a policy that does (`WhenItPays`)."""
+    expected_calls: int | None
+    """How many more calls the session will make; by default as many as so far."""
 
 
 class CheckOptions(MeterOptions, total=False):
@@ -159,6 +163,8 @@ class Options(Struct, frozen=True, kw_only=True):
     max_output: int | None = None
     counter: Counter | str | None = None
     plans: Sequence[Plan] = ()
+    wait: bool = True
+    expected_calls: int | None = None
 
 
 class Call(Struct, frozen=True, kw_only=True):

@@ -20,10 +20,11 @@ from refold.core.budget import (
     Limit,
     Share,
     Usage,
+    WhenItPays,
 )
 from refold.core.counting import CharCounter, Counter
 from refold.core.edits import Insert, fold
-from refold.core.plan import Plan, checked, usage_after
+from refold.core.plan import Plan, checked, past_compactions, usage_after
 from refold.core.policy import Policy
 from refold.core.token_units import UNKNOWN_RATIO, EstimatedTokens, Ratio
 from refold.core.transcript import Transcript
@@ -31,6 +32,7 @@ from refold.core.usage_gauges import covered, ratio_by
 from refold.core.view import Cause, ProviderLimits, View
 from refold.errors import BadBudget, UsageError
 from refold.formats import Format
+from refold.models._cache_rules import token_prices
 from refold.models._provider_factors import request_factor
 from refold.models._thinking import binds_thinking
 
@@ -64,6 +66,8 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "provider": (str | None, "a provider's name"),
     "goal": (int | float | Limit | None, "a number of tokens, a share of the input budget up to 1.0, or a limit"),
     "instructions": (str | None, "a text"),
+    "wait": (bool, "True or False"),
+    "expected_calls": (int | None, "a number of calls"),
     "files": (list | tuple, "a list of texts, or of mappings with `content`"),
     "plans": (list | tuple, "a list of plans"),
 }
@@ -142,6 +146,9 @@ def request_for(
         traits=shape.traits,
         usage=_since(usage_for(options) or _after_plans(options.plans, history, start), ignored),
         binds_thinking=binds,
+        prices=token_prices(options.model),
+        compactions=past_compactions(options.plans),
+        expected_calls=options.expected_calls,
         cause=cause,
         instructions=options.instructions or "",
         estimates={} if estimates is None else estimates,
@@ -191,6 +198,8 @@ def _typed(options: Options) -> None:
             raise UsageError(f"{name} is of type {type(value).__name__}: give {remedy}")
     if options.max_output:  # 0 reserves nothing
         _whole("max_output", options.max_output)
+    if options.expected_calls:  # 0: none is expected, and nothing pays
+        _whole("expected_calls", options.expected_calls)
 
 
 def _after_plans(plans: Sequence[Plan], history: Transcript, start: Sequence[Message]) -> Usage | None:
@@ -327,6 +336,8 @@ def _policy(options: Options, cause: Cause) -> Policy:
         policy = policy.after_overflow
     if isinstance(options.budget, int):  # "fit into this many tokens": due when it does not
         policy = replace(policy, trigger=Exactly(_whole("budget", options.budget)))
+    if not options.wait and isinstance(policy.trigger, WhenItPays):
+        policy = replace(policy, trigger=Share(policy.trigger.share, inclusive=True))
     return policy
 
 

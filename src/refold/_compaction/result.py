@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from refold._compaction.request import Request
     from refold.core._native import Messages, SystemPrompt
+    from refold.core.break_even import BreakEven
     from refold.core.transcript import Transcript
     from refold.core.view import View, Violation
     from refold.formats import Format
@@ -96,7 +97,8 @@ class Check(Struct, frozen=True):
     """How full the window is: tokens of the whole request, the input budget, whether compaction is due, and why.
 
     `tokens` are by the policy's own gauge, which decides (`due`); `expected` is what the provider will count, as far as
-    reports have shown how it counts. `breakdown` is in tokens of the policy's counter.
+    reports have shown how it counts. `breakdown` is in tokens of the policy's counter. `waiting`: the trigger is
+    reached, and the compaction waits until it pays; its `waits` says why.
 
     Added in 0.1.0.
     """
@@ -106,9 +108,11 @@ class Check(Struct, frozen=True):
     due: bool
     breakdown: Breakdown
     expected: int
+    waiting: BreakEven | None = None
 
     def __repr__(self) -> str:
-        return f"<Check {self.tokens:,} of {self.limit:,} tokens{', due' if self.due else ''}>"
+        state = ", due" if self.due else ", waiting until it pays" if self.waiting else ""
+        return f"<Check {self.tokens:,} of {self.limit:,} tokens{state}>"
 
     @property
     def ratio(self) -> float:

@@ -20,7 +20,8 @@ class Decision(Struct, frozen=True, tag="decision"):
 
     `estimate` is the counter's figure, `last_known` what the provider last reported (None before any report),
     `effective` what counts by the policy's gauge; `budget` and `threshold` are tokens; `system_chars` is the length of
-    the system prompt in characters, `system_tokens` in the counter's tokens.
+    the system prompt in characters, `system_tokens` in the counter's tokens. `waits`: the trigger is reached, and the
+    compaction waits until it pays.
     """
 
     estimate: int
@@ -36,6 +37,7 @@ class Decision(Struct, frozen=True, tag="decision"):
     due: bool
     turn: int = 0
     step: int = 0
+    waits: bool = False
 
     @property
     def line(self) -> str:

@@ -99,6 +99,7 @@ class Compactor:
             tools=len(self.request.tools or ()),
             force=force,
             due=check.due,
+            waits=check.waiting is not None,
         )
 
     @property
@@ -126,7 +127,7 @@ class Compactor:
         if due:
             self._tried_at, self._tried_with = length, decision.effective
         try:
-            card = self.compact(cause, loud=due)
+            card = self.compact(cause, loud=due or decision.waits)
             if card is not None:
                 self._tried_with = self._looked_with = self.session.check().tokens
             return card
@@ -144,8 +145,11 @@ class Compactor:
             return None
 
     def _has_grown_too_little(self, decision: Decision) -> bool:
-        """Tell whether steps of every call have nothing to do: the policy has none, or the view has hardly grown."""
-        wakes = self.request.policy.wakes(self.request.budget)
+        """Tell whether the steps that run now have nothing to do: the policy has none, or the view has hardly grown.
+
+        Those are the steps of every call, and while a compaction waits until it pays those that run first.
+        """
+        wakes = self.request.policy.wakes(self.request.budget, When.FIRST if decision.waits else When.EVERY_CALL)
         if wakes is None:
             return True
         least = wakes * DOUBT if wakes else decision.budget * GROWTH

@@ -13,6 +13,7 @@ from refold.core.view import Cause
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from refold.core.break_even import BreakEven
     from refold.core.messages import Path
     from refold.core.plan import Plan
 
@@ -65,7 +66,7 @@ class DoneCard(Struct, frozen=True, tag="compaction"):
 
     Tokens and messages are those of the whole request before and after; `summary` is the summary's length in
     characters, `seconds` the duration. `repaired_pairs` counts calls and results that got the half they had lost,
-    `deduplicated_files` files of which only the latest read stays.
+    `deduplicated_files` files of which only the latest read stays. `break_even` is what the compaction costs and saves.
     """
 
     targets: tuple[ShortenedMessage, ...]
@@ -79,6 +80,7 @@ class DoneCard(Struct, frozen=True, tag="compaction"):
     plan: str = ""
     repaired_pairs: int = 0
     deduplicated_files: int = 0
+    break_even: BreakEven | None = None
 
     @property
     def saved(self) -> int:
@@ -132,6 +134,7 @@ def done_card(
         plan.id,
         plan.repaired_pairs,
         plan.deduplicated_files,
+        plan.break_even,
     )
 
 

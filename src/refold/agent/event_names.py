@@ -12,6 +12,13 @@ __all__ = ["NAMES", "named"]
 
 Naming: TypeAlias = tuple[str, Callable[[Any], dict[str, Any]]]
 
+
+def _economy(card: DoneCard) -> dict[str, Any]:
+    """Return what a compaction costs and saves in tokens of input, and the call from which on it pays."""
+    economy = card.break_even
+    return {} if economy is None else {"cost": economy.cost, "saving": economy.saving, "pays_from": economy.calls}
+
+
 _USAGE: Naming = (
     "usage_update",
     lambda event: {
@@ -27,7 +34,13 @@ _OWN: Mapping[type, Naming] = {
     ),
     DoneCard: (
         "compaction_applied",
-        lambda card: {"before": card.before, "after": card.after, "saved": card.saved, "plan": card.plan},
+        lambda card: {
+            "before": card.before,
+            "after": card.after,
+            "saved": card.saved,
+            "plan": card.plan,
+            **_economy(card),
+        },
     ),
     FailedCard: ("compaction_failed", lambda card: {"reason": card.reason}),
     UsageReported: _USAGE,

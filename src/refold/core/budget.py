@@ -22,6 +22,7 @@ __all__ = [
     "ShareReserve",
     "TableReserve",
     "Usage",
+    "WhenItPays",
 ]
 
 
@@ -230,6 +231,34 @@ class LeastCost(Struct, frozen=True, omit_defaults=True, tag="least_cost"):
         return tokens >= self.tokens(budget, fixed)
 
 
+class WhenItPays(Struct, frozen=True, omit_defaults=True, tag="when_it_pays"):
+    """A share of the input budget from which on a compaction takes place as soon as it pays (`core.break_even`).
+
+    Above the input budget it takes place in any case. `loss` is the share of the bill so far by which a compaction may
+    raise it, if the session ends before the compaction pays.
+
+    Raises:
+        BadBudget: a number that is negative.
+
+    Added in 0.1.0.
+    """
+
+    share: float = 0.8
+    loss: float = 0.01
+
+    def __post_init__(self) -> None:
+        if min(self.share, self.loss) < 0:
+            raise BadBudget(f"{self} holds a negative number: shares are from 0 to 1")
+
+    def tokens(self, budget: Budget, fixed: int = 0) -> int:
+        """Return the size in tokens from which on a compaction may take place."""
+        return int(budget.input * self.share)
+
+    def reached(self, tokens: int, budget: Budget, fixed: int = 0) -> bool:
+        """Tell whether a size has reached that, whether or not a compaction pays."""
+        return tokens >= budget.input * self.share
+
+
 class Never(Struct, frozen=True, tag="never"):  # V01, zero or less
     """No limit: a trigger that never fires."""
 
@@ -242,7 +271,7 @@ class Never(Struct, frozen=True, tag="never"):  # V01, zero or less
         return False
 
 
-Limit: TypeAlias = Share | Exactly | LeastCost | Never
+Limit: TypeAlias = Share | Exactly | LeastCost | WhenItPays | Never
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):

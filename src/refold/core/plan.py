@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from refold.core.break_even import BreakEven, PastCompaction
 from refold.core.budget import Usage
 from refold.core.edits import Edit, Hide, Insert, Rewrite
 from refold.core.messages import Message, MessageId, ToolResult
@@ -17,7 +18,7 @@ from refold.core.view import Cause, View
 from refold.errors import StalePlan
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
 __all__ = [
     "Base",
@@ -28,6 +29,7 @@ __all__ = [
     "Tag",
     "base_of",
     "checked",
+    "past_compactions",
     "sealed",
     "tags",
     "usage_after",
@@ -85,6 +87,7 @@ class Plan(Struct, frozen=True, omit_defaults=True):
 
     No clock and no randomness: planning twice gives equal plans with equal ids. `binds_thinking`: it was made for a
     model that takes thinking only behind the prefix it was produced under, so it removes what stood behind its changes.
+    `break_even`: what it costs and saves; of a plan without edits, why a compaction waits that the trigger has started.
 
     Added in 0.1.0.
     """
@@ -99,6 +102,7 @@ class Plan(Struct, frozen=True, omit_defaults=True):
     format: str = ""
     earlier: tuple[PlanId, ...] = ()
     binds_thinking: bool = False
+    break_even: BreakEven | None = None
     id: PlanId = PlanId("")
 
     def __repr__(self) -> str:
@@ -151,6 +155,24 @@ class Tag(Struct, frozen=True, omit_defaults=True):  # N07
     truncation_id: str | None = None
     truncation_parent: str | None = None
     is_truncation_marker: bool = False
+
+
+def past_compactions(plans: Iterable[Plan]) -> tuple[tuple[int, PastCompaction], ...]:
+    """Return what plans in force tell of a session's course, each with the messages it was made for.
+
+    Plans that made nothing smaller (repairs, recalled originals) are no compactions.
+    """
+    return tuple(
+        (
+            plan.base.length,
+            PastCompaction(
+                0, plan.sizes.before, plan.sizes.after,
+                plan.break_even.cost if plan.break_even else 0, plan.break_even.saving if plan.break_even else 0,
+            ),
+        )
+        for plan in plans
+        if plan.sizes.saved
+    )  # fmt: skip
 
 
 def sealed(plan: Plan) -> Plan:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from refold.core._approvals import unrequested_approvals
 from refold.core._provider_state import guarded, remains, repeated_items
 from refold.core._typed_placeholders import shaped
+from refold.core.break_even import Course, PastCompaction, TokenPrices, course_of
 from refold.core.budget import Breakdown, Budget, Exactly, Limit, Usage
 from refold.core.counting import Counter
 from refold.core.edits import Edit, Insert, Rewrite, fold
@@ -163,7 +164,9 @@ class View(Struct, frozen=True, dict=True):
     transcript and `start` begin with the anchor's message; `skipped` counts the messages of the whole transcript
     before it, and `ignored` names those that no earlier plan has hidden. `estimates` is a shared memo of counts by
     message id, for messages that no edit touched. `binds_thinking`: the model accepts thinking only behind the prefix
-    it was produced under (`core._preserved_thinking`).
+    it was produced under (`core._preserved_thinking`). `prices`, `compactions` (those in force, each with the number of
+    messages it was made for) and `expected_calls` (where the caller knows it) decide whether a compaction pays
+    (`core.break_even`); `known_course` is the session's course where `transcript` is a part of the session only.
     """
 
     transcript: Transcript
@@ -188,6 +191,18 @@ class View(Struct, frozen=True, dict=True):
     skipped: int = 0
     ignored: tuple[MessageId, ...] = ()
     binds_thinking: bool = False
+    prices: TokenPrices = TokenPrices()
+    compactions: tuple[tuple[int, PastCompaction], ...] = ()
+    expected_calls: int | None = None
+    known_course: Course | None = None
+
+    @cached_property
+    def course(self) -> Course:
+        """The course of the session so far."""
+        if self.known_course is not None:
+            return self.known_course
+        past = ((length - self.skipped, compaction) for length, compaction in self.compactions)
+        return course_of(self.transcript.messages, past)
 
     @cached_property
     def messages(self) -> Listing:

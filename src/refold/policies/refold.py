@@ -4,7 +4,7 @@ called.
 
 from msgspec.structs import replace
 
-from refold.core.budget import Share
+from refold.core.budget import Share, WhenItPays
 from refold.core.policy import Policy, Step, When
 from refold.core.usage_gauges import ReportedPlusTail
 from refold.stages.close_calls import CloseCalls
@@ -16,7 +16,7 @@ from refold.stages.truncate_new import TruncateNew
 POLICY = Policy(
     name="refold",
     summary="Points to old output, keeps users' words, and says in a digest what left; fits what can be fitted.",
-    trigger=Share(0.8, inclusive=True),
+    trigger=WhenItPays(0.8),
     # at equal prices, deeper is cheaper; 60,000 tokens of tools leave room all the same
     goal=Share(0.4, min_message_share=0.35),
     gauge=ReportedPlusTail(doubt=0.6),  # chosen by hand: servers that cut a prompt report far less than was sent

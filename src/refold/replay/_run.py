@@ -15,9 +15,11 @@ from msgspec.structs import replace
 from refold._compaction.driver import run_sync
 from refold._compaction.options import Options
 from refold._compaction.request import Request, gauged, request_for
-from refold.core._engine import planning
+from refold.core._engine import due, planning
+from refold.core.break_even import PastCompaction
 from refold.core.budget import Breakdown, Never, Usage
 from refold.core.edits import fold
+from refold.core.plan import past_compactions
 from refold.core.policy import When
 from refold.core.token_units import EstimatedTokens, ReportedTokens
 from refold.core.transcript import Transcript
@@ -45,12 +47,16 @@ FETCH = 100  # tokens of output that a call to read something again takes
 
 
 class ReplayedCompaction(Struct, frozen=True, array_like=True):
-    """One compaction: before which call, the prompt before and after, and the cached tokens it had written again."""
+    """One compaction: before which call, the prompt before and after, and the cached tokens it had written again.
+
+    `pays_from` is the call after it from which on it pays, by its plan; 0 where that is not known.
+    """
 
     call: int
     before: int
     after: int
     rewritten: int
+    pays_from: int = 0
 
 
 class Run(Struct, frozen=True):
@@ -145,6 +151,7 @@ class _Walk:
         self._context: list[int] = []
         self._dollars: list[float] = []
         self._compactions: list[ReplayedCompaction] = []
+        self._past: list[tuple[int, PastCompaction]] = []
         self._spent, self._read, self._written, self._output = Spent(), 0, 0, 0
         self._fetched: list[int] = []
         self._refetch = self._damage = self._summary = 0.0
@@ -220,6 +227,7 @@ class _Walk:
             self._summary += self._tariff.spent(request).dollars
         if plan is None or plan.empty:
             return
+        self._past += past_compactions([plan])
         before, was = self._prompt, self._sent
         tip = self._view[-1].id if self._view else None
         self._view = list(fold(self._view, [plan.edits], [tip]))
@@ -232,7 +240,9 @@ class _Walk:
         again = CallTokens(rewritten, 0, rewritten if self._tariff.writes_apart else 0)
         self._damage += self._tariff.spent(again, long=self._long).dollars - self._tariff.spent(if_cached).dollars
         fixed = self._line.fixed
-        self._compactions.append(ReplayedCompaction(number, before + fixed, self._prompt + fixed, rewritten))
+        pays_from = (plan.break_even.calls if plan.break_even else None) or 0
+        sizes = before + fixed, self._prompt + fixed
+        self._compactions.append(ReplayedCompaction(number, *sizes, rewritten, pays_from))
         self._invalid = new_violations(self._line.format, self._view, self._line.transcript.messages[: self._known])
         self._broken += self._invalid
         if self._refetching:
@@ -249,16 +259,15 @@ class _Walk:
         view = gauged(
             replace(
                 self._request.view, transcript=Transcript(self._line.transcript.messages[: self._known]),
-                start=tuple(self._view), usage=self._usage,
+                start=tuple(self._view), usage=self._usage, prices=self._tariff.shares, compactions=tuple(self._past),
             ),
             policy, EstimatedTokens(estimated), EstimatedTokens(since),
         )  # fmt: skip
-        tokens = view.measured.count
-        due = policy.trigger.reached(tokens, budget) or tokens > budget.input
-        if not (due or self._every):
+        is_due = due(policy, view)
+        if not (is_due or self._every):
             return None
         handlers = self._stand_ins.handlers(self._known)
-        planned = run_sync(planning(policy, view), handlers)
+        planned = run_sync(planning(policy, view, is_due=is_due), handlers)
         plan = planned.plan
         exact = self._request.exact
         if plan.empty or plan.sizes.after > plan.sizes.limit or counter is exact:
@@ -267,8 +276,9 @@ class _Walk:
         if sizes + exact.per_conversation + self._line.fixed <= budget.input:
             return plan
         recounted = replace(
-            self._request.view, transcript=view.transcript, start=view.start, counter=exact, estimates={}
-        )
+            self._request.view, transcript=view.transcript, start=view.start, counter=exact, estimates={},
+            prices=view.prices, compactions=view.compactions,
+        )  # fmt: skip
         recounted = replace(recounted, measured=ReportedTokens(recounted.estimated))
         return run_sync(planning(policy, recounted), handlers).plan
 

@@ -2,44 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from importlib.resources import files
-
-import msgspec
 from msgspec import Struct
 
+from refold.core.break_even import TokenPrices
 from refold.errors import UnknownModel
 from refold.models import _catalog as models
-from refold.models._names import candidates, split
+from refold.models._cache_rules import CacheRules, rules_for
 
-__all__ = ["CacheRules", "CallTokens", "Spent", "Tariff", "UserPrices", "rules_for", "tariff_for"]
+__all__ = ["CallTokens", "Spent", "Tariff", "UserPrices", "tariff_for"]
 
 MILLION = 1_000_000
-
-
-class CacheRules(Struct, frozen=True):
-    """How a provider caches prompts: shares of the input price, seconds, tokens.
-
-    `read` and `write` are what a cached token costs, and one put into the cache; `write_long` where the longer life
-    is paid for. Beginnings shorter than `least` are not kept; what is read is a multiple of `step`. `above` is the
-    prompt from which on input and output cost `input_above` and `output_above` times as much. `sure` is False where
-    the provider promises nothing.
-    """
-
-    name: str
-    models: str
-    read: float
-    write: float = 1.0
-    write_long: float = 1.0
-    least: int = 1_024
-    step: int = 1
-    life: int = 300
-    life_long: int = 300
-    above: int = 0
-    input_above: float = 1.0
-    output_above: float = 1.0
-    sure: bool = True
 
 
 class UserPrices(Struct, frozen=True):
@@ -112,25 +84,17 @@ class Tariff(Struct, frozen=True):
         )
 
     @property
+    def shares(self) -> TokenPrices:
+        """The prices as shares of the price of input."""
+        if not self.input:
+            return TokenPrices()
+        write = self.cache_write if self.writes_apart else self.input
+        return TokenPrices(self.cache_read / self.input, write / self.input, self.output / self.input)
+
+    @property
     def writes_apart(self) -> bool:
         """Tell whether putting something into the cache has a price of its own."""
         return self.rules.write > 1.0
-
-
-class _PriceTable(Struct, frozen=True):
-    dated: str
-    rules: tuple[CacheRules, ...]
-
-
-@cache
-def _table() -> _PriceTable:
-    return msgspec.json.decode(files(__package__).joinpath("cache_rules.json").read_bytes(), type=_PriceTable)
-
-
-def rules_for(model: str) -> CacheRules | None:
-    """Return a provider's rules on the cache for a model, None where they are not known."""
-    name = candidates(split(model).model)[-1]
-    return next((rules for rules in _table().rules if re.match(rules.models, name)), None)
 
 
 def tariff_for(model: str | None, user_prices: UserPrices = NONE, *, cached: bool = True) -> Tariff:

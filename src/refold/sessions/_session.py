@@ -36,8 +36,11 @@ from refold import aio, api, formats
 from refold._compaction.options import check_names, refuse_blocking
 from refold._compaction.request import budget_for
 from refold.core._preserved_thinking import bound_parts
+from refold.core.break_even import Course, course_of
 from refold.core.budget import Budget, Usage
 from refold.core.events import CompactionApplied, CompactionFailed, notify
+from refold.core.plan import past_compactions
+from refold.core.policy import When
 from refold.core.token_units import UNKNOWN_RATIO, Ratio
 from refold.errors import SessionNotFound, StoreError, UsageError
 from refold.models._thinking import binds_thinking
@@ -325,14 +328,19 @@ class Session:
 
     def check(self) -> Check:
         """Measure the request that `view` would be, at a cost that grows with what is new."""
-        return self._meters.view_meter.check(self._view_natives(), usage=self._usage() or self._usage_after_plan())
+        natives, usage = self._view_natives(), self._usage() or self._usage_after_plan()
+        return self._meters.view_meter.check_in(natives, usage, self._course)
+
+    def _course(self) -> Course:
+        """Return the course of the whole session, of which the view is a part."""
+        return course_of(self._originals.transcript.messages, past_compactions(self.plans))
 
     def needs_compaction(self) -> bool:
         """Tell whether compaction is due, or new output too large for the policy; False for an empty session."""
         if not self._originals.natives:
             return False
         check = self.check()
-        wakes = self.policy.wakes(Budget(check.limit))
+        wakes = self.policy.wakes(Budget(check.limit), When.FIRST if check.waiting else When.EVERY_CALL)
         return check.due or bool(wakes and self._meters.view_meter.largest_new(wakes))
 
     def get_context_stats(self) -> ContextStats | None:

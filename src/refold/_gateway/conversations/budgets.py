@@ -12,10 +12,12 @@ from refold._compaction.request import policy_counter
 from refold._counting import counter_for
 from refold._gateway.conversations.triggers import triggered
 from refold._gateway.wire.routes import ROUTES
+from refold.core.break_even import TokenPrices
 from refold.core.budget import Budget, Never
 from refold.core.policy import When
 from refold.errors import BadBudget
 from refold.models import _catalog as catalog
+from refold.models._cache_rules import token_prices
 from refold.models._thinking import binds_thinking
 from refold.recovery._learned_windows import LearnedWindows
 
@@ -35,7 +37,7 @@ class Bound(Struct, frozen=True):
 
     `wakes` is how many new tokens it takes before a step of every call may act, and `first` before one that runs first;
     None where there is no such step. `assumed` says that the model's window is not known; `binds_thinking`, that the
-    model takes thinking only behind what it was produced behind.
+    model takes thinking only behind what it was produced behind. By `prices` it is decided whether a compaction pays.
     """
 
     policy: Policy
@@ -46,6 +48,7 @@ class Bound(Struct, frozen=True):
     wakes: int | None = None
     first: int | None = None
     binds_thinking: bool = False
+    prices: TokenPrices = TokenPrices()
 
     def due(self, tokens: int) -> bool:
         """Tell whether a request of this size is to be compacted."""
@@ -83,7 +86,9 @@ class Budgets:
             if len(self._known) >= MOST:
                 self._known.clear()
             bound = self._bound(model, max_output, policies.find(name), trigger, format, long=long)
-            known = self._known[key] = replace(bound, binds_thinking=binds_thinking(format, model))
+            known = self._known[key] = replace(
+                bound, binds_thinking=binds_thinking(format, model), prices=token_prices(model)
+            )
         return known
 
     def learn(self, model: str, window: int) -> None:

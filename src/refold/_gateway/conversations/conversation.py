@@ -47,15 +47,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import formats
+from refold._compaction.request import gauged
 from refold._gateway.conversations.provenance import SentHistory, Under
 from refold._gateway.wire.body import native
+from refold.core._engine import waiting
 from refold.core._json import is_whole, string_of
-from refold.core.budget import Usage
+from refold.core.budget import Breakdown, Usage, WhenItPays
 from refold.core.edits import fold
-from refold.core.plan import usage_after
+from refold.core.plan import past_compactions, usage_after
 from refold.core.token_units import EstimatedTokens
 from refold.core.transcript import Transcript
 from refold.core.usage_gauges import ratio_by
+from refold.core.view import View
 from refold.formats._base import json_text
 
 if TYPE_CHECKING:
@@ -65,6 +68,7 @@ if TYPE_CHECKING:
     from refold._gateway.recall.deferred_call import DeferredCall
     from refold._gateway.wire.body import Bytes, ParsedBody, Values
     from refold._gateway.wire.routes import Dialect
+    from refold.core.break_even import BreakEven
     from refold.core.counting import Counter
     from refold.core.edits import Edit
     from refold.core.messages import Message, MessageId
@@ -152,6 +156,7 @@ class Conversation:
         self.wanted: Wanted | None = None
         self.cooldown_tokens = 0  # tokens below which no further compaction is tried
         self.shadow: Plan | None = None  # what a gateway that only reports would have done
+        self.waiting: BreakEven | None = None  # of a compaction that waits until it pays
         self.window_was_full = False  # the last answer showed that the window was full
         self.known_messages = 0  # leading messages that were in an earlier request
         self.scanned_bytes = 0  # bytes of the body that were searched for what is not text
@@ -468,6 +473,12 @@ class Conversation:
 
         Until the provider reports on a new plan, what the plan left tells how it counts.
         """
+        usage, estimated, since = self._estimates_of(bound, fixed_part)
+        gauge = bound.policy.gauge
+        return gauge.measure(estimated, since, usage, ratio_by(gauge, estimated, since, usage)).count
+
+    def _estimates_of(self, bound: Bound, fixed_part: Fixed) -> tuple[Usage | None, EstimatedTokens, EstimatedTokens]:
+        """Return what is known of the provider's count, and the estimates of the request and of what came since."""
         usage = self.usage()
         if usage is None and self.plans:
             later = {message.id for message in self.transcript.messages[self.plans[-1].base.length :]}
@@ -477,8 +488,20 @@ class Conversation:
             fresh = self.view[max(usage.covers, self.anchor) :]
             since = EstimatedTokens(sum(self._tokens(message, bound) for message in fresh))
         estimated = EstimatedTokens(fixed_part.tokens + bound.counter.per_conversation + self.estimated)
-        gauge = bound.policy.gauge
-        return gauge.measure(estimated, since, usage, ratio_by(gauge, estimated, since, usage)).count
+        return usage, estimated, since
+
+    def weigh(self, bound: Bound, fixed_part: Fixed) -> bool:
+        """Tell whether a compaction that the trigger has started waits until it pays, and record what it would cost."""
+        self.waiting = None
+        if isinstance(bound.policy.trigger, WhenItPays) and not self.window_was_full:
+            usage, estimated, since = self._estimates_of(bound, fixed_part)
+            view = View(
+                self.transcript, self.view, bound.budget, bound.policy.goal, bound.counter,
+                overhead=Breakdown(system=fixed_part.tokens), usage=usage, prices=bound.prices,
+                compactions=past_compactions(self.plans), binds_thinking=bound.binds_thinking,
+            )  # fmt: skip
+            self.waiting = waiting(bound.policy, gauged(view, bound.policy, estimated, since))
+        return self.waiting is not None
 
     def usage(self) -> Usage | None:
         """Return the last report, in messages of the view; None where plans have changed since."""

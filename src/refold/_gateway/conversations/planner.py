@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CompactionAborted", "Planner"]
 
+WAITING = "waiting"  # why a compaction that the trigger has started did not take place
 AT_ONCE = 256 * 1024  # bytes that are read without leaving the event loop
 PLAUSIBLE = 2  # a likely overflow is one where the request, as counted, fills at least one part in two of the window
 
@@ -82,13 +83,19 @@ class Planner:
         """
         conversation, bound = target.conversation, target.bound
         await self.recognize(target)
-        tokens = conversation.measure(bound, conversation.fixed_part(target.dialect, bound))
-        limit = bound.budget.input
-        if not (conversation.window_was_full or bound.due(tokens)) or (
-            tokens < conversation.cooldown_tokens and tokens <= limit
+        fixed_part = conversation.fixed_part(target.dialect, bound)
+        tokens, limit = conversation.measure(bound, fixed_part), bound.budget.input
+        waits = conversation.weigh(bound, fixed_part)
+        if (
+            waits
+            or not (conversation.window_was_full or bound.due(tokens))
+            or (tokens < conversation.cooldown_tokens and tokens <= limit)
         ):
-            early = conversation.has_oversized_output(bound, bound.wakes) and not self._settings.shadow
-            return await self._early(target) if early else ""
+            early = not self._settings.shadow and (
+                conversation.has_oversized_output(bound, bound.wakes)
+                or (waits and conversation.has_oversized_output(bound, bound.first))
+            )
+            return (await self._early(target) if early else "") or (WAITING if waits else "")
         if self._settings.shadow:
             await self.compact(target, _cause(conversation))
             return "shadow"

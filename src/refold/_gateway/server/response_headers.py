@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from refold._gateway.conversations.planner import WAITING
 from refold.core._json import Json
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.conversations.ready import Ready
     from refold._gateway.server.asgi import Headers
+    from refold.core.break_even import BreakEven
 
 __all__ = ["response_headers", "set_span_attributes"]
 
@@ -29,6 +31,8 @@ def response_headers(ready: Ready) -> Headers:
         out.append(_header("conversation", conversation.id))
         if conversation.plans or conversation.shadow is not None:
             out += [_header(name, value) for name, value in _plan_fields(ready, conversation).items()]
+        if ready.reason == WAITING and conversation.waiting is not None:
+            out += [_header(f"waiting-{name}", value) for name, value in _economy_fields(conversation.waiting).items()]
     return out
 
 
@@ -57,7 +61,15 @@ def _plan_fields(ready: Ready, conversation: Conversation) -> Json:
         return {}
     sizes = plan.sizes
     out = {"plan": plan.id, "policy": plan.policy, "tokens-before": sizes.before, "tokens-after": sizes.after}
+    if plan.break_even is not None:
+        out |= _economy_fields(plan.break_even)
     return out if plan is not conversation.shadow else {f"shadow-{name}": value for name, value in out.items()}
+
+
+def _economy_fields(economy: BreakEven) -> Json:
+    """Return what a compaction costs once and saves a call, in tokens of input, and the call from which it pays."""
+    fields: Json = {"cost": economy.cost, "saving": economy.saving, "calls-left": economy.calls_left}
+    return fields if economy.calls is None else {**fields, "pays-from": economy.calls}
 
 
 @lru_cache(4_096)

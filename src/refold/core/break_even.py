@@ -1,0 +1,242 @@
+"""What a compaction costs and saves, and from which call on it pays.
+
+Theory of operation. All sums are tokens of input: a token that is read from the prompt cache counts `TokenPrices.read`,
+one that is put into it `write`, a token of the answer `output`. A plan that makes a request of `before` tokens one of
+`after`, and leaves the first `prefix` tokens as they were,
+
+    costs, once      (write − read) × (after − prefix)          the rest of the new prefix is put into the cache
+                   + 3 × (read × after + 100 × output)          three calls that read something again, and
+                   + write × min(10,000, before − after)        what these bring
+                   + output × thinking                          bound thinking of the open turn, which is lost
+    saves, a call    read × (before − after)
+
+so it pays from call `cost / saving` on. Whether that call comes is not known. A session goes on for about as many calls
+as it had so far (measured: docs/replay.md), which is `Course.calls_left`. A compaction that the window does not force
+waits (`reason_to_wait`) for three conditions:
+
+1. Over half of the calls since the last compaction it would have paid. That is the interval of least cost
+   (`LeastCost`): what the larger requests have cost since then has reached what a compaction costs.
+2. Even if the session ended now it would raise the bill by no more than `WhenItPays.loss`. What earlier compactions
+   have saved beyond their cost counts.
+3. Where a turn of the user probably ends soon, before the window is full, the turn has ended: no thinking is lost
+   there. What waiting for it costs is weighed against that thinking and a quarter of the compaction's own cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import ceil
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold.core.messages import Text
+
+if TYPE_CHECKING:
+    from refold.core.budget import WhenItPays
+    from refold.core.messages import Message
+
+__all__ = [
+    "BreakEven",
+    "Course",
+    "PastCompaction",
+    "TokenPrices",
+    "break_even",
+    "course_of",
+    "reason_to_wait",
+]
+
+MOST_CALLS = 400  # that a session is expected to go on; the longest recorded ones have 300 to 600
+ANSWER = 100  # tokens of output that a call to read something again takes
+BORDER = 0.25  # of what a compaction costs: worth the turn's border, where no call is cut off from what it follows
+READ_AGAIN_CALLS, READ_AGAIN_TOKENS = 3, 10_000  # after a compaction; measured on recorded sessions
+
+
+class TokenPrices(Struct, frozen=True, omit_defaults=True):
+    """Prices as shares of the price of an input token: read from the prompt cache, put into it, and output.
+
+    The defaults are those of Claude models before 5.5.
+    """
+
+    read: float = 0.10
+    write: float = 1.25
+    output: float = 5.0
+
+
+class PastCompaction(Struct, frozen=True):
+    """A compaction in force: calls made before it, sizes before and after, its cost and what it saves a call."""
+
+    calls: int
+    before: int
+    after: int
+    cost: int
+    saving: int
+
+
+class Course(Struct, frozen=True):
+    """The course of a session: calls so far, turns of the user, calls since the last turn began, compactions."""
+
+    calls: int = 0
+    turns: int = 0
+    in_turn: int = 0
+    compactions: tuple[PastCompaction, ...] = ()
+
+    @property
+    def calls_left(self) -> int:
+        """The calls that are to be expected: as many as so far, at most 400."""
+        return min(self.calls, MOST_CALLS)
+
+    @property
+    def since(self) -> int:
+        """The calls since the last compaction, or all."""
+        return self.calls - (self.compactions[-1].calls if self.compactions else 0)
+
+    @property
+    def unpaid(self) -> int:
+        """What the compactions in force have cost beyond what they have saved so far; negative where they paid."""
+        return sum(past.cost - past.saving * (self.calls - past.calls) for past in self.compactions)
+
+    def bill(self, size: int, fixed: int, prices: TokenPrices) -> int:
+        """Return what the calls so far would have cost uncompacted, without output, in tokens of input.
+
+        `size` is that of the request now, `fixed` that of system prompt and tools; between two known sizes a request
+        grows evenly.
+        """
+        read, start, calls, removed = 0.0, fixed, 0, 0
+        for past in self.compactions:
+            read += (past.calls - calls) * ((start + past.before) / 2 + removed)
+            start, calls, removed = past.after, past.calls, removed + past.before - past.after
+        read += (self.calls - calls) * ((start + size) / 2 + removed)
+        return round(prices.read * read + prices.write * (size + removed))
+
+    def calls_to_border(self, size: int, fixed: int, limit: int) -> float:
+        """Return the calls until the open turn ends, 0 where none is open or the request reaches a limit before.
+
+        A turn has as many calls as the earlier ones had, or half as many again as it has already.
+        """
+        ended = self.turns - 1
+        if not self.in_turn or ended < 1 or self.since < 1:
+            return 0.0
+        ahead = max((self.calls - self.in_turn) / ended - self.in_turn, self.in_turn / 2)
+        start = self.compactions[-1].after if self.compactions else fixed
+        return ahead if size + ahead * max(size - start, 0) / self.since <= limit else 0.0
+
+
+class BreakEven(Struct, frozen=True, omit_defaults=True):
+    """What a compaction costs once, by cause, and what it saves with each later call, in tokens of input.
+
+    `rewriting` is for the new prefix that is put into the prompt cache, `rereading` for what is read again, `thinking`
+    for thinking that is lost. `calls_left` is how many calls are to be expected. `waits` is why a compaction does not
+    take place yet; empty for one that does.
+    """
+
+    rewriting: int = 0
+    rereading: int = 0
+    thinking: int = 0
+    saving: int = 0
+    calls_left: int = 0
+    waits: str = ""
+
+    @property
+    def cost(self) -> int:
+        """What it costs once."""
+        return self.rewriting + self.rereading + self.thinking
+
+    @property
+    def calls(self) -> int | None:
+        """The call from which on it pays, counted from the next one; None where it saves nothing."""
+        return max(ceil(self.cost / self.saving), 1) if self.saving > 0 else None
+
+    @property
+    def pays(self) -> bool:
+        """Tell whether that call is to be expected."""
+        return self.calls is not None and self.calls <= self.calls_left
+
+    @property
+    def sentence(self) -> str:
+        """The figures in words."""
+        start = f"costs {self.cost:,} tokens of input"
+        if self.calls is None:
+            return f"{start} and saves nothing later"
+        more = "1 more call is" if self.calls_left == 1 else f"{self.calls_left:,} more calls are"
+        return f"{start}, saves {self.saving:,} a call: pays from call {self.calls:,} on, {more} expected"
+
+
+def course_of(messages: Sequence[Message], compactions: Iterable[tuple[int, PastCompaction]] = ()) -> Course:
+    """Return the course of a conversation; `compactions` are those in force, each with the messages it was made for.
+
+    A run of messages of the assistant is one call. Their `calls` are counted here.
+    """
+    past = list(compactions)
+    counted: list[PastCompaction] = []
+    calls = turns = in_turn = 0
+    answering = False
+    for position, message in enumerate(messages):
+        while len(counted) < len(past) and past[len(counted)][0] <= position:
+            counted.append(_at(past[len(counted)][1], calls))
+        if message.role == "assistant":
+            if not answering:
+                calls, in_turn = calls + 1, in_turn + 1
+        elif message.role == "user" and _starts_turn(message):
+            turns, in_turn = turns + 1, 0
+        answering = message.role == "assistant"
+    counted += [_at(each, calls) for _, each in past[len(counted) :]]
+    return Course(calls, turns, in_turn, tuple(counted))
+
+
+def _at(past: PastCompaction, calls: int) -> PastCompaction:
+    return PastCompaction(calls, past.before, past.after, past.cost, past.saving)
+
+
+def _starts_turn(message: Message) -> bool:
+    return message.note is None and not message.results and any(isinstance(part, Text) for part in message.parts)
+
+
+def break_even(
+    before: int, after: int, prefix: int, prices: TokenPrices, course: Course, *, thinking: int = 0, waits: str = ""
+) -> BreakEven:
+    """Return what it costs and saves to make a request of `before` tokens one of `after`.
+
+    The first `prefix` tokens stay as they were, and `thinking` tokens of bound thinking in the open turn are lost.
+    """
+    left_out = max(before - after, 0)
+    rewriting = max(prices.write - prices.read, 0.0) * max(after - prefix, 0)
+    calls = READ_AGAIN_CALLS * (prices.read * after + ANSWER * prices.output)
+    return BreakEven(
+        rewriting=round(rewriting),
+        rereading=round(calls + prices.write * min(READ_AGAIN_TOKENS, left_out)),
+        thinking=round(prices.output * thinking),
+        saving=round(prices.read * left_out),
+        calls_left=course.calls_left,
+        waits=waits,
+    )
+
+
+def reason_to_wait(
+    economy: BreakEven,
+    trigger: WhenItPays,
+    course: Course,
+    prices: TokenPrices,
+    *,
+    size: int,
+    fixed: int,
+    limit: int,
+    expected: int | None = None,
+) -> str:
+    """Return why a compaction that the window does not force should wait; empty where it should not.
+
+    `expected` is how many more calls there will be, where the caller knows: then that alone decides.
+    """
+    if economy.calls is None:
+        return "it would save nothing"
+    if expected is not None:
+        return "" if economy.calls <= expected else f"it pays from call {economy.calls:,} on, {expected:,} are expected"
+    if economy.cost > economy.saving * min(economy.calls_left, course.since) / 2:
+        return f"it pays from call {economy.calls:,} on, and the last {course.since:,} calls would not have paid for it"
+    bill = course.bill(size, fixed, prices)
+    if course.unpaid + economy.cost > trigger.loss * bill:
+        return f"it costs more than {trigger.loss:.0%} of the bill so far, if the session ends before it pays"
+    ahead = course.calls_to_border(size, fixed, limit)
+    if ahead and ahead * economy.saving <= economy.thinking + economy.cost * BORDER:
+        return "the turn probably ends before the window is full"
+    return ""
