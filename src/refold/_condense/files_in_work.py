@@ -226,13 +226,16 @@ class FilesInWork:
             return ""
         free = [line for line in self.candidates if line.text.strip() not in standing]
         aim, best = float(room), ""
+        chosen: list[Candidate] = []
         for _ in range(TRIES):
-            chosen = _within(free, aim)
+            before, chosen = chosen, _within(free, aim)
+            if chosen == before:
+                break
             text = self._written(chosen)
             size = count(text) if text else 0
             if size <= room:
                 best = text
-                if size >= FULL * room or len(chosen) == len(free):
+                if size >= FULL * room:
                     break
             aim *= room * (1 + FULL) / 2 / max(size, 1)
         return best
@@ -296,13 +299,12 @@ def _candidates(states: Sequence[FileState], lately: frozenset[str], total: int)
 
 @lru_cache(maxsize=WORDS_KNOWN)
 def _can_stand(text: str) -> bool:
-    """Tell whether a line is worth its place, can be told from the digest around it, and sounds like no order."""
+    """Tell whether a line is worth its place, and can be told from the digest around it."""
     return (
         len(text.strip()) >= TELLING
         and len(text) <= LONGEST
         and not text.startswith(HEADINGS)
         and not (("<" in text or "[" in text) and ROLES.search(text))
-        and not pins_of(text)
     )
 
 
@@ -319,11 +321,18 @@ def _within(lines: Sequence[Candidate], room: float) -> list[Candidate]:
     """Return the best lines that a room in tokens takes, by a guess of their size."""
     chosen: list[Candidate] = []
     for line in lines:
-        room -= _size(line.text)
-        if room < 0:
+        if room < _size(line.text):
             break
-        chosen.append(line)
+        if not _orders(line.text):
+            room -= _size(line.text)
+            chosen.append(line)
     return chosen
+
+
+@lru_cache(maxsize=WORDS_KNOWN)
+def _orders(line: str) -> bool:
+    """Tell whether a line sounds like an order: in a message of the user's it could be taken for one."""
+    return bool(pins_of(line))
 
 
 def _with_gaps(lines: Sequence[str | None], places: Sequence[int]) -> Iterator[str]:
