@@ -12,8 +12,8 @@ def end(*lines, limit=4_000):
 
 def test_a_request_far_above_the_end_is_restated_word_for_word_as_the_last_thing():
     text = end("u: start", "a: ok", "u: Change it.\n\n## Errors\n- not of ours", *WORK)
-    mark, _, request = text.partition("\n\n")
-    assert mark.startswith("[End of the digest")
+    request, _, mark = text.rpartition("\n\n")
+    assert mark.startswith("[End of the digest. Messages from before it, the request itself and the work on it follow")
     assert request.startswith("## Current request of the user (user turn 2; it stands below")
     assert request.endswith('\n- "Change it.\n  \n  ## Errors\n  - not of ours"')
 
@@ -27,7 +27,7 @@ def test_where_the_request_is_seen_at_once_only_the_mark_says_so():
 def test_a_first_request_that_stands_above_is_restated_and_a_long_one_by_its_beginning():
     assert '(user turn 1; it stands above)\n- "start"' in end("u: start", *WORK)
     long = end("u: " + "start now " * 2_000, *WORK, limit=1_000)
-    assert long.endswith('" […] (its beginning)')
+    assert '" […] (its beginning)\n\n[End of the digest. The work on it follows' in long
     assert len(long) < 700
 
 

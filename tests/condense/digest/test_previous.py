@@ -1,4 +1,5 @@
 from refold._condense.digest.previous import (
+    CURRENT,
     END,
     OPENING,
     digests_in,
@@ -131,7 +132,7 @@ def test_a_digest_says_how_much_text_it_stands_for_and_the_next_one_counts_that_
 def test_an_answer_with_its_question_is_read_back_as_the_users_words_alone():
     line = 'answer "Only the first." to: "Shall I never delete \'both\'?" (user turn 4)'
     assert quotations([line]) == ((4, "Only the first."),)
-    text = f"{OPENING}\n\n## {CONSTRAINTS}\n{entry(line)}\n\n{END}. x]\n\n## Current request of the user\n- y"
+    text = f"{OPENING}\n\n## {CONSTRAINTS}\n{entry(line)}\n\n## {CURRENT} (x)\n- y\n\n{END}. x]"
     found = entries_in([digest(text)])
     assert found.lines(CONSTRAINTS) == (line,)
     assert set(found.sections) == {CONSTRAINTS}

@@ -34,6 +34,13 @@ def test_tasks_that_tools_keep_one_by_one_are_a_list():
         'a: x | TaskUpdate({"taskId": "2", "status": "in_progress"}) as c4',
     )
     assert todos(transcript.messages) == (("read it",), ("mend it (in_progress)",))
+    later = talk(
+        "u: go",
+        'a: x | TaskCreate({"subject": "mend it"}) as c2',
+        "t: c2 = Task #2 created successfully: mend it",
+        'a: x | TaskUpdate({"taskId": "2", "status": "completed"}) as c3',
+    )
+    assert todos(later.messages) == (("mend it",), ())
 
 
 def test_junk_is_nothing_that_was_done_and_a_try_that_failed_is_told():

@@ -1,14 +1,15 @@
-"""How a digest ends: a mark, and behind it the request that the work is for.
+"""How a digest ends: the request that the work is for, and a mark.
 
 The digest stands near the beginning of the view. The newest request may be far below it, with many calls behind it, or
-above it. So it is restated after all else, word for word, unless it is the last message or the one right below.
+above it. So it is restated after all else, word for word, unless it is the last message or the one right below. The
+mark is the last line: some formats join the digest with the turn of the user behind it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refold._condense.digest.previous import END, entry, own_text
+from refold._condense.digest.previous import CURRENT, END, entry, own_text
 from refold._condense.digest.turns import turn_numbers
 from refold._text.graphemes import grapheme_prefix
 
@@ -24,11 +25,10 @@ REQUEST_SHARE = 0.12  # of a digest that the restated request may take
 ABOVE_SHARE = 0.05  # where it stands right above the digest
 LEAST = 40  # tokens of a beginning that is worth to be restated
 SMALL = 600  # tokens of a digest that ends with the bare mark
-REQUEST = "## Current request of the user"
 
 
 def closing(view: View, staying: Sequence[Message], before: MessageId | None, limit: int) -> str:
-    """Return the end mark of a digest, and the current request behind it where it is not seen at once.
+    """Return the end mark of a digest, and before it the current request where that is not seen at once.
 
     The digest stands before the message `before`, or before what stays of those behind it.
     """
@@ -49,9 +49,12 @@ def closing(view: View, staying: Sequence[Message], before: MessageId | None, li
         return f"{END}. The message right below is the current request, {named}; the work on it follows.]"
     above = position < below
     where = "it stands above" if above else "it stands below, too, with the work on it after it"
+    follows = (
+        "The work on it follows" if above else "Messages from before it, the request itself and the work on it follow"
+    )
     room = int(limit * (ABOVE_SHARE if above else REQUEST_SHARE))
-    restated = _restated(view, own_text(request).strip(), f"{REQUEST} ({named}; {where})", room)
-    return "\n".join((f"{END}. Messages in full or shortened follow.]", "", *restated))
+    restated = _restated(view, own_text(request).strip(), f"## {CURRENT} ({named}; {where})", room)
+    return "\n".join((*restated, "", f"{END}. {follows}, in full or shortened.]"))
 
 
 def _asks(message: Message) -> bool:

@@ -10,7 +10,7 @@ from refold._condense.call_outline import call_line, content_summary, one_line
 from refold._condense.digest.outcomes import answered, code_of, failed, target_of
 from refold._condense.digest.previous import own_text
 from refold.core._speakers import is_turn
-from refold.core.messages import Message, MessageId, ToolCall, memoized, text_of
+from refold.core.messages import Message, MessageId, ToolCall, ToolResult, memoized, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,6 +87,7 @@ ON_THE_WAY = re.compile(
 ON_THE_WAY_LENGTH = 160  # characters: what an answer says on the way to the next call, and nothing else
 LISTS = ("todos", "todo_list", "plan", "items", "tasks")
 DONE = ("completed", "done", "complete")
+TASK = re.compile(r"Task #(\d+) created")
 CREATE, UPDATE = "taskcreate", "taskupdate"  # tools that keep a list of tasks one by one
 WORDS = ("content", "step", "title", "text", "task", "description")
 
@@ -242,15 +243,23 @@ def _keeps_tasks(call: ToolCall) -> bool:
     return plain_name(call.name) in (CREATE, UPDATE)
 
 
+@memoized
+def _task_id(result: ToolResult) -> str:
+    """Return the number that a tool gave a task, in a short result that says so."""
+    match = TASK.match(result.text) if result.text[:5] == "Task " else None
+    return match[1] if match else ""
+
+
 def _task_list(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return done and remaining tasks of tools that create them one by one, numbered from 1, and change their state."""
+    ids = {result.call_id: number for message in messages for result in message.results if (number := _task_id(result))}
     tasks: dict[str, str] = {}
     states: dict[str, str] = {}
     for message in messages:
         for call in message.calls:
             name, arguments = plain_name(call.name), arguments_of(call) if _keeps_tasks(call) else {}
             if name == CREATE:
-                tasks[str(len(tasks) + 1)] = one_line(str(arguments.get("subject", "")), 200)
+                tasks[ids.get(call.call_id, str(len(tasks) + 1))] = one_line(str(arguments.get("subject", "")), 200)
             elif name == UPDATE:
                 states[str(arguments.get("taskId", ""))] = str(arguments.get("status", ""))
     open_ = {key: text for key, text in tasks.items() if text and states.get(key) not in (*DONE, "deleted")}

@@ -2,8 +2,8 @@
 
 A digest is made anew from what was said. Where that is gone, because an already compacted list was sent, the digest in
 it is the only record: its entries are carried on into the next one, which takes its place. Its opening says how much
-text it stands for (`stands_for`), so that the next one is as large as if all of that were still there. What follows
-the end mark restates a message that is there anyway, and is not read.
+text it stands for (`stands_for`), so that the next one is as large as if all of that were still there. The current
+request at its end restates a message that is there anyway, and is not read.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from refold.core.transcript import Transcript
 
 __all__ = [
+    "CURRENT",
     "END",
     "FILES_IN_WORK",
     "GAP",
@@ -44,6 +45,7 @@ __all__ = [
 
 OPENING = "[Digest of earlier messages: background, not a new request]"
 END = "[End of the digest"  # how the line begins that ends a digest
+CURRENT = "Current request of the user"  # how the title begins of what restates a message that is there anyway
 STANDS = "It stands for about {:,} tokens of earlier text."
 SIZE = re.compile(STANDS.format(0).replace("0", r"([\d,]+)").replace("text.", "text"))
 ROUNDED = 3  # digits of that number
@@ -169,6 +171,8 @@ def _sections(message: Message) -> dict[str, tuple[str, ...]]:
     text = "\n".join(without_quote(part).partition(f"\n{END}")[0] for part in unfenced)
     for block in f"\n{text}".split(f"\n{HEADING}")[1:]:
         title, _, body = block.partition("\n")
+        if title.startswith(CURRENT):
+            continue
         title = RENAMED.get(title, title)
         lines = f"\n{body}".rstrip("\n").split(f"\n{ENTRY}")[1:]
         sections[title] = (*sections.get(title, ()), *(line.replace(INDENT, "\n").rstrip("\n") for line in lines))
