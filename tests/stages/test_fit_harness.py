@@ -86,11 +86,11 @@ def test_small_instructions_stay_whole_and_only_where_they_are_given_last():
 
 def test_the_newest_report_is_shortened_only_where_it_is_large_and_says_what_it_was():
     report = SHAPES["claude-code"]
-    large = words(compacted([*history(REQUEST), {"role": "user", "content": report}], 4_000))
+    large = words(compacted([*history(REQUEST), {"role": "user", "content": report}], 3_000))
     assert "<task-notification>" in large[-1]
     assert len(large[-1]) < len(report)
     small = report.replace(NOISE, NOISE[:400])
-    assert words(compacted([*history(REQUEST), {"role": "user", "content": small}], 4_000))[-1] == small
+    assert words(compacted([*history(REQUEST), {"role": "user", "content": small}], 3_000))[-1] == small
 
 
 def test_a_list_that_was_compacted_is_compacted_again_with_no_word_of_the_harness_pinned():

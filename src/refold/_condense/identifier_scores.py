@@ -72,9 +72,11 @@ def likeliest(atoms: Sequence[Atom], transcript: Transcript, limit: int) -> tupl
         if not own:
             last = atom.text.rsplit("/", 1)[-1]
             own = OF_PART * (known[last] or known[last.rsplit(".", 1)[-1]]) or IN_EARLIER_DIGEST
-            if atom.text in earlier:  # what its last part is worth now says little of what it was worth then
+            if not earlier.isdisjoint(
+                (atom.text, atom.written)
+            ):  # what its last part is worth now says little of what it was worth then
                 own = max(own, IN_EARLIER_DIGEST)
-        return float(own * atom.score**0.5 / (FRAME + len(atom.text) / CHARS))
+        return float(own * atom.score**0.5 / (FRAME + len(atom.written or atom.text) / CHARS))
 
     return tuple(sorted(atoms, key=lambda atom: (-value(atom), atom.text))[:limit])
 

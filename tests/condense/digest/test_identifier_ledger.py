@@ -1,4 +1,4 @@
-from refold._condense.digest.identifier_ledger import atoms_in, grouped, ledger
+from refold._condense.digest.identifier_ledger import atoms_in, grouped, ledger, ungrouped
 from refold.testing import talk, view_of
 
 
@@ -29,6 +29,34 @@ def test_identifiers_are_grouped_by_where_they_were_last_seen():
     transcript = talk("u: go", "a: looking | read(a.py) as c", "t: c = name_one name_two name_three name_four")
     lines = grouped(ledger(view_of(transcript), transcript.messages))
     assert "a.py: name_one, name_two, name_four, name_three" in lines
+
+
+def test_identifiers_are_grouped_by_what_they_are():
+    transcript = talk(
+        "u: go",
+        "a: see https://example.com/a and port 8080, config_name in ./src/a.py and ~/.config/b.toml, commit 3fa85c1 "
+        "and/or nothing | bash(ls) as c",
+        "t: c = \x1b[31mL10\x1b[0m Chunk ID: 5a3f2b",
+    )
+    lines = grouped(ledger(view_of(transcript), transcript.messages))
+    assert lines == (
+        "paths: src/a.py, ~/.config/b.toml",
+        "names: config_name",
+        "addresses: https://example.com/a",
+        "ids: 3fa85c1",
+        "numbers: port 8080",
+    )
+
+
+def test_a_list_that_was_read_back_is_written_again_as_it_was():
+    transcript = talk("u: go", "a: ok")
+    lines = (
+        "paths: src/a.py, ~/.config/b.toml",
+        "a.py: name_one, name_two, name_three, name_xfour",
+        "addresses: https://example.com/a",
+        "numbers: port 8080",
+    )
+    assert set(grouped(ledger(view_of(transcript), transcript.messages, before=ungrouped(lines)))) == set(lines)
 
 
 def test_an_identifier_behind_an_escape_in_arguments_is_listed_as_it_was_written():

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from refold._condense.call_facts import arguments_of, is_shell, plain_name, reads, writes
 from refold._condense.call_outline import call_line, content_summary, one_line
+from refold._condense.digest.identifier_kinds import argument_names
+from refold._condense.digest.identifier_ledger import identifiers_of
 from refold._condense.digest.outcomes import answered, code_of, failed, target_of
 from refold._condense.digest.previous import own_text
 from refold.core._speakers import is_turn
@@ -101,9 +103,12 @@ def prepare(message: Message) -> None:
         _values(message)
     for call in message.calls:
         _items(call)
+        identifiers_of(call)
+        argument_names(call)
         call_line(call)
         target_of(call)
     for result in message.results:
+        identifiers_of(result)
         code_of(result)
         content_summary(result)
 

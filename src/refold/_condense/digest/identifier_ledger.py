@@ -11,40 +11,45 @@ from msgspec import Struct
 
 from refold._condense.call_facts import reads, writes
 from refold._condense.call_outline import call_line
+from refold._condense.digest.identifier_kinds import (
+    NAMED,
+    WEIGHTS,
+    Folders,
+    Kind,
+    argument_names,
+    counted,
+    kind_of,
+    without_codes,
+)
 from refold._salience.atoms import spoken
 from refold._text.graphemes import grapheme_prefix
-from refold.core.messages import Message, Text, ToolCall, ToolResult
+from refold.core.messages import Message, Text, ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from refold.core.view import View
 
-__all__ = ["Atom", "atoms_in", "grouped", "ledger", "ungrouped", "words_in"]
+__all__ = ["Atom", "atoms_in", "grouped", "identifiers_of", "ledger", "ungrouped", "words_in"]
 
-WORD = re.compile(r"[\w./@+-]+")
+WORD = re.compile(r"[\w./@+~-]+")
 BETWEEN = {code: " " for code in range(128) if not WORD.fullmatch(chr(code))}  # ASCII signs that no word holds
 FIRST_BYTES = (0xC2, 0xE2)  # in UTF-8, of signs beyond ASCII that no word holds: U+0080 to 00BF and 2000 to 2FFF
 BLANKED = bytes(32 if code in BETWEEN or code in FIRST_BYTES else code for code in range(256))
-AROUND = "./-+@"  # signs of identifiers that none begins or ends with
+AROUND = "./-+@~"  # signs of identifiers that none begins or ends with
 SHORTEST, LONGEST = 3, 160  # characters of an identifier
-NAMED = re.compile(
-    r"(?P<path>.*\w/\w.*|/\w.*|[\w-]+\.(?:[jt]sx?|py|rs|go|java|kt|rb|php|c|h|cc|cpp|hpp|cs|md|toml|json|ya?ml|sql|sh|"
-    r"txt|cfg|ini|html|css|lock|xml|csv|proto))|(?P<dotted>[A-Za-z_]\w*(?:\.\w+)+)|"
-    r"(?P<name>(?=\w*[A-Za-z])(?:\w+_\w*|_\w+|[a-z]+[A-Z]\w*|(?:[A-Z][a-z0-9]+){2,}\w*|[A-Z]{2,}[a-z]\w+|(?=\w*\d)[A-Za-z0-9-]+[\w-]*|"
-    r"[A-Z]{2,}-\d+))|(?P<number>\d{3,}(?:\.\d+)*)",
-)
-# Chosen by hand; benchmarks/recall.py measures what they give together (docs/salience.md).
-WEIGHTS = {"path": 1.5, "dotted": 1.2, "name": 1.0, "number": 0.6}  # of a reference, by its kind
-OUTPUT_CHARS = 200_000  # of the newest output that are looked through
-OWN_CHARS = 200_000  # of the newest words and calls of users and the assistant
-EACH_OWN = 40_000  # characters at the start of one of them
-EACH_OUTPUT = 20_000  # characters at the start of one output
+MOST_CHARS = 4_000_000  # of the newest text that are looked through
+EACH = 40_000  # characters at the start of one text, call or output
 KEPT_CHARS = 200_000  # of the newest kept text that are looked through
+LEAD = re.compile(r"(?:\./)?((?:(?:\.\./)+|~/|/|@)?\.?)")  # signs in front that belong to a path
+COMMAND = 300  # characters of a call up to which it is a command and no text
 MESSAGES = "messages"
-ELSEWHERE = "elsewhere"
+ELSEWHERE = "elsewhere"  # in digests of earlier releases
+PATHS, NAMES, ADDRESSES, IDS, NUMBERS = ORDER = ("paths", "names", "addresses", "ids", "numbers")
+TITLES: dict[Kind, str] = {"path": PATHS, "url": ADDRESSES, "id": IDS, "number": NUMBERS}
 SEVERAL = 4  # identifiers that are worth a line of their own
 OWN, SEEN, LATE = 2.0, 0.5, 1.5  # uses by the assistant or the user, showings by tools, how lately
+REPEATED = 2  # mentions from which a number or an id is one that is referred to
 MANY = 4  # uses or showings from which more count for nothing
 OWN_WORTH = [OWN * times for times in range(MANY + 1)]
 SEEN_WORTH = [SEEN * times for times in range(MANY + 1)]
@@ -54,29 +59,40 @@ LENGTH = 60  # characters that halve the worth of an identifier, since room is s
 
 
 class RemovedPiece(NamedTuple):
-    """A text of a message that left, with the message's place; `own` where a user or the assistant wrote it."""
+    """A part of a message that left, with the message's place; `own` where a user or the assistant wrote it."""
 
-    text: str
+    part: Text | ToolCall | ToolResult
     position: int
     message: Message
-    part: ToolCall | ToolResult | None = None
     own: bool = True
 
 
 class _Candidate(NamedTuple):
-    """A word that may be an identifier: its score, and the number of the piece that holds it last."""
+    """A word that may be an identifier: its score, and the number of the piece that holds it last.
+
+    `raw` is the word with the signs around it, `used` and `seen` tell how many pieces hold it: of users and the
+    assistant, and of tools.
+    """
 
     score: float
     word: str
     number: int
+    raw: str
+    used: int = 1
+    seen: int = 0
 
 
 class Atom(Struct, frozen=True):
-    """An identifier, kept whole or not at all; `source` says where it was last seen."""
+    """An identifier, kept whole or not at all; `source` says where it was last seen.
+
+    `written` is how a list writes it: a path with the signs in front, a number with what it counts.
+    """
 
     text: str
     source: str
     score: float
+    kind: Kind = "name"
+    written: str = ""
 
 
 def atoms_in(text: str) -> set[str]:
@@ -103,39 +119,96 @@ def ledger(
     pieces = _pieces(left)
     standing_words = words_in(standing)
     best = _best_spellings(_scores(pieces, len(left), standing_words))
-    earlier = {word: source for word, source in before if word not in standing_words and word not in best}
-    best |= {word: _Candidate(OWN / _length_penalty(word), word, EARLIER) for word in earlier}
+    earlier = {_bare(written): (written, source) for written, source in before}
+    for word, (written, _) in earlier.items():
+        if word not in standing_words and word not in best:
+            best[word] = _Candidate(OWN / _length_penalty(word), word, EARLIER, written)
     candidates: Iterable[_Candidate] = best.values()
     if len(best) > AHEAD * limit:
         candidates = nlargest(AHEAD * limit, candidates)
-    ranked = [(-score * weight, word, number) for score, word, number in candidates if (weight := _weight(word))]
-    ranked.sort()
+    arguments = frozenset().union(*(argument_names(call) for message in left for call in message.calls))
+    ranked = _of_kinds(candidates, arguments)
+    folders = Folders(each.word for _, each, kind in ranked if kind == "path")
+    atoms: list[Atom] = []
     sources: dict[int, str] = {}
-    for _, _, number in ranked[:limit]:
-        if number != EARLIER and number not in sources:
-            sources[number] = _source(view, pieces[number])
-    return tuple(Atom(word, sources.get(number) or earlier[word], -score) for score, word, number in ranked[:limit])
+    for negative, candidate, kind in ranked:
+        if len(atoms) >= limit:
+            break
+        word, number = candidate.word, candidate.number
+        if number == EARLIER:
+            written, source = earlier[word]
+        else:
+            written = _written(candidate, kind, pieces[number], folders, arguments)
+            source = sources.get(number) or sources.setdefault(number, _source(view, pieces[number]))
+        if written:
+            atoms.append(Atom(word, source, -negative, "path" if kind == "words" else kind, written))
+    return tuple(atoms)
+
+
+def _of_kinds(candidates: Iterable[_Candidate], arguments: frozenset[str]) -> list[tuple[float, _Candidate, Kind]]:
+    """Return the candidates that are identifiers with their kind, best first by their score and its weight."""
+    ranked: list[tuple[float, _Candidate, Kind]] = []
+    for candidate in candidates:
+        kind = kind_of(candidate.word, candidate.raw.partition(candidate.word)[0])
+        once = not candidate.used and candidate.seen < REPEATED
+        junk = kind is None or candidate.word in arguments or (once and kind in ("id", "number"))
+        if kind and not junk:
+            ranked.append((-candidate.score * WEIGHTS[kind], candidate, kind))
+    ranked.sort(key=lambda each: (each[0], each[1].word))
+    return ranked
+
+
+def _written(
+    candidate: _Candidate, kind: Kind, piece: RemovedPiece, folders: Folders, arguments: frozenset[str]
+) -> str:
+    """Return how a list writes an identifier, nothing where its surroundings show that it is none."""
+    word, raw = candidate.word, candidate.raw
+    match kind:
+        case "number":
+            return counted(_text_of(piece.part), word, arguments) or (word if candidate.used else "")
+        case "words" if not (word in folders or _in_command(piece.part)):
+            return ""
+        case "url" if raw.startswith("//"):
+            return f"https://{word}"
+        case "path" | "words":
+            lead = LEAD.fullmatch(raw.partition(word)[0])
+            return f"{lead[1]}{word}" if lead else word
+        case _:
+            return word
+
+
+def _in_command(part: Text | ToolCall | ToolResult) -> bool:
+    """Tell whether a part is a call without a longer text, where even plain words with a slash are a path or branch."""
+    return isinstance(part, ToolCall) and len(part.arguments) <= COMMAND
+
+
+def _bare(written: str) -> str:
+    """Return the word that `_written` was made of."""
+    if " " in written:
+        return next((word for word in written.split(" ") if word[:1].isdecimal()), written)
+    return written.removeprefix("https://").strip(AROUND)
 
 
 def _scores(pieces: Sequence[RemovedPiece], messages: int, standing: set[str]) -> Iterator[_Candidate]:
-    """Yield the words of pieces that may be identifiers, with their score and the piece that holds them last."""
+    """Yield the identifiers of pieces with their score and the piece that holds them last."""
     used: Counter[str] = Counter()
     seen: Counter[str] = Counter()
     last: dict[str, int] = {}
     for number, piece in enumerate(pieces):
-        words = _words(piece.text)
+        words = _identifiers(piece.part) if isinstance(piece.part, Text) else identifiers_of(piece.part)
         (used if piece.own else seen).update(words)
         last.update(dict.fromkeys(words, number))
     late = [LATE * (piece.position + 1) / messages for piece in pieces]
     uses, sightings = used.get, seen.get  # a counter's own look-up is slow where it has nothing
     for raw, number in last.items():
-        if raw in standing or (raw.isalpha() and raw[1:].islower()):  # a word of prose
+        if raw in standing:
             continue
         word = raw if raw.isalnum() else raw.strip(AROUND)
-        if not SHORTEST <= len(word) <= LONGEST or word in standing:
+        if word in standing:
             continue
-        worth = OWN_WORTH[min(uses(raw, 0), MANY)] + SEEN_WORTH[min(sightings(raw, 0), MANY)] + late[number]
-        yield _Candidate(worth / _length_penalty(word), word, number)
+        own, by_tools = uses(raw, 0), sightings(raw, 0)
+        worth = OWN_WORTH[min(own, MANY)] + SEEN_WORTH[min(by_tools, MANY)] + late[number]
+        yield _Candidate(worth / _length_penalty(word), word, number, raw, own, by_tools)
 
 
 def _best_spellings(candidates: Iterable[_Candidate]) -> dict[str, _Candidate]:
@@ -153,24 +226,34 @@ def _length_penalty(word: str) -> float:
 
 
 def grouped(atoms: Iterable[Atom]) -> tuple[str, ...]:
-    """Return one line a source that has several identifiers, and one for all the others, best first."""
-    lines: dict[str, list[str]] = {}
+    """Return identifiers as lines by what they are, best first; names by the file that showed them, if it has several.
+
+    The lines are paths, names of each source, other names, addresses, ids, and numbers with what they count.
+    """
+    lines: dict[str, list[str]] = {PATHS: []}
     for atom in atoms:
-        lines.setdefault(atom.source, []).append(atom.text)
-    several = [f"{source}: {', '.join(words)}" for source, words in lines.items() if len(words) >= SEVERAL]
-    single = [word for words in lines.values() if len(words) < SEVERAL for word in words]
-    return (*several, f"{ELSEWHERE}: {', '.join(single)}") if single else tuple(several)
+        title = TITLES.get(atom.kind) or (atom.source if _leads_back(atom.source) else NAMES)
+        lines.setdefault(title, []).append(atom.written or atom.text)
+    single = [word for title, words in lines.items() if title not in ORDER and len(words) < SEVERAL for word in words]
+    lines[NAMES] = [*lines.get(NAMES, ()), *single]
+    files = [title for title, words in lines.items() if title not in ORDER and len(words) >= SEVERAL]
+    return tuple(f"{title}: {', '.join(lines[title])}" for title in (PATHS, *files, *ORDER[1:]) if lines.get(title))
 
 
 def ungrouped(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return identifiers with their sources from lines that `grouped` has made."""
+    """Return identifiers, as they were written, with their sources from lines that `grouped` has made."""
     parted = (line.rpartition(": ") for line in lines)
     return tuple(
-        (word, MESSAGES if source == ELSEWHERE else source)
+        (word, MESSAGES if source in (*ORDER, ELSEWHERE) else source)
         for source, _, words in parted
         for word in words.split(", ")
         if word
     )
+
+
+def _leads_back(source: str) -> bool:
+    """Tell whether a source is a file, or a call with what it asks for: a tool's name alone leads nowhere."""
+    return any(sign in source for sign in "/. ")
 
 
 def words_in(texts: Iterable[str]) -> set[str]:
@@ -186,29 +269,52 @@ def words_in(texts: Iterable[str]) -> set[str]:
 
 
 def _pieces(left: Sequence[Message]) -> list[RemovedPiece]:
-    """Return the beginnings of the newest texts, calls and output, oldest first."""
+    """Return the texts, calls and output of messages in order, the newest characters of them only."""
     pieces: list[RemovedPiece] = []
-    output_spent = own_spent = 0
+    spent = 0
     for position in range(len(left) - 1, -1, -1):
+        if spent > MOST_CHARS:
+            break
         message = left[position]
         for part in message.parts:
             match part:
-                case Text(text=text) if own_spent < OWN_CHARS:
-                    text = grapheme_prefix(text, EACH_OWN)
-                    own_spent += len(text)
-                    pieces.append(RemovedPiece(text, position, message))
-                case ToolCall() if own_spent < OWN_CHARS:
-                    text = grapheme_prefix(spoken(part), EACH_OWN)
-                    own_spent += len(text)
-                    pieces.append(RemovedPiece(text, position, message, part))
-                case ToolResult() if output_spent < OUTPUT_CHARS:
-                    text = grapheme_prefix(part.text, EACH_OUTPUT)
-                    output_spent += len(text)
-                    pieces.append(RemovedPiece(text, position, message, part, own=False))
+                case Text(text=text) | ToolCall(arguments=text):
+                    pieces.append(RemovedPiece(part, position, message))
+                case ToolResult(text=text):
+                    pieces.append(RemovedPiece(part, position, message, own=False))
                 case _:
-                    pass
+                    continue
+            spent += min(len(text), EACH)
     pieces.reverse()
     return pieces
+
+
+@memoized
+def identifiers_of(part: ToolCall | ToolResult) -> tuple[str, ...]:
+    """Return the identifiers of a call or an output, each once, with the signs around them; the part remembers them."""
+    return _identifiers(part)
+
+
+def _identifiers(part: Text | ToolCall | ToolResult) -> tuple[str, ...]:
+    return tuple(raw for raw in dict.fromkeys(_words(_text_of(part))) if _may_name(raw))
+
+
+def _may_name(raw: str) -> bool:
+    if raw.isalpha() and raw[1:].islower():  # a word of prose
+        return False
+    word = raw if raw.isalnum() else raw.strip(AROUND)
+    return SHORTEST <= len(word) <= LONGEST and kind_of(word, raw.partition(word)[0]) is not None
+
+
+def _text_of(part: Text | ToolCall | ToolResult) -> str:
+    """Return the beginning of what a part says."""
+    match part:
+        case Text(text=text):
+            return grapheme_prefix(text, EACH)
+        case ToolCall():
+            return grapheme_prefix(spoken(part), EACH)
+        case ToolResult():
+            return without_codes(grapheme_prefix(part.text, EACH))
 
 
 def _source(view: View, piece: RemovedPiece) -> str:
@@ -221,16 +327,6 @@ def _source(view: View, piece: RemovedPiece) -> str:
             return ref.path if ref else call_line(answered, result)
         case _:
             return MESSAGES
-
-
-def _weight(word: str) -> float:
-    """Return the weight of an identifier by its kind, 0 where a word is none; the common kinds without the pattern."""
-    if word.isdecimal():
-        return WEIGHTS["number"]
-    if "_" in word and word.isidentifier() and word.isascii():
-        return WEIGHTS["name"] if word.strip("_0123456789") else 0.0
-    kind = NAMED.fullmatch(word)
-    return WEIGHTS[kind.lastgroup or "name"] if kind else 0.0
 
 
 def _words(text: str) -> list[str]:

@@ -19,7 +19,8 @@ smaller limit where it is too large (`TRIES`). `previous` reads a digest back wh
 
 from __future__ import annotations
 
-from itertools import chain
+from bisect import bisect_right
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -57,7 +58,9 @@ EXPLANATIONS = 10  # a digest of fewer times its explanation goes without it
 IDENTIFIERS = "Identifiers, and where they were last seen"
 ATOM = 3  # tokens of an identifier with its comma, at least
 AHEAD = 4  # times as many identifiers as have room are ranked by predicted use
-ROUNDS = 6  # of cutting the identifiers until they fit
+ROUNDS = 6  # of trying how many identifiers fit
+CHARS = 3  # characters of identifiers that a token holds, at first
+FULL = 0.95  # of the room from which it is full
 TRIES = 4  # of writing it smaller until it fits as a whole
 MARGIN = 0.98  # of what is computed to fit, since tokens are not proportional to text
 
@@ -199,12 +202,22 @@ def _lines_within(counter: Counter, section: Section, start: int, room: float | 
 
 
 def _identifiers_within(counter: Counter, atoms: Sequence[Atom], room: int) -> tuple[tuple[str, ...], int]:
-    """Return lines of identifiers that fill the room, and their tokens: counted exactly, cut to fit."""
-    some = list(atoms)
+    """Return lines of the first identifiers, as many as fill the room, and their tokens, counted exactly."""
+    chars = list(accumulate(len(atom.written or atom.text) + 2 for atom in atoms))
+    most = len(atoms) + 1
+    number = bisect_right(chars, room * CHARS)
+    best: tuple[tuple[str, ...], int] = ((), 0)
+    least = 0
     for _ in range(ROUNDS):
-        lines = grouped(some)
+        if not least < number < most:
+            break
+        lines = grouped(atoms[:number])
         cost = counter.text("\n".join(["", "", f"## {IDENTIFIERS}", *map(entry, lines)])) + 1
-        if not some or cost <= room:
-            return (lines, cost) if some else ((), 0)
-        some = some[: min(len(some) - 1, int(len(some) * max(room, 0) / cost * MARGIN))]
-    return (), 0
+        if cost <= room:
+            best, least = (lines, cost), number
+            if cost >= room * FULL:
+                break
+        else:
+            most = number
+        number = min(bisect_right(chars, chars[number - 1] * room / cost * MARGIN), most - 1)
+    return best

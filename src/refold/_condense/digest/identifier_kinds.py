@@ -1,0 +1,160 @@
+"""What sort of identifier a word is, and which words only look like identifiers.
+
+A list of identifiers is read by an agent that wants to open, call, or look something up by its name. Words of the right
+shape that lead nowhere take room from those that do: positions in a file (`L10`, `340p`, the numbers in front of the
+lines of a search), rests of colour codes (`31m`), durations, timestamps, references to elements of one page (`ref_12`),
+ids that were printed once, words of prose with a slash between them (`input/output`), and names of tools' arguments.
+
+Three of these cannot be told from the word alone: a number needs the word that says what it counts (`counted`), an id
+needs a second mention, and words with a slash are a path where another path goes through them (`Folders`).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from refold._condense.call_facts import arguments_of
+from refold._salience.atoms import KNOWN
+from refold.core.messages import memoized
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from refold.core.messages import ToolCall
+
+__all__ = ["NAMED", "WEIGHTS", "Folders", "Kind", "argument_names", "counted", "kind_of", "without_codes"]
+
+Kind: TypeAlias = Literal["path", "words", "url", "dotted", "name", "id", "number"]
+
+EXTENSIONS = (
+    r"[jt]sx?|py|rs|go|java|kt|rb|php|c|h|cc|cpp|hpp|cs|swift|dart|sql|sh|ps1|tf|vue|svelte|html|s?css|proto|"
+    r"md|mdx|txt|toml|json|jsonl|ya?ml|cfg|ini|lock|xml|csv|tsv|ipynb|pdf|png|svg"
+)
+NAMED = re.compile(
+    rf"(?P<path>.*\w/\w.*|/\w.*|[\w-]+\.(?:{EXTENSIONS}))|(?P<dotted>[A-Za-z_]\w*(?:\.\w+)+)|"
+    r"(?P<name>(?=\w*[A-Za-z])(?:\w+_\w*|_\w+|[a-z]+[A-Z]\w*|(?:[A-Z][a-z0-9]+){2,}\w*|[A-Z]{2,}[a-z]\w+|(?=\w*\d)[A-Za-z0-9-]+[\w-]*|"
+    r"[A-Z]{2,}-\d+))|(?P<number>\d{3,}(?:\.\d+)*)",
+)
+# Of a reference, by its kind. Chosen by hand; benchmarks/recall.py measures what they give together (docs/salience.md).
+WEIGHTS: dict[Kind, float] = {
+    "path": 1.5, "words": 1.5, "url": 1.5, "dotted": 1.2, "name": 1.0, "id": 1.0, "number": 0.6,
+}  # fmt: skip
+JUNK = re.compile(
+    r"L\d+(?:[-:]L?\d+)?|\d+[-x,:/]\d+|"  # lines, ranges, sizes
+    r"\d+(?:\.\d+)?[A-Za-z]{1,3}|"  # 31m, 340p, 450ms, 14rem
+    r"(?:s\d+)?[ef]\d+|(?:f\d+)?e\d+|ref_\d+|uid_?\d+|"  # elements of a page
+    r"u[0-9a-f]{4}\w{0,3}|x[0-9a-f]{2}|"  # rests of escapes
+    r"\d{4}-\d\d-\d\d(?:T.*)?|\d{8}T\d+Z?|\d+T\d+.*|"  # dates and times
+    r"(?:\w\.)+\w"  # e.g
+)
+HEX = re.compile(r"(?=[0-9a-f-]*[a-f])(?=[0-9a-f-]*\d)[0-9a-f]{6,}(?:-[0-9a-f]{2,})*")
+RUNS = re.compile(r"\d+|[a-z]+|[A-Z]+")
+SCATTERED = 6  # runs of digits, small and capital letters from which a long word is an id
+LONG = 12  # characters of such an id, at least
+HOST = re.compile(r"(?:[A-Za-z0-9-]+\.)+[a-z]{2,}")
+PLAIN = re.compile(r"[A-Za-z]+")
+CODES = re.compile(
+    r"\x1b\[[0-9;?]*[A-Za-z]|\[(?:\d{1,3}(?:;\d{1,3})*)?m|"  # what colors a terminal
+    r"\\(?:[nrt\"]|u[0-9a-f]{4}|x[0-9a-f]{2})|%[0-9A-F]{2}"  # what stands for a sign in JSON, source code and URLs
+)
+MARKS = ("\\", "%", "\x1b[", "[0m", "[39m")  # one of these stands in every text with codes
+LABEL = re.compile(r"(?<![\w./-])([A-Za-z][\w-]{2,30})[\"'`]?([ \t]*[:=#][ \t]*|[ \t]+#?)[\"'`]?$")
+UNIT = re.compile(r"[ ]([a-z]{4,20})\b")
+BEFORE, AFTER = 40, 24  # characters around a number that are searched for what it counts
+# Before or behind a number, these say where it stands in a text or nothing at all.
+NO_LABELS = frozenset({
+    "line", "lines", "row", "rows", "col", "column", "columns", "offset", "limit", "page", "pages", "chars",
+    "characters", "bytes", "the", "and", "for", "with", "from", "into", "than", "then", "that", "this", "are", "was",
+    "were", "has", "have", "not", "but", "only", "about", "over", "under", "all", "more", "most", "least", "after",
+    "before", "until", "showing", "shows", "total", "number", "times", "chunk", "end", "start", "head", "tail",
+    "first", "last", "next", "time", "date",
+})  # fmt: skip
+
+
+class Folders:
+    """The folders that known paths go through: plain words with a slash between them are a path if they are there."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._inside: set[str] = set()
+        for folder in {path.rpartition("/")[0] for path in paths}:
+            parts = folder.split("/")
+            self._inside.update(
+                "/".join(parts[start:stop]) for start in range(len(parts)) for stop in range(start + 2, len(parts) + 1)
+            )
+
+    def __contains__(self, words: str) -> bool:
+        return words in self._inside
+
+
+@lru_cache(maxsize=KNOWN)
+def kind_of(word: str, lead: str = "") -> Kind | None:
+    """Return what sort of identifier a word is, None where it is none; `lead` are the signs before it.
+
+    "words" are plain words with a slash between them, which may or may not be a path; a number needs `counted`.
+    """
+    if word.isdecimal():
+        return "number" if len(word) > 2 else None
+    if "_" in word and word.isidentifier() and word.isascii():
+        if not word.strip("_0123456789") or JUNK.fullmatch(word):
+            return None
+        return "id" if _scattered(word) else "name"
+    match = NAMED.fullmatch(word)
+    if match is None or JUNK.fullmatch(word):
+        return None
+    kind: Kind = match.lastgroup or "name"  # type: ignore[assignment]  # the groups are kinds
+    if kind == "path":
+        return _kind_of_path(word, lead)
+    return "id" if kind == "name" and (HEX.fullmatch(word) or _scattered(word)) else kind
+
+
+def _kind_of_path(word: str, lead: str) -> Kind:
+    parts = word.split("/")
+    if lead.endswith("//") or (len(parts) > 1 and "/" not in lead and HOST.fullmatch(parts[0])):
+        return "url"
+    return "words" if len(parts) > 1 and "/" not in lead and all(map(PLAIN.fullmatch, parts)) else "path"
+
+
+def _scattered(word: str) -> bool:
+    """Tell whether letters and digits of a word follow each other as in an id that a machine has made."""
+    return len(word) >= LONG and any(char.isdigit() for char in word) and len(RUNS.findall(word)) >= SCATTERED
+
+
+def counted(text: str, number: str, arguments: Collection[str] = ()) -> str:
+    """Return a number together with the word that says what it counts, nothing where it is a position.
+
+    `arguments` are names of tools' arguments, which say nothing of the work.
+    """
+    at = text.rfind(number)
+    while at >= 0:
+        label = LABEL.search(text[max(at - BEFORE, 0) : at])
+        if label and label[1].lower() not in NO_LABELS and label[1] not in arguments:
+            return f"{label[1]} {number}"
+        unit = UNIT.match(text[at + len(number) : at + len(number) + AFTER])
+        if unit and unit[1] not in NO_LABELS and not text[at - 1 : at].isalnum():
+            return f"{number} {unit[1]}"
+        at = text.rfind(number, 0, at)
+    return ""
+
+
+@memoized
+def argument_names(call: ToolCall) -> frozenset[str]:
+    """Return the names of a call's arguments, those inside of others too: the tool's words, not the work's."""
+    names: set[str] = set()
+    waiting: list[object] = [arguments_of(call)]
+    while waiting:
+        match waiting.pop():
+            case dict() as value:
+                names.update(value)
+                waiting += value.values()
+            case list() as value:
+                waiting += value
+            case _:
+                pass
+    return frozenset(names)
+
+
+def without_codes(text: str) -> str:
+    """Return a text with a blank for each code that colors a terminal, or stands for a sign in JSON or a URL."""
+    return CODES.sub(" ", text) if any(map(text.__contains__, MARKS)) else text
