@@ -63,6 +63,10 @@ PHRASES = (
     " ne pas ", "au plus", "au moins", "il faut", " n'", "no uses", "no hagas", "no toques", "no borres", "no cambies",
     "no modifiques", "no puedes", "no escribas", "no elimines", "como máximo", "como mínimo", "hay que",
 )  # fmt: skip
+STEMS = (
+    " pas",
+    *(phrase.strip() for phrase in PHRASES),
+)  # what a sentence that begins or ends with a phrase holds of it
 # Lines of programs that people paste: numbered lines, places in files, log lines, statements.
 MACHINE = re.compile(
     r"^(?:\d+[|:│→]\s{2,}|\d+\t|[\w/-]*[/.][\w./-]+:\d+:|\[?\d{4}-\d\d-\d\d[T ]\d\d:|"
@@ -75,8 +79,7 @@ CJK = re.compile(
     "しない|するな|ない(?:で|こと)|べき|必ず|決して|絶対|禁止|のみ|だけ|常に|避け|いけません|なければ|ください|"
     "不要|不得|不能|不可|不许|不准|禁止|必须|必須|只能|只有|仅|总是|永远|絕不|绝不|切勿|请勿|避免|务必|始终|一定"
 )
-ENDS = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
-# The same with the sign before it, for which a text is searched quickest.
+# The end of a sentence with the sign before it, for which a text is searched quickest.
 BORDER = re.compile(r"[.!?\n。！？](?:(?<=\n)\n*|(?<=[.!?])[\"'”’)\]]*\s+|(?<=[。！？]))")
 CLAUSES = re.compile(r"(?<=[;:,—；，])\s*")
 
@@ -93,6 +96,8 @@ class Pin(Struct, frozen=True):
 @lru_cache(maxsize=4_096)
 def pins_of(text: str) -> tuple[str, ...]:
     """Return the sentences of a text that forbid, oblige or limit, as they stand."""
+    if not _may_limit(text):
+        return ()
     pinned: dict[str, None] = {}
     for sentence in sentences_of(text):
         pieces = [sentence] if len(sentence) <= LONGEST else CLAUSES.split(sentence)
@@ -101,6 +106,16 @@ def pins_of(text: str) -> tuple[str, ...]:
             if 3 < len(piece) <= LONGEST and _limits(piece):
                 pinned[piece] = None
     return tuple(pinned)
+
+
+def _may_limit(text: str) -> bool:
+    """Tell quickly whether it is worth to look at each sentence of a text."""
+    small = text.lower().replace("’", "'")
+    return (
+        not WORDS.isdisjoint(WORD.findall(small))
+        or any(map(small.__contains__, STEMS))
+        or not text.isascii()  # other languages, and lines that end in a sign of theirs
+    )
 
 
 def sentences_of(text: str) -> Iterator[str]:

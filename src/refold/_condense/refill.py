@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from refold._condense.placeholders import text_replaced
 from refold._condense.reductions import Reduction, only_text, original_result, pinned_in
 from refold._condense.sentences import show_sentences
-from refold._condense.shorten import shorten, shorten_arguments
+from refold._condense.shorten import shorten, shortening
 from refold.core.messages import Patch, Text, ToolCall
 
 if TYPE_CHECKING:
@@ -110,20 +110,19 @@ def _part_of_calls(draft: Draft, reduction: Reduction, room: int) -> None:
     """Show more of the long arguments that were cut: the longest that fits, found by halving."""
     before = {part.at: part for part in draft.base[reduction.position].parts if isinstance(part, ToolCall)}
     calls = [call for patch in reduction.patches if (call := before.get(patch.at))]
+    shorter = [shortening(call.arguments, free_text=call.kind == "custom") for call in calls]
     best = draft.changed(reduction.position, reduction.patches)
     low, high = 0, CHARS * (room - draft.total)
     while calls and high - low > CHARS * WORTH:
         chars = (low + high) // 2
-        draft.change(reduction.position, [Patch(call.at, _shorter(call, chars // len(calls))) for call in calls])
+        each = chars // len(calls)
+        cut = [replace(call, arguments=of(each)) for call, of in zip(calls, shorter, strict=True)]
+        draft.change(reduction.position, [Patch(call.at, call) for call in cut])
         if draft.total <= room:
             low, best = chars, draft.changed(reduction.position, reduction.patches)
         else:
             high = chars
     draft.restore(reduction.position, best)
-
-
-def _shorter(call: ToolCall, chars: int) -> ToolCall:
-    return replace(call, arguments=shorten_arguments(call.arguments, chars, free_text=call.kind == "custom"))
 
 
 def _part_of_segment(draft: Draft, log: ReductionLog, room: int) -> None:

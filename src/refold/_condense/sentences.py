@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from refold._condense.pins import ENDS, pins_of
+from refold._condense.pins import BORDER, pins_of
 from refold._condense.reductions import Reduction, hide_users, try_change, typed_words
 from refold._salience.cover import Cover, Unit
 from refold.core.messages import Patch, Text
@@ -98,7 +98,7 @@ def _turns(draft: Draft, positions: Iterable[int]) -> Iterator[UserTurn]:
         for part in draft.messages[position].parts:
             if isinstance(part, Text):
                 words, ending = typed_words(draft, position, part)
-                ends = [0, *(match.end() for match in ENDS.finditer(words)), len(words)]
+                ends = [0, *(match.end() for match in BORDER.finditer(words)), len(words)]
                 sentences = tuple(words[start:stop] for start, stop in pairwise(ends) if stop > start)
                 yield UserTurn(position, part, words, sentences, ending)
 

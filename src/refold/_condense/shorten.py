@@ -14,7 +14,7 @@ from refold._text.places import MANY, places_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["shorten", "shorten_arguments"]
+__all__ = ["shorten", "shorten_arguments", "shortening"]
 
 ROUNDS = 7
 CLOSE = 0.96  # of the limit used is near enough
@@ -68,15 +68,24 @@ def shorten_arguments(arguments: str, chars: int, *, free_text: bool = False) ->
 
     Arguments that are neither JSON nor free text are left as they are.
     """
+    return shortening(arguments, free_text=free_text)(chars)
+
+
+def shortening(arguments: str, *, free_text: bool = False) -> Callable[[int], str]:
+    """Return what shortens a call's arguments to about so many characters, as `shorten_arguments` does."""
     try:
         decoded = json.loads(arguments)
     except (ValueError, RecursionError):
-        return shorten(arguments, chars, len) if free_text else arguments
+        return lambda chars: shorten(arguments, chars, len) if free_text else arguments
     compact = (",", ":") if '": ' not in arguments[:400] else None
-    try:
-        return json.dumps(_smaller(decoded, chars), ensure_ascii=False, separators=compact)
-    except RecursionError:
-        return arguments
+
+    def shortened(chars: int) -> str:
+        try:
+            return json.dumps(_smaller(decoded, chars), ensure_ascii=False, separators=compact)
+        except RecursionError:
+            return arguments
+
+    return shortened
 
 
 def _smaller(value: object, chars: int) -> Any:

@@ -55,6 +55,19 @@ TRIED = re.compile(
     r"funktioniert nicht|geht nicht|ne (?:fonctionne|marche) pas|no funciona)\b|失敗|失败|不工作",
     re.I,
 )
+# One of these stands in what the patterns above find: searched first, since most answers hold none of them.
+DECIDING = (
+    "decided", "decision", "root cause", "turns out", "turned out", "chose", "going with", "go with", "settled on",
+    "agreed", "problem ", "issue ", "bug ", "cause", "culprit ", "fix ", "reason ", "solution ", "confirmed", "'ll ",
+    "’ll ", "i will ", "' will ", "’ will ", "we use", "we keep", "we will ", "entschieden", "décidé", "decidido",
+    "instead of", "rather than", "found that", "found the", "so that", "deshalb", "weil", "parce que", "porque",
+    "決め", "原因", "决定", "ため", "因为",
+)  # fmt: skip
+TRYING = (
+    "n't ", "n’t ", " not ", "fail", "still ", "i reverted", "rolled back", "i undid", "reverting ", "rolling back",
+    "gave up", "dead end", "wrong ", "no effect", "unfortunately", "that broke", "broke the", "funktioniert nicht",
+    "geht nicht", " pas", "no funciona", "失敗", "失败", "不工作",
+)  # fmt: skip
 # What is only supposed is no finding.
 SUPPOSED = re.compile(r"\b(?:might|maybe|I bet|probably|perhaps|could be|may be|would explain|possibly|if)\b", re.I)
 # Sentences that speak of the conversation, or offer and ask: no decision stands in them.
@@ -151,9 +164,9 @@ def _decided(message: Message) -> tuple[tuple[bool, str], ...]:
     """Return the sentences of an answer that decide or reason, the last first, and whether they decide."""
     return tuple(
         (strong, one_line(sentence, LONGEST))
-        for sentence in reversed(_sentences(message))
-        if not (TALK.search(sentence) or SUPPOSED.search(sentence))
-        and ((strong := DECIDED.search(sentence) is not None) or REASONED.search(sentence))
+        for sentence in reversed(_sentences(message, DECIDING))
+        if ((strong := DECIDED.search(sentence) is not None) or REASONED.search(sentence))
+        and not (TALK.search(sentence) or SUPPOSED.search(sentence))
     )
 
 
@@ -172,14 +185,16 @@ def tried(messages: Sequence[Message]) -> tuple[str, ...]:
 def _tried(message: Message) -> tuple[str, ...]:
     return tuple(
         one_line(sentence, LONGEST)
-        for sentence in reversed(_sentences(message))
+        for sentence in reversed(_sentences(message, TRYING))
         if TRIED.search(sentence) and not TALK.search(sentence)
     )
 
 
-def _sentences(message: Message) -> list[str]:
-    """Return the sentences of an answer that are whole and of a length to be quoted."""
+def _sentences(message: Message, words: tuple[str, ...]) -> list[str]:
+    """Return the sentences of an answer that are whole and of a length to be quoted; none if it holds no such word."""
     text = text_of(message)
+    if not any(map(text.lower().__contains__, words)):
+        return []
     return [
         sentence if sentence.count("**") % 2 == 0 else sentence.replace("**", "")
         for each in SENTENCE.split(text)
