@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 
 from refold._condense.call_facts import PATCHERS, WHOLE_READ, arguments_of, is_shell, plain_name, reads, writes
+from refold._condense.call_outline import exit_code
 from refold._condense.shell_commands import PATCHED, argv_of, displayed_by
 from refold.core.messages import ToolCall, ToolResult, memoized
 
@@ -30,6 +31,7 @@ __all__ = [
     "VisibleLines",
     "changes_of",
     "excerpts_in",
+    "refused",
     "visible_lines",
 ]
 
@@ -40,9 +42,19 @@ PREAMBLE = 8  # first lines in which a harness says how a command went before "O
 OLD = ("old_string", "old_str", "oldText", "old_text", "oldString", "search")
 NEW = ("new_string", "new_str", "newText", "new_text", "newString", "replace")
 CONTENT = ("content", "file_text", "contents", "text")
+DIFFS = ("diff", "content")
 LISTS = ("edits", "replacements")
 HEREDOC = re.compile(r"^\s*(?:cd \S+ && )?cat > ?(\S+) <<-? ?['\"]?(\w+)['\"]?\n(.*?)\n?^\2\s*$", re.S | re.M)
 HUNK = "@@"
+SEARCHED = re.compile(
+    r"<{5,}\s*SEARCH>?\n(?::start_line:\d+\n-+\n)?(.*?)\n?^={5,}\n(.*?)\n?^>{5,}\s*REPLACE", re.S | re.M
+)
+REFUSED = re.compile(
+    r"\W*(?:tool_use_error|error|failed|failure|apply_patch verification failed|string to replace not|"
+    r"no (?:match|replace)|could not|couldn't|cannot|unable to|invalid|permission denied|"
+    r"the user (?:denied|doesn't|rejected))",
+    re.I,
+)
 LARGE = 20_000  # characters of an answer to an edit from which it is no excerpt
 
 
@@ -150,6 +162,13 @@ def _rises(numbers: list[int]) -> bool:
     return all(one < other for one, other in pairwise(numbers))
 
 
+def refused(call: ToolCall, result: ToolResult) -> bool:
+    """Tell whether the answer to a call that changes files says that it changed nothing."""
+    if not changes_of(call):
+        return False
+    return bool(exit_code(result.text)) if is_shell(call) else REFUSED.match(result.text) is not None
+
+
 @memoized
 def changes_of(call: ToolCall) -> tuple[Change, ...]:
     """Return the changes that a call makes to files, in order; empty for most calls."""
@@ -177,7 +196,10 @@ def _edited(path: str, arguments: Json) -> Iterator[Change]:
             yield TextReplaced(path, old, new, edit.get("replace_all") is True or edit.get("replaceAll") is True)
         elif new and (old == "" or edit.get("command") == "insert"):
             yield FileWritten(path, new) if old == "" else TextReplaced(path, "", new)
-    if (content := _text(arguments, CONTENT)) is not None and _text(arguments, OLD) is None:
+    for old, new in SEARCHED.findall(_text(arguments, DIFFS) or ""):
+        yield TextReplaced(path, old, new)
+    content = _text(arguments, CONTENT)
+    if content is not None and _text(arguments, OLD) is None and not SEARCHED.search(content):
         yield FileWritten(path, content)
 
 

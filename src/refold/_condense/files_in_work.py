@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold._condense.call_facts import arguments_of, failed
-from refold._condense.digest.previous import END, FILES_IN_WORK, GAP, block_entries, block_entry, digests_in
+from refold._condense.digest.previous import END, FILES_IN_WORK, GAP, OPENING, block_entries, block_entry, digests_in
 from refold._condense.file_views import (
     Excerpt,
     FileWritten,
@@ -41,9 +41,11 @@ from refold._condense.file_views import (
     VisibleLines,
     changes_of,
     excerpts_in,
+    refused,
     visible_lines,
 )
 from refold._condense.pins import pins_of
+from refold._condense.quoted_requests import LAST_REQUEST, REQUESTED
 from refold.core._speakers import is_turn
 from refold.core.messages import Message, Text, ToolCall, memoized, texts
 from refold.core.transcript import Transcript
@@ -61,7 +63,7 @@ SHARE, READ_ONLY = 0.15, 0.05  # of the goal, and where nothing was edited yet
 SMALL_GOAL = 4_000  # tokens of a goal under which there is no block
 LEAST_ROOM = 200  # tokens
 MOST_FILES = 16
-MOST_VIEWS = 12  # of a file, the newest
+MOST_VIEWS, MOST_EVENTS = 12, 100  # of a file, the newest, and with its changes
 MOST_LINES = 20_000  # that are looked at, those of the files touched last first
 NEWEST, TURNS = 14, 2  # messages and users' turns whose words say what is being worked on
 WINDOW = 6  # lines on either side whose words count for a line
@@ -80,7 +82,7 @@ TRIES, FULL = 4, 0.95  # of choosing, until so much of the room is filled
 WORDS_KNOWN = 32_768  # lines whose words are remembered
 WORD = re.compile(r"[^\W\d_]\w{2,}")
 ROLES = re.compile(r"<\|[^|>]{1,40}\|>|</?(?:system|user|assistant|human|developer)>|\[/?(?:INST|SYS)\]", re.I)
-HEADINGS = ("## ", "[Digest of ", END)  # a line that begins so could be taken for a part of the digest
+HEADINGS = ("## ", OPENING, END, LAST_REQUEST, REQUESTED)  # beginnings of lines that are parts of a digest
 
 
 class Line(Struct):
@@ -95,12 +97,17 @@ class Line(Struct):
 class LineRun(Struct):
     """Lines of a file in order, from one view, write or edit; `start` tells where in the file, about.
 
-    Numbers of lines count only as long as they are `numbered`: an edit moves what comes after it.
+    Numbers of lines count only as long as they are `numbered`: an edit moves what comes after it. `text` is what the
+    lines were when they were last replaced, to find quickly what is not among them.
     """
 
     lines: list[Line]
     start: int
     numbered: bool = False
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        self.text = "\n".join(line.text or "" for line in self.lines)
 
 
 class FileState:
@@ -166,6 +173,8 @@ class FileState:
 
     def _replace(self, run: LineRun, change: TextReplaced) -> bool:
         """Replace a text within a run, at every place where the change says so; tell whether it stands there."""
+        if change.old not in run.text:
+            return False
         wanted = change.old.split("\n")
         start, matched = 0, False
         while (place := _find(run.lines, wanted, start)) >= 0:
@@ -178,6 +187,7 @@ class FileState:
             start, matched = place + len(written), True
             if not change.every:
                 break
+        run.__post_init__()
         return matched
 
 
@@ -340,7 +350,7 @@ def _with_gaps(lines: Sequence[str | None], places: Sequence[int]) -> Iterator[s
     after = 0
     for place in places:
         between = lines[after:place]
-        telling = any(line is None or len(line.strip()) >= TELLING for line in between)
+        telling = any(line is None or len(line.strip()) >= TELLING or line.startswith(HEADINGS) for line in between)
         if after and len(between) <= BETWEEN and not telling:
             yield from (line for line in between if line is not None)
         elif between:
@@ -371,16 +381,18 @@ def touched_last(transcript: Transcript) -> FilesInWork:
         calls.update((call.call_id or call.name, call) for call in message.calls)
         for result in message.results:
             call = calls.get(result.call_id or result.name)
-            if call is not None and not failed(result):
+            if call is not None and not (failed(result) or refused(call, result)):
                 for event in (*changes_of(call), *excerpts_in(call, result)):
                     name = names.of(event.path)
-                    touched[name] = [*touched.pop(name, ()), (at, event)]  # the file touched last comes last
+                    touched[name] = touched.pop(name, [])  # the file touched last comes last
+                    touched[name].append((at, event))
     files = {touched[name][-1][1].path: FileState(_newest(touched[name])) for name in [*reversed(touched)][:MOST_FILES]}
     return FilesInWork(files, _lately(transcript), len(transcript))
 
 
 def _newest(events: Sequence[tuple[int, Change | Excerpt]]) -> Sequence[tuple[int, Change | Excerpt]]:
-    """Return the events of a file from the last few views on."""
+    """Return the newest events of a file, from the last few views on."""
+    events = events[-MOST_EVENTS:]
     views = [number for number, (_, event) in enumerate(events) if isinstance(event, Excerpt)]
     return events[views[-MOST_VIEWS] :] if len(views) > MOST_VIEWS else events
 
