@@ -69,3 +69,16 @@ def test_what_a_request_asks_for_has_a_bounded_room():
     zebras = "\n".join(f"the zebra of farm {'abcdefghij'[line % 10] * 9} is striped in black" for line in range(40))
     text = fitted([around(zebras)], "Which zebra is striped?", 0.2)
     assert 0 < text.count("the zebra of farm") < 20
+
+
+def test_of_two_values_of_what_is_asked_for_the_newest_is_kept_and_the_older_one_leaves():
+    old, new = (around(f"2026-03-0{day} INFO connection limit of billing is {day}417") for day in (4, 7))
+    text = fitted([old, filling(50), new], "What is the connection limit of billing?", 0.3)
+    assert "limit of billing is 7417" in text
+    assert "limit of billing is 4417" not in text
+
+
+def test_values_that_come_again_and_again_are_a_series():
+    outputs = [around(f"12:0{minute} queue length of billing {minute}417") for minute in range(1, 6)]
+    text = fitted(outputs, "How did the queue length of billing grow?", 0.3)
+    assert all(f"queue length of billing {minute}417" in text for minute in range(1, 6))

@@ -11,6 +11,8 @@ identifier at all. So each segment of an output is also ranked as a search engin
    its name, the head of the table the names of its columns.
 4. The best segments get worth by token beside that of their identifiers, as far as a share of the goal (`weigh`). What
    stands right behind a line that is asked for gets some, too: the value may be in the next line.
+5. Of lines that say the same of what is asked for but for their values (`VALUE`), in two or three outputs, only that of
+   the newest may come back: the older value was replaced. More such lines are a series, and all of them count.
 
 Errors need no question. A line that reports one has worth if few lines do: one fatal line in a week of logs, but not
 one of a thousand warnings. Signs of errors are counted each for itself (`SIGNS`).
@@ -18,6 +20,7 @@ one of a thousand warnings. Signs of errors are counted each for itself (`SIGNS`
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import Counter
 from math import log
@@ -32,7 +35,7 @@ from refold.core._speakers import is_turn, words_of_user
 from refold.core.messages import Text, ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from refold._salience.cover import Unit
     from refold.core.messages import Message, MessageId, Path
@@ -45,12 +48,20 @@ REQUESTED, STEPPED, WRONG = 0.03, 0.002, 0.02  # worth by token: of what is aske
 REQUEST_ROOM, WRONG_ROOM = 0.08, 0.015  # of the goal, for what is asked for and for errors
 LEAST_ROOM = 600  # tokens of each
 NEAR_BEST = 0.4  # of the best score, from which a segment is asked for
-CLEAR = 0.8  # the least score of the best: less is chance
+CLEAR = 0.6  # the least score of the best: less is chance
 BEHIND = 0.5  # of the score of a segment, for what stands right behind it
 AROUND = 0.3  # of a word that stands elsewhere in the same output
-RARE = 0.45  # the least weight of a word that counts
+RARE, FEWEST = 0.45, 60  # the least weight of a word that counts, and segments up to which any counts
 WORDS = 64  # of a request or of the last steps, the rarest
+POWER = 2  # of the weight of a word: one rare word tells more than several common ones
 OFTEN = 4  # times as many places as segments that may hold a word, beyond which it is not located
+SAME = 0.6  # of the best score, from which lines are compared with newer ones
+NAMED = 2  # words of the request in a line that says what is asked for
+FEW_VALUES = 3  # lines that say the same with other values; more are a series
+NEVER = -1.0  # worth by token of what may not come back
+VALUE = re.compile(  # what may differ between lines that say the same: times, numbers that stand alone, assigned words
+    r"\d{4}-\d\d-\d\d[T ]?[\d:.,Z+]*|(?<![A-Za-z0-9_.-])\d[\d.,:]*(?![A-Za-z0-9_-])|(?<=[=:])\s*[^\s=:]+(?=\s*[,;]?$)"
+)
 STEPS = 14  # messages that are the last steps
 FEW = 8  # lines with a sign of error up to which each has its full worth
 # How a line reports an error, and how grave that is. In code and prose the same words are many, and then worth little.
@@ -82,6 +93,7 @@ class Scores(Struct, frozen=True):
     requested: Mapping[Place, Mapping[int, float]]
     stepped: Mapping[Place, Mapping[int, float]]
     wrong: Mapping[Place, Mapping[int, float]]
+    replaced: frozenset[tuple[Place, int]] = frozenset()
 
 
 def prepare(message: Message) -> None:
@@ -100,12 +112,19 @@ def scores_of(transcript: Transcript) -> Scores:
     typed = words_of_user(request) if request else ""
     requested = words_of(typed)
     steps = frozenset().union(*(_own_words(message) for message in messages[-STEPS:])) - requested
-    return Scores(_ranked(outputs, requested, phrases_of(typed)), _ranked(outputs, steps, {}), _wrong(outputs))
+    ranked = _ranked(outputs, requested, phrases_of(typed))
+    replaced = frozenset(_replaced(outputs, ranked, requested))
+    return Scores(ranked, _ranked(outputs, steps, {}), _wrong(outputs), replaced)
 
 
 def weigh(units: Iterable[tuple[Unit, Place, Segment]], scores: Scores, goal: int) -> None:
     """Add worth to segments that may come back: what is asked for and errors within their room, then the topic."""
-    pairs = list(units)
+    pairs: list[tuple[Unit, Place, Segment]] = []
+    for unit, place, segment in units:
+        if (place, segment.start) in scores.replaced:
+            unit.extra = NEVER
+        else:
+            pairs.append((unit, place, segment))
     requested = [(_score(scores.requested, place, segment), unit) for unit, place, segment in pairs]
     wrong = [(_score(scores.wrong, place, segment), unit) for unit, place, segment in pairs]
     best = max((score for score, _ in requested), default=0.0)
@@ -142,7 +161,7 @@ def _ranked(
         for word in _present(words_of_result(result), words, phrases):
             holding.setdefault(word, []).append(place)
     total = sum(map(len, map(segments_of, outputs.values())))
-    most = (1 + total) ** (1 - RARE)  # segments that may hold a word
+    most = max((1 + total) ** (1 - RARE), FEWEST)  # segments that may hold a word
     rarest = sorted(
         (word for word in holding if len(holding[word]) <= most), key=lambda word: (len(holding[word]), word)
     )
@@ -156,7 +175,7 @@ def _ranked(
             located = {place: _segments_with(word, outputs[place], lower[place]) for place in holding[word]}
             number = sum(map(len, located.values()))
             if 0 < number <= most:
-                weights[word] = log((1 + total) / number) / log(1 + total)
+                weights[word] = (log((1 + total) / number) / log(1 + total)) ** POWER
                 for place, starts in located.items():
                     if starts:
                         places.setdefault(place, {})[word] = starts
@@ -182,6 +201,25 @@ def _present(known: frozenset[str], words: frozenset[str], phrases: Mapping[str,
     present = set(known & words)
     present.update(phrase for phrase, parts in phrases.items() if parts <= present)
     return present
+
+
+def _replaced(
+    outputs: Mapping[Place, ToolResult], scores: Mapping[Place, Mapping[int, float]], words: frozenset[str]
+) -> Iterator[tuple[Place, int]]:
+    """Yield the segments with a line that a newer output says again with another value, of what is asked for."""
+    best = max((score for scored in scores.values() for score in scored.values()), default=0.0)
+    lines: dict[str, list[tuple[Place, int, str]]] = {}
+    for place, result in outputs.items() if best >= CLEAR else ():
+        scored = scores.get(place, {})
+        for segment in segments_of(result) if scored else ():
+            if scored.get(segment.start, 0.0) >= SAME * best:
+                for line in result.text[segment.start : segment.stop].split("\n"):
+                    if len(words & words_of(line)) >= NAMED:
+                        lines.setdefault(VALUE.sub("#", line), []).append((place, segment.start, line))
+    for same in lines.values():
+        newest = same[-1][0]
+        if 2 <= len(same) <= FEW_VALUES and len({place for place, _, _ in same}) == len(same):
+            yield from ((place, start) for place, start, line in same if place != newest)
 
 
 def _segments_with(word: str, result: ToolResult, lower: str) -> dict[int, int]:
