@@ -616,9 +616,11 @@ def names_of_services(language: Language, random: Random) -> list[str]:
     return [f"{colour}_{random.choice(ENDINGS)}" for colour in colours]
 
 
-def log(language: Language, random: Random, service: str, lines: int, facts: Mapping[int, str] | None = None) -> str:
-    """Return a log of a service; `facts` are lines at their places."""
-    second = random.randrange(80_000)
+def log(
+    language: Language, random: Random, service: str, lines: int, facts: Mapping[int, str] | None = None, day: int = 7
+) -> str:
+    """Return a log of a service from a day of March on; `facts` are lines at their places."""
+    second = random.randrange(80_000) + day * 86_400
     written: list[str] = []
     for place in range(lines):
         second += random.randrange(1, 9)
@@ -626,7 +628,7 @@ def log(language: Language, random: Random, service: str, lines: int, facts: Map
         event = fact or random.choice(language.events).format(
             random.randrange(10_000, 99_999), random.randrange(2, 4_000)
         )
-        stamp = f"2026-03-{7 + place % 3:02} {second // 3600 % 24:02}:{second // 60 % 60:02}:{second % 60:02}"
+        stamp = f"2026-03-{second // 86_400:02} {second // 3600 % 24:02}:{second // 60 % 60:02}:{second % 60:02}"
         written.append(f"{stamp} INFO [{service}] {event}" if fact is None else f"{stamp} INFO {event}")
     return "\n".join(written)
 

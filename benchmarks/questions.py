@@ -130,14 +130,14 @@ def newest_value(language: Language, random: Random) -> Question:
     values = random.sample(range(1_100, 9_900), 2 * len(services))
     sentence = language.sentences["value"]
 
-    def status(own: int, others: Sequence[int]) -> str:
+    def status(own: int, others: Sequence[int], day: int) -> str:
         """Return a log in which each service says its value."""
         each = [sentence.format(name, own), *map(sentence.format, services[1:], others)]
         places = random.sample(range(45), len(each))
-        return log(language, random, "status", 45, dict(zip(places, each, strict=True)))
+        return log(language, random, "status", 45, dict(zip(places, each, strict=True)), day)
 
-    first = Output("read_log", "status-1.log", status(values[0], values[2:]))
-    second = Output("read_log", "status-2.log", status(values[1], values[2:]))
+    first = Output("read_log", "status-1.log", status(values[0], values[2:], 7))
+    second = Output("read_log", "status-2.log", status(values[1], values[2:], 9))
     outputs = [filler(language, random, number) for number in range(OUTPUTS - 2)]
     outputs.insert(random.randrange(1, 3), first)
     outputs.insert(random.randrange(4, 7), second)
@@ -263,7 +263,9 @@ def answers(
             if isinstance(result, str):
                 found.append(Answer(*case, kept=False, outcome=result))
             else:
-                found.append(Answer(*case, kept=answer_kept(question, result.messages)))
+                kept = answer_kept(question, result.messages)
+                unmarked = not kept and answer_kept(replace(question, replaced=""), result.messages)
+                found.append(Answer(*case, kept=kept, outcome="the old value is unmarked" if unmarked else "fits"))
     return found
 
 
