@@ -26,6 +26,8 @@ def test_where_the_request_is_seen_at_once_only_the_mark_says_so():
 
 def test_a_first_request_that_stands_above_is_restated_and_a_long_one_by_its_beginning():
     assert '(user turn 1; it stands above)\n- "start"' in end("u: start", *WORK)
+    no_room = end("u: " + "start now " * 2_000, *WORK, limit=610)
+    assert no_room == "[End of the digest. The current request is user turn 1: it stands above.]"
     long = end("u: " + "start now " * 2_000, *WORK, limit=1_000)
     assert '" […] (its beginning)\n\n[End of the digest. The work on it follows' in long
     assert len(long) < 700

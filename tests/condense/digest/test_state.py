@@ -14,9 +14,10 @@ def test_the_last_intent_is_told_where_work_was_going_on():
 
 
 def test_the_end_of_a_turn_is_told_as_such_and_a_limit_of_the_provider_is_no_state():
-    assert told("u: go", "a: All is mended.") == (
-        "the assistant's last words (turn 1, which they end): All is mended.",
-    )
+    lines = told("u: go", "a: I read it. | read(a.py) as c", "t: c = x", "a: All is mended.")
+    assert lines == ("the assistant's last words (turn 1, which they end): All is mended.",)
+    acting_by_words = told("u: go", "a: I look.\n```bash\nls; let me = all.it\n```")
+    assert acting_by_words == ("the assistant's last words (turn 1): I look.",)
     lines = told("u: go", "a: Next I run it. | read(a.py) as c", "t: c = x", "a: You've hit your monthly spend limit")
     assert lines == ("the assistant's last words (turn 1): Next I run it.",)
 

@@ -54,6 +54,8 @@ def closing(view: View, staying: Sequence[Message], before: MessageId | None, li
     )
     room = int(limit * (ABOVE_SHARE if above else REQUEST_SHARE))
     restated = _restated(view, own_text(request).strip(), f"## {CURRENT} ({named}; {where})", room)
+    if not restated:
+        return f"{END}. The current request is {named}: {where}.]"
     return "\n".join((*restated, "", f"{END}. {follows}, in full or shortened.]"))
 
 
@@ -68,6 +70,6 @@ def _restated(view: View, text: str, heading: str, room: int) -> tuple[str, ...]
     if size <= room:
         return heading, entry(f'"{text}"')
     if room < LEAST:
-        return (heading,)
+        return ()
     beginning = grapheme_prefix(text, len(text) * room // size)
     return heading, entry(f'"{beginning}" […] (its beginning)')

@@ -27,6 +27,7 @@ __all__ = [
     "no_work",
     "openings",
     "prepare",
+    "prose",
     "searches",
     "todos",
     "tried",
@@ -89,6 +90,7 @@ NO_WORK = re.compile(
 )
 ASKERS = re.compile(r"^ask_?(?:user|followup|the_user|human)|user_?(?:question|input)$|^question$")  # tools, by name
 NO_WORK_LENGTH = 400  # characters: a longer text is an answer, whatever it begins with
+FENCED = re.compile(r"^ *```.*?(?:^ *```|\Z)", re.S | re.M)
 BOX = re.compile(r"^\s*(?:[-*]|\d+[.)]) \[([ xX~-])\] (.+)$", re.M)
 VALUE = re.compile(
     r"(?<![\w./-])([A-Za-z_][\w-]*(?:\.[\w-]+)*) ?= ?[`\"']?([\w@][\w./:@%+-]{1,80})|"
@@ -192,7 +194,7 @@ def _tried(message: Message) -> tuple[str, ...]:
 
 def _sentences(message: Message, words: tuple[str, ...]) -> list[str]:
     """Return the sentences of an answer that are whole and of a length to be quoted; none if it holds no such word."""
-    text = text_of(message)
+    text = prose(message)
     if not any(map(text.lower().__contains__, words)):
         return []
     return [
@@ -200,6 +202,13 @@ def _sentences(message: Message, words: tuple[str, ...]) -> list[str]:
         for each in SENTENCE.split(text)
         if LEAST < len(sentence := each.strip(" -*#>|")) <= LONGEST and not sentence.endswith(":")
     ]
+
+
+@memoized
+def prose(message: Message) -> str:
+    """Return the words of an answer without code in fences: some agents write their actions so."""
+    text = text_of(message)
+    return FENCED.sub("\n", text) if "```" in text else text
 
 
 def no_work(text: str) -> bool:
@@ -308,13 +317,15 @@ def values(messages: Sequence[Message]) -> tuple[str, ...]:
 
 @memoized
 def _values(message: Message) -> tuple[tuple[str, str], ...]:
-    pairs = (
-        (name or field, value or of_field) for name, value, field, of_field in VALUE.findall(own_text(message)[:20_000])
-    )
+    words = prose(message) if message.role == "assistant" else own_text(message)
+    pairs = ((name or field, value or of_field) for name, value, field, of_field in VALUE.findall(words[:20_000]))
     return tuple(
-        (name, value.rstrip(".:"))
-        for name, value in pairs
-        if len(name) > 2 and any(char.isdigit() or char in "/._" for char in value) and not CODE.fullmatch(value)
+        (name, value)
+        for name, raw in pairs
+        if (value := raw.rstrip(".:"))
+        and len(name) > 2
+        and any(char.isdigit() or char in "/._" for char in value)
+        and not CODE.fullmatch(value)
     )
 
 

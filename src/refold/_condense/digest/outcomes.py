@@ -161,7 +161,7 @@ def ended(call: ToolCall, result: ToolResult) -> str:
     how = f"exit code {code}" if code is not None else "error" if result.is_error else ""
     if target_of(call).checks and is_shell(call) and not how.startswith("exit code"):
         how = _verdict(result) or how or UNREPORTED
-    if failed(call, result) and (wrong := first_error(result.text)):
+    if failed(call, result) and (wrong := first_error(result.text) or _failing_line(result)):
         return f"{how}: {wrong}" if how else wrong
     if result.is_error and how == "error" and (first := one_line(result.text, 120)):
         return f"error: {first}"
@@ -179,6 +179,13 @@ def _verdict(result: ToolResult) -> str:
     """Return what the output of a check says at its end: that it failed or passed, or nothing."""
     end = result.text[-AT_END:]
     return "failed" if FAILED.search(end) else "passed" if PASSED.search(end) else ""
+
+
+def _failing_line(result: ToolResult) -> str:
+    """Return the line at the end of a check's output that says that it failed, or nothing."""
+    end = result.text[-AT_END:]
+    match = FAILED.search(end)
+    return one_line(end[end.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0], 140) if match else ""
 
 
 @memoized

@@ -97,7 +97,7 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     wrong = [end for end in ends if end.failed and not end.target.looks]
     closed = [f"{_line(end)}{PASSED_LATER}" for end in _newest(end for end in wrong if not end.open)]
     yield Section(TRIED, (*tried(messages), *closed), 0.05, newest_first=True)
-    yield Section(ERRORS, tuple(_line(end) for end in wrong if end.open), 0.06, newest_first=True)
+    yield Section(ERRORS, tuple(map(_line, _newest(end for end in wrong if end.open))), 0.06, newest_first=True)
     log = file_log(view.transcript)
     yield Section(CHANGED, tuple(record.line for record in reversed(log) if record.changed), 0.2, newest_first=True)
     read = tuple(record.line for record in reversed(log) if not record.changed)

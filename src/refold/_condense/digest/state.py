@@ -9,11 +9,11 @@ import re
 from typing import TYPE_CHECKING
 
 from refold._condense.call_outline import call_line, one_line
-from refold._condense.digest.findings import SENTENCE, no_work, todos
+from refold._condense.digest.findings import SENTENCE, no_work, prose, todos
 from refold._condense.digest.outcomes import answered, ended, target_of
 from refold._condense.digest.turns import turns_at
 from refold.core._speakers import is_turn
-from refold.core.messages import memoized, text_of
+from refold.core.messages import memoized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ def _intent(view: View) -> Iterator[str]:
         calls += [call_line(call) for call in reversed(message.calls)]
         if message.role == "assistant" and (words := _stated(message)):
             turn = turns_at(transcript)[position]
-            ends = not works
+            ends = not works and any(each.calls for each in transcript.messages)  # some agents act by words alone
             yield f"the assistant's last words (turn {turn}{', which they end' if ends else ''}): {words}"
             break
     if len(calls) > FEW:
@@ -70,7 +70,7 @@ def _intent(view: View) -> Iterator[str]:
 @memoized
 def _stated(message: Message) -> str:
     """Return the sentences of an answer that say what comes next, else how it ends."""
-    text = text_of(message).strip()
+    text = prose(message).strip()
     if not text or no_work(text):
         return ""
     sentences = [sentence for each in SENTENCE.split(text) if len(sentence := each.strip(" -*#>\n")) > 1]
