@@ -78,3 +78,10 @@ def test_nothing_is_removed_from_the_sample_conversations():
         read = formats.read(formats.detect(example.messages), example.messages)
         text = serialize(read.messages)
         assert without_secrets(text) is text
+
+
+def test_a_text_without_secrets_is_searched_once(monkeypatch):
+    text = "\n".join(f"line {number} of a log that nobody has searched before" for number in range(200))
+    assert without_secrets(text) is text
+    monkeypatch.setattr("refold.summaries._secrets._spans", lambda _: pytest.fail("searched again"))
+    assert without_secrets(text) is text

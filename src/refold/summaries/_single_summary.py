@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["summarizing"]
 
+BETWEEN = "\n\n["  # what begins each message, call and result of a conversation that is written as text
+
 
 def summarizing(need: SummaryNeed, *, redact: bool = True) -> Asking:
     """Yield requests without thinking and, with `redact`, without secrets; take their answers, return the last.
@@ -79,10 +81,19 @@ def _cleaned(need: SummaryNeed, *, redact: bool) -> SummaryNeed:
     return replace(
         need,
         messages=clean,
-        text=without_secrets(text),
+        text=_searched_by_message(text),
         instructions=without_secrets(need.instructions),
         previous=None if need.previous is None else without_secrets(need.previous),
     )
+
+
+def _searched_by_message(text: str) -> str:
+    """Return a conversation's text without secrets; what was found clean before is not searched again."""
+    from refold.summaries._secrets import without_secrets
+
+    messages = text.split(BETWEEN)
+    clean = all(without_secrets(message) is message for message in messages)
+    return text if clean else without_secrets(text)
 
 
 def _unthinking(message: Message) -> Message:
