@@ -1,4 +1,4 @@
-from refold._condense.digest.findings import no_work, todos, tried
+from refold._condense.digest.findings import decisions, no_work, todos, tried
 from refold._condense.digest.render import digest_text
 from refold._condense.digest.state import state
 from refold.testing import talk, view_of
@@ -57,3 +57,12 @@ def test_junk_is_nothing_that_was_done_and_a_try_that_failed_is_told():
     assert tried(transcript.messages) == ("The cache did not help, so it is still broken.",)
     text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
     assert "session limit" not in text
+
+
+def test_a_decision_is_told_and_what_only_speaks_of_skills_or_is_supposed_is_none():
+    transcript = talk(
+        "u: go",
+        "a: I’m using the store skill because this is about the store. Maybe the cause is the cache. "
+        "The cause is the lock, so I'll keep the cache.\n```sh\necho instead of that, we use this\n```",
+    )
+    assert decisions(transcript.messages) == ("The cause is the lock, so I'll keep the cache.",)

@@ -74,8 +74,8 @@ SUPPOSED = re.compile(r"\b(?:might|maybe|I bet|probably|perhaps|could be|may be|
 # Sentences that speak of the conversation, or offer and ask: no decision stands in them.
 TALK = re.compile(
     r"^(?:give me|tell me|let me know|should i|shall i|do you|would you|could you|want me|"
-    r"if you(?:'d| would) (?:like|prefer)|"
-    r"using `?[\w-]+`? (?:skill )?because|i(?:'m| am) using)\b|\?$",
+    r"if you(?:['’]d| would) (?:like|prefer)|"
+    r"using (?:the )?`?[\w-]+`? (?:skill (?:here )?)?because|i(?:['’]m| am) using)\b|\?$",
     re.I,
 )
 # What a harness or a provider says in place of an answer.
@@ -136,7 +136,7 @@ def searches(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
             break
         if not (is_shell(call) or reads(call) or writes(call) or failed(call, result) or _keeps_tasks(call)):
             results[call_line(call)] = None
-    return tuple(line for line in results if " " in line)  # a bare name leads nowhere
+    return tuple(line for line in results if len(line.split()) > 1)  # a bare name leads nowhere
 
 
 def answers_by_tool(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
