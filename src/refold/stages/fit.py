@@ -18,6 +18,7 @@ from refold._condense.pins import loses_pins, pins
 from refold._condense.reduction_order import ReductionLog, shrink
 from refold._condense.refill import refill
 from refold._condense.regions import Regions, regions
+from refold._condense.replaced import mark_replaced
 from refold._condense.selection import select
 from refold._condense.view_positions import anchor, is_quotation, preserved_request, visible_request
 from refold._salience import features
@@ -121,6 +122,7 @@ class Fit(Struct, frozen=True):
         for position, message in enumerate(view.messages):
             if message.note is None and (joined := digests_in(message)):
                 draft.change(position, [Patch(part.at, None) for part in joined])
+        mark_replaced(draft)
         digest = self._reduce(draft, areas, account_in(view, answers))
         inserted = (digest,) if digest else ()
         if loses_pins(view, [*draft.remaining(), *(insert.message for insert in inserted)]):

@@ -17,6 +17,7 @@ from refold._condense.digest.answers import question_before
 from refold._condense.digest.previous import earlier_entries, own_text, quotations
 from refold._condense.digest.turns import turn_numbers
 from refold._condense.pins import CONSTRAINTS, pins_in, pins_of, standing_in
+from refold._condense.replaced import replacements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -61,25 +62,28 @@ def _quoted(view: View, messages: Sequence[Message], staying: Sequence[Message],
     quoted.update(sentence for _, text in quotations(pinned) for sentence in pins_of(text))
     first: tuple[str, ...] = ()
     requests: list[str] = []
+    replaced = {(each.message, each.sentence): each.turn for each in replacements(view.transcript)}
     for message in messages:
         if message.id not in turn_of:
             continue
         text, turn = own_text(message).strip(), turn_of[message.id]
         short = len(text) <= whole
+        later = {sentence: turn for (id, sentence), turn in replaced.items() if id == message.id}
+        place = f"user turn {turn}{_replaced(text, later)}"
         question, _ = question_before(view.transcript, message)
         quote = (
             f'answer "{text}" to: "{question}" (user turn {turn})'
             if question
-            else f'"{text}" (user turn {turn})'
+            else f'"{text}" ({place})'
             if short
-            else f'"{one_line(text, WHOLE_TURN)}" (user turn {turn}, beginning)'
+            else f'"{one_line(text, WHOLE_TURN)}" ({place}, beginning)'
         )
         sentences = [sentence for sentence in pins_in(message) if sentence not in quoted]
         quoted.update(sentences)
         if sentences and short:
             pinned.append(quote)
             continue
-        pinned += [f'"{sentence}" (user turn {turn})' for sentence in sentences]
+        pinned += [f'"{sentence}" (user turn {turn}{_replaced(sentence, later)})' for sentence in sentences]
         if text and turn == 1:
             first = (quote,)
         elif text:
@@ -89,6 +93,15 @@ def _quoted(view: View, messages: Sequence[Message], staying: Sequence[Message],
         goal = _beginning_of_first_turn(view, messages, turn_of)
     answers = tuple(_answers_below(view, staying, turn_of))
     return Quotes(goal, tuple(reversed(requests)), tuple(pinned), answers)
+
+
+def _replaced(text: str, later: Mapping[str, int]) -> str:
+    """Return the words that say in a quotation that a later turn replaced it, or a part of it."""
+    if text in later:
+        return f", replaced in user turn {later[text]}"
+    return (
+        f", partly replaced in user turn {max(later.values())}" if later and any(map(text.__contains__, later)) else ""
+    )
 
 
 def _answers_below(view: View, staying: Sequence[Message], turn_of: Mapping[MessageId, int]) -> Iterator[str]:

@@ -1,0 +1,141 @@
+"""Finds sentences of a user that a later turn of the same user took back, and marks them where they stand.
+
+Nothing that a user said is removed: a sentence that was replaced stays word for word, with a mark behind it. A reader
+would else find two values and take the first. To be marked, all of this must hold of a sentence and a later turn:
+
+- the later turn says that something changes ("instead", "no longer", "rather", "not X but Y"), in one of ten languages;
+- it has a value that the sentence has not (a number, or an identifier), in place of one that the sentence has;
+- both are about the same: they have two words in common that users' turns seldom have, one of them long; one such word
+  is enough where the later turn names the old value as such ("9090 instead of 8080").
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold._condense.digest.previous import own_text
+from refold._condense.digest.turns import turn_numbers
+from refold._condense.pins import sentences_of
+from refold._salience.atoms import kind_of, names_of
+from refold._salience.words import words_of
+from refold.core.messages import Patch, Text, memoized
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from refold._condense.fit_draft import Draft
+    from refold.core.messages import MessageId
+    from refold.core.transcript import Transcript
+
+__all__ = ["Replacement", "mark_replaced", "replacements"]
+
+CHANGE = re.compile(
+    r"\b(?:instead|no longer|rather than|i(?:'d| would) rather|changed my mind|on second thought|scratch that|"
+    r"not [^.!?\n]{1,60} but|stattdessen|anstatt|anstelle|statt|doch nicht|doch lieber|nicht mehr|anders überlegt|"
+    r"nicht [^.!?\n]{1,60} sondern|plutôt|au lieu|à la place|chang\w+ d'avis|ne [^.!?\n]{1,40} plus|en lugar|en vez|"
+    r"en su lugar|mejor|cambi\w+ de (?:idea|opinión)|ya no|em vez|ao invés|em lugar|mud\w+ de ideia|invece|anziché|"
+    r"al posto|cambiato idea|non più|вместо|больше не|передумал\w*|лучше)\b"
+    r"|代わりに|ではなく|じゃなく|やっぱり|考え直|気が変わ|変更し|改为|改成|改用|换成|而不是|不再|改主意|換成|改為|"
+    r"대신|말고|마음이 바뀌",
+    re.I,
+)
+IN_PLACE = re.compile(  # before the old value
+    r"\b(?:instead of|rather than|no longer|not|statt|anstelle von|nicht|au lieu de|plutôt que|en (?:lugar|vez) de|"
+    r"em vez de|invece di|вместо)\b",
+    re.I,
+)
+NEAR = 40  # characters in which the old value follows
+NUMBER = re.compile(r"(?<![A-Za-z0-9_.-])\d[\d.,:]*(?<![.,:])(?![A-Za-z_])")
+LONGEST = 600  # characters of a turn that takes something back; a longer one is a task of its own
+LONG = 5  # letters of a word that says what a sentence is about
+SHARED = 2  # words that both must have
+SELDOM, PART = 3, 0.2  # sentences that may have such a word, and their share
+MARK = "[replaced in user turn "
+
+
+class Replacement(Struct, frozen=True):
+    """A sentence of a message, and the number of the user's turn that replaced it."""
+
+    message: MessageId
+    sentence: str
+    turn: int
+
+
+class _Sentence(Struct, frozen=True):
+    """A sentence, or a short turn, with what it says."""
+
+    message: MessageId
+    text: str
+    numbers: frozenset[str]
+    names: frozenset[str]
+    words: frozenset[str]
+
+
+@memoized
+def replacements(transcript: Transcript) -> tuple[Replacement, ...]:
+    """Return the sentences of users that later turns replaced, in order; each once, with the newest turn."""
+    turns = turn_numbers(transcript)
+    before: list[_Sentence] = []
+    replaced: dict[tuple[MessageId, str], Replacement] = {}
+    changing: list[tuple[int, _Sentence, int]] = []
+    for message in transcript.messages:
+        if message.id in turns:
+            text = own_text(message)
+            if before and len(text) <= LONGEST and CHANGE.search(text):
+                changing.append((turns[message.id], _read(message.id, text), len(before)))
+            before += [_read(message.id, one) for one in map(str.strip, sentences_of(text)) if MARK not in one]
+    if changing:
+        common = Counter(word for sentence in before for word in sentence.words)
+        seldom = {word for word, number in common.items() if number <= max(SELDOM, len(before) * PART)}
+        for turn, later, earlier in changing:
+            for sentence in before[:earlier]:
+                if _replaces(later, sentence, seldom):
+                    replaced[sentence.message, sentence.text] = Replacement(sentence.message, sentence.text, turn)
+    return tuple(replaced.values())
+
+
+def mark_replaced(draft: Draft) -> None:
+    """Put a mark behind each sentence of the view that was replaced, where it is as it was said."""
+    for replacement in replacements(draft.view.transcript):
+        position = draft.view.index.get(replacement.message)
+        if position is None:
+            continue
+        for part in draft.messages[position].parts:
+            if isinstance(part, Text) and not part.ours and (marked := _marked(part.text, replacement)):
+                draft.change(position, [Patch(part.at, Text(marked))])
+                break
+
+
+def _marked(text: str, replacement: Replacement) -> str:
+    """Return a text with a mark on a line of its own behind the sentence; nothing where there is nothing to mark."""
+    head, sentence, tail = text.partition(replacement.sentence)
+    if not sentence or tail.lstrip().startswith(MARK):
+        return ""
+    rest = tail.lstrip(" ")
+    between = "\n" if rest and not rest.startswith("\n") else ""
+    return f"{head}{sentence}\n{MARK}{replacement.turn}]{between}{rest}"
+
+
+def _read(message: MessageId, text: str) -> _Sentence:
+    names = frozenset(name for name in names_of(text) if kind_of(name) != "number")
+    return _Sentence(message, text, frozenset(NUMBER.findall(text)), names, words_of(text))
+
+
+def _replaces(later: _Sentence, sentence: _Sentence, seldom: Collection[str]) -> bool:
+    """Tell whether a turn that changes something changes what a sentence says."""
+    old, new = sentence.numbers | sentence.names, later.numbers | later.names
+    named = any(
+        value in later.text[match.end() : match.end() + NEAR]
+        for match in IN_PLACE.finditer(later.text)
+        for value in old
+    )
+    if not (named and new - old) and not (sentence.numbers - later.numbers and later.numbers - sentence.numbers):
+        return False
+    of_values = words_of(" ".join(old | new)) if named else sentence.numbers | later.numbers
+    shared = {word for word in sentence.words & later.words if word in seldom and word not in of_values}
+    about = [word for word in shared if len(word) >= LONG or not word.isascii()]
+    return bool(about) and (named or len(shared) >= SHARED)
