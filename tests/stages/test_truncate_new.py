@@ -156,3 +156,37 @@ def test_earlier_patches_of_a_message_stay():
     assert message.patches == ()
     after = start.after(STAGE.edits(start)).messages[2]
     assert [type(patch) for patch in after.patches] == [Patch]
+
+
+COMMANDS = TruncateNew(tokens=10_000, command_tokens=4_000)
+MEDIUM = "\n".join(LINES[:250])  # more than the one limit, less than the other
+
+
+def test_output_that_shows_no_file_has_a_limit_of_its_own():
+    listed = view("u: Where is it?", 'a: searching | bash({"command": "make all"}) as c1', f"t: c1 = {MEDIUM}")
+    read = view("u: Where is it?", 'a: reading | read_file({"path": "a.py"}) as c1', f"t: c1 = {MEDIUM}")
+    (text,) = cut(listed, COMMANDS)
+    assert len(text) <= 2_000
+    assert shown(listed) == [MEDIUM]
+    assert COMMANDS.edits(read) == ()
+    assert cut(read, replace(COMMANDS, tokens=4_000)) != [MEDIUM]
+    assert COMMANDS.wakes(listed.budget) == 4_000
+
+
+def test_output_of_a_command_stays_where_more_of_it_is_wanted_than_would_be_kept():
+    lines = "\n".join(f"src/part_{n}.py: open_vault()" for n in range(200))
+    found = view(
+        "u: Where is open_vault?", 'a: searching | bash({"command": "rg open_vault"}) as c1', f"t: c1 = {lines}"
+    )
+    assert COMMANDS.edits(found) == ()
+
+
+def test_what_the_newest_request_asks_for_in_words_stays():
+    lines = [*LINES[:900], "billing listens on port 7431", *LINES[900:]]
+    said = view(
+        "u: On which port does the billing service listen?",
+        'a: looking | bash({"command": "cat services.log"}) as c1',
+        "t: c1 = " + "\n".join(lines),
+    )
+    (text,) = cut(said)
+    assert "billing listens on port 7431" in text.split("\n")

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, MessageId, Path
     from refold.core.transcript import Transcript
 
-__all__ = ["Scores", "prepare", "scores_of", "weigh"]
+__all__ = ["Scores", "prepare", "scores_of", "wanted_in", "weigh"]
 
 # Chosen by hand; benchmarks/questions.py and benchmarks/recall.py measure what they give together.
 REQUESTED, STEPPED, WRONG = 0.03, 0.002, 0.02  # worth by token: of what is asked for, of the topic at work, of errors
@@ -115,6 +115,17 @@ def scores_of(transcript: Transcript) -> Scores:
     ranked = _ranked(outputs, requested, phrases_of(typed))
     replaced = frozenset(_replaced(outputs, ranked, requested))
     return Scores(ranked, _ranked(outputs, steps, {}), _wrong(outputs), replaced)
+
+
+def wanted_in(scores: Scores, place: Place) -> tuple[int, ...]:
+    """Return where the segments of an output start that are asked for or report a rare error, the best first."""
+    requested = scores.requested.get(place, {})
+    best = max(requested.values(), default=0.0)
+    topical = {start: score / best for start, score in requested.items() if score > NEAR_BEST * best and best >= CLEAR}
+    wanted = {start: worth * WRONG / REQUESTED for start, worth in scores.wrong.get(place, {}).items()}
+    for start, score in topical.items():
+        wanted[start] = wanted.get(start, 0.0) + score
+    return tuple(sorted(wanted, key=lambda start: (-wanted[start], start)))
 
 
 def weigh(units: Iterable[tuple[Unit, Place, Segment]], scores: Scores, goal: int) -> None:

@@ -21,7 +21,9 @@ POLICY = Policy(
     goal=Share(0.4, min_message_share=0.35),
     gauge=ReportedPlusTail(doubt=0.6),  # chosen by hand: servers that cut a prompt report far less than was sent
     steps=(
-        Step(TruncateNew(), When.FIRST, "new output"),  # before it is sent and cached, so this is free
+        Step(
+            TruncateNew(command_tokens=8_000), When.FIRST, "new output"
+        ),  # before it is sent and cached, so this is free
         Step(CloseCalls(), When.DUE, "repair"),  # before the fit, which then leaves no room unused and breaks nothing
         Step(Repair(), When.DUE, "repair messages"),
         Step(Supersede(), When.OVER_GOAL),
