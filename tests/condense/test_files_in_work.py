@@ -156,6 +156,8 @@ def test_a_client_that_knows_only_the_result_carries_the_lines_on():
     assert replaced not in lines
     assert len({*before} & {*lines}) > 0.7 * len({*before})
     assert texts(second).count(f"## {FILES_IN_WORK}") == 1
+    third = compacted([*first[:2], *session(after=8)[1:]])
+    assert len(blocks(third)["src/prices.py"]) > 0.7 * len(before)
 
 
 def test_lines_that_stand_in_the_result_are_not_repeated():

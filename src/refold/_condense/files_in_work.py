@@ -226,7 +226,6 @@ class FilesInWork:
 
     def __init__(self, files: Mapping[str, FileState], lately: frozenset[str], total: int) -> None:
         self.paths = tuple(files)
-        self.edited = any(state.last_edit >= 0 for state in files.values())
         self.runs = [[[line.text for line in run.lines] for run in state.in_order()] for state in files.values()]
         self.candidates = _candidates(tuple(files.values()), lately, total)
 
@@ -361,12 +360,15 @@ def _with_gaps(lines: Sequence[str | None], places: Sequence[int]) -> Iterator[s
         yield GAP
 
 
-def room_for_files(view: View) -> int:
-    """Return how many tokens the section may have under the view's goal: none where no file was touched."""
+def room_for_files(view: View, *, changed: bool) -> int:
+    """Return how many tokens the section may have under the view's goal: none where no file was touched.
+
+    `changed` tells whether a file was changed, in what is known or before.
+    """
     work = touched_last(view.transcript)
     if view.goal_tokens < SMALL_GOAL or not work.candidates:
         return 0
-    return int(view.goal_tokens * (SHARE if work.edited else READ_ONLY))
+    return int(view.goal_tokens * (SHARE if changed else READ_ONLY))
 
 
 @memoized

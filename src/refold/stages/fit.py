@@ -132,9 +132,9 @@ class Fit(Struct, frozen=True):
     def _reduce(self, draft: Draft, areas: Regions, account: str) -> Insert | None:
         """Shrink and write the digest until both fit together, then fill up; return the digest."""
         view = draft.view
-        work, room, count = touched_last(view.transcript), room_for_files(view), view.counter.text
+        files, before, count = touched_files(view), _anchor(view), view.counter.text
+        work, room = touched_last(view.transcript), room_for_files(view, changed=bool(files[1]))
         reserve = limit_of(view) + account_size(view, account) + room
-        files, before = touched_files(view), _anchor(view)
         digest: Insert | None = None
         log = ReductionLog()
 
