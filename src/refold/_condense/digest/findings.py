@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from refold._condense.call_facts import arguments_of, is_shell, plain_name, reads, writes
@@ -29,6 +30,7 @@ __all__ = [
     "prepare",
     "prose",
     "searches",
+    "tasks_of",
     "todos",
     "tried",
     "values",
@@ -143,9 +145,15 @@ def answers_by_tool(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
     """Return what tools that ask the user gave back, newest first: words of a tool, so never a constraint."""
     results: dict[str, None] = {}
     for call, result in answered(view, reversed(messages)):
-        if ASKERS.search(plain_name(call.name)) and not failed(call, result):
+        if _asks_user(call.name) and not failed(call, result):
             results[f"{call.name}: {one_line(result.text, LONGEST)}"] = None
     return tuple(results)[:MOST]
+
+
+@lru_cache(maxsize=1_024)
+def _asks_user(name: str) -> bool:
+    """Tell whether a tool asks the user, by its name."""
+    return ASKERS.search(plain_name(name)) is not None
 
 
 def decisions(messages: Sequence[Message]) -> tuple[str, ...]:
@@ -295,6 +303,12 @@ def _task_list(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str,
     done = tuple(text for key, text in tasks.items() if text and states.get(key) in DONE)
     progress = {key: " (in_progress)" if states.get(key) == "in_progress" else "" for key in open_}
     return done, tuple(f"{text}{progress[key]}" for key, text in open_.items())
+
+
+@memoized
+def tasks_of(transcript: Transcript) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Return what `todos` finds in a whole transcript."""
+    return todos(transcript.messages)
 
 
 @memoized

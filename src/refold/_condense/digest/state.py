@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from refold._condense.call_outline import call_line, one_line
-from refold._condense.digest.findings import SENTENCE, no_work, prose, todos
+from refold._condense.digest.findings import SENTENCE, no_work, prose, tasks_of
 from refold._condense.digest.outcomes import answered, ended, target_of
 from refold._condense.digest.turns import turns_at
 from refold.core._speakers import is_turn
@@ -41,7 +41,7 @@ INTENT = re.compile(
 
 def state(view: View) -> tuple[str, ...]:
     """Return lines on the state of the work, the most telling first."""
-    tasks = todos(view.transcript.messages)
+    tasks = tasks_of(view.transcript)
     return (*_intent(view), *_last_check(view), *(f"{TODO}{line}" for line in (tasks[1] if tasks else ())))
 
 
