@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from refold._condense.fit_draft import Draft
     from refold._condense.reduction_order import ReductionLog
+    from refold._condense.regions import Regions
 
 __all__ = ["refill"]
 
@@ -27,12 +28,13 @@ CHARS = 6  # characters of arguments that a token holds at most, as a rule
 TRIES = 40  # parts of outputs and texts
 
 
-def refill(draft: Draft, log: ReductionLog, room: int) -> None:
-    """Put back whole users' turns, batches and outputs, newest first, then parts of outputs, while they fit."""
+def refill(draft: Draft, areas: Regions, log: ReductionLog, room: int) -> None:
+    """Put back users' turns, answers that end a turn, batches and outputs, newest first, then parts, while they fit."""
     enough = room - int(room * SLACK)
     if draft.total < enough:
         show_sentences(draft, log, room)
-    _show_whole(draft, [*reversed(log.users), *reversed(log.segments)], room)
+    answers = [segment for segment in reversed(log.segments) if segment[-1] in areas.answers]
+    _show_whole(draft, [*reversed(log.users), *answers, *reversed(log.segments)], room)
     markers: dict[int, list[Patch]] = {}  # of pictures that were answered, which never come back
     for reduction in log.images:
         markers.setdefault(reduction.position, []).extend(reduction.patches)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from refold._condense.view_positions import loop_start
 from refold._rules.reasoning import SealedReasoning
 from refold.core._speakers import STANDING, is_recap, is_turn, speech
-from refold.core.messages import ToolCall, ToolResult
+from refold.core.messages import ToolCall, ToolResult, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -28,7 +28,8 @@ class Regions(Struct, frozen=True):
     protected newest part begins, `users` are the turns' own messages, `fresh` is the newest turn's message with the
     results that no answer has followed yet, and their calls. `loop` is where the newest tool loop began: words beside
     results are a turn of the user's, but the loop goes on; -1 where there is none. `standing` are the messages in which
-    a harness gives instructions for the last time, word for word: they never leave.
+    a harness gives instructions for the last time, word for word: they never leave. `answers` are the messages with the
+    assistant's last words before each next turn of the user and before the end: what the user read.
     """
 
     segments: tuple[range, ...]
@@ -38,6 +39,7 @@ class Regions(Struct, frozen=True):
     fresh: frozenset[int]
     loop: int
     standing: frozenset[int] = frozenset()
+    answers: tuple[int, ...] = ()
 
 
 def regions(view: View, protected: int) -> Regions:
@@ -54,7 +56,23 @@ def regions(view: View, protected: int) -> Regions:
     )
     standing = _standing(messages)
     fresh = _fresh(messages, fine, users) | (_unseen(messages) - standing)
-    return Regions(segments, inner, _tail(view, fine, protected), users, fresh, loop_start(messages), standing)
+    answers = _answers(messages, frozenset(users))
+    tail = _tail(view, fine, protected)
+    return Regions(segments, inner, tail, users, fresh, loop_start(messages), standing, answers)
+
+
+def _answers(messages: Sequence[Message], users: frozenset[int]) -> tuple[int, ...]:
+    """Return the messages with the assistant's last words before each turn of a user and before the end, in order."""
+    answers: list[int] = []
+    closes = True
+    for position in range(len(messages) - 1, -1, -1):
+        message = messages[position]
+        if position in users:
+            closes = True
+        elif closes and message.role == "assistant" and message.note is None and text_of(message).strip():
+            answers.append(position)
+            closes = False
+    return tuple(reversed(answers))
 
 
 def _fine(view: View, segments: tuple[range, ...]) -> tuple[range, ...]:

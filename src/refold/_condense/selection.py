@@ -56,6 +56,8 @@ LARGE, LARGEST = 0.15, 0.5  # of the room: what a newest output may have whole, 
 TURN, TURNS = 0.1, 0.3  # of the room: what a turn at either end may have whole, and what all long turns share
 FEW, BRIEF = 4, 160  # turns at the ends of the view that may have that much each, and tokens that any may have
 CHARS = 3.5  # characters a token, where a guess will do
+READ, FADING = 0.03, 0.9  # worth by token of the newest answer that ends a turn, and of each older one of that
+ANSWER = 0.05  # of the room: what such an answer has whole or not at all; longer ones come back by lines
 POINTED = 0.02  # worth by token of the line that stands for a notification, which is hidden where room is short
 RULES = 0.003  # worth by token of the lines of instructions that forbid, oblige or limit, where they are given last
 NEWER = 2e-5  # worth by token of the newest text above the oldest: it settles what need does not
@@ -160,12 +162,17 @@ def select(
 
 
 def _opened(draft: Draft, areas: Regions, room: int) -> list[Reduction]:
-    """Cut users' turns, and outputs of the newest part that are large for the room, so that they come back by lines."""
+    """Cut what is large for the room, so that it comes back by lines.
+
+    That are turns of users, answers that end a turn, and outputs of the newest part.
+    """
     share = max(BRIEF, min(ROOMY, int(room * TURNS / max(len(areas.users), 1))))
     older = [position for position in areas.users[1:-1] if position < areas.tail]
     ends = sorted({*areas.users}.difference(older))
     done = cut_texts(draft, older, 0, share)
     done += cut_texts(draft, ends, 0, max(share, int(room * TURN) if len(ends) < FEW else 0))
+    answers = [position for position in areas.answers if position < areas.tail]
+    done += cut_texts(draft, answers, 0, max(ROOMY, int(room * ANSWER)))
     seen = [position for position in range(areas.tail, len(draft.base)) if position not in areas.fresh]
     for positions, part in ((seen, LARGE), (sorted(areas.fresh), LARGEST)):
         for errors in (False, True):
@@ -183,16 +190,20 @@ def _units(draft: Draft, log: ReductionLog, worth: Mapping[str, float], areas: R
             others[:] = [one for one in others if not one.words or one.patches[0].at != reduction.patches[0].at]
         others.append(reduction)
     newer = NEWER / max(len(draft.base), 1)
+    answers = {position: READ * FADING**age for age, position in enumerate(reversed(areas.answers))}
     batch_of: dict[int, Unit] = {}
     for batch in reversed(log.segments):
         atoms = frozenset().union(*(mentioned_in(draft.messages[position]) for position in batch))
         pointed = POINTED if len(batch) == 1 and draft.base[batch.start].role == "user" else 0.0
-        unit = Unit(batch, max(draft.size(batch), 1), atoms, extra=newer * batch.start + pointed)
+        read = max((answers.get(position, 0.0) for position in batch), default=0.0) if len(batch) == 1 else 0.0
+        unit = Unit(batch, max(draft.size(batch), 1), atoms, extra=newer * batch.start + pointed + read)
         batch_of.update(dict.fromkeys(batch, unit))
         yield unit
     for position in sorted(moves, reverse=True):
         for reduction in moves[position]:
             extra = newer * position + _extra(draft, reduction, worth) + (UNSEEN if position in areas.fresh else 0.0)
+            if reduction.words and not reduction.harness:
+                extra += answers.get(position, 0.0)
             first = batch_of.get(position)
             rules = reduction.harness.rules if reduction.harness and position in areas.standing else frozenset()
             for of, cost, atoms in _pieces(draft, reduction):

@@ -164,7 +164,7 @@ class Fit(Struct, frozen=True):
         if selection and draft.total < view.goal_tokens and not enough:
             selection.fill(view.goal_tokens)
         if draft.total < view.goal_tokens and not enough:
-            refill(draft, log, view.goal_tokens)
+            refill(draft, areas, log, view.goal_tokens)
         return digest
 
 
