@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from refold.core.messages import ToolResult
 
-__all__ = ["occurrences", "phrases_of", "small", "words_of", "words_of_result"]
+__all__ = ["UNSPACED", "occurrences", "phrases_of", "small", "words_of", "words_of_result"]
 
 LEAST = 3  # characters of a word
 KNOWN = 65_536  # words that are remembered

@@ -20,6 +20,7 @@ from refold.core.messages import ToolCall
         "2026-01-15T10",
         "e.g",
         "u0003",
+        "load_itemsの上限は7367です",
     ],
 )
 def test_words_that_lead_nowhere_are_no_identifiers(word):

@@ -3,7 +3,8 @@
 A list of identifiers is read by an agent that wants to open, call, or look something up by its name. Words of the right
 shape that lead nowhere take room from those that do: positions in a file (`L10`, `340p`, the numbers in front of the
 lines of a search), rests of colour codes (`31m`), durations, timestamps, references to elements of one page (`ref_12`),
-ids that were printed once, words of prose with a slash between them (`input/output`), and names of tools' arguments.
+ids that were printed once, words of prose with a slash between them (`input/output`), phrases of a script without
+blanks that have a name in them, and names of tools' arguments.
 
 Three of these cannot be told from the word alone: a number needs the word that says what it counts (`counted`), an id
 needs a second mention, and words with a slash are a path where another path goes through them (`Folders`).
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from refold._condense.call_facts import arguments_of
 from refold._salience.atoms import KNOWN
+from refold._salience.words import UNSPACED
 from refold.core.messages import memoized
 
 if TYPE_CHECKING:
@@ -102,6 +104,8 @@ def kind_of(word: str, lead: str = "") -> Kind | None:
         return "id" if _scattered(word) else "name"
     match = NAMED.fullmatch(word)
     if match is None or JUNK.fullmatch(word):
+        return None
+    if match.lastgroup == "name" and not word.isascii() and UNSPACED.search(word):
         return None
     kind: Kind = match.lastgroup or "name"  # type: ignore[assignment]  # the groups are kinds
     if kind == "path":
