@@ -107,12 +107,13 @@ class Cover:
     def _take(self, unit: Unit, heap: list[tuple[float, int]]) -> None:
         unit.taken = True
         worth, holders = self.open, self.holders
-        for atom in unit.new:
+        for atom in unit.new & holders.keys():
             gain = worth[atom]
             if gain:
-                worth[atom] = 0
-                for holder in holders.get(atom, (unit,)):
+                for holder in holders[atom]:
                     holder.gain -= gain
+        worth.update(dict.fromkeys(unit.new, 0))
+        unit.gain = 0
         for number in self.waiting.get(id(unit), ()):
             heappush(heap, (-_ratio(self.units[number]), number))
 

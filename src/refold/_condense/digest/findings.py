@@ -10,7 +10,7 @@ from refold._condense.call_facts import arguments_of, is_shell, plain_name, read
 from refold._condense.call_outline import call_line, content_summary, one_line
 from refold._condense.digest.identifier_kinds import argument_names
 from refold._condense.digest.identifier_ledger import identifiers_of
-from refold._condense.digest.outcomes import answered, code_of, failed, target_of
+from refold._condense.digest.outcomes import answered, code_of, failed, target_of, verdict_of
 from refold._condense.digest.previous import own_text
 from refold.core._speakers import is_turn
 from refold.core.messages import Message, MessageId, ToolCall, ToolResult, memoized, text_of
@@ -127,6 +127,7 @@ def prepare(message: Message) -> None:
     for result in message.results:
         identifiers_of(result)
         code_of(result)
+        verdict_of(result)
         content_summary(result)
 
 

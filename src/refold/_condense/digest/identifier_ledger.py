@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from refold.core.view import View
 
-__all__ = ["Atom", "atoms_in", "grouped", "identifiers_of", "ledger", "ungrouped", "words_in"]
+__all__ = ["Atom", "atoms_in", "grouped", "identifiers_of", "ledger", "prepare", "ungrouped", "words_in"]
 
 WORD = re.compile(r"[\w./@+~-]+")
 BETWEEN = {code: " " for code in range(128) if not WORD.fullmatch(chr(code))}  # ASCII signs that no word holds
@@ -131,6 +131,7 @@ def ledger(
     folders = Folders(each.word for _, each, kind in ranked if kind == "path")
     atoms: list[Atom] = []
     sources: dict[int, str] = {}
+    beginnings: dict[int, str] = {}
     for negative, candidate, kind in ranked:
         if len(atoms) >= limit:
             break
@@ -138,7 +139,9 @@ def ledger(
         if number == EARLIER:
             written, source = earlier[word]
         else:
-            written = _written(candidate, kind, pieces[number], folders, arguments)
+            if kind == "number" and number not in beginnings:
+                beginnings[number] = _text_of(pieces[number].part)
+            written = _written(candidate, kind, pieces[number], beginnings.get(number, ""), folders, arguments)
             source = sources.get(number) or sources.setdefault(number, _source(view, pieces[number]))
         if written:
             atoms.append(Atom(word, source, -negative, "path" if kind == "words" else kind, written))
@@ -159,13 +162,16 @@ def _of_kinds(candidates: Iterable[_Candidate], arguments: frozenset[str]) -> li
 
 
 def _written(
-    candidate: _Candidate, kind: Kind, piece: RemovedPiece, folders: Folders, arguments: frozenset[str]
+    candidate: _Candidate, kind: Kind, piece: RemovedPiece, text: str, folders: Folders, arguments: frozenset[str]
 ) -> str:
-    """Return how a list writes an identifier, nothing where its surroundings show that it is none."""
+    """Return how a list writes an identifier, nothing where its surroundings show that it is none.
+
+    `text` is the beginning of what the piece says, which is asked for only of a number.
+    """
     word, raw = candidate.word, candidate.raw
     match kind:
         case "number":
-            return counted(_text_of(piece.part), word, arguments) or (word if candidate.used else "")
+            return counted(text, word, arguments) or (word if candidate.used else "")
         case "words" if not (word in folders or _in_command(piece.part)):
             return ""
         case "url" if raw.startswith("//"):
@@ -195,7 +201,8 @@ def _scores(pieces: Sequence[RemovedPiece], messages: int, standing: set[str]) -
     seen: Counter[str] = Counter()
     last: dict[str, int] = {}
     for number, piece in enumerate(pieces):
-        words = _identifiers(piece.part) if isinstance(piece.part, Text) else identifiers_of(piece.part)
+        part = piece.part
+        words = _of_texts(piece.message)[part.text] if isinstance(part, Text) else identifiers_of(part)
         (used if piece.own else seen).update(words)
         last.update(dict.fromkeys(words, number))
     late = [LATE * (piece.position + 1) / messages for piece in pieces]
@@ -287,6 +294,22 @@ def _pieces(left: Sequence[Message]) -> list[RemovedPiece]:
             spent += min(len(text), EACH)
     pieces.reverse()
     return pieces
+
+
+def prepare(message: Message) -> None:
+    """Find the identifiers of a message and the names of its calls' arguments; the message and its parts remember."""
+    _of_texts(message)
+    for call in message.calls:
+        identifiers_of(call)
+        argument_names(call)
+    for result in message.results:
+        identifiers_of(result)
+
+
+@memoized
+def _of_texts(message: Message) -> dict[str, tuple[str, ...]]:
+    """Return the identifiers of each text of a message."""
+    return {part.text: _identifiers(part) for part in message.parts if isinstance(part, Text)}
 
 
 @memoized

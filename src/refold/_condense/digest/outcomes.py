@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.view import View
 
-__all__ = ["CallOutcome", "Target", "answered", "code_of", "failed", "outcomes", "target_in", "target_of"]
+__all__ = [
+    "CallOutcome",
+    "Target",
+    "answered",
+    "code_of",
+    "failed",
+    "outcomes",
+    "target_in",
+    "target_of",
+    "verdict_of",
+]
 
 MOST = 150  # outcomes that are looked for
 UNREPORTED = "no failure shown"  # of a check whose output says nothing
@@ -151,7 +161,7 @@ def answered(view: View, messages: Iterable[Message]) -> Iterator[tuple[ToolCall
 def failed(call: ToolCall, result: ToolResult) -> bool:
     """Tell whether a call failed: by its flag, by its exit code, or, of a check, by what it printed at its end."""
     return result.is_error or (
-        is_shell(call) and (bool(code_of(result)) or (target_of(call).checks and _verdict(result) == "failed"))
+        is_shell(call) and (bool(code_of(result)) or (target_of(call).checks and verdict_of(result) == "failed"))
     )
 
 
@@ -160,7 +170,7 @@ def ended(call: ToolCall, result: ToolResult) -> str:
     code = code_of(result)
     how = f"exit code {code}" if code is not None else "error" if result.is_error else ""
     if target_of(call).checks and is_shell(call) and not how.startswith("exit code"):
-        how = _verdict(result) or how or UNREPORTED
+        how = verdict_of(result) or how or UNREPORTED
     if failed(call, result) and (wrong := first_error(result.text) or _failing_line(result)):
         return f"{how}: {wrong}" if how else wrong
     if result.is_error and how == "error" and (first := one_line(result.text, 120)):
@@ -175,7 +185,7 @@ def code_of(result: ToolResult) -> int | None:
 
 
 @memoized
-def _verdict(result: ToolResult) -> str:
+def verdict_of(result: ToolResult) -> str:
     """Return what the output of a check says at its end: that it failed or passed, or nothing."""
     end = result.text[-AT_END:]
     return "failed" if FAILED.search(end) else "passed" if PASSED.search(end) else ""
