@@ -9,7 +9,7 @@ import refold
 from refold import policies
 from refold.core.break_even import BreakEven, Course, PastCompaction, TokenPrices, break_even, course_of, reason_to_wait
 from refold.core.budget import Share, WhenItPays
-from refold.core.messages import Message, Text, ToolResult
+from refold.core.messages import Message, Text, ToolCall, ToolResult
 from refold.models._cache_rules import token_prices
 
 PRICES = TokenPrices()
@@ -187,3 +187,20 @@ def test_other_triggers_and_other_policies_do_not_wait():
     assert refold.check(messages, **options, policy=own).due
     waiting = [name for name in policies.names() if isinstance(policies.find(name).trigger, WhenItPays)]
     assert waiting == ["refold"]
+
+
+def calling(path, number):
+    return message("assistant", number, ToolCall(f"c{number}", "read", f'{{"path": "{path}"}}'))
+
+
+def test_what_a_session_reads_again_after_a_compaction_is_what_it_is_expected_to_read_again():
+    past = PastCompaction(0, before=1_000, after=400, cost=500, saving=60)
+    before = [calling(number, number) if number % 2 else message("user", number) for number in range(60)]
+    same = [calling(number % 14, 60 + number) if number % 2 else message("user", 60 + number) for number in range(60)]
+    other = [calling(f"b{number}", 60 + number) if number % 2 else message("user", 60 + number) for number in range(60)]
+    assert course_of((*before, *same), [(60, past)]).read_again == 7
+    assert course_of((*before, *other), [(60, past)]).read_again == 3
+    assert course_of((*before, *same[:20]), [(60, past)]).read_again == 3
+    cheap, dear = (break_even(100_000, 40_000, 0, PRICES, Course(read_again=count)).rereading for count in (0, 7))
+    assert cheap == 0
+    assert dear == round(7 * (4_000 + 500) + 1.25 * 23_333)

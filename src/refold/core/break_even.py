@@ -6,7 +6,8 @@ one that is put into it `write`, a token of the answer `output`. A plan that mak
 
     costs, once      (write − read) × (after − prefix)          the rest of the new prefix is put into the cache
                    + 3 × (read × after + 100 × output)          three calls that read something again, and
-                   + write × min(10,000, before − after)        what these bring
+                   + write × min(10,000, before − after)        what these bring: more where the session's own course
+                                                                has shown that more is read again (`read_again`)
                    + output × thinking                          bound thinking of the open turn, which is lost
     saves, a call    read × (before − after)
 
@@ -24,6 +25,7 @@ waits (`reason_to_wait`) for three conditions:
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from math import ceil
 from typing import TYPE_CHECKING
@@ -49,7 +51,9 @@ __all__ = [
 MOST_CALLS = 400  # that a session is expected to go on; the longest recorded ones have 300 to 600
 ANSWER = 100  # tokens of output that a call to read something again takes
 BORDER = 0.25  # of what a compaction costs: worth the turn's border, where no call is cut off from what it follows
-READ_AGAIN_CALLS, READ_AGAIN_TOKENS = 3, 10_000  # after a compaction; measured on recorded sessions
+READ_AGAIN_CALLS, READ_AGAIN_TOKENS = 3, 10_000  # after a compaction, where nothing is known of the session's own
+MOST_READ_AGAIN = 12  # calls; more are the habit of the agent, and fewer than usual may be chance
+TELLING = 20  # calls after a compaction, from which on they tell how much is read again
 
 
 class TokenPrices(Struct, frozen=True, omit_defaults=True):
@@ -74,12 +78,16 @@ class PastCompaction(Struct, frozen=True):
 
 
 class Course(Struct, frozen=True):
-    """The course of a session: calls so far, turns of the user, calls since the last turn began, compactions."""
+    """The course of a session: calls so far, turns of the user, calls since the last turn began, compactions.
+
+    `read_again` is how many calls are to be expected after a compaction that read something again.
+    """
 
     calls: int = 0
     turns: int = 0
     in_turn: int = 0
     compactions: tuple[PastCompaction, ...] = ()
+    read_again: int = 3
 
     @property
     def calls_left(self) -> int:
@@ -168,6 +176,7 @@ def course_of(messages: Sequence[Message], compactions: Iterable[tuple[int, Past
     A run of messages of the assistant is one call. Their `calls` are counted here.
     """
     past = list(compactions)
+    repeats = _Repeats([length for length, _ in past]) if past else None
     counted: list[PastCompaction] = []
     calls = turns = in_turn = 0
     answering = False
@@ -177,11 +186,48 @@ def course_of(messages: Sequence[Message], compactions: Iterable[tuple[int, Past
         if message.role == "assistant":
             if not answering:
                 calls, in_turn = calls + 1, in_turn + 1
+            if repeats is not None:
+                repeats.take(position, message)
         elif message.role == "user" and _starts_turn(message):
             turns, in_turn = turns + 1, 0
         answering = message.role == "assistant"
     counted += [_at(each, calls) for _, each in past[len(counted) :]]
-    return Course(calls, turns, in_turn, tuple(counted))
+    if repeats is None:
+        return Course(calls, turns, in_turn)
+    calls_before = [each.calls for each in counted]
+    return Course(calls, turns, in_turn, tuple(counted), repeats.expected([*calls_before, calls]))
+
+
+class _Repeats:
+    """Counts calls of tools that repeat one from before the last compaction, each once."""
+
+    def __init__(self, lengths: list[int]) -> None:
+        self._lengths = lengths
+        self._counts = [0] * (len(lengths) + 1)  # before the first compaction, and after each
+        self._first: dict[tuple[str, str], int] = {}
+        self._counted: set[tuple[int, tuple[str, str]]] = set()
+
+    def take(self, position: int, message: Message) -> None:
+        """Take the next message of the assistant."""
+        segment = bisect_right(self._lengths, position)
+        border = self._lengths[segment - 1] if segment else position
+        for call in message.calls:
+            key = call.name, call.arguments
+            if self._first.setdefault(key, position) < border and (segment, key) not in self._counted:
+                self._counted.add((segment, key))
+                self._counts[segment] += 1
+
+    def expected(self, calls: list[int]) -> int:
+        """Return how many calls read again after a compaction, more than the agent does anyway; `calls` at each end."""
+        usual = self._counts[0] / calls[0] if calls[0] else 0.0
+        after = [
+            count - usual * (stop - start)
+            for count, start, stop in zip(self._counts[1:], calls, calls[1:], strict=False)
+            if stop - start >= TELLING
+        ]
+        if not after:
+            return READ_AGAIN_CALLS
+        return min(max(round(sum(after) / len(after)), READ_AGAIN_CALLS), MOST_READ_AGAIN)
 
 
 def _at(past: PastCompaction, calls: int) -> PastCompaction:
@@ -201,10 +247,11 @@ def break_even(
     """
     left_out = max(before - after, 0)
     rewriting = max(prices.write - prices.read, 0.0) * max(after - prefix, 0)
-    calls = READ_AGAIN_CALLS * (prices.read * after + ANSWER * prices.output)
+    calls = course.read_again * (prices.read * after + ANSWER * prices.output)
+    brought = min(READ_AGAIN_TOKENS * course.read_again // READ_AGAIN_CALLS, left_out)
     return BreakEven(
         rewriting=round(rewriting),
-        rereading=round(calls + prices.write * min(READ_AGAIN_TOKENS, left_out)),
+        rereading=round(calls + prices.write * brought),
         thinking=round(prices.output * thinking),
         saving=round(prices.read * left_out),
         calls_left=course.calls_left,
