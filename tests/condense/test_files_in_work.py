@@ -75,6 +75,26 @@ def test_a_line_that_a_later_edit_replaced_is_not_among_them():
     assert len(lines) > 20
 
 
+def test_a_line_that_was_edited_twice_stands_as_it_is_now():
+    block = "\n".join([SOURCE[148], SOURCE[149], "    total_150 = 2", SOURCE[151]])
+    others = [*SOURCE[:148], *(f"    other_{n} = price_of(order, {n}) * rate_{n}" for n in range(152))]
+    edits = edit(SOURCE[150], "    total_150 = 2"), edit(block, "    total_150 = 3\n    total_151 = 3")
+    result = compacted(session(read(others), *edits))
+    lines = blocks(result)["src/prices.py"]
+    assert "    total_150 = 2" not in lines
+    assert SOURCE[151] not in lines
+
+
+def test_there_is_a_gap_where_a_part_was_read_anew():
+    part = "\n".join(f"{n:6}\t    total_{n - 1} = as_read_later" for n in range(11, 250))
+    again = ("read_file", {"path": "src/prices.py", "offset": 11, "limit": 239}, part)
+    result = compacted(session(read(), again, edit("    total_50 = as_read_later", "    total_50 = 0")))
+    lines = blocks(result)["src/prices.py"]
+    assert not {*SOURCE[10:249]} & {*lines}
+    if SOURCE[9] in lines:
+        assert lines[lines.index(SOURCE[9]) + 1] is None
+
+
 def test_an_edit_that_failed_changed_nothing():
     result = compacted(session(read(), edit(SOURCE[150], "    total_150 = 0", output="Error: not found")))
     lines = blocks(result)["src/prices.py"]

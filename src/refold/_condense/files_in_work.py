@@ -139,9 +139,9 @@ class FileState:
             self.runs.clear()
         elif numbers:
             anew = set(numbers)
-            for run in self.runs:
-                if run.numbered:
-                    run.lines = [line for line in run.lines if line.number not in anew]
+            for line in (line for run in self.runs if run.numbered for line in run.lines):
+                if line.number in anew:
+                    line.text = None
         lines: list[Line] = []
         known = numbers or repeat(None, len(visible.lines))
         for text, number in zip(visible.lines, known, strict=True):
@@ -163,7 +163,7 @@ class FileState:
                     self.runs.append(LineRun(self._written(new), self.runs[-1].start if self.runs else 1))
                 leaving = frozenset(_telling(old)).difference(_telling(new))
                 for line in (line for run in others for line in run.lines if leaving):
-                    if line.text is not None and line.text.strip() in leaving and not line.edited:
+                    if line.text is not None and line.text.strip() in leaving:
                         line.text = None
                 for run in self.runs:
                     run.numbered = False
