@@ -267,7 +267,7 @@ def _is_name(word: str) -> bool:
 
 
 def _is_junk(name: str, demand: Demand) -> bool:
-    if JUNK.fullmatch(name):
+    if not name or JUNK.fullmatch(name):
         return not name.isalpha() or name in demand.arguments  # "decade" is a word
     if len(name) >= 16 and len(name) not in (40, 64) and HEX.fullmatch(name):
         return True

@@ -98,15 +98,26 @@ def test_there_is_a_gap_where_a_part_was_read_anew():
 def test_an_edit_that_failed_changed_nothing():
     result = compacted(session(read(), edit(SOURCE[150], "    total_150 = 0", output="Error: not found")))
     lines = blocks(result)["src/prices.py"]
-    assert "    total_150 = 0" not in lines
-    assert {*lines} <= {None, *SOURCE}
+    assert "    total_150 = 0" not in texts(result)
+    assert {*lines} <= {None, *numbered(SOURCE).split("\n")}
 
 
 def test_a_patch_that_was_refused_changed_nothing():
     patch = f"*** Begin Patch\n*** Update File: src/prices.py\n@@\n-{SOURCE[150]}\n+    x = 1\n*** End Patch"
     answer = "apply_patch verification failed: no such lines"
     lines = blocks(compacted(session(read(), ("apply_patch", {"input": patch}, answer))))["src/prices.py"]
-    assert {*lines} <= {None, *SOURCE}
+    assert {*lines} <= {None, *numbered(SOURCE).split("\n")}
+
+
+def test_numbers_of_lines_are_written_until_an_edit_moves_them_and_come_back_without():
+    first = compacted(session(read()))
+    lines = blocks(first)["src/prices.py"]
+    assert {*lines} <= {None, *numbered(SOURCE).split("\n")}
+    more = [*turn(*edit(SOURCE[10], "    total_10 = 0"), 900), *turn("run_tests", {}, f"{FILLER}\n" * 9, 901)]
+    again = compacted([*first, *more, said("assistant", "Done."), said("user", "Go on.")])
+    known = [line for line in blocks(again)["src/prices.py"] if line is not None]
+    assert len(known) > 10
+    assert {*known} <= {*SOURCE, "    total_10 = 0"}
 
 
 def test_a_change_by_search_and_replace_blocks_is_read():

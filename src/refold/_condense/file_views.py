@@ -18,7 +18,7 @@ from refold._condense.shell_commands import PATCHED, argv_of, displayed_by
 from refold.core.messages import ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from refold.core._json import Json
 
@@ -33,6 +33,7 @@ __all__ = [
     "excerpts_in",
     "refused",
     "visible_lines",
+    "without_numbers",
 ]
 
 NUMBERED = re.compile(r"^[ \t]*(\d{1,7})(?:→|\t|\| ?|: ?|[ \t]{2})(.*)$")
@@ -61,11 +62,12 @@ LARGE = 20_000  # characters of an answer to an edit from which it is no excerpt
 class VisibleLines(Struct, frozen=True):
     """Lines of a file in order as an output shows them, `numbers` beside them where the output has numbers.
 
-    A None among the lines stands for a gap.
+    A None among the lines stands for a gap. `numbered` are the lines with their numbers as they stand in the output.
     """
 
     lines: tuple[str | None, ...]
     numbers: tuple[int, ...] = ()
+    numbered: tuple[str, ...] = ()
 
 
 class Excerpt(Struct, frozen=True):
@@ -102,14 +104,22 @@ class UnreadableChange(Struct, frozen=True):
 Change: TypeAlias = TextReplaced | FileWritten | UnreadableChange
 
 
+def without_numbers(lines: Sequence[str | None]) -> VisibleLines | None:
+    """Return numbered lines without their numbers, and no others; None where lines are not numbered."""
+    matches = [match for line in lines if line and (match := NUMBERED.match(line))]
+    numbers = [int(match[1]) for match in matches]
+    full = sum(1 for line in lines if line and line.strip())
+    if not matches or len(matches) < MOSTLY * full or not _rises(numbers):
+        return None
+    return VisibleLines(tuple(match[2] for match in matches), tuple(numbers), tuple(match[0] for match in matches))
+
+
 @memoized
 def visible_lines(result: ToolResult) -> VisibleLines:
     """Return the lines that an output shows of the file it is about, without numbers and what a harness adds."""
     lines = result.text.split("\n")
-    matches = [(int(match[1]), match[2]) for line in lines if (match := NUMBERED.match(line))]
-    numbers = [number for number, _ in matches]
-    if len(matches) >= MOSTLY * sum(map(bool, map(str.strip, lines))) and matches and _rises(numbers):
-        return VisibleLines(tuple(line for _, line in matches), tuple(numbers))
+    if numbered := without_numbers(lines):
+        return numbered
     opening = lines[:PREAMBLE]
     start = opening.index("Output:") + 1 if "Output:" in opening else 0
     return VisibleLines(tuple(None if OURS.match(line) else line for line in lines[start:]))

@@ -43,6 +43,7 @@ from refold._condense.file_views import (
     excerpts_in,
     refused,
     visible_lines,
+    without_numbers,
 )
 from refold._condense.pins import pins_of
 from refold._condense.quoted_requests import LAST_REQUEST, REQUESTED
@@ -86,12 +87,17 @@ HEADINGS = ("## ", OPENING, END, LAST_REQUEST, REQUESTED)  # beginnings of lines
 
 
 class Line(Struct):
-    """A line of a file: its text, None for a gap, its number where known, and whether and when an edit wrote it."""
+    """A line of a file: its text, None for a gap, its number where known, and whether and when an edit wrote it.
+
+    `numbered` is the line as an output showed it with its number. It is written so as long as the number holds: it says
+    where the line stands, and is word for word what was shown.
+    """
 
     text: str | None
     number: int | None = None
     edited: bool = False
     at: int = 0
+    numbered: str = ""
 
 
 class LineRun(Struct):
@@ -108,6 +114,10 @@ class LineRun(Struct):
 
     def __post_init__(self) -> None:
         self.text = "\n".join(line.text or "" for line in self.lines)
+
+    def written(self) -> list[str | None]:
+        """Return the lines as a section writes them."""
+        return [(self.numbered and line.numbered) or line.text for line in self.lines]
 
 
 class FileState:
@@ -144,10 +154,11 @@ class FileState:
                     line.text = None
         lines: list[Line] = []
         known = numbers or repeat(None, len(visible.lines))
-        for text, number in zip(visible.lines, known, strict=True):
+        as_printed = visible.numbered or repeat("", len(visible.lines))
+        for text, number, numbered in zip(visible.lines, known, as_printed, strict=True):
             if number is not None and lines and number != (lines[-1].number or 0) + 1:
                 lines.append(Line(None))
-            lines.append(Line(text, number, at=self.at))
+            lines.append(Line(text, number, at=self.at, numbered=numbered))
         self.runs.append(LineRun(lines, numbers[0] if numbers else start, numbered=bool(numbers)))
 
     def change(self, change: Change) -> None:
@@ -212,13 +223,14 @@ def _telling(text: str) -> Iterator[str]:
 
 
 class Candidate(Struct):
-    """A line that can be chosen: its file's rank by recency, its run, its place there, and its worth by token."""
+    """A line that can be chosen: its file's rank by recency, its run, its place there, its worth by token, its size."""
 
     file: int
     run: int
     place: int
     text: str
     worth: float
+    size: float
 
 
 class FilesInWork:
@@ -226,7 +238,7 @@ class FilesInWork:
 
     def __init__(self, files: Mapping[str, FileState], lately: frozenset[str], total: int) -> None:
         self.paths = tuple(files)
-        self.runs = [[[line.text for line in run.lines] for run in state.in_order()] for state in files.values()]
+        self.runs = [[run.written() for run in state.in_order()] for state in files.values()]
         self.candidates = _candidates(tuple(files.values()), lately, total)
 
     def section(self, standing: frozenset[str], room: int, count: Callable[[str], int]) -> str:
@@ -302,7 +314,8 @@ def _candidates(states: Sequence[FileState], lately: frozenset[str], total: int)
                 dense = worths[file] * (worth[stop] - worth[start]) / (size[stop] - size[start])
                 key = file, text.strip()
                 if key not in best or best[key].worth < dense:
-                    best[key] = Candidate(file, number, place, text, dense)
+                    written = (run.numbered and line.numbered) or text
+                    best[key] = Candidate(file, number, place, text, dense, _size(written))
     return sorted(best.values(), key=lambda line: (-line.worth, line.file, line.run, line.place))
 
 
@@ -330,10 +343,10 @@ def _within(lines: Sequence[Candidate], room: float) -> list[Candidate]:
     """Return the best lines that a room in tokens takes, by a guess of their size."""
     chosen: list[Candidate] = []
     for line in lines:
-        if room < _size(line.text):
+        if room < line.size:
             break
         if not _orders(line.text):
-            room -= _size(line.text)
+            room -= line.size
             chosen.append(line)
     return chosen
 
@@ -379,7 +392,8 @@ def touched_last(transcript: Transcript) -> FilesInWork:
     names = FileNames()
     for at, message in enumerate(transcript.messages):
         for path, lines in block_entries(message) if message.role == "user" else ():
-            touched.setdefault(names.of(path), []).append((at, Excerpt(path, VisibleLines(lines))))
+            visible = without_numbers(lines) or VisibleLines(lines)
+            touched.setdefault(names.of(path), []).append((at, Excerpt(path, visible)))
         calls.update((call.call_id or call.name, call) for call in message.calls)
         for result in message.results:
             call = calls.get(result.call_id or result.name)
