@@ -256,7 +256,7 @@ def _only_names(line: str) -> tuple[str, ...]:
     words = re.split(r"[,;\s]+", rest.strip())
     label = LABEL.match(rest)
     for some in (re.split(r"[,;\s]+", rest[label.end() :].strip()) if label else [], words):
-        names = [word.strip("`'\"()[]") for word in some]
+        names = [name for word in some if (name := word.strip("`'\"()[]"))]
         if names and sum(_is_name(name) for name in names) >= 0.9 * len(names):
             return tuple(names)
     return ()
@@ -271,7 +271,7 @@ def _is_junk(name: str, demand: Demand) -> bool:
         return not name.isalpha() or name in demand.arguments  # "decade" is a word
     if len(name) >= 16 and len(name) not in (40, 64) and HEX.fullmatch(name):
         return True
-    if f"\\{name}" in demand.called.text and name[0] in "nrt":  # the rest of an escape
+    if name[0] in "nrt" and f"\\{name}" in demand.called.text:  # the rest of an escape
         return True
     return name in demand.arguments or (bool(PAIR.fullmatch(name)) and not demand.called.has(name))
 

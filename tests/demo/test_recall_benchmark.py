@@ -70,6 +70,12 @@ def test_line_numbers_colours_and_argument_names_in_a_list_are_junk():
     assert recall.scored(demand, result)["junk"] == 0.4
 
 
+def test_signs_alone_in_a_list_are_no_names():
+    demand = recall.Demand.of(messages_of(("user", "alpha_one")), messages_of())
+    result = messages_of(("user", 'Names: alpha_one, beta_two, gamma_three, (), ""'))
+    assert recall.scored(demand, result)["junk"] == 0.0
+
+
 def test_differences_are_paired_by_cut():
     runs = [
         recall.Run(policy, "codex", session, 9, "25%", "fits", scores={"frr": score})
