@@ -488,6 +488,9 @@ def measured(options: argparse.Namespace) -> list[Run]:
         goals = options.goals.split(",")
         for some in pool.map(runs_of, files, *([each] * len(files) for each in (names, goals, options.folds))):
             found += some
+            if options.json:  # as they come: a run that is stopped has not been for nothing
+                for run in some:
+                    print(json.dumps(to_builtins(run)), flush=True)
             progress.advance(task)
     return sorted(found, key=lambda run: (run.agent, run.session))
 
@@ -507,8 +510,6 @@ def main() -> None:
     options = asked.parse_args()
     found = rows_of(options.rows) if options.rows else measured(options)
     if options.json:
-        for run in found:
-            print(json.dumps(to_builtins(run)))
         return
     goals = list(dict.fromkeys(run.goal for run in found))
     console = Console(width=max(Console().width, WIDE))
