@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from refold._condense.fit_draft import Draft
-    from refold.core.messages import MessageId
+    from refold.core.messages import Message, MessageId
     from refold.core.transcript import Transcript
 
 __all__ = ["Replacement", "mark_replaced", "replacements"]
@@ -54,6 +54,8 @@ LONGEST = 600  # characters of a turn that takes something back; a longer one is
 LONG = 5  # letters of a word that says what a sentence is about
 SHARED = 2  # words that both must have
 SELDOM, PART = 3, 0.2  # sentences that may have such a word, and their share
+MOST_CHANGES = 100  # newest turns that are looked at as taking something back
+MOST_SENTENCES = 300  # that may have a word that is seldom, however many there are
 MARK = "[replaced in user turn "
 
 
@@ -79,23 +81,46 @@ class _Sentence(Struct, frozen=True):
 def replacements(transcript: Transcript) -> tuple[Replacement, ...]:
     """Return the sentences of users that later turns replaced, in order; each once, with the newest turn."""
     turns = turn_numbers(transcript)
+    spoken = [message for message in transcript.messages if message.id in turns]
+    changing = [number for number, message in enumerate(spoken) if number and _changes(message)][-MOST_CHANGES:]
+    if not changing:  # then nobody has to read them
+        return ()
     before: list[_Sentence] = []
+    starts: list[int] = []  # how many sentences come before each turn
+    for message in spoken:
+        starts.append(len(before))
+        before += _sentences(message)
+    common = Counter(word for sentence in before for word in sentence.words)
+    most = min(max(SELDOM, len(before) * PART), MOST_SENTENCES)
+    holding: dict[str, list[int]] = {word: [] for word, number in common.items() if number <= most}
+    for number, sentence in enumerate(before):
+        for word in sentence.words & holding.keys():
+            holding[word].append(number)
     replaced: dict[tuple[MessageId, str], Replacement] = {}
-    changing: list[tuple[int, _Sentence, int]] = []
-    for message in transcript.messages:
-        if message.id in turns:
-            text = own_text(message)
-            if before and len(text) <= LONGEST and CHANGE.search(text):
-                changing.append((turns[message.id], _read(message.id, text), len(before)))
-            before += [_read(message.id, one) for one in map(str.strip, sentences_of(text)) if MARK not in one]
-    if changing:
-        common = Counter(word for sentence in before for word in sentence.words)
-        seldom = {word for word, number in common.items() if number <= max(SELDOM, len(before) * PART)}
-        for turn, later, earlier in changing:
-            for sentence in before[:earlier]:
-                if _replaces(later, sentence, seldom):
-                    replaced[sentence.message, sentence.text] = Replacement(sentence.message, sentence.text, turn)
+    for turn in changing:
+        later = _read(spoken[turn].id, own_text(spoken[turn]))
+        near = {number for word in later.words & holding.keys() for number in holding[word] if number < starts[turn]}
+        for number in sorted(near):
+            sentence = before[number]
+            if _replaces(later, sentence, holding.keys()):
+                replaced[sentence.message, sentence.text] = Replacement(
+                    sentence.message, sentence.text, turns[spoken[turn].id]
+                )
     return tuple(replaced.values())
+
+
+@memoized
+def _changes(message: Message) -> bool:
+    """Tell whether a turn may take something back."""
+    text = own_text(message)
+    return len(text) <= LONGEST and CHANGE.search(text) is not None
+
+
+@memoized
+def _sentences(message: Message) -> tuple[_Sentence, ...]:
+    """Return what each sentence of a turn says."""
+    sentences = map(str.strip, sentences_of(own_text(message)))
+    return tuple(_read(message.id, sentence) for sentence in sentences if MARK not in sentence)
 
 
 def mark_replaced(draft: Draft) -> None:
