@@ -31,7 +31,9 @@ UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0
 
 def words_of(text: str) -> frozenset[str]:
     """Return the words of a text."""
-    words = frozenset().union(*map(_words, set(RUN.findall(text))))
+    runs = set(RUN.findall(text))
+    plain = {run for run in runs if run.islower() or run.isupper() or run.isdecimal()}  # most have no parts
+    words = frozenset(map(_singular, map(str.lower, plain))).union(*map(_words, runs - plain))
     return words if text.isascii() else words.union(*map(_pairs, set(UNSPACED.findall(text))))
 
 
@@ -70,7 +72,11 @@ def _words(run: str) -> tuple[str, ...]:
     whole = run.lower()
     parts = CAMEL.split(run) if not (run.islower() or run.isupper()) else ()
     words = (whole, *(part.lower() for part in parts if LEAST <= len(part) < len(run)))
-    return tuple([word[:-1] if word[-1] == "s" and len(word) > LEAST else word for word in words])
+    return tuple(map(_singular, words))
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if word[-1] == "s" and len(word) > LEAST else word
 
 
 def _pairs(run: str) -> set[str]:

@@ -180,8 +180,10 @@ def _rendered(
 def _with_short_sources(atoms: Sequence[Atom], named: set[str]) -> list[Atom]:
     """Return identifiers with the name of their file where a line names its path and no other file has that name."""
     names = {source: source.rsplit("/", 1)[-1] for source in {atom.source for atom in atoms}}
-    every = list(names.values())
-    short = {source: name for source, name in names.items() if source in named and every.count(name) == 1}
+    files: dict[str, int] = {}
+    for name in names.values():
+        files[name] = files.get(name, 0) + 1
+    short = {source: name for source, name in names.items() if source in named and files[name] == 1}
     return [replace(atom, source=short.get(atom.source, atom.source)) for atom in atoms]
 
 
