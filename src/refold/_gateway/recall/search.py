@@ -1,5 +1,8 @@
 """Searches the content that plans removed from a conversation, by the text of a pointer or of the original.
 
+A query that repeats the name of a text brings that text from its beginning; any other brings the best passages of
+several texts (`ranking`).
+
 Only what the client has sent in this very request is looked at, so that nothing comes from another conversation.
 """
 
@@ -13,6 +16,7 @@ from msgspec import Struct
 
 from refold._condense.call_outline import call_line, one_line
 from refold._counting.token_cut import cut_to_tokens
+from refold._gateway.recall.ranking import PassageIndex
 from refold.core.edits import fold
 from refold.core.messages import File, Text, ToolCall, ToolResult
 
@@ -30,9 +34,11 @@ MARK = "[original:"
 FORGED = re.compile(r"^(\s*)\[original:", re.M | re.I)
 WORD = re.compile(r"[\w./:@+-]*\w")
 NOISE = frozenset({"the", "of", "and", "in", "to", "a", "lines", "line", "characters", "output", "cleared", "parts"})
-HEADING = 3  # times as much as in the text counts a word that is found in what names a piece
+NAMING = 24  # words up to which a query may be the words of a pointer
+WEAK = 0.3  # of the best score: what fits less is not shown
+SEVERAL = 4  # texts that share the room of an answer, where none is asked for by its name
 SHORT = 200  # characters up to which arguments of a call are not worth a piece of their own
-LEAD = 5  # lines shown before the first that holds a word asked for
+LEAD = 3  # lines shown before the passage that fits best
 LISTED = 12  # pieces that are named where nothing is found, or beside what is shown
 NAME = 160  # characters of such a name
 LEAST = 60  # tokens under which a piece is only named
@@ -48,18 +54,13 @@ class Asking(Struct, frozen=True):
     from_line: int = 0
 
 
-class RemovedText(Struct, frozen=True, dict=True):
+class RemovedText(Struct, frozen=True):
     """A text that left the view: the message it stands in, and one line that names it."""
 
     place: int
     id: str
     name: str
     text: str
-
-    @cached_property
-    def small(self) -> str:
-        """The text in small letters."""
-        return self.text.lower()
 
 
 class RemovedMessages:
@@ -92,44 +93,64 @@ class RemovedMessages:
         """Return the originals that hold what is asked for, the best first, in no more than so many tokens."""
         if not asking.query.strip():
             return "query is empty: give the words of a line that says what was left out, or words of the text itself."
-        pieces = self._matching(asking.query)
-        if not pieces:
+        matches = self._matching(asking.query)
+        if not matches:
             return self._nothing(tokens)
+        named = not any(line for _, line in matches)
         excerpts: list[str] = []
         left = tokens
-        for number, piece in enumerate(pieces):
-            where = asking if number == 0 else Asking(asking.query)  # the line is of the text that was shown first
-            text = self._excerpt(piece, where, left) if left >= LEAST else ""
+        for number, (piece, line) in enumerate(matches):
+            wanted = asking.from_line if number == 0 else 0  # the line is of the text that was shown first
+            start = wanted - 1 if wanted else max(line - LEAD, 0)
+            room = left if wanted or named else min(left, max(tokens // SEVERAL, ROOM))
+            text = self._excerpt(piece, start, room) if left >= LEAST else ""
             if not text:
-                excerpts.append(_named("More that holds some of this, by name", pieces[number : number + LISTED]))
+                pieces = [piece for piece, _ in matches[number : number + LISTED]]
+                excerpts.append(_named("More that holds some of this, by name", pieces))
                 break
             excerpts.append(text)
             left -= self._counter.text(text)
         return "\n\n".join(excerpts)
 
-    def _matching(self, query: str) -> list[RemovedText]:
+    @cached_property
+    def _index(self) -> PassageIndex:
+        return PassageIndex([(piece.name, piece.text) for piece in self.pieces])
+
+    def ranked(self, query: str) -> list[RemovedText]:
+        """Return the texts that fit a query, the best first: those that it names, then those with a passage like it."""
+        return [piece for piece, _ in self._matching(query)]
+
+    def _matching(self, query: str) -> list[tuple[RemovedText, int]]:
+        """Return the texts that fit a query, the best first, each with the first line of its best passage."""
         exact = [piece for piece in self.pieces if query.strip().strip("[]") == piece.id]
         if exact:
-            return exact
-        significant = {word for word in map(str.lower, WORD.findall(query)) if word not in NOISE and not _number(word)}
-        words = significant or {word.lower() for word in WORD.findall(query)}
+            return [(piece, 0) for piece in exact]
+        named = self._named_by(query)
+        if named:
+            return [(piece, 0) for piece in named]
+        words = [word for word in WORD.findall(query) if word.lower() not in NOISE] or [query]
+        passages = self._index.best(" ".join(words))
+        least = passages[0].score * WEAK if passages else 0.0
+        return [(self.pieces[each.text], each.line) for each in passages if each.score >= least]
+
+    def _named_by(self, query: str) -> list[RemovedText]:
+        """Return the texts whose name a query repeats, as the words of a pointer do, the likeliest first."""
+        query_words = [word.lower() for word in WORD.findall(query)]
+        words = {word for word in query_words if word not in NOISE and not _number(word)}
+        if not words or len(query_words) > NAMING or (len(words) == 1 and query.strip().isalpha()):
+            return []
         scores: list[tuple[int, int, RemovedText]] = []
         for piece in self.pieces:
             name = f"{piece.name}, {piece.text.count(chr(10)) + 1:,} lines".lower()
-            score = sum(HEADING if word in name else word in piece.small for word in words)
-            if score:
-                same = sum(
-                    word in name for word in WORD.findall(query) if _number(word)
-                )  # "1,260 lines" tells reads apart
-                scores.append((score * 10 + same, piece.place, piece))
-        best = max((score for score, _, _ in scores), default=0)
-        return [
-            piece for score, _, piece in sorted(scores, key=lambda each: each[:2], reverse=True) if 2 * score >= best
-        ]
+            score = sum(word in name for word in words)
+            if score == len(words):
+                same = sum(word in name for word in query_words if _number(word))  # "1,260 lines" tells reads apart
+                scores.append((same, piece.place, piece))
+        return [piece for _, _, piece in sorted(scores, key=lambda each: each[:2], reverse=True)]
 
-    def _excerpt(self, piece: RemovedText, asking: Asking, tokens: int) -> str:
+    def _excerpt(self, piece: RemovedText, first: int, tokens: int) -> str:
         lines = piece.text.split("\n")
-        start = min(max(asking.from_line - 1, 0), len(lines) - 1) or self._first(piece, asking)
+        start = min(first, len(lines) - 1)
         opening = f"{MARK} {piece.name}, message {piece.place + 1} of {len(self._messages):,}"
         rest = FORGED.sub(r"\1(original:", "\n".join(lines[start:]))
         room = tokens - self._counter.text(opening) - 40
@@ -143,16 +164,6 @@ class RemovedMessages:
             return f"{opening}]\n{text}"
         more = f"\n[the rest: ask again with from_line {stop + 1}]" if cut else ""
         return f"{opening}, lines {start + 1:,} to {stop:,} of {len(lines):,}]\n{text}{more}"
-
-    def _first(self, piece: RemovedText, asking: Asking) -> int:
-        """Return the line to begin at: the beginning where the name is asked for, else near the first word found."""
-        if asking.from_line:
-            return 0
-        words = [word.lower() for word in WORD.findall(asking.query) if word.lower() not in NOISE]
-        if any(word in piece.name.lower() for word in words):
-            return 0
-        places = [at for word in words if (at := piece.small.find(word)) >= 0]
-        return max(piece.small.count("\n", 0, min(places)) - LEAD, 0) if places else 0
 
     def _nothing(self, tokens: int) -> str:
         newest = self.pieces[::-1][:LISTED]
