@@ -33,6 +33,7 @@ from msgspec import Struct
 
 from refold._condense.call_facts import arguments_of, failed
 from refold._condense.digest.previous import END, FILES_IN_WORK, GAP, OPENING, block_entries, block_entry, digests_in
+from refold._condense.digest.render import share_of
 from refold._condense.file_views import (
     Excerpt,
     FileWritten,
@@ -60,7 +61,10 @@ if TYPE_CHECKING:
 __all__ = ["FilesInWork", "lines_in", "prepare", "room_for_files", "touched_last"]
 
 # Chosen on recorded sessions, each for its own effect on the share of edit anchors in the block (docs/salience.md).
-SHARE, READ_ONLY = 0.15, 0.05  # of the goal, and where nothing was edited yet
+# (room for the transcript as a share of its size, share of the goal): where there is more room, more of the files is in
+# its place. At half of the text 15 % of the goal keep 0.01 more of the lines that are edited later, for 0.01 of ctx.
+SHARES = ((0.1, 0.15), (0.25, 0.12), (0.5, 0.06))
+READ_ONLY = 0.05  # of the goal, where nothing was edited yet
 SMALL_GOAL = 4_000  # tokens of a goal under which there is no block
 LEAST_ROOM = 200  # tokens
 MOST_FILES = 16
@@ -381,7 +385,8 @@ def room_for_files(view: View, *, changed: bool) -> int:
     work = touched_last(view.transcript)
     if view.goal_tokens < SMALL_GOAL or not work.candidates:
         return 0
-    return int(view.goal_tokens * (SHARE if changed else READ_ONLY))
+    share = share_of(view, SHARES)
+    return int(view.goal_tokens * (share if changed else min(share, READ_ONLY)))
 
 
 @memoized

@@ -212,11 +212,15 @@ def _units(draft: Draft, log: ReductionLog, worth: Mapping[str, float], areas: R
 
 
 def _steered(draft: Draft, units: Iterable[Unit]) -> Iterator[tuple[Unit, Place, Segment]]:
-    """Yield the units that are segments of outputs, with the place of the output."""
+    """Yield the units that are segments of outputs, with the place of the output; of equal ones only the newest."""
+    seen: set[str] = set()
     for unit in units:
         match unit.of:
-            case Lines(position=position, reduction=Reduction(result=ToolResult(at=at)), segment=segment):
-                yield unit, (draft.base[position].id, at), segment
+            case Lines(position=position, reduction=Reduction(result=ToolResult(at=at)) as reduction, segment=segment):
+                text = _text_of(draft, reduction)[segment.start : segment.stop].strip()
+                if text not in seen:
+                    seen.add(text)
+                    yield unit, (draft.base[position].id, at), segment
             case _:
                 pass
 

@@ -1,7 +1,8 @@
 """Segments: consecutive parts of a text, short enough to be kept or left as one.
 
-Theory of operation. Segments are adjacent: joined, they are the text. Lines are put together up to `LONGEST`
-characters. A line above `LONG_LINE` is cut where it is made of parts:
+Theory of operation. Segments are adjacent: joined, they are the text. A text up to `WHOLE` characters is one segment.
+Of a longer one lines are put together up to `LONGEST` characters. A line above `LONG_LINE` is cut where it is made of
+parts:
 
 - JSON at the commas between its elements, the outermost first; an element that is itself too long is cut at the commas
   inside it, and so on, `DEEPEST` levels down. Short elements that follow each other are one segment.
@@ -44,6 +45,7 @@ __all__ = [
 ]  # fmt: skip
 
 LONGEST = 240  # characters of lines together, and of a part of a line, but for a single word that is longer
+WHOLE = 600  # characters of a text that is one segment: its parts say little alone, and a marker takes as much
 LONG_LINE = 600  # characters of a line that is cut; a shorter one is read as one: a row of a table, a paragraph
 DEEPEST = 12  # levels of JSON that are cut at their commas
 OPENING = 100  # characters of a line in which JSON begins, behind a label or a time
@@ -79,6 +81,8 @@ def segments(text: str) -> tuple[Segment, ...]:
     """Return a text as adjacent segments in order: lines that follow each other, and parts of long lines."""
     ends: list[int] = []
     start = stop = 0
+    if len(text) <= WHOLE:
+        return (Segment(0, len(text), names_of(text)),)
     for line in text.split("\n"):
         end = stop + len(line) + 1
         if end - start > LONGEST:
