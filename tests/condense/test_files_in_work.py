@@ -22,7 +22,7 @@ def turn(name, arguments, output, number):
     return [said("assistant", None, tool_calls=[call]), said("tool", output, tool_call_id=f"c{number}")]
 
 
-def session(*turns, after=8, first="Make the totals right.", last="Go on."):
+def session(*turns, after=24, first="Make the totals right.", last="Go on."):
     """Return a conversation with these turns, then others about nothing, then the newest request."""
     messages = [said("user", first)]
     noise = [("run_tests", {"suite": f"part {n}"}, f"{n} {FILLER}") for n in range(after)]

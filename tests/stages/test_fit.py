@@ -53,7 +53,7 @@ def test_a_view_under_its_goal_is_left_alone():
 def test_old_output_becomes_a_pointer_first_and_the_newest_stays_verbatim():
     view = fitted(work(20), 20_000)
     found = outputs(view)
-    assert found[0] == "[output cleared] read src/part0.py, 60 lines: 0 value_0 = compute(0)"
+    assert found[1] == "[output cleared] read src/part1.py, 60 lines: 1 value_0 = compute(0)"
     assert found[-1] == f"19 {BODY}"
     assert len(found) == 20
     assert 0.9 * 20_000 <= view.tokens <= 20_000

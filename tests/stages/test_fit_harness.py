@@ -38,7 +38,7 @@ def history(*turns, batches=12):
     return [*messages, {"role": "assistant", "content": "That is all."}]
 
 
-def compacted(messages, budget=2_500):
+def compacted(messages, budget=1_600):
     return refold.compact(messages, format="openai-chat", policy="refold", budget=budget, force=True).messages
 
 

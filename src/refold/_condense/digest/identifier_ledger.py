@@ -23,7 +23,7 @@ from refold._condense.digest.identifier_kinds import (
 )
 from refold._salience.atoms import spoken
 from refold._text.graphemes import grapheme_prefix
-from refold.core.messages import Message, Text, ToolCall, ToolResult, memoized
+from refold.core.messages import File, Image, Message, Text, ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -54,6 +54,7 @@ MANY = 4  # uses or showings from which more count for nothing
 OWN_WORTH = [OWN * times for times in range(MANY + 1)]
 SEEN_WORTH = [SEEN * times for times in range(MANY + 1)]
 EARLIER = -1  # in place of a piece's number, for an identifier of an earlier digest
+IMAGE_NAME = re.compile(r'"\$ref"\s*:\s*"[^"]*"')  # Gemini names an image of the same output, which leaves with it
 AHEAD = 2  # times as many words as are asked for are looked at: not all are identifiers
 LENGTH = 60  # characters that halve the worth of an identifier, since room is short
 
@@ -337,7 +338,9 @@ def _text_of(part: Text | ToolCall | ToolResult) -> str:
         case ToolCall():
             return grapheme_prefix(spoken(part), EACH)
         case ToolResult():
-            return without_codes(grapheme_prefix(part.text, EACH))
+            text = without_codes(grapheme_prefix(part.text, EACH))
+            has_images = any(isinstance(inner, Image | File) for inner in part.content)
+            return IMAGE_NAME.sub(" ", text) if has_images else text
 
 
 def _source(view: View, piece: RemovedPiece) -> str:
