@@ -46,7 +46,7 @@ __all__ = ["Scores", "prepare", "scores_of", "wanted_in", "weigh"]
 # Chosen by hand; benchmarks/questions.py and benchmarks/recall.py measure what they give together.
 REQUESTED, STEPPED, WRONG = 0.03, 0.002, 0.02  # worth by token: of what is asked for, of the topic at work, of errors
 REQUEST_ROOM, WRONG_ROOM = 0.08, 0.015  # of the goal, for what is asked for and for errors
-LEAST_ROOM = 600  # tokens for errors, as far as what is asked for has as many
+LEAST_ROOM, SMALL = 600, 0.25  # tokens of each, as far as they are no more than this share of the goal
 NEAR_BEST = 0.4  # of the best score, from which a segment is asked for
 CLEAR = 0.6  # the least score of the best: less is chance
 BEHIND = 0.5  # of the score of a segment, for what stands right behind it
@@ -136,12 +136,13 @@ def weigh(units: Iterable[tuple[Unit, Place, Segment]], scores: Scores, goal: in
             unit.extra = NEVER
         else:
             pairs.append((unit, place, segment))
+    least = min(LEAST_ROOM, goal * SMALL)
     requested = [(_score(scores.requested, place, segment), unit) for unit, place, segment in pairs]
     wrong = [(_score(scores.wrong, place, segment), unit) for unit, place, segment in pairs]
     best = max((score for score, _ in requested), default=0.0)
     if best >= CLEAR:
-        _add(requested, NEAR_BEST * best, REQUESTED / best, goal * REQUEST_ROOM)
-    _add(wrong, 0.0, WRONG, max(goal * WRONG_ROOM, min(LEAST_ROOM, goal * REQUEST_ROOM)))
+        _add(requested, NEAR_BEST * best, REQUESTED / best, max(goal * REQUEST_ROOM, least))
+    _add(wrong, 0.0, WRONG, max(goal * WRONG_ROOM, least))
     stepped = [(_score(scores.stepped, place, segment), unit) for unit, place, segment in pairs]
     best = max((score for score, _ in stepped), default=0.0)
     for score, unit in stepped:
