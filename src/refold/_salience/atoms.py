@@ -23,7 +23,7 @@ LONGEST = 200  # characters of an atom; a longer run is encoded data
 WEIGHTS = {"path": 1.5, "dotted": 1.2, "name": 1.0, "number": 0.6}  # of a need, by the kind of its atom
 END = 65_536  # characters at each end of a text whose names are all looked for; a recorded text with more is rare
 KNOWN = 131_072  # words that are remembered
-ESCAPED = re.compile(r"\\[nrt\"]")
+ESCAPED = re.compile(r"\\[\\nrt\"]")  # a path of Windows has two signs before "themes", and no tab
 
 
 @lru_cache(maxsize=KNOWN)

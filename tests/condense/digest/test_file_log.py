@@ -20,3 +20,8 @@ def test_each_file_has_one_line_with_what_was_done_to_it():
     lines = [record.line for record in file_log(transcript)]
     assert lines == ["new.py (created, 2 edits, turn 2)", "seen.py (turn 2)", "b.py"]
     assert touched_files(view_of(transcript)) == (("b.py",), ("new.py", "seen.py"))
+
+
+def test_a_read_after_a_change_leaves_the_turn_of_the_change():
+    lines = ("u: go", "a: x | edit(a.py) as c1", "t: c1 = ok", "u: on", "a: x | read(a.py) as c2", "t: c2 = x")
+    assert [record.line for record in file_log(talk(*lines))] == ["a.py (turn 1)"]

@@ -1,4 +1,7 @@
-from refold._condense.digest.identifier_ledger import atoms_in, grouped, ledger, ungrouped
+import json
+
+from refold._condense.digest.identifier_ledger import atoms_in, grouped, identifiers_of, ledger, ungrouped
+from refold.core.messages import ToolCall
 from refold.testing import talk, view_of
 
 
@@ -66,3 +69,9 @@ def test_an_identifier_behind_an_escape_in_arguments_is_listed_as_it_was_written
     found = {atom.text: atom.source for atom in ledger(view_of(transcript), transcript.messages)}
     assert found["load_items"] == found["item_count"] == "a.py"
     assert "tload_items" not in found
+
+
+def test_a_path_of_windows_in_json_keeps_the_first_letter_of_its_names():
+    call = ToolCall("c1", "read", json.dumps({"path": "C:\\work\\themes.json"}))
+    assert "themes.json" in identifiers_of(call)
+    assert "hemes.json" not in identifiers_of(call)

@@ -1,7 +1,7 @@
 """How a digest ends: the request that the work is for, and a mark.
 
 The digest stands near the beginning of the view. The newest request may be far below it, with many calls behind it, or
-above it. So it is restated after all else, word for word, unless it is the last message or the one right below. The
+above it. So it is restated after all else, word for word, unless it is the last message or the next one below. The
 mark is the last line: some formats join the digest with the turn of the user behind it.
 """
 
@@ -46,7 +46,7 @@ def closing(view: View, staying: Sequence[Message], before: MessageId | None, li
     place = index.get(before, 0) if before else 0
     below = next((at for at, each in enumerate(staying) if index.get(each.id, -1) >= place), len(staying))
     if position == below:
-        return f"{END}. The message right below is the current request, {named}; the work on it follows.]"
+        return f"{END}. The current request, {named}, stands below, and the work on it after it.]"
     above = position < below
     where = "it stands above" if above else "it stands below, too, with the work on it after it"
     follows = (

@@ -25,8 +25,9 @@ RECORDED = re.compile(r"(.+) \((created)?(?:, )?(?:(\d+) edits?)?(?:, )?(?:turn 
 
 
 class FileRecord(Struct, frozen=True):
-    """What was done to a file: whether it was created, how often it was edited, and in which turn last.
+    """What was done to a file: whether it was created, how often it was edited, and in which turn that was last.
 
+    A read after a change leaves the turn of the change.
     `first` orders files by when they were first touched.
     """
 
@@ -69,7 +70,7 @@ def file_log(transcript: Transcript) -> tuple[FileRecord, ...]:
                 continue
             if ref := reads(call):
                 record = log.pop(ref.path) if ref.path in log else FileRecord(ref.path, first=next(order))
-                log[ref.path] = replace(record, turn=turn)
+                log[ref.path] = record if record.changed else replace(record, turn=turn)
             for path in writes(call):
                 if path not in log and _creates(call, path):
                     log[path] = FileRecord(path, created=True, turn=turn, first=next(order))

@@ -59,7 +59,7 @@ HOST = re.compile(r"(?:[A-Za-z0-9-]+\.)+[a-z]{2,}")
 PLAIN = re.compile(r"[A-Za-z]+")
 CODES = re.compile(
     r"\x1b\[[0-9;?]*[A-Za-z]|\[(?:\d{1,3}(?:;\d{1,3})*)?m|"  # what colors a terminal
-    r"\\(?:[nrt\"]|u[0-9a-f]{4}|x[0-9a-f]{2})|%[0-9A-F]{2}"  # what stands for a sign in JSON, source code and URLs
+    r"\\(?:[\\nrt\"]|u[0-9a-f]{4}|x[0-9a-f]{2})|%[0-9A-F]{2}"  # what stands for a sign in JSON, source code and URLs
 )
 MARKS = ("\\", "%", "\x1b[", "[0m", "[39m")  # one of these stands in every text with codes
 LABEL = re.compile(r"(?<![\w./-])([A-Za-z][\w-]{2,30})[\"'`]?([ \t]*[:=#][ \t]*|[ \t]+#?)[\"'`]?$")
