@@ -96,10 +96,8 @@ def test_a_bill_counts_the_reads_of_all_calls_as_if_nothing_had_been_compacted()
     assert compacted.bill(1_400, 0, PRICES) == round((10 * 500 + 10 * (900 + 600)) * 0.10 + 1.25 * 2_000)
 
 
-def why(economy, course, size=100_000, limit=120_000, expected=None):
-    return reason_to_wait(
-        economy, WhenItPays(), course, PRICES, size=size, fixed=10_000, limit=limit, expected=expected
-    )
+def why(economy, course, size=100_000, limit=120_000):
+    return reason_to_wait(economy, WhenItPays(), course, PRICES, size=size, fixed=10_000, limit=limit)
 
 
 def test_a_compaction_waits_for_each_of_three_reasons():
@@ -119,9 +117,9 @@ def test_what_earlier_compactions_have_saved_pays_for_the_next():
 
 
 def test_a_caller_who_knows_the_calls_that_are_left_decides():
-    economy = BreakEven(rewriting=60_000, saving=6_000, calls_left=5)
-    assert why(economy, Course(calls=5), expected=10) == ""
-    assert "9 are expected" in why(economy, Course(calls=5), expected=9)
+    economy = BreakEven(rewriting=60_000, saving=6_000)
+    assert why(replace(economy, calls_left=10), Course(calls=5, expected=10)) == ""
+    assert "9 are expected" in why(replace(economy, calls_left=9), Course(calls=5, expected=9))
 
 
 @pytest.mark.parametrize(
@@ -179,6 +177,14 @@ def test_a_caller_can_do_without_waiting(switch):
     plan = refold.plan(messages, **options, **switch)
     assert not plan.empty
     assert not plan.break_even.waits
+
+
+@pytest.mark.parametrize("calls", [0, 3, 500])
+def test_a_plan_names_the_calls_that_the_caller_knows_of(calls):
+    messages, options = in_band()
+    plan = refold.plan(messages, **options, wait=False, expected_calls=calls)
+    assert plan.break_even.calls_left == calls
+    assert f"{calls} more calls are expected" in plan.break_even.sentence
 
 
 def test_other_triggers_and_other_policies_do_not_wait():

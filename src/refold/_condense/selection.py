@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from refold._condense.fit_draft import Draft
     from refold._condense.reduction_order import ReductionLog
     from refold._condense.regions import Regions
-    from refold._condense.steering import Place
+    from refold._condense.steering import Place, Scores
     from refold.core.messages import Message
 
 __all__ = ["PARTS", "Selection", "select"]
@@ -84,7 +84,8 @@ class Selection:
         worth = worth_of(draft.view.transcript)
         covered = frozenset(elsewhere(draft.remaining())).union(*map(mentioned_in, draft.remaining()))
         units = list(_units(draft, log, worth, areas))
-        weigh(_steered(draft, units), scores_of(draft.view.transcript), draft.view.goal_tokens)
+        scores = scores_of(draft.view.transcript)
+        weigh(_steered(draft, units, scores), scores, draft.view.goal_tokens)
         self.cover = Cover(units, worth.of, covered)
         self.chosen: list[Choice] = []
         self.enough = False
@@ -211,16 +212,18 @@ def _units(draft: Draft, log: ReductionLog, worth: Mapping[str, float], areas: R
                 yield Unit(of, max(cost, 1), atoms, first, extra + more)
 
 
-def _steered(draft: Draft, units: Iterable[Unit]) -> Iterator[tuple[Unit, Place, Segment]]:
-    """Yield the units that are segments of outputs, with the place of the output; of equal ones only the newest."""
+def _steered(draft: Draft, units: Iterable[Unit], scores: Scores) -> Iterator[tuple[Unit, Place, Segment]]:
+    """Yield the units that are segments with a score, with the place of their output; of equal ones only the newest."""
     seen: set[str] = set()
     for unit in units:
         match unit.of:
             case Lines(position=position, reduction=Reduction(result=ToolResult(at=at)) as reduction, segment=segment):
-                text = _text_of(draft, reduction)[segment.start : segment.stop].strip()
-                if text not in seen:
-                    seen.add(text)
-                    yield unit, (draft.base[position].id, at), segment
+                place = draft.base[position].id, at
+                if scores.tell(place, segment.start):
+                    text = _text_of(draft, reduction)[segment.start : segment.stop].strip()
+                    if text not in seen or (place, segment.start) in scores.replaced:
+                        seen.add(text)
+                        yield unit, place, segment
             case _:
                 pass
 

@@ -95,6 +95,11 @@ class Scores(Struct, frozen=True):
     wrong: Mapping[Place, Mapping[int, float]]
     replaced: frozenset[tuple[Place, int]] = frozenset()
 
+    def tell(self, place: Place, start: int) -> bool:
+        """Tell whether anything is known of a segment."""
+        known = any(start in by_place.get(place, ()) for by_place in (self.requested, self.stepped, self.wrong))
+        return known or (place, start) in self.replaced
+
 
 def prepare(message: Message) -> None:
     """Find the words and the signs of errors of a message's outputs; the outputs remember them."""

@@ -76,9 +76,7 @@ def waiting(policy: Policy, view: View) -> BreakEven | None:
         return None
     course, prices = view.course, view.prices
     economy = break_even(size, _goal(view), fixed, prices, course, thinking=_open_thinking(view.start, view, 0))
-    reason = reason_to_wait(
-        economy, trigger, course, prices, size=size, fixed=fixed, limit=budget.input, expected=view.expected_calls
-    )
+    reason = reason_to_wait(economy, trigger, course, prices, size=size, fixed=fixed, limit=budget.input)
     return replace(economy, waits=reason) if reason else None
 
 

@@ -31,6 +31,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from refold.core.messages import Text
 
@@ -80,7 +81,8 @@ class PastCompaction(Struct, frozen=True):
 class Course(Struct, frozen=True):
     """The course of a session: calls so far, turns of the user, calls since the last turn began, compactions.
 
-    `read_again` is how many calls are to be expected after a compaction that read something again.
+    `read_again` is how many calls are to be expected after a compaction that read something again, `expected` how many
+    more calls there will be, where the caller knows.
     """
 
     calls: int = 0
@@ -88,11 +90,12 @@ class Course(Struct, frozen=True):
     in_turn: int = 0
     compactions: tuple[PastCompaction, ...] = ()
     read_again: int = 3
+    expected: int | None = None
 
     @property
     def calls_left(self) -> int:
-        """The calls that are to be expected: as many as so far, at most 400."""
-        return min(self.calls, MOST_CALLS)
+        """The calls that are to be expected: those the caller knows of, else as many as so far, at most 400."""
+        return min(self.calls, MOST_CALLS) if self.expected is None else self.expected
 
     @property
     def since(self) -> int:
@@ -182,7 +185,7 @@ def course_of(messages: Sequence[Message], compactions: Iterable[tuple[int, Past
     answering = False
     for position, message in enumerate(messages):
         while len(counted) < len(past) and past[len(counted)][0] <= position:
-            counted.append(_at(past[len(counted)][1], calls))
+            counted.append(replace(past[len(counted)][1], calls=calls))
         if message.role == "assistant":
             if not answering:
                 calls, in_turn = calls + 1, in_turn + 1
@@ -191,7 +194,7 @@ def course_of(messages: Sequence[Message], compactions: Iterable[tuple[int, Past
         elif message.role == "user" and _starts_turn(message):
             turns, in_turn = turns + 1, 0
         answering = message.role == "assistant"
-    counted += [_at(each, calls) for _, each in past[len(counted) :]]
+    counted += [replace(each, calls=calls) for _, each in past[len(counted) :]]
     if repeats is None:
         return Course(calls, turns, in_turn)
     calls_before = [each.calls for each in counted]
@@ -230,10 +233,6 @@ class _Repeats:
         return min(max(round(sum(after) / len(after)), READ_AGAIN_CALLS), MOST_READ_AGAIN)
 
 
-def _at(past: PastCompaction, calls: int) -> PastCompaction:
-    return PastCompaction(calls, past.before, past.after, past.cost, past.saving)
-
-
 def _starts_turn(message: Message) -> bool:
     return message.note is None and not message.results and any(isinstance(part, Text) for part in message.parts)
 
@@ -268,16 +267,15 @@ def reason_to_wait(
     size: int,
     fixed: int,
     limit: int,
-    expected: int | None = None,
 ) -> str:
     """Return why a compaction that the window does not force should wait; empty where it should not.
 
-    `expected` is how many more calls there will be, where the caller knows: then that alone decides.
+    Where the caller knows how many more calls there will be, that alone decides.
     """
     if economy.calls is None:
         return "it would save nothing"
-    if expected is not None:
-        return "" if economy.calls <= expected else f"it pays from call {economy.calls:,} on, {expected:,} are expected"
+    if course.expected is not None:
+        return "" if economy.pays else f"it pays from call {economy.calls:,} on, {course.expected:,} are expected"
     if economy.cost > economy.saving * min(economy.calls_left, course.since) / 2:
         return f"it pays from call {economy.calls:,} on, and the last {course.since:,} calls would not have paid for it"
     bill = course.bill(size, fixed, prices)

@@ -198,11 +198,12 @@ class View(Struct, frozen=True, dict=True):
 
     @cached_property
     def course(self) -> Course:
-        """The course of the session so far."""
-        if self.known_course is not None:
-            return self.known_course
-        past = ((length - self.skipped, compaction) for length, compaction in self.compactions)
-        return course_of(self.transcript.messages, past)
+        """The course of the session so far, with what the caller knows of its rest."""
+        course = self.known_course
+        if course is None:
+            past = ((length - self.skipped, compaction) for length, compaction in self.compactions)
+            course = course_of(self.transcript.messages, past)
+        return course if self.expected_calls is None else replace(course, expected=self.expected_calls)
 
     @cached_property
     def messages(self) -> Listing:
