@@ -48,6 +48,7 @@ from refold._condense.file_views import (
 )
 from refold._condense.pins import pins_of
 from refold._condense.quoted_requests import LAST_REQUEST, REQUESTED
+from refold.core._json import strings_within
 from refold.core._speakers import is_turn
 from refold.core.messages import Message, Text, ToolCall, memoized, texts
 from refold.core.transcript import Transcript
@@ -459,22 +460,8 @@ def lines_in(messages: Iterable[Message]) -> frozenset[str]:
 @memoized
 def _lines(message: Message) -> frozenset[str]:
     words = [part.text for part in message.parts if isinstance(part, Text)]
-    called = [text for call in message.calls for text in _strings(arguments_of(call) or call.arguments)]
+    called = [text for call in message.calls for text in strings_within(arguments_of(call) or call.arguments)]
     visible = (line for result in message.results for line in visible_lines(result).lines if line)
     return frozenset(line.strip() for text in (*words, *called) for line in text.split("\n")).union(
         map(str.strip, visible)
     )
-
-
-def _strings(value: object) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case dict():
-            for inner in value.values():
-                yield from _strings(inner)
-        case list():
-            for inner in value:
-                yield from _strings(inner)
-        case _:
-            pass

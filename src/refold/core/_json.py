@@ -8,9 +8,23 @@ carried on untouched.
 from __future__ import annotations
 
 import json
-from typing import Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
-__all__ = ["Json", "decoded", "is_whole", "listing", "mapping", "objects", "placed_objects", "string", "string_of"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "Json",
+    "decoded",
+    "is_whole",
+    "listing",
+    "mapping",
+    "objects",
+    "placed_objects",
+    "string",
+    "string_of",
+    "strings_within",
+]
 
 Json: TypeAlias = dict[str, Any]
 """A JSON object."""
@@ -44,6 +58,19 @@ def string_of(value: object) -> str:
 def string(container: Json, key: str) -> str:
     """Return the string at a key, an empty one where there is none."""
     return string_of(container.get(key))
+
+
+def strings_within(value: object) -> Iterator[str]:
+    """Yield the strings in a value, however deep, in no particular order; keys of objects are none."""
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                yield text
+            case dict() as container:
+                waiting += container.values()
+            case list() | tuple() as container:
+                waiting += container
 
 
 def decoded(text: str) -> Any:

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from refold._condense.transcript_text import serialize
+from refold.core._json import strings_within
 from refold.core.messages import File, Reasoning, Text, ToolCall, ToolResult, texts
 from refold.core.needs import Answer, Provided, Refused, SummaryNeed
 from refold.summaries._chunking import Asking, asking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from refold.core.messages import Message, Part
 
 __all__ = ["summarizing"]
@@ -111,7 +110,7 @@ def _redacted(message: Message) -> Message:
     parts = tuple(map(_redacted_part, message.parts))
     same = all(new is old for new, old in zip(parts, message.parts, strict=True))
     read = set(texts(message))  # searched above; to search a text again would cost as much again
-    if same and all(text in read or without_secrets(text) is text for text in _strings(message.native)):
+    if same and all(text in read or without_secrets(text) is text for text in strings_within(message.native)):
         return message
     return replace(message, parts=parts, native=None, patches=())
 
@@ -133,16 +132,3 @@ def _redacted_part(part: Part) -> Part:
 
 def _is(new: object, old: object) -> bool:
     return new is old
-
-
-def _strings(native: object) -> Iterator[str]:
-    """Yield the texts in a provider's object: it may hold more than the parts say."""
-    waiting = [native]
-    while waiting:
-        match waiting.pop():
-            case str() as text:
-                yield text
-            case dict() as value:
-                waiting += value.values()
-            case list() | tuple() as value:
-                waiting += value
