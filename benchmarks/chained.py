@@ -15,25 +15,18 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, convert, to_builtins
-from rich.console import Console
-from rich.progress import Progress
+from msgspec import Struct, convert
 from rich.table import Table
-
-import refold
-from refold import formats
-from refold._counting import counter_for
-from refold.transcripts import read
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import recall, rivals
+from benchmarks.pool import print_rows, worked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,20 +56,9 @@ class Cycle(Struct, frozen=True):
 
 def cycles_of(path: Path, policies: Sequence[str], folds: Path | None) -> list[Cycle]:
     """Return every cycle of the sessions of a file."""
-    agent, source = path.relative_to(recall.SHARED / "data").parts[:2]
-    recall.use_weights(folds, source)
-    try:
-        sessions = read(path, lenient=True)
-    except refold.RefoldError:
-        return []
     found: list[Cycle] = []
-    for session in sessions:
-        messages = formats.read(formats.find(session.format), session.messages).messages
-        counter = counter_for("gpt-4o")
-        sizes = [counter.message(message) for message in messages]
-        if sum(sizes) >= LEAST and any(message.calls for message in messages):
-            name = f"{source}/{path.stem}{session.name}"
-            found += _cycles((agent, name), session.format, list(session.messages), messages, sizes, policies)
+    for agent, name, session, messages, sizes in recall.sessions_of(path, folds, LEAST):
+        found += _cycles((agent, name), session.format, list(session.messages), messages, sizes, policies)
     return found
 
 
@@ -174,17 +156,9 @@ def main() -> None:
         if not files:
             sys.exit(f"no recorded sessions in {recall.SHARED / 'data'}; set REFOLD_SHARED")
         files.sort(key=lambda path: -path.stat().st_size)
-        with ProcessPoolExecutor(options.jobs) as pool, Progress(console=Console(stderr=True)) as progress:
-            task = progress.add_task("files", total=len(files))
-            for some in pool.map(cycles_of, files, [names] * len(files), [options.folds] * len(files)):
-                found += some
-                progress.advance(task)
-    if options.json:
-        for each in found:
-            print(json.dumps(to_builtins(each)))
-        return
-    for shown in tables(found):
-        Console(width=max(Console().width, 190)).print(shown)
+        for some in worked("files", cycles_of, files, names, options.folds, jobs=options.jobs):
+            found += some
+    print_rows(found, tables(found), as_json=options.json, width=190)
 
 
 if __name__ == "__main__":

@@ -21,16 +21,13 @@ import argparse
 import json
 import re
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from random import Random
 from statistics import mean
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
-from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from refold import formats
@@ -40,6 +37,7 @@ from refold.core.messages import texts
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import rivals
+from benchmarks.pool import print_rows, worked
 from benchmarks.question_sessions import (
     GERMAN,
     LANGUAGES,
@@ -246,10 +244,9 @@ class Answer(Struct, frozen=True):
     outcome: str = "fits"
 
 
-def answers(
-    shape: str, make: Shape, language: str, seed: int, policies: Sequence[str], goals: Sequence[str]
-) -> list[Answer]:
-    """Return what every policy makes of one session with every goal."""
+def answers(case: tuple[str, Shape, str, int], policies: Sequence[str], goals: Sequence[str]) -> list[Answer]:
+    """Return what every policy makes of one session with every goal; a case is shape, maker, language, and seed."""
+    shape, make, language, seed = case
     question = make(LANGUAGES[language], Random(f"{shape} {language} {seed}"))
     whole = formats.read(formats.find(FORMAT), question.messages).messages
     counter = counter_for("gpt-4o")
@@ -333,17 +330,9 @@ def main() -> None:
             for seed in range(min(options.seeds, LARGE.get(shape, SEEDS)))
         ]
     found: list[Answer] = []
-    with ProcessPoolExecutor(options.jobs) as pool, Progress(console=Console(stderr=True)) as progress:
-        task = progress.add_task("sessions", total=len(jobs))
-        for some in pool.map(answers, *zip(*jobs, strict=True), [names] * len(jobs), [goals] * len(jobs)):
-            found += some
-            progress.advance(task)
-    if options.json:
-        for each in found:
-            print(json.dumps(to_builtins(each)))
-        return
-    for shown in tables(found):
-        Console(width=max(Console().width, 160)).print(shown)
+    for some in worked("sessions", answers, jobs, names, goals, jobs=options.jobs):
+        found += some
+    print_rows(found, tables(found), as_json=options.json, width=160)
 
 
 if __name__ == "__main__":

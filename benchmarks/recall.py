@@ -28,7 +28,6 @@ import json
 import os
 import re
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
 from statistics import mean, median, stdev
@@ -37,7 +36,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert, to_builtins
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 import refold
@@ -49,11 +47,12 @@ from refold.core.messages import Message, texts
 from refold.core.messages import Text as TextPart
 from refold.replay import _judge as judge
 from refold.replay._bounds import bounds
-from refold.transcripts import read
+from refold.transcripts import RecordedConversation, read
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import rivals
+from benchmarks.pool import worked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -302,21 +301,31 @@ def _share(names: Sequence[str], where: Text) -> float | None:
 SHIPPED = model.shipped
 
 
-def runs_of(path: Path, names: Sequence[str], goals: Sequence[str], folds: Path | None) -> list[Run]:
-    """Return every run on the sessions of a file."""
+def sessions_of(
+    path: Path, folds: Path | None, least: int = LEAST
+) -> Iterator[tuple[str, str, RecordedConversation, Sequence[Message], list[int]]]:
+    """Yield the sessions of a file that call tools and have so many tokens, read with weights that saw none of it.
+
+    With agent and name, and the messages with their sizes.
+    """
     agent, source = path.relative_to(SHARED / "data").parts[:2]
     use_weights(folds, source)
     try:
         sessions = read(path, lenient=True)
     except refold.RefoldError:
-        return []
-    found: list[Run] = []
+        return
+    counter = counter_for("gpt-4o")
     for session in sessions:
         messages = formats.read(formats.find(session.format), session.messages).messages
-        counter = counter_for("gpt-4o")
         sizes = [counter.message(message) for message in messages]
-        if sum(sizes) < LEAST or not any(message.calls for message in messages):
-            continue
+        if sum(sizes) >= least and any(message.calls for message in messages):
+            yield agent, f"{source}/{path.stem}{session.name}", session, messages, sizes
+
+
+def runs_of(path: Path, names: Sequence[str], goals: Sequence[str], folds: Path | None) -> list[Run]:
+    """Return every run on the sessions of a file."""
+    found: list[Run] = []
+    for agent, name, session, messages, sizes in sessions_of(path, folds):
         for cut in _cuts(messages, sizes):
             history, future = messages[:cut], messages[cut:]
             demand = Demand.of(history, future)
@@ -326,9 +335,9 @@ def runs_of(path: Path, names: Sequence[str], goals: Sequence[str], folds: Path 
             for goal in goals:
                 tokens = _tokens(goal, size)
                 if tokens < size:
-                    case = (agent, f"{source}/{path.stem}{session.name}", cut, goal)
+                    case = (agent, name, cut, goal)
                     known = session.messages[:cut]
-                    found += [_run(name, case, session.format, known, tokens, demand) for name in names]
+                    found += [_run(policy, case, session.format, known, tokens, demand) for policy in names]
                     found.append(_bounds(case, tokens, demand))
     return found
 
@@ -483,15 +492,12 @@ def measured(options: argparse.Namespace) -> list[Run]:
     files.sort(key=lambda path: -path.stat().st_size)  # the longest first, so that no core waits for it at the end
     names = rivals.names() if options.policies == "all" else options.policies.split(",")
     found: list[Run] = []
-    with ProcessPoolExecutor(options.jobs) as pool, Progress(console=Console(stderr=True)) as progress:
-        task = progress.add_task("files", total=len(files))
-        goals = options.goals.split(",")
-        for some in pool.map(runs_of, files, *([each] * len(files) for each in (names, goals, options.folds))):
-            found += some
-            if options.json:  # as they come: a run that is stopped has not been for nothing
-                for run in some:
-                    print(json.dumps(to_builtins(run)), flush=True)
-            progress.advance(task)
+    goals = options.goals.split(",")
+    for some in worked("files", runs_of, files, names, goals, options.folds, jobs=options.jobs):
+        found += some
+        if options.json:  # as they come: a run that is stopped has not been for nothing
+            for run in some:
+                print(json.dumps(to_builtins(run)), flush=True)
     return sorted(found, key=lambda run: (run.agent, run.session))
 
 

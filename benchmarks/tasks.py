@@ -21,15 +21,12 @@ import shutil
 import subprocess
 import sys
 from collections import deque
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, convert, to_builtins
-from rich.console import Console
-from rich.progress import Progress
+from msgspec import Struct, convert
 from rich.table import Table
 
 from refold import formats
@@ -39,6 +36,7 @@ from refold.core.messages import Message, texts
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import rivals
+from benchmarks.pool import print_rows, worked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -279,7 +277,7 @@ def _asked(python: str, request: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def attempts(python: str, number: int, policies: Sequence[str], goals: Sequence[str]) -> list[Attempt]:
+def attempts(number: int, python: str, policies: Sequence[str], goals: Sequence[str]) -> list[Attempt]:
     """Return how one game ends after every compaction."""
     game = GAMES[number % len(GAMES)]
     where = {"game": game, "seed": number}
@@ -366,18 +364,10 @@ def main() -> None:
             sys.exit(f"skipped: {missing}")
         names = rivals.names() if options.policies == "all" else options.policies.split(",")
         found = []
-        with ProcessPoolExecutor(options.jobs) as pool, Progress(console=Console(stderr=True)) as progress:
-            task = progress.add_task("games", total=options.count)
-            jobs = ([each] * options.count for each in (names, options.goals.split(",")))
-            for some in pool.map(attempts, [options.games] * options.count, range(options.count), *jobs):
-                found += some
-                progress.advance(task)
-    if options.json:
-        for each in found:
-            print(json.dumps(to_builtins(each)))
-        return
-    for shown in tables(found, options.slack):
-        Console(width=max(Console().width, 140)).print(shown)
+        given = (options.games, names, options.goals.split(","))
+        for some in worked("games", attempts, range(options.count), *given, jobs=options.jobs):
+            found += some
+    print_rows(found, tables(found, options.slack), as_json=options.json, width=140)
 
 
 def _missing(python: str) -> str:

@@ -50,5 +50,5 @@ def test_every_session_has_its_answer_in_every_language_and_is_the_same_each_tim
 
 
 def test_the_newest_text_has_no_answer():
-    (found,) = answers("port", SEEN["port"], "english", 1, ["tail"], ["25%"])
+    (found,) = answers(("port", SEEN["port"], "english", 1), ["tail"], ["25%"])
     assert (found.outcome, found.kept) == ("fits", False)
