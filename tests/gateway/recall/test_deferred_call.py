@@ -513,7 +513,7 @@ def test_where_a_compaction_could_wait_it_is_done_at_once_to_make_room(serving, 
     client = Chat(url, False)
     asking(client, model)
     before = provider.received[-1].number
-    fill(client, provider, 450)
+    fill(client, provider, 600)  # how much is measured depends on when a compaction before came to its end
     if fails:
         controlled.actions.append(fail)
     headers, _ = client.ask()
