@@ -188,6 +188,39 @@ class Contract:
         assert store.holder(ids[:2]) == "b"
         assert store.holder(ids) == "a"
 
+    def test_sessions_of_different_owners_share_nothing_even_where_their_messages_are_equal(self, store, said):
+        ids = [message.id for message in said]
+        assert store.create("b", "openai-chat", "ann").owner == "ann"
+        own = [StoredMessage(said[0].id, '{"role":"user","content":"said by ann alpha"}', "said by ann alpha")]
+        store.append("b", own, ROOT)
+        assert store.natives(ids[:1]) == {ids[0]: said[0].native}
+        assert store.natives(ids, "ann") == {ids[0]: own[0].native}
+        assert store.natives(ids, "bob") == {}
+        assert store.load("b").natives == {ids[0]: own[0].native}
+        assert store.load("a").natives[ids[0]] == said[0].native
+        assert (store.holder(ids), store.holder(ids, "ann"), store.holder(ids, "bob")) == ("a", "b", None)
+        assert {hit.session: hit.id for hit in store.search("alpha", owner="ann")} == {"b": ids[0]}
+        assert {hit.session for hit in store.search("alpha", owner="")} == {"a"}
+        assert {hit.session for hit in store.search("alpha")} == {"a", "b"}
+        assert store.search("alpha", ["a"], owner="ann") == ()
+        assert [head.id for head in store.sessions("ann")] == ["b"]
+        assert store.sessions("bob") == ()
+        assert len(store.sessions()) == 2
+        store.delete("a")
+        assert store.natives(ids, "ann") == {ids[0]: own[0].native}
+        assert store.create("b", "openai-chat", "bob").owner == "ann"
+
+    def test_a_session_that_continues_another_has_its_owner(self, store):
+        said = chained("one")
+        store.append("b", said, store.create("b", "openai-chat", "ann").tip)
+        assert store.record("b", plan_for(said), 0, renew="c").owner == "ann"
+        assert {head.id for head in store.sessions("ann")} == {"b", "c"}
+
+    def test_a_store_has_a_salt_that_stays(self, store):
+        assert len(store.salt()) == 32
+        assert store.salt() == store.salt()
+        assert MemoryStore().salt() != MemoryStore().salt()
+
     @pytest.mark.parametrize(
         ("query", "found"),
         [

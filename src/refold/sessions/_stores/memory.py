@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from threading import RLock
 from typing import TYPE_CHECKING
@@ -45,16 +46,18 @@ class MemoryStore(Writing):
         self._sessions: dict[str, Head] = {}
         self._entries: dict[str, list[StoredEntry]] = {}
         self._session_messages: dict[str, dict[MessageId, None]] = {}
-        self._natives: dict[MessageId, str] = {}
-        self._words: dict[MessageId, str] = {}
+        self._natives: dict[tuple[str, MessageId], str] = {}  # by owner and id
+        self._words: dict[tuple[str, MessageId], str] = {}
+        self._salt = os.urandom(32)
         self._leases: dict[str, tuple[str, float]] = {}
 
-    def create(self, session: str, format: str) -> Head:
-        """Create a session, or return the stored one."""
+    def create(self, session: str, format: str, owner: str = "") -> Head:
+        """Create a session of an owner, or return the stored one."""
         with self._lock:
             if session not in self._sessions:
                 now = self._clock()
-                self._begin(Head(session, format, created=now, touched=now, seq=1), SessionOpened(format), now)
+                head = Head(session, format, created=now, touched=now, seq=1, owner=owner)
+                self._begin(head, SessionOpened(format), now)
                 self._remove_oldest(session)
             return self._sessions[session]
 
@@ -70,8 +73,8 @@ class MemoryStore(Writing):
                 entries.append(StoredEntry(head.seq, now, write.entry))
             for write in writes:
                 for message in write.messages:
-                    self._natives.setdefault(message.id, message.native)
-                    self._words.setdefault(message.id, _line(words_of(message.words)))
+                    self._natives.setdefault((head.owner, message.id), message.native)
+                    self._words.setdefault((head.owner, message.id), _line(words_of(message.words)))
                     self._session_messages[session].setdefault(message.id)
             if renew:
                 child, opened = successor(head, renew, now)
@@ -88,39 +91,49 @@ class MemoryStore(Writing):
             head = self._head(session)
             entries = tuple(self._entries[session][after:upto])
             ids = (id for each in entries if isinstance(each.entry, Appended) for id in each.entry.ids)
-            return Loaded(head, entries, {id: self._natives[id] for id in ids})
+            return Loaded(head, entries, {id: self._natives[head.owner, id] for id in ids})
 
-    def natives(self, ids: Sequence[MessageId]) -> dict[MessageId, str]:
-        """Return the JSON text of those messages that are stored."""
+    def natives(self, ids: Sequence[MessageId], owner: str = "") -> dict[MessageId, str]:
+        """Return the JSON text of those messages that are stored for an owner."""
         with self._lock:
-            return {id: self._natives[id] for id in ids if id in self._natives}
+            return {id: self._natives[owner, id] for id in ids if (owner, id) in self._natives}
 
-    def holder(self, ids: Sequence[MessageId]) -> str | None:
-        """Return the newest session that contains the last of these messages which any session contains."""
+    def holder(self, ids: Sequence[MessageId], owner: str = "") -> str | None:
+        """Return the owner's newest session that contains the last of these messages which any of them contains."""
         with self._lock:
-            newest = sorted(self._sessions.values(), key=lambda head: -head.created)
+            newest = sorted(self.sessions(owner), key=lambda head: -head.created)
             return next(
                 (head.id for id in reversed(ids) for head in newest if id in self._session_messages[head.id]), None
             )
 
-    def search(self, query: str, sessions: Sequence[str] = (), limit: int = 20) -> tuple[Hit, ...]:
-        """Return messages that contain all words of a query, newest first; in some sessions, or in all."""
+    def search(
+        self, query: str, sessions: Sequence[str] = (), limit: int = 20, owner: str | None = None
+    ) -> tuple[Hit, ...]:
+        """Return messages that contain all words of a query, newest first; in some sessions, or all (of an owner)."""
         phrases = [_line(run) for run in terms(query)]
         with self._lock:
             where = {
-                id: session for session in sessions or self._sessions for id in self._session_messages.get(session, ())
+                (head.owner, id): session
+                for session in sessions or self._sessions
+                if (head := self._sessions.get(session)) is not None and owner in (None, head.owner)
+                for id in self._session_messages[session]
             }
             hits = (
-                Hit(id, where[id], self._natives[id])
-                for id in reversed(self._natives)
-                if phrases and id in where and all(run in self._words[id] for run in phrases)
+                Hit(key[1], where[key], self._natives[key])
+                for key in reversed(self._natives)
+                if phrases and key in where and all(run in self._words[key] for run in phrases)
             )
             return tuple(hit for hit, _ in zip(hits, range(limit), strict=False))
 
-    def sessions(self) -> tuple[Head, ...]:
-        """Return all sessions, the last used first."""
+    def sessions(self, owner: str | None = None) -> tuple[Head, ...]:
+        """Return all sessions, or those of an owner, the last used first."""
         with self._lock:
-            return tuple(sorted(self._sessions.values(), key=lambda head: (-head.touched, head.id)))
+            own = [head for head in self._sessions.values() if owner in (None, head.owner)]
+            return tuple(sorted(own, key=lambda head: (-head.touched, head.id)))
+
+    def salt(self) -> bytes:
+        """Return 32 random bytes that are this store's own."""
+        return self._salt
 
     def delete(self, session: str) -> None:
         """Remove a session and the messages that no other session contains; one that is continued stays."""
@@ -132,9 +145,10 @@ class MemoryStore(Writing):
             ids = self._session_messages.pop(session)
             del self._sessions[session], self._entries[session]
             self._leases.pop(session, None)
+            own = [self._session_messages[other.id] for other in self.sessions(head.owner)]
             for id in ids:
-                if not any(id in others for others in self._session_messages.values()):
-                    del self._natives[id], self._words[id]
+                if not any(id in others for others in own):
+                    del self._natives[head.owner, id], self._words[head.owner, id]
 
     def lease(self, session: str, owner: str, seconds: float) -> None:
         """Take or renew the compaction lease of a session; see `Store.lease`."""

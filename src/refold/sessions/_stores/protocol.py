@@ -38,7 +38,7 @@ class Head(Struct, frozen=True):
 
     `parent` is the session that it continues, `next` the one that continues it; `seq` counts its entries, `messages`
     the messages that are not rewound, `tip` is the newest of them. `revision` is the entry by which plans last changed.
-    Times are seconds since 1970.
+    Times are seconds since 1970. `owner` is who alone may read it through a gateway; sessions of programs have none.
     """
 
     id: str
@@ -51,6 +51,7 @@ class Head(Struct, frozen=True):
     messages: int = 0
     tip: MessageId = ROOT
     revision: int = 0
+    owner: str = ""
 
 
 class StoredEntry(Struct, frozen=True):
@@ -89,6 +90,8 @@ class Write(Struct, frozen=True):
 class Store(Protocol):
     """Where sessions outlive a process. All methods are synchronous, and each write happens completely or not at all.
 
+    Sessions of different owners share nothing, not even equal messages.
+
     Raises (all methods):
         SessionNotFound: no session of that id.
         WriteConflict: another process wrote first; load what is new and write again.
@@ -97,8 +100,8 @@ class Store(Protocol):
 
     name: str
 
-    def create(self, session: str, format: str) -> Head:
-        """Create a session, or return the stored one."""
+    def create(self, session: str, format: str, owner: str = "") -> Head:
+        """Create a session of an owner, or return the stored one."""
 
     def write(self, session: str, writes: Sequence[Write], renew: str = "") -> Head:
         """Write entries together; `renew` is the id of a new session that continues this one."""
@@ -126,17 +129,22 @@ class Store(Protocol):
     def load(self, session: str, after: int = 0, upto: int | None = None) -> Loaded:
         """Return the entries after number `after` and up to `upto`, with the messages they appended."""
 
-    def natives(self, ids: Sequence[MessageId]) -> dict[MessageId, str]:
-        """Return the JSON text of those messages that are stored."""
+    def natives(self, ids: Sequence[MessageId], owner: str = "") -> dict[MessageId, str]:
+        """Return the JSON text of those messages that are stored for an owner."""
 
-    def holder(self, ids: Sequence[MessageId]) -> str | None:
-        """Return the newest session that contains the last of these messages which any session contains."""
+    def holder(self, ids: Sequence[MessageId], owner: str = "") -> str | None:
+        """Return the owner's newest session that contains the last of these messages which any of them contains."""
 
-    def search(self, query: str, sessions: Sequence[str] = (), limit: int = 20) -> tuple[Hit, ...]:
-        """Return messages that contain all words of a query, newest first; in some sessions, or in all."""
+    def search(
+        self, query: str, sessions: Sequence[str] = (), limit: int = 20, owner: str | None = None
+    ) -> tuple[Hit, ...]:
+        """Return messages that contain all words of a query, newest first; in some sessions, or all (of an owner)."""
 
-    def sessions(self) -> tuple[Head, ...]:
-        """Return all sessions, the last used first."""
+    def sessions(self, owner: str | None = None) -> tuple[Head, ...]:
+        """Return all sessions, or those of an owner, the last used first."""
+
+    def salt(self) -> bytes:
+        """Return 32 random bytes that are this store's own, made when they are first asked for."""
 
     def delete(self, session: str) -> None:
         """Remove a session and the messages that no other session contains; one that is continued stays."""

@@ -13,7 +13,7 @@ from sqlalchemy import (
     Text,
 )
 
-__all__ = ["entries", "leases", "messages", "metadata", "session_messages", "sessions"]
+__all__ = ["entries", "leases", "messages", "metadata", "properties", "session_messages", "sessions"]
 
 metadata = MetaData()
 _NUMBER = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up an INTEGER key alone
@@ -31,9 +31,11 @@ sessions = Table(
     Column("messages", Integer, nullable=False),
     Column("tip", Text, nullable=False),
     Column("revision", Integer, nullable=False),
+    Column("owner", Text, nullable=False),
 )
 
-# A message is stored once, however many sessions contain it; `native` is its JSON text as received.
+# A message is stored once for an owner, however many sessions contain it; `native` is its JSON text as received.
+# Its id is followed by `@` and the owner, if the sessions have one.
 messages = Table(
     "messages",
     metadata,
@@ -60,6 +62,14 @@ session_messages = Table(
     Column("session", Text, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
     Column("message", Text, ForeignKey("messages.id"), primary_key=True, index=True),
     Column("seq", Integer, nullable=False),
+)
+
+# Values that belong to the store itself.
+properties = Table(
+    "properties",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
 )
 
 leases = Table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
+from refold.core.messages import MessageId
 from refold.core.transcript import ROOT
 from refold.errors import WriteConflict
 from refold.sessions._entries import (
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Table
 
-    from refold.core.messages import MessageId
     from refold.sessions._stores.engines import Database
     from refold.sessions._stores.protocol import StoredMessage
 
@@ -77,11 +78,11 @@ class SQLStore(Writing):
             self.close()
             raise
 
-    def create(self, session: str, format: str) -> Head:
-        """Create a session, or return the stored one."""
+    def create(self, session: str, format: str, owner: str = "") -> Head:
+        """Create a session of an owner, or return the stored one."""
         now = self._clock()
         with self._transaction() as connection:
-            begun = Head(session, format, created=now, touched=now, seq=1)
+            begun = Head(session, format, created=now, touched=now, seq=1, owner=owner)
             if self._insert_session(connection, begun):
                 self._insert_entry(connection, session, 1, now, SessionOpened(format))
             return self._head(connection, session)
@@ -119,38 +120,40 @@ class SQLStore(Writing):
                 .join(schema.session_messages, links.message == messages.id)
                 .where(links.session == session, links.seq > after, links.seq <= last)
             )
-            return Loaded(head, entries, dict(natives.all()))
+            return Loaded(head, entries, {_id(key): native for key, native in natives})
 
-    def natives(self, ids: Sequence[MessageId]) -> dict[MessageId, str]:
-        """Return the JSON text of those messages that are stored."""
+    def natives(self, ids: Sequence[MessageId], owner: str = "") -> dict[MessageId, str]:
+        """Return the JSON text of those messages that are stored for an owner."""
         messages = schema.messages.columns
         texts: dict[MessageId, str] = {}
         with self._transaction(writing=False) as connection:
             for start in range(0, len(ids), AT_ONCE):
-                some = ids[start : start + AT_ONCE]
+                some = [_key(id, owner) for id in ids[start : start + AT_ONCE]]
                 rows = connection.execute(select(messages.id, messages.native).where(messages.id.in_(some)))
-                texts |= dict(rows.all())
+                texts |= {_id(key): native for key, native in rows}
         return {id: texts[id] for id in ids if id in texts}
 
-    def holder(self, ids: Sequence[MessageId]) -> str | None:
-        """Return the newest session that contains the last of these messages which any session contains."""
+    def holder(self, ids: Sequence[MessageId], owner: str = "") -> str | None:
+        """Return the owner's newest session that contains the last of these messages which any of them contains."""
         links = schema.session_messages.columns
         with self._transaction(writing=False) as connection:
             for stop in range(len(ids), 0, -AT_ONCE):
-                some = ids[max(0, stop - AT_ONCE) : stop]
-                place = {id: number for number, id in enumerate(some)}
+                some = [_key(id, owner) for id in ids[max(0, stop - AT_ONCE) : stop]]
+                place = {key: number for number, key in enumerate(some)}
                 rows = connection.execute(
                     select(links.message, _HEAD.created, links.session)
                     .join(schema.sessions, _HEAD.id == links.session)
-                    .where(links.message.in_(some))
+                    .where(links.message.in_(some), _HEAD.owner == owner)
                 ).all()
                 if rows:
                     best: str = max(rows, key=lambda row: (place[row[0]], row[1]))[2]
                     return best
         return None
 
-    def search(self, query: str, sessions: Sequence[str] = (), limit: int = 20) -> tuple[Hit, ...]:
-        """Return messages that contain all words of a query, newest first; in some sessions, or in all."""
+    def search(
+        self, query: str, sessions: Sequence[str] = (), limit: int = 20, owner: str | None = None
+    ) -> tuple[Hit, ...]:
+        """Return messages that contain all words of a query, newest first; in some sessions, or all (of an owner)."""
         if not terms(query):
             return ()
         messages, links = schema.messages.columns, schema.session_messages.columns
@@ -166,14 +169,30 @@ class SQLStore(Writing):
         )
         if sessions:
             hits = hits.where(links.session.in_(list(sessions)))
+        if owner is not None:
+            hits = hits.join(schema.sessions, _HEAD.id == links.session).where(_HEAD.owner == owner)
         with self._transaction(writing=False) as connection:
-            return tuple(Hit(*row) for row in connection.execute(hits, parameters))
+            return tuple(Hit(_id(key), *rest) for key, *rest in connection.execute(hits, parameters))
 
-    def sessions(self) -> tuple[Head, ...]:
-        """Return all sessions, the last used first."""
+    def sessions(self, owner: str | None = None) -> tuple[Head, ...]:
+        """Return all sessions, or those of an owner, the last used first."""
+        query = select(schema.sessions).order_by(_HEAD.touched.desc(), _HEAD.id)
         with self._transaction(writing=False) as connection:
-            rows = connection.execute(select(schema.sessions).order_by(_HEAD.touched.desc(), _HEAD.id))
+            rows = connection.execute(query if owner is None else query.where(_HEAD.owner == owner))
             return tuple(Head(**row._mapping) for row in rows)
+
+    def salt(self) -> bytes:
+        """Return 32 random bytes that are this store's own, made when they are first asked for."""
+        table = schema.properties
+        query = select(table.c.value).where(table.c.name == "salt")
+        with self._transaction(writing=False) as connection:
+            salt: str | None = connection.execute(query).scalar()
+        if salt is None:
+            with self._transaction() as connection:
+                fresh = {"name": "salt", "value": os.urandom(32).hex()}
+                connection.execute(_inserting(connection, table).on_conflict_do_nothing(), fresh)
+                salt = connection.execute(query).scalar_one()
+        return bytes.fromhex(salt)
 
     def delete(self, session: str) -> None:
         """Remove a session and the messages that no other session contains; one that is continued stays.
@@ -249,12 +268,13 @@ class SQLStore(Writing):
         )
 
     def _insert_message_pages(self, connection: Connection, before: Head, head: Head, write: Write) -> None:
-        parent = before.tip or ROOT
+        parent: str = before.tip or ROOT
         rows, links = [], []
         for message in write.messages:
-            rows.append({"id": message.id, "parent": parent, "native": message.native})
-            links.append({"session": head.id, "message": message.id, "seq": head.seq})
-            parent = message.id
+            key = _key(message.id, head.owner)
+            rows.append({"id": key, "parent": parent, "native": message.native})
+            links.append({"session": head.id, "message": key, "seq": head.seq})
+            parent = key
         for start in range(0, len(rows), AT_ONCE):
             self._insert_messages(connection, rows[start : start + AT_ONCE], write.messages[start : start + AT_ONCE])
             connection.execute(
@@ -273,9 +293,9 @@ class SQLStore(Writing):
             return
         connection.execute(_inserting(connection, schema.messages).on_conflict_do_nothing(), fresh)
         numbers = dict(connection.execute(numbered).all())
-        for message in stored:
-            if message.id not in there:
-                self._database.index(connection, numbers[message.id], words_of(message.words))
+        for key, message in zip(ids, stored, strict=True):
+            if key not in there:
+                self._database.index(connection, numbers[key], words_of(message.words))
 
     def _create_successor(self, connection: Connection, head: Head, renew: str, now: float) -> Head:
         child, opened = successor(head, renew, now)
@@ -284,6 +304,15 @@ class SQLStore(Writing):
         self._insert_entry(connection, renew, 1, now, opened)
         self._insert_entry(connection, head.id, head.seq + 1, now, Renewed(renew))
         return child
+
+
+def _key(id: MessageId, owner: str) -> str:
+    """Return the key of an owner's message, so that nobody gets the text that another owner stored under its id."""
+    return f"{id}@{owner}" if owner else id
+
+
+def _id(key: str) -> MessageId:
+    return MessageId(key.partition("@")[0])
 
 
 def _inserting(connection: Connection, table: Table) -> Any:
