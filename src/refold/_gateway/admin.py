@@ -259,8 +259,9 @@ class Admin:
             route = ProviderRoute(_dialect_of(conversation.format.name), "compact", model)
             target = self._exchanges.bind(conversation, route, options)
         else:
-            format, messages = await self._keeper.messages(id)
-            route = ProviderRoute(_dialect_of(format), "compact", model or "stored")
+            head = await self._keeper.head(id)
+            messages = await self._keeper.messages(id)
+            route = ProviderRoute(_dialect_of(head.format), "compact", model or "stored")
             raw = b'{"%s":[%s]}' % (route.dialect.messages.encode(), messages)
             target = await self._exchanges.target(route, options, raw)
         if target is None:

@@ -102,12 +102,13 @@ class Gateway:
             )
             handlers = Handlers(summarize=summarize, redact=settings.redact)
         store = open_store(settings.store or "memory")
-        self._keeper = keeper = PlanStore(store, settings.store_key)
         lost = StaleThinking()
         try:
+            self.tracker.salt = store.salt()
+            self._keeper = keeper = PlanStore(store, settings.store_key)
             await keeper.check()
         except BaseException:
-            await keeper.close()
+            store.close()
             raise
         self._upstream = Upstream(settings)
         self.tracker.on_forget = lambda conversation: _forgotten(conversation, lost, store if keeper.local else None)

@@ -144,7 +144,7 @@ class Exchanges:
         shape = formats.find(dialect.format)
         while True:
             try:
-                conversation = self._tracks.find(dialect, shape, options.session, plain)
+                conversation = self._tracks.find(dialect, shape, options.session, plain, options.owner)
                 break
             except ConversationLocked as busy:
                 async with busy.conversation.lock:

@@ -52,6 +52,22 @@ def test_sub_agents_with_one_beginning_are_told_apart_and_named_sessions_too():
     assert found(tracker, body("same", "start", "two", "x")) is two
 
 
+def test_equal_words_of_different_owners_are_different_conversations():
+    tracker = ConversationTracker(10**9)
+    ours, theirs = (tracker.find(CHAT, SHAPE, "named", body("same", "start"), owner) for owner in ("ann", "bob"))
+    assert (ours.owner, theirs.owner) == ("ann", "bob")
+    assert ours.id != theirs.id
+    assert tracker.find(CHAT, SHAPE, "named", body("same", "start", "on"), "bob") is theirs
+    branch = tracker.find(CHAT, SHAPE, "named", body("same", "other"), "bob")
+    assert branch.owner == "bob"
+
+
+def test_ids_cannot_be_computed_without_the_salt_of_the_store():
+    one, two = ConversationTracker(10**9), ConversationTracker(10**9)
+    one.salt = b"s" * 32
+    assert found(one, body("a", "b")).id != found(two, body("a", "b")).id
+
+
 def test_a_moved_cache_mark_is_no_edit():
     shape, dialect = formats.find("anthropic"), DIALECTS["anthropic"]
     tracker = ConversationTracker(10**9)

@@ -135,8 +135,9 @@ class Conversation:
     trigger.
     """
 
-    def __init__(self, id: str, format: Format, session: str, body: ParsedBody, lead: int = 0) -> None:
+    def __init__(self, id: str, format: Format, session: str, body: ParsedBody, lead: int = 0, owner: str = "") -> None:
         self.id = id
+        self.owner = owner  # who alone may see it
         self.lead = lead  # leading messages that are instructions
         self.format = format
         self.session = session
@@ -225,7 +226,7 @@ class Conversation:
 
     def fork(self, id: str, body: ParsedBody, shared: int, same: int) -> Conversation:
         """Return another conversation that begins with so many messages of this one."""
-        forked = Conversation(id, self.format, self.session, body, self.lead)
+        forked = Conversation(id, self.format, self.session, body, self.lead, self.owner)
         forked.transcript = Transcript(self.transcript.messages[: min(same, len(self.transcript))])
         forked.estimates, forked.counter = dict(self.estimates), self.counter
         forked.plans, forked.production = within(self.plans, shared), self.production.forked(shared)

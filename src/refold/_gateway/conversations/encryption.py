@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64encode
+from functools import lru_cache
 from hashlib import scrypt
 from typing import Any
 
@@ -11,20 +12,17 @@ from refold.errors import StoreCorrupt
 
 __all__ = ["Seal"]
 
-MARK = "refold-sealed:"
-SALT = b"refold gateway store"  # one key for one store; the secret itself must be a strong one
+MARK = "refold-sealed-2:"
+OLD_MARK, OLD_SALT = "refold-sealed:", b"refold gateway store"  # of releases in which stores had no salt of their own
+MARKS = MARK, OLD_MARK
 
 
 class Seal:
-    """Closes and opens texts with a key derived from a secret; without a secret they stay as they are."""
+    """Closes and opens texts with a key derived from a secret and a store's salt; without a secret they stay plain."""
 
-    def __init__(self, secret: str) -> None:
-        self._machine: Any = None
-        if secret:
-            from cryptography.fernet import Fernet
-
-            key = scrypt(secret.encode(), salt=SALT, n=2**14, r=8, p=1, dklen=32)
-            self._machine = Fernet(urlsafe_b64encode(key))
+    def __init__(self, secret: str, salt: bytes = b"") -> None:
+        self._secret = secret
+        self._machine = _machine(secret, salt) if secret else None
 
     def closed(self, text: str) -> str:
         """Return JSON text of a message as a store keeps it."""
@@ -40,7 +38,7 @@ class Seal:
 
     def opened(self, value: object) -> Any:
         """Return a message that was kept."""
-        return json.loads(self.opened_text(value)) if isinstance(value, str) and value.startswith(MARK) else value
+        return json.loads(self.opened_text(value)) if isinstance(value, str) and value.startswith(MARKS) else value
 
     def opened_text(self, text: str) -> str:
         """Return a text that was kept.
@@ -48,7 +46,7 @@ class Seal:
         Raises:
             StoreCorrupt: it is encrypted with another secret, or with one that was not given.
         """
-        if not text.startswith(MARK):
+        if not text.startswith(MARKS):
             return text
         from cryptography.fernet import InvalidToken
 
@@ -57,9 +55,19 @@ class Seal:
                 "what the store holds is encrypted: set REFOLD_STORE_KEY to the secret it was written with"
             )
         try:
-            opened: bytes = self._machine.decrypt(text[len(MARK) :].encode())
+            if text.startswith(OLD_MARK):
+                opened: bytes = _machine(self._secret, OLD_SALT).decrypt(text[len(OLD_MARK) :].encode())
+            else:
+                opened = self._machine.decrypt(text[len(MARK) :].encode())
         except InvalidToken:
             raise StoreCorrupt(
                 "what the store holds was encrypted with another secret: set REFOLD_STORE_KEY to that one"
             ) from None
         return opened.decode()
+
+
+@lru_cache(4)
+def _machine(secret: str, salt: bytes) -> Any:
+    from cryptography.fernet import Fernet
+
+    return Fernet(urlsafe_b64encode(scrypt(secret.encode(), salt=salt, n=2**14, r=8, p=1, dklen=32)))

@@ -57,7 +57,7 @@ class PlanStore:
 
     def __init__(self, store: Store, key: str = "") -> None:
         self._store = store
-        self._seal = Seal(key)
+        self._seal = Seal(key, store.salt())
         self.local = store.name == "memory"
 
     @asynccontextmanager
@@ -71,7 +71,7 @@ class PlanStore:
             yield
             return
         session = conversation.session_id or conversation.id
-        await self._run(lambda: self._store.create(session, conversation.format.name))
+        await self._run(lambda: self._store.create(session, conversation.format.name, conversation.owner))
         async with acompaction_lease(self._store, session, LEASE, wait=LONGEST, run=self._run):
             yield
 
@@ -113,13 +113,23 @@ class PlanStore:
         """Keep that only these plans of a session are in force."""
         await self._run(lambda: self._rewind(session, plans))
 
-    async def behind(self, plan: str) -> list[MessageId]:
+    async def behind(self, plan: str, owner: str | None = None) -> list[MessageId]:
         """Return what a plan stands for that no conversation in memory has; the newest ones kept are looked through."""
-        return await self._run(lambda: self._behind(plan))
+        return await self._run(lambda: self._behind(plan, owner))
 
-    async def delete(self, session: str) -> bool:
-        """Remove a conversation with its originals and plans, the texts of summaries included."""
+    async def head(self, session: str, owner: str | None = None) -> Head:
+        """Return the head of a conversation kept.
+
+        Raises:
+            SessionNotFound: the owner has none of that id; without one, nobody has.
+        """
+        return (await self._run(lambda: self._load(session, owner))).head
+
+    async def delete(self, session: str, owner: str | None = None) -> bool:
+        """Remove a conversation with its originals and plans, the texts of summaries included; tell whether it was."""
         try:
+            if owner is not None:
+                await self.head(session, owner)
             await self._run(lambda: self._store.delete(session))
         except SessionNotFound:
             return False
@@ -133,30 +143,30 @@ class PlanStore:
         """
         await self._run(lambda: self._store.natives([ROOT]))
 
-    async def sessions(self) -> tuple[Head, ...]:
-        """Return all conversations kept."""
-        return await self._run(self._store.sessions)
+    async def sessions(self, owner: str | None = None) -> tuple[Head, ...]:
+        """Return all conversations kept, or those of an owner."""
+        return await self._run(lambda: self._store.sessions(owner))
 
-    async def originals(self, ids: list[MessageId]) -> dict[MessageId, Any]:
-        """Return those messages as they were said."""
-        texts = await self._run(lambda: self._store.natives(ids))
+    async def originals(self, ids: list[MessageId], owner: str | None = None) -> dict[MessageId, Any]:
+        """Return those messages as they were said; without an owner, the first that any has."""
+        texts = await self._run(lambda: self._originals(ids, owner))
         return {id: self._seal.opened(json.loads(text)) for id, text in texts.items()}
 
-    async def search(self, query: str, session: str = "") -> dict[MessageId, Any]:
+    async def search(self, query: str, session: str = "", owner: str | None = None) -> dict[MessageId, Any]:
         """Return originals that hold all words of a query; none where they are encrypted."""
-        hits = await self._run(lambda: self._store.search(query, [session] if session else []))
+        hits = await self._run(lambda: self._store.search(query, [session] if session else [], owner=owner))
         return {hit.id: self._seal.opened(json.loads(hit.native)) for hit in hits}
 
-    async def plans(self, session: str) -> tuple[Plan, ...]:
+    async def plans(self, session: str, owner: str | None = None) -> tuple[Plan, ...]:
         """Return the plans in force of a conversation kept.
 
         Raises:
-            SessionNotFound: there is none of that id.
+            SessionNotFound: the owner has none of that id; without one, nobody has.
         """
-        return await self._run(lambda: self._load(session).plans)
+        return await self._run(lambda: self._load(session, owner).plans)
 
-    async def messages(self, session: str) -> tuple[str, bytes]:
-        """Return the format of a conversation kept, and its messages as the JSON of the list without its brackets.
+    async def messages(self, session: str) -> bytes:
+        """Return the messages of a conversation kept, as the JSON of the list without its brackets.
 
         Raises:
             SessionNotFound: there is none of that id.
@@ -217,7 +227,9 @@ class PlanStore:
         """Return the plans in force, and whether it is news what earlier answers were produced under."""
         index = conversation.transcript.index
         known = conversation.session_id
-        session = known or self._store.holder([message.id for message in conversation.transcript.messages])
+        session = known or self._store.holder(
+            [message.id for message in conversation.transcript.messages], conversation.owner
+        )
         if session is None:
             return None
         try:
@@ -244,9 +256,11 @@ class PlanStore:
             fresh = production.take(loaded.ranges, loaded.known, messages)
         return fitting[:count], fresh
 
-    def _load(self, session: str) -> _Stored:
-        """Return what is known of a conversation kept."""
+    def _load(self, session: str, owner: str | None = None) -> _Stored:
+        """Return what is known of a conversation kept; that of another owner is not found."""
         loaded = self._store.load(session)
+        if owner not in (None, loaded.head.owner):
+            raise SessionNotFound(session)
         noted: tuple[int, DeferredCall | None] = 0, None
         ranges: list[StoredRange] = []
         known: dict[str, Plan] = {}
@@ -273,10 +287,10 @@ class PlanStore:
     def _keep(self, conversation: Conversation, plan: Plan) -> None:
         index, messages = conversation.transcript.index, conversation.transcript.messages[: plan.base.length]
         session = conversation.session_id or conversation.id
-        head = self._store.create(session, conversation.format.name)
+        head = self._store.create(session, conversation.format.name, conversation.owner)
         if head.tip != ROOT and head.tip not in index:  # another branch has this name
             session = f"{conversation.id}_{os.urandom(4).hex()}"
-            head = self._store.create(session, conversation.format.name)
+            head = self._store.create(session, conversation.format.name, conversation.owner)
         conversation.store_as(session)
         start = index[head.tip] + 1 if head.tip != ROOT else 0
         added = (
@@ -298,11 +312,15 @@ class PlanStore:
         self._store.write(session, (first, *map(Write, entries[1:]), *map(self._entry, ranges)))
         conversation.production.saved = len(conversation.production.ranges)
 
-    def _messages(self, session: str) -> tuple[str, bytes]:
+    def _messages(self, session: str) -> bytes:
         loaded = self._store.load(session)
         ids = [id for each in loaded.entries if isinstance(each.entry, Appended) for id in each.entry.ids]
         natives = [json.dumps(self._seal.opened(json.loads(loaded.natives[id]))).encode() for id in ids]
-        return loaded.head.format, b",".join(natives)
+        return b",".join(natives)
+
+    def _originals(self, ids: list[MessageId], owner: str | None) -> dict[MessageId, str]:
+        owners = dict.fromkeys(head.owner for head in self._store.sessions()) if owner is None else [owner]
+        return next((texts for each in owners if (texts := self._store.natives(ids, each))), {})
 
     def _note(self, conversation: Conversation, later: DeferredCall) -> None:
         entry = Noted(self._seal.closed_text(msgspec.json.encode(later).decode()))
@@ -321,8 +339,8 @@ class PlanStore:
         position = Position(head.tip, head.messages, tuple(plan.id for plan in plans))
         self._store.rewind(session, position, head)
 
-    def _behind(self, plan: str) -> list[MessageId]:
-        for head in self._store.sessions()[:SEARCHED]:
+    def _behind(self, plan: str, owner: str | None) -> list[MessageId]:
+        for head in self._store.sessions(owner)[:SEARCHED]:
             if head.id.startswith(OURS) and (ids := behind(self._load(head.id).plans, plan)):
                 return ids
         return []

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from hashlib import blake2b
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from refold._gateway.conversations.conversation import Conversation, differs
 from refold._gateway.wire.body import continued, native, opened, repeats
@@ -29,6 +29,7 @@ CANDIDATES = 128  # conversations with one beginning that are looked at, the new
 TAIL = 64  # bytes at the end of a body's messages by which it is looked for in a longer one
 FIRST = 8  # leading messages at most that are the opening of a conversation
 INSTRUCTIONS = ("system", "developer")
+Key: TypeAlias = tuple[str, str, str, bytes]  # format, owner, session, and bytes of a body or an opening
 
 
 class ConversationLocked(Exception):  # the caller waits for the conversation's lock and looks again
@@ -44,13 +45,14 @@ class ConversationTracker:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
+        self.salt = b""  # the store's own, so that nobody else can tell an id from the words of a conversation
         self.on_forget: Callable[[Conversation], None] = lambda conversation: None
         self._size = 0
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._tracks: dict[str, Conversation] = {}
-        self._by_head: dict[tuple[str, str, bytes], dict[str, tuple[int, bytes]]] = {}
-        self._by_first: dict[tuple[str, str, bytes], OrderedDict[str, None]] = {}
-        self._keys: dict[str, tuple[tuple[str, str, bytes], tuple[str, str, bytes]]] = {}
+        self._by_head: dict[Key, dict[str, tuple[int, bytes]]] = {}
+        self._by_first: dict[Key, OrderedDict[str, None]] = {}
+        self._keys: dict[str, tuple[Key, Key]] = {}
 
     def __len__(self) -> int:
         return len(self._tracks)
@@ -68,23 +70,23 @@ class ConversationTracker:
         """Return a conversation by its id."""
         return self._tracks.get(id)
 
-    def find(self, dialect: Dialect, format: Format, session: str, raw: bytes) -> Conversation | None:
-        """Return the conversation that a body belongs to, with the body taken in; None where it has no messages.
+    def find(self, dialect: Dialect, format: Format, session: str, raw: bytes, owner: str = "") -> Conversation | None:
+        """Return the owner's conversation that a body belongs to, with the body taken in; None without messages.
 
         Raises:
             ValueError: the body is no JSON object.
             ConversationLocked: the conversation is locked; nothing was taken in.
         """
-        head = format.name, session, raw[:HEAD]
+        head = format.name, owner, session, raw[:HEAD]
         if (known := self._continued(head, raw)) is not None:
             self._touch(known)
             return known
         fresh = opened(raw, dialect.messages)
         if fresh is None or not fresh.raws:
             return None
-        return self._known(format, session, fresh, head)
+        return self._known(format, owner, session, fresh, head)
 
-    def _continued(self, head: tuple[str, str, bytes], raw: bytes) -> Conversation | None:
+    def _continued(self, head: Key, raw: bytes) -> Conversation | None:
         """Let a body be taken by the conversation of which it repeats most: one whose newest body it begins with."""
         ends = self._by_head.get(head)
         if ends is None:
@@ -123,9 +125,9 @@ class ConversationTracker:
                 break
             self.forget(oldest)
 
-    def _known(self, format: Format, session: str, body: ParsedBody, head: tuple[str, str, bytes]) -> Conversation:
+    def _known(self, format: Format, owner: str, session: str, body: ParsedBody, head: Key) -> Conversation:
         opening, name, lead = _opening(format, body.raws)
-        first = format.name, session, opening
+        first = format.name, owner, session, opening
         best: Conversation | None = None
         most, rank = 0, (0, False, False)
         for id in islice(reversed(self._by_first.get(first, ())), CANDIDATES):
@@ -144,16 +146,16 @@ class ConversationTracker:
             best.advance(body, most)
             self._index(best, head, first)
             return best
-        id = self._named(session, name, format, body, shared)
+        id = self._named(f"{owner}\0{session}", name, format, body, shared)
         conversation = (
-            Conversation(id, format, session, body, lead) if best is None else best.fork(id, body, shared, most)
+            Conversation(id, format, session, body, lead, owner) if best is None else best.fork(id, body, shared, most)
         )
         self._index(conversation, head, first)
         return conversation
 
-    def _named(self, session: str, first: bytes, format: Format, body: ParsedBody, shared: int) -> str:
-        """Return an id that follows from what was said: the opening, and where another branch begins."""
-        key = blake2b(session.encode() + b"\0" + first, digest_size=9)
+    def _named(self, whose: str, first: bytes, format: Format, body: ParsedBody, shared: int) -> str:
+        """Return an id that follows from owner, session and what was said: opening, and where another branch begins."""
+        key = blake2b(whose.encode() + b"\0" + first, digest_size=16, key=self.salt)
         if shared:
             own = _identity(format, body.raws[shared]) if shared < len(body.raws) else b"shorter"
             key.update(b"%d" % shared + own)
@@ -163,7 +165,7 @@ class ConversationTracker:
             id = f"conv_{key.hexdigest()}"
         return id
 
-    def _index(self, conversation: Conversation, head: tuple[str, str, bytes], first: tuple[str, str, bytes]) -> None:
+    def _index(self, conversation: Conversation, head: Key, first: Key) -> None:
         if conversation.id in self._tracks:
             self._size -= self._sizes.pop(conversation.id)
             self._unlisted(conversation.id, *self._keys[conversation.id])
@@ -174,7 +176,7 @@ class ConversationTracker:
         self._sizes[conversation.id] = 0
         self.resized(conversation)
 
-    def _unlisted(self, id: str, head: tuple[str, str, bytes], first: tuple[str, str, bytes]) -> None:
+    def _unlisted(self, id: str, head: Key, first: Key) -> None:
         for index, key in ((self._by_head, head), (self._by_first, first)):
             del index[key][id]
             if not index[key]:

@@ -33,7 +33,7 @@ YES = (b"1", b"true", b"yes")
 class RequestOptions(Struct, frozen=True):
     """What a client sets for one request: bypass, policy, trigger, session name, recall tool.
 
-    `long` says that the request uses the model's long window.
+    `long` says that the request uses the model's long window. `owner` is who sends it, by its token.
     """
 
     bypass: bool = False
@@ -42,6 +42,7 @@ class RequestOptions(Struct, frozen=True):
     recall: bool = False
     trigger: Limit | None = None
     long: bool = False
+    owner: str = ""
 
 
 NO_OPTIONS, WITH_RECALL = RequestOptions(), RequestOptions(recall=True)  # of requests without such headers
