@@ -20,6 +20,7 @@ from refold._condense.refill import refill
 from refold._condense.regions import Regions, regions
 from refold._condense.replaced import mark_replaced
 from refold._condense.selection import select
+from refold._condense.speaker_marks import is_speaker_mark, room_for_marks, speaker_marks
 from refold._condense.view_positions import anchor, is_quotation, preserved_request, visible_request
 from refold._salience import features
 from refold._salience.atoms import names_of
@@ -119,20 +120,20 @@ class Fit(Struct, frozen=True):
         """Return the edits for the view's own goal; none where they would lose a pinned sentence."""
         draft = Draft(view)
         areas = regions(view, int(view.goal_tokens * self.newest))
-        draft.drop(position for position, message in enumerate(view.messages) if is_digest(message))
+        draft.drop(position for position, message in enumerate(view.messages) if _is_made_anew(message))
         for position, message in enumerate(view.messages):
             if message.note is None and (joined := digests_in(message)):
                 draft.change(position, [Patch(part.at, None) for part in joined])
         mark_replaced(draft)
-        digest = self._reduce(draft, areas, account_in(view, answers))
-        inserted = (digest,) if digest else ()
+        inserted = self._reduce(draft, areas, account_in(view, answers))
         if loses_pins(view, [*draft.remaining(), *(insert.message for insert in inserted)]):
             return ()
         return (*draft.edits(), *inserted)
 
-    def _reduce(self, draft: Draft, areas: Regions, account: str) -> Insert | None:
-        """Shrink and write the digest until both fit together, then fill up; return the digest."""
+    def _reduce(self, draft: Draft, areas: Regions, account: str) -> tuple[Insert, ...]:
+        """Shrink and write the digest until both fit together, then fill up; return the digest and marks of turns."""
         view = draft.view
+        goal = view.goal_tokens - room_for_marks(view)
         files, before, count = touched_files(view), _anchor(view), view.counter.text
         work, room = touched_last(view.transcript), room_for_files(view, changed=bool(files[1]))
         reserve = limit_of(view) + account_size(view, account) + room
@@ -142,31 +143,32 @@ class Fit(Struct, frozen=True):
         def named(staying: Iterable[Message]) -> frozenset[str]:
             return names_of(work.section(lines_in(staying), room, count))
 
-        selection = select(draft, areas, view.goal_tokens - reserve, log, self.keep_until, named)
+        selection = select(draft, areas, goal - reserve, log, self.keep_until, named)
         for more in reversed(range(ROUNDS)):
             draft.add(0)
-            shrink(draft, areas, view.goal_tokens - reserve, int(view.goal_tokens * self.users), log)
-            left, standing = _left(draft), [message for message in draft.remaining() if not is_digest(message)]
+            shrink(draft, areas, goal - reserve, int(view.goal_tokens * self.users), log)
+            left, standing = _left(draft), draft.remaining()
             least = least_of(view, left, standing, reserve)
             if least > reserve and more:
                 reserve = least
                 continue
-            over = max(draft.total + reserve - view.goal_tokens, 0)
+            over = max(draft.total + reserve - goal, 0)
             limit = max(reserve - over, 0)
             block = work.section(lines_in(standing), min(room, limit // 2, limit - least), count)
             text = digest_text(view, left, staying=standing, limit=limit, before=before, account=account, block=block)
             digest = view.insert("user", text, Note("digest", *files), before=before) if text else None
             size = view.counter.message(digest.message) if digest else 0
             draft.add(size)
-            if draft.total <= view.goal_tokens or size <= reserve:
+            if draft.total <= goal or size <= reserve:
                 break
             reserve = size
         enough = selection is not None and selection.enough
-        if selection and draft.total < view.goal_tokens and not enough:
-            selection.fill(view.goal_tokens)
-        if draft.total < view.goal_tokens and not enough:
-            refill(draft, areas, log, view.goal_tokens)
-        return digest
+        if selection and draft.total < goal and not enough:
+            selection.fill(goal)
+        if draft.total < goal and not enough:
+            refill(draft, areas, log, goal)
+        marks = speaker_marks(draft, digest, view.goal_tokens - draft.total)
+        return (digest, *marks) if digest else marks
 
 
 def unshrinkable(view: View) -> dict[str, int]:
@@ -189,6 +191,11 @@ def _more_stays(view: View) -> bool:
     return bool(view.constraints.pairs) or any(part.loads for message in view.messages for part in message.opaques)
 
 
+def _is_made_anew(message: Message) -> bool:
+    """Tell whether a message is ours that each plan writes again: the digest, or the mark of a turn."""
+    return is_digest(message) or is_speaker_mark(message)
+
+
 def _size(view: View, messages: Iterable[Message]) -> int:
     return sum(map(view.size, messages))
 
@@ -204,7 +211,7 @@ def _left(draft: Draft) -> list[Message]:
     left: list[Message] = []
     index = draft.view.index
     for original in draft.view.transcript.messages:
-        if is_digest(original):
+        if _is_made_anew(original):
             continue
         position = index.get(original.id)
         if position is None or draft.hidden[position]:

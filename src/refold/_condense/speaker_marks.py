@@ -1,0 +1,85 @@
+"""Marks where a user speaks in a message that has become one with what stands before it.
+
+Where roles alternate, neighbors of one side are written as one message. If the answer between them has left, the words
+of a user follow output of tools or the words of a harness, and nothing shows where they begin. A mark of ours stands
+before them then, with the number of the turn as the digest names it. The newest turn is marked as the current request.
+Messages that stood side by side from the start are not touched.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refold._condense.digest.turns import turn_numbers
+from refold.core._speakers import is_turn, speech
+from refold.core.messages import Note, Text, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from refold._condense.fit_draft import Draft
+    from refold.core.edits import Insert
+    from refold.core.messages import Message
+    from refold.core.view import View
+
+__all__ = ["is_speaker_mark", "room_for_marks", "speaker_marks"]
+
+OPENING = "[The user speaks: turn "  # known to core._annotations, where a client sends it back
+NEWEST = ", the current request"
+SHARE = 0.015  # of the goal that marks may take; chosen by hand
+COST = 16  # tokens of a mark as a message, at most
+
+
+def is_speaker_mark(message: Message) -> bool:
+    """Tell whether a message is such a mark, whether inserted or sent back by a client."""
+    return message.note is not None and message.note.kind == "notice" and text_of(message).startswith(OPENING)
+
+
+def room_for_marks(view: View) -> int:
+    """Return the tokens that marks may take: none where no neighbors are joined, or where one turn is all."""
+    turns = sum(is_turn(message) for message in view.messages[1:]) if view.traits.alternates else 0
+    return min(turns * COST, int(view.goal_tokens * SHARE))
+
+
+def speaker_marks(draft: Draft, digest: Insert | None, room: int) -> tuple[Insert, ...]:
+    """Return the marks for the messages that stay, as many as have room, the newest first."""
+    view = draft.view
+    marks: list[Insert] = []
+    for insert in reversed(list(_marks(draft, digest)) if view.traits.alternates else ()):
+        room -= view.counter.message(insert.message)
+        if room < 0:
+            break
+        marks.append(insert)
+    return tuple(reversed(marks))
+
+
+def _marks(draft: Draft, digest: Insert | None) -> Iterator[Insert]:
+    view = draft.view
+    numbers = turn_numbers(view.transcript)
+    newest = max(numbers, key=numbers.__getitem__, default=None)
+    before: Message | None = None
+    for message, hidden in zip(draft.messages, draft.hidden, strict=True):
+        if digest and digest.before == message.id:
+            before = digest.message
+        if hidden or not message.parts:
+            continue
+        number = numbers.get(message.id)
+        if number and before and before.role in ("user", "tool") and not _side_by_side(view, before, message):
+            current = message.id == newest
+            if (current or not _only_user_speaks(before)) and not _is_marked(message):
+                text = f"{OPENING}{number}{NEWEST if current else ''}]"
+                yield view.insert("user", text, Note("notice"), before=message.id)
+        before = message
+
+
+def _side_by_side(view: View, first: Message, second: Message) -> bool:
+    index = view.transcript.index
+    return first.id in index and index[second.id] - index[first.id] == 1
+
+
+def _only_user_speaks(message: Message) -> bool:
+    return is_turn(message) and not message.results and not speech(message).harness
+
+
+def _is_marked(message: Message) -> bool:
+    return any(isinstance(part, Text) and part.ours and part.text.startswith(OPENING) for part in message.parts)

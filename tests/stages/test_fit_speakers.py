@@ -1,0 +1,72 @@
+"""Where an answer between has left, a mark says that the user speaks behind output, in formats that join neighbors."""
+
+import refold
+
+WORK = "\n".join(f"value_{number} = compute({number})" for number in range(200))
+TURNS = ("Mend the parser.", "Now rename the option.", "Also look at the tests.", "Then write the notes.")
+
+
+def session(turns=TURNS, batches=4):
+    """Return turns in Anthropic's shape, with calls of long output and a long answer behind each."""
+    messages = []
+    for turn, words in enumerate(turns):
+        messages.append({"role": "user", "content": words})
+        for number in range(batches):
+            id = f"c{turn}_{number}"
+            call = {"type": "tool_use", "id": id, "name": "read", "input": {"path": f"src/part{turn}{number}.py"}}
+            result = {"type": "tool_result", "tool_use_id": id, "content": f"{turn} {number} {WORK}"}
+            messages += ({"role": "assistant", "content": [call]}, {"role": "user", "content": [result]})
+        messages.append({"role": "assistant", "content": f"Part {turn} is done. " + "It was long to tell. " * 200})
+    return messages[:-1]
+
+
+def compacted(messages, budget, format="anthropic"):
+    return refold.compact(messages, format=format, policy="refold", budget=budget, force=True).messages
+
+
+def blocks(messages):
+    for message in messages:
+        content = message["content"]
+        yield [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def speakers(messages):
+    """Return for each turn in the result what stands right before its words in the same message, or nothing."""
+    before = {}
+    for content in blocks(messages):
+        for place, block in enumerate(content):
+            if block.get("text") in TURNS:
+                before[block["text"]] = content[place - 1] if place else None
+    return before
+
+
+def test_a_turn_that_was_joined_with_output_or_a_digest_is_marked_and_the_newest_is_called_current():
+    before = speakers(compacted(session(), 3_000))
+    assert before[TURNS[0]] is None
+    assert [before[turn]["text"] for turn in TURNS[1:]] == [
+        "[The user speaks: turn 2]",
+        "[The user speaks: turn 3]",
+        "[The user speaks: turn 4, the current request]",
+    ]
+
+
+def test_where_messages_stay_apart_or_nothing_left_no_turn_is_marked():
+    messages = session()
+    assert compacted(messages, 10**6) == messages
+    plain = [{"role": "user", "content": "Mend it."}]
+    for number in range(12):
+        plain += (
+            {"role": "assistant", "content": f"Step {number}. " + "It was long to tell. " * 100},
+            {"role": "user", "content": f"Go on with part {number}."},
+        )
+    assert "[The user speaks" not in str(compacted(plain, 1_500, "openai-chat"))
+
+
+def test_a_mark_that_a_client_sends_back_is_neither_the_users_word_nor_written_twice():
+    once = compacted(session(), 3_000)
+    twice = compacted([*once, {"role": "assistant", "content": "I go on. " * 3_000}], 2_900)
+    texts = [str(block.get("text")) for content in blocks(twice) for block in content]
+    assert '"[The user speaks' not in "\n".join(texts)
+    marks = [text for text in texts if text.startswith("[The user speaks")]
+    assert marks
+    assert len(marks) == len(set(marks))
