@@ -75,6 +75,8 @@ WRITERS = frozenset(
         "apply_diff",
         "update_file",
         "delete_file",
+        "replace_string_in_file",
+        "insert_edit_into_file",
     }
 )
 EDITORS = frozenset({"str_replace_editor", "str_replace_based_edit_tool", "text_editor", "file_editor"})
@@ -90,6 +92,12 @@ SHELLS = frozenset(
         "execute_bash",
         "terminal",
         "run_command",
+        "execute_command",
+        "run_in_terminal",
+        "run_terminal_cmd",
+        "shell_command",
+        "powershell",
+        "pwsh",
     }
 )
 SEARCHERS = frozenset(
@@ -226,7 +234,7 @@ def _subject(arguments: Json) -> tuple[str, bool]:
     for key in SUBJECTS:
         value = arguments.get(key)
         if isinstance(value, list):
-            value = " ".join(word for word in value if isinstance(word, str))
+            value = argv_of(value)
         if isinstance(value, str) and value:
             return grapheme_prefix(value, SUBJECT), True
     first = next((value for value in arguments.values() if isinstance(value, str) and value), "")

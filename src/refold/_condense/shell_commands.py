@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-__all__ = ["argv_of", "displayed_by", "patched_files", "read_by", "written_by"]
+__all__ = ["argv_of", "displayed_by", "patched_files", "read_by", "without_heredocs", "written_by"]
 
 LONGEST = 2_000  # characters of a command that are looked at; a longer one is a program of its own
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.M)
@@ -17,6 +17,7 @@ AT_END = 1_000_000  # stands for the first line of a part at the end of a file
 SAFE = re.compile(r"[\w@%+=:,./-]+")
 TOKEN = re.compile(r"(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.|[^\s'\"\\;&|<>()])+|&&|\|\||>>|[;&|<>()]", re.S)
 QUOTED = re.compile(r"'([^']*)'|\"((?:\\.|[^\"\\])*)\"|\\(.)", re.S)
+HEREDOC = re.compile(r"(<<-?\s*(['\"]?)(\w+)\2[^\n]*)(?:\n.*?(?:^\s*\3\s*$|\Z)|\Z)", re.S | re.M)
 NOWHERE = ("2>&1", ">&2", "2>/dev/null", "2> /dev/null", ">/dev/null", "> /dev/null")  # redirections to no file
 JOINERS = {"|", "||", "&&", ";", "&", "(", ")"}
 
@@ -34,6 +35,11 @@ def argv_of(command: object) -> str:
             )
         case _:
             return ""
+
+
+def without_heredocs(command: str) -> str:
+    """Return a command without the texts that it gives to programs in place of files."""
+    return HEREDOC.sub(r"\1", command) if "<<" in command else command
 
 
 def patched_files(text: str) -> tuple[str, ...]:

@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from refold._condense.digest.outcomes import outcomes, target_in, target_of
+from refold._condense.digest.outcomes import outcomes
+from refold._condense.digest.targets import target_in, target_of
 from refold.core.messages import ToolCall
 from refold.testing import talk, view_of
 
@@ -49,6 +50,113 @@ def test_a_run_of_one_test_is_closed_by_its_file():
     assert not is_open("go test ./pkg/store", "FAIL pkg/store\nexit code 1", "go test ./...")
     assert is_open("npm run build", "exit code 2", "npm test")
     assert not is_open("npm run build", "exit code 2", "npm run build -- --verbose")
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ("cd x && npm test", "npm test"),
+        ("npm run test", "yarn test --silent"),
+        ("npm test", "cd web && pnpm test && git commit -am done"),
+        ("npx tsc --noEmit -p tsconfig.json", "cd /repo && npm run build"),
+        ("cargo build", "cargo build --release"),
+        ("cargo check", "cargo test"),
+        ("go build ./pkg", "go test ./..."),
+        ("go test ./pkg -run TestA", "go test ./pkg"),
+        ("pytest -x test_a.py -k one", "pytest test_a.py"),
+        ("make -j8 test", "make test"),
+        ("./gradlew test", "gradlew test --info"),
+        ("mvn -q test", "mvn package"),
+        ("pytest tests/test_a.py", "make test"),
+        ("git add --wrong a.py", "git add a.py && git commit -m done"),
+        ("pytest /repo/tests/test_a.py", "pytest tests/test_a.py"),
+        ("bash -lc 'pytest tests/test_a.py'", "pytest"),
+        ("cat > a.py <<'EOF'\nx; y\nEOF\npytest test_a.py", "pytest test_a.py"),
+    ],
+)
+def test_a_run_that_does_the_same_or_more_closes_an_error(first, later):
+    assert not is_open(first, "wrong\nexit code 1", later)
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ("cd packages/a && npm test", "cd packages/b && npm test"),
+        ("npm --prefix a test", "npm --prefix b test"),
+        ("make test", "make"),
+        ("pytest", "pytest tests/test_a.py"),
+        ("go test ./pkg", "go test ./pkg -run TestA"),
+        ("cargo test", "cargo check"),
+        ("npm publish", "npm test"),
+        ("go test ./...", "go build ./..."),
+    ],
+)
+def test_a_run_of_less_or_elsewhere_leaves_an_error_open(first, later):
+    assert is_open(first, "wrong\nexit code 1", later)
+
+
+def test_runs_of_all_tests_that_failed_close_the_run_of_more():
+    wrong = "FAILED tests/a.py::test_one - ValueError: x\nFAILED tests/b.py::test_two\n2 failed\nexit code 1"
+    assert not is_open("pytest", wrong, "pytest tests/a.py", "pytest tests/b.py")
+    assert is_open("pytest", wrong, "pytest tests/a.py")
+    assert not is_open("go test ./...", "--- FAIL: TestA (0.0s)\nexit code 1", "go test ./pkg -run TestA")
+
+
+def outcomes_of(*lines):
+    transcript = talk("u: go", *lines)
+    return outcomes(view_of(transcript), transcript.messages)
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "after"),
+    [
+        ("This should fail without the fix.", "pytest a.py", "Good."),
+        ("I expect it to fail now.", "pytest a.py", "Good."),
+        ("x", "echo '--- negative check ---'; pytest a.py", "Good."),
+        ("x", "! pytest a.py", "Good."),
+        ("x", "pytest a.py", "It fails as expected: the guard works."),
+        ("x", "pytest a.py", "The parser correctly rejects it."),
+    ],
+)
+def test_a_run_that_was_to_fail_is_no_error(words, text, after):
+    (end,) = outcomes_of(f"a: {words} | {command(text)} as c", "t: c = 1 failed\nexit code 1", f"a: {after}")
+    assert (end.failed, end.ended.endswith("(this was expected)")) == (False, True)
+
+
+def test_a_run_that_should_not_fail_is_an_error():
+    (end,) = outcomes_of(f"a: It should not fail. | {command('pytest a.py')} as c", "t: c = 1 failed\nexit code 1")
+    assert end.open
+
+
+def test_a_busy_server_is_no_error_once_a_later_call_got_through_and_a_search_never_is():
+    first = ('a: x | deploy({"to": "a"}) as c1', "t! c1 = 503 Service Unavailable")
+    (end,) = outcomes_of(*first)
+    assert end.open
+    (end,) = outcomes_of(*first, 'a: x | deploy({"to": "b"}) as c2', "t: c2 = done")
+    assert not end.open
+    (end,) = outcomes_of('a: x | websearch({"query": "b"}) as c2', "t! c2 = 429 rate limit")
+    assert end.target.looks
+
+
+def test_a_command_of_its_own_is_open_only_until_the_work_went_on():
+    wrong = "Error: ENOENT: no such file, open 'x'\nexit code 1"
+    assert is_open("node tools/once.js", wrong, *(f"ls {n}" for n in range(7)))
+    assert not is_open("node tools/once.js", wrong, *(f"ls {n}" for n in range(8)))
+    assert is_open("npm run build", wrong, *(f"ls {n}" for n in range(20)))
+
+
+def test_a_file_that_a_command_wrote_closes_the_edit_that_failed():
+    (edit, *_) = (
+        end
+        for end in outcomes_of(
+            "a: x | edit(/r/a.py) as c1",
+            "t! c1 = old text not found",
+            f"a: x | {command('cat > a.py <<EOF')} as c2",
+            "t: c2 = ok",
+        )
+        if end.failed
+    )
+    assert (edit.open, edit.passed_later) == (False, True)
 
 
 def test_a_check_that_says_it_failed_has_failed_whatever_ended_the_pipe():

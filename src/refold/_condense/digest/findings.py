@@ -10,8 +10,9 @@ from refold._condense.call_facts import arguments_of, is_shell, plain_name, read
 from refold._condense.call_outline import call_line, content_summary, one_line
 from refold._condense.digest.identifier_kinds import argument_names
 from refold._condense.digest.identifier_ledger import identifiers_of
-from refold._condense.digest.outcomes import answered, code_of, failed, target_of, verdict_of
+from refold._condense.digest.outcomes import answered, code_of, failed, verdict_of
 from refold._condense.digest.previous import own_text
+from refold._condense.digest.targets import target_of
 from refold.core._speakers import is_turn
 from refold.core.messages import Message, MessageId, ToolCall, ToolResult, memoized, text_of
 

@@ -1,8 +1,10 @@
 """What came of calls: which failed, which passed later, and which were tries that led nowhere.
 
 An error is open until the same thing has gone well: the same file changed, or the same command in another spelling,
-with other flags, from another folder, or on more than before (a folder instead of one of its files). Searches and
-listings that fail are no errors: they ask whether something is there, and it was not.
+with other flags, from another folder, or on more than before (a folder instead of one of its files). A run of tests
+that failed is closed by runs of those that failed. Searches and listings that fail are no errors: they ask whether
+something is there, and it was not. A run that was to fail is none either. A command of its own, such as a script or a
+copy, is not open any more once the work went on without it.
 """
 
 from __future__ import annotations
@@ -11,11 +13,14 @@ import re
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from refold._condense.call_facts import is_shell, reads, subject, writes
+from refold._condense.call_facts import is_shell, subject
 from refold._condense.call_outline import call_line, exit_code, first_error, one_line
+from refold._condense.digest.failures import failing, failing_places, failure_line
+from refold._condense.digest.targets import Target, target_of, targets_of
 from refold._condense.digest.turns import turns_at
-from refold.core.messages import ToolCall, ToolResult, memoized
+from refold.core.messages import ToolCall, ToolResult, memoized, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,57 +28,14 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.view import View
 
-__all__ = [
-    "CallOutcome",
-    "Target",
-    "answered",
-    "code_of",
-    "failed",
-    "outcomes",
-    "target_in",
-    "target_of",
-    "verdict_of",
-]
+__all__ = ["CallOutcome", "answered", "code_of", "ended", "failed", "meant_to_fail", "outcomes", "verdict_of"]
 
 MOST = 150  # outcomes that are looked for
 UNREPORTED = "no failure shown"  # of a check whose output says nothing
+EXPECTED = " (this was expected)"  # behind the outcome of a run that was to fail
 AT_END = 2_000  # characters at the end of a run's output, where it says whether it passed
-COMMAND = re.compile(r"`(.+)`", re.S)
-# What people run to see whether work is right; of `TOOLS` the second word says what is done: `npm run build`.
-CHECKERS = re.compile(
-    r"pytest|py\.test|tox|nox|unittest|mypy|pyright|ruff|flake8|pylint|jest|vitest|mocha|ava|playwright|cypress|tsc|"
-    r"eslint|biome|prettier|rspec|rubocop|phpunit|ctest|ninja|cmake|make|just|gradlew?|mvnw?|msbuild|golangci-lint|"
-    r"swift|javac|gcc|g\+\+|clang"
-)
-_TOOLS = (
-    "go cargo npm pnpm yarn bun deno dotnet git docker kubectl gh uv poetry pip pip3 npx bunx mix bundle rake rails "
-    "mage mise mvn task nx turbo composer terraform helm brew apt apt-get conda python python3 node"
-)
-_LOOKING = (
-    "grep rg ls cat find head tail sed awk test [ which wc diff stat command type tree file jq echo printf pwd cd env "
-    "printenv date ps lsof du df readlink realpath basename dirname cut sort uniq tr xxd od hexdump ag fd whereis man "
-    "sleep true false export set source . id whoami uname hostname nl less more strings"
-)
-_GIT_LOOKS = "log show diff status grep blame rev-parse ls-files branch remote describe config"
-_BUILDERS = "go cargo npm pnpm yarn bun deno dotnet uv poetry bunx mix bundle rake mage task nx turbo composer mise mvn"
-TOOLS, LOOKING, GIT_LOOKS, BUILDERS = (frozenset(words.split()) for words in (_TOOLS, _LOOKING, _GIT_LOOKS, _BUILDERS))
-CHECKING = re.compile(r"(?:test|check|lint|build|vet|typecheck|type-check|verify|ci|e2e|clippy|compile)\b", re.I)
-NARROWING = frozenset(
-    {"-k", "-run", "-t", "--testNamePattern", "--grep", "-g", "--filter", "-p", "--package", "--test"}
-)
-RUNNERS = re.compile(
-    r"^(?:sudo|time|nice|nohup|env|exec|stdbuf \S+|timeout (?:-\S+ )*\S+|(?:uv|poetry|pipenv|pdm|hatch|rye) run|"
-    r"npx(?: --yes| -y)?|bunx|pnpm (?:exec|dlx)|yarn (?:exec|dlx)|bundle exec|python\d?(?:\.\d+)? -m|"
-    r"xargs(?: -\S+)*|[A-Z_][A-Z0-9_]*=\S*) "
-)
-SIMPLE = re.compile(r"(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^'\"|;&\n])+")  # commands between `|`, `;` and `&&`
-WORD = re.compile(r"'[^']*'|\"[^\"]*\"|[^\s]+")
-REDIRECTED = re.compile(r"\s*\d?>{1,2}\s*(?:&\d|\S+)")
-SHELL_PROGRAMS = frozenset({"bash", "sh", "zsh"})
-_INTERPRETERS = "python python3 node tsx ts-node ruby perl php deno bun psql sqlite3 mysql"
-INTERPRETERS = frozenset(_INTERPRETERS.split())
-INLINE = frozenset({"-e", "-c", "--eval"})
-EVERYTHING = frozenset({".", "./", "./...", "...", "*", "all"})
+WENT_ON = 8  # commands that went well, after which a failed one of its own is not open
+AROUND = 4  # messages before and behind an output in which its call and what the assistant said of it stand
 FAILED = re.compile(
     r"\b[1-9]\d* (?:failed|failing|failures?|errors?\b(?! handl))|^(?:FAIL|--- FAIL|FAILED)\b|npm ERR!|ERR_PNPM|"
     r"^error(?:\[E\d+\])?:|error TS\d+|BUILD FAILED|BUILD FAILURE|FAILED \(|^panic:|^Traceback \(most|"
@@ -88,28 +50,41 @@ PASSED = re.compile(
 # A tool that was refused or not there says nothing about the work.
 NO_ERROR = re.compile(
     r"temporarily unavailable|doesn't want to (?:proceed|take this action)|user (?:rejected|declined|denied|cancel)|"
-    r"\[Request interrupted|tool use was rejected|interrupted by (?:the )?user|operation was aborted|Cancelled:",
+    r"\[Request interrupted|tool use was rejected|interrupted by (?:the )?user|(?:operation|command) (?:was )?aborted|"
+    r"Cancelled:",
     re.I,
 )
 
 
-class Target(Struct, frozen=True):
-    """What a call is about: a file that it changes or reads, or what a command does (`task`) and to what."""
-
-    task: str
-    objects: tuple[str, ...] = ()
-    checks: bool = False
-    looks: bool = False
-
-    def covers(self, other: Target) -> bool:
-        """Tell whether what this does contains what the other did: the same, a folder of it, or all there is."""
-        if self.task != other.task:
-            return False
-        return not self.objects or all(any(_within(one, mine) for mine in self.objects) for one in other.objects)
+HOW_IT_ENDED = re.compile(r"exit(?:ed)?\b|^Output:|^Wall time|^Chunk ID|token count|^\W*$|^</?[\w-]+>$", re.I)
+# Answers of servers that are busy or out of reach: the next call may go well.
+PASSING = re.compile(
+    r"\b429\b|rate.?limit|too many requests|\b50[234] |overloaded|ETIMEDOUT|ECONNRESET|EAI_AGAIN|socket hang up|"
+    r"temporary failure|connection (?:reset|timed out|closed)|(?:request|connect\w*|read|command|call) timed? ?out|"
+    r"(?:service|temporarily) unavailable|network error",
+    re.I,
+)
+# What the assistant says, or writes into a command, where it wants to see something fail.
+TO_FAIL = re.compile(
+    r"\bshould (?:now |still )?fail\b|\bexpect(?:s|ed|ing)? (?:\w+ ){0,3}to fail\b|"
+    r"\bexpect(?:s|ed|ing)? (?:an? |the )?(?:failure|error|non-?zero)\b|\bnegative[ -](?:test|check|case|control)s?\b|"
+    r"\b(?:confirm|verify|prove|see|ensure)(?:ing)? (?:that )?(?:\w+ ){1,3}(?:now |really |actually )?fails?\b",
+    re.I,
+)
+HAS_FAILED_WELL = re.compile(
+    r"\b(?:fail|reject|refus|error|block)\w*[^.\n]{0,40} (?:as (?:expected|intended|designed|it should)|correctly)\b|"
+    r"\bexpected (?:failure|error)\b|\bcorrectly (?:fail|reject|refus|error|block)\w*|"
+    r"\bfail\w* (?:before|without) (?:the|my|this) (?:fix|change)\b",
+    re.I,
+)
+NEGATED = re.compile(r"(?:^|[;&|\n(]|\b(?:if|then|do)\b)\s*! ")  # a command whose failure is success
 
 
 class CallOutcome(Struct, frozen=True):
-    """What came of a call: the call as one line, how it ended, whether it failed, and whether that is still so."""
+    """What came of a call: the call as one line, how it ended, whether it failed, and whether that is still so.
+
+    `passed_later` tells that a later call went well with the same; a failed call may be open no more without that.
+    """
 
     call: str
     ended: str
@@ -117,6 +92,7 @@ class CallOutcome(Struct, frozen=True):
     shell: bool
     target: Target
     open: bool = False
+    passed_later: bool = False
     turn: int = 0
 
 
@@ -126,13 +102,10 @@ def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] =
     `later` are messages that stay, in which a failed call may have gone well.
     """
     index, turns = view.transcript.index, turns_at(view.transcript)
-    passed: dict[str, list[tuple[int, Target]]] = {}
-    for message in (*later, *messages):
-        for call, result in answered(view, [message]):
-            if not failed(call, result):
-                target = target_of(call)
-                passed.setdefault(target.task, []).append((index.get(message.id, -1), target))
+    passed = _passed(view, (*later, *messages))
+    commands = [position for position, target in passed if target is None]
     results: dict[str, CallOutcome] = {}
+    passing_now: set[str] = set()  # tests of later runs that failed and passed after that
     for message in reversed(messages):
         if len(results) >= MOST:
             break
@@ -140,13 +113,65 @@ def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] =
         for call, result in answered(view, [message]):
             shell = is_shell(call)
             line = call_line(call)
-            if not (shell or result.is_error) or line in results or NO_ERROR.search(result.text[:400]):
+            if not (shell or result.is_error) or line in results or _not_run(result):
                 continue
             bad, target = failed(call, result), target_of(call)
-            is_open = bad and not any(at > position and each.covers(target) for at, each in passed.get(target.task, ()))
+            expected = bad and meant_to_fail(view, position, call)
+            how = ended(call, result) + (EXPECTED if expected else "")
             turn = turns[position] if position >= 0 else 0
-            results[line] = CallOutcome(line, ended(call, result), bad, shell, target, is_open, turn)
+            outcome = CallOutcome(line, how, bad and not expected, shell, target, turn=turn)
+            if outcome.failed:
+                since = [each for at, each in passed if at > position and each]
+                names = frozenset(failing(result)) if target.checks else frozenset()
+                well = _passed_later(call, result, since) or (bool(names) and names <= passing_now)
+                passing_now |= names if well else frozenset()
+                went_on = target.once and sum(at > position for at in commands) >= WENT_ON
+                outcome = replace(outcome, open=not (well or went_on), passed_later=well)
+            results[line] = outcome
     return tuple(results.values())
+
+
+def _passed(view: View, messages: Sequence[Message]) -> list[tuple[int, Target | None]]:
+    """Return what calls that went well were about, with their positions; None stands for a command as such."""
+    index = view.transcript.index
+    passed: list[tuple[int, Target | None]] = []
+    for message in messages:
+        for call, result in answered(view, [message]):
+            if not failed(call, result):
+                at = index.get(message.id, -1)
+                passed += [(at, target) for target in targets_of(call)]
+                passed += [(at, None)] if is_shell(call) else []
+    return passed
+
+
+def _passed_later(call: ToolCall, result: ToolResult, since: Sequence[Target]) -> bool:
+    """Tell whether one of the calls since then shows that what failed goes well now, or several do so together."""
+    target = target_of(call)
+    if any(each.covers(target) for each in since):
+        return True
+    if not target.checks:
+        return PASSING.search(result.text[-AT_END:]) is not None and any(each.task == target.task for each in since)
+    names, places = failing(result), failing_places(result)
+    if places:
+        parts = [replace(target, objects=(place,), names=target.names) for place in places]
+        return all(any(each.covers(part) for each in since) for part in parts)
+    return bool(names) and any(each.covers(replace(target, names=names)) for each in since)
+
+
+def meant_to_fail(view: View, position: int, call: ToolCall) -> bool:
+    """Tell whether a call was to fail, by what it says itself and what the assistant says before and behind it."""
+    if is_shell(call) and (NEGATED.search(subject(call)[0]) or TO_FAIL.search(call.arguments)):
+        return True
+    messages = view.transcript.messages
+    if position < 0:
+        return False
+    before = next(
+        (each for each in reversed(messages[max(position - AROUND, 0) : position]) if call in each.calls), None
+    )
+    behind = next((each for each in messages[position + 1 : position + AROUND] if each.role == "assistant"), None)
+    return (before is not None and TO_FAIL.search(text_of(before)) is not None) or (
+        behind is not None and HAS_FAILED_WELL.search(text_of(behind)) is not None
+    )
 
 
 def answered(view: View, messages: Iterable[Message]) -> Iterator[tuple[ToolCall, ToolResult]]:
@@ -171,11 +196,24 @@ def ended(call: ToolCall, result: ToolResult) -> str:
     how = f"exit code {code}" if code is not None else "error" if result.is_error else ""
     if target_of(call).checks and is_shell(call) and not how.startswith("exit code"):
         how = verdict_of(result) or how or UNREPORTED
-    if failed(call, result) and (wrong := first_error(result.text) or _failing_line(result)):
+    checks = is_shell(call) and target_of(call).checks
+    if failed(call, result) and (wrong := (failure_line(result) if checks else first_error(result.text))):
         return f"{how}: {wrong}" if how else wrong
-    if result.is_error and how == "error" and (first := one_line(result.text, 120)):
-        return f"error: {first}"
+    if failed(call, result):
+        line = _last_line(result.text) if is_shell(call) else one_line(result.text, 120)
+        return f"{how}: {line}" if line else how
     return how
+
+
+def _last_line(text: str) -> str:
+    """Return the last line of an output that is not about how it ended."""
+    lines = text[-AT_END:].rstrip().rsplit("\n", 3)[1 if len(text) > AT_END else 0 :]
+    return next((one_line(line, 140) for line in reversed(lines) if line.strip() and not HOW_IT_ENDED.search(line)), "")
+
+
+def _not_run(result: ToolResult) -> bool:
+    """Tell whether an output says that the call was refused or stopped."""
+    return any(NO_ERROR.search(piece) for piece in (result.text[:400], result.text[400:][-200:]))
 
 
 @memoized
@@ -189,85 +227,3 @@ def verdict_of(result: ToolResult) -> str:
     """Return what the output of a check says at its end: that it failed or passed, or nothing."""
     end = result.text[-AT_END:]
     return "failed" if FAILED.search(end) else "passed" if PASSED.search(end) else ""
-
-
-def _failing_line(result: ToolResult) -> str:
-    """Return the line at the end of a check's output that says that it failed, or nothing."""
-    end = result.text[-AT_END:]
-    match = FAILED.search(end)
-    return one_line(end[end.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0], 140) if match else ""
-
-
-@memoized
-def target_of(call: ToolCall) -> Target:
-    """Return what a call is about."""
-    about, plain = subject(call)
-    if is_shell(call) and plain:
-        return _of_command(about)
-    if paths := writes(call):
-        return Target("write", paths)
-    if ref := reads(call):
-        return Target("read", (ref.path,), looks=True)
-    return Target(call.name, (about,))
-
-
-def target_in(line: str) -> Target:
-    """Return what a call is about from its line in an earlier digest, which may be cut."""
-    command = COMMAND.search(line)
-    if command:
-        return _of_command(command[1].removesuffix(" …"))
-    name, _, rest = line.partition(" ")
-    return (
-        Target("write", (rest,)) if re.search(r"edit|write|patch|replace|create", name, re.I) else Target(name, (rest,))
-    )
-
-
-def _of_command(command: str) -> Target:
-    """Return what the most telling of the commands in a line does: a check, else the last that is not only looking."""
-    pieces = SIMPLE.findall(REDIRECTED.sub("", command.split("<<", 1)[0]))
-    targets = [target for piece in pieces if (target := _of_simple(piece.strip(" ()")))]
-    for wanted in (lambda each: each.checks, lambda each: not each.looks):
-        if chosen := next(filter(wanted, reversed(targets)), None):
-            return chosen
-    return targets[0] if targets else Target(command[:40], looks=True)
-
-
-def _of_simple(command: str) -> Target | None:
-    while match := RUNNERS.match(command):
-        command = command[match.end() :].strip()
-    words = [word.strip("'\"") for word in WORD.findall(command)]
-    if not words:
-        return None
-    program, rest = words[0].rsplit("/", 1)[-1], words[1:]
-    if program in SHELL_PROGRAMS and len(rest) == 2 and rest[0].endswith("c"):
-        return _of_command(rest[1])
-    if program in INTERPRETERS and INLINE.intersection(rest[:2]):  # a probe: what it looks for is in its own text
-        return Target(command, looks=True)
-    if program in TOOLS and rest:
-        verb = next((word for word in rest if not word.startswith("-")), "")
-        rest = rest[rest.index(verb) + 1 :] if verb else rest
-        if verb == "run" and rest:
-            verb, rest = rest[0], rest[1:]
-        looks = (program == "git" and verb in GIT_LOOKS) or (program, verb) == ("gh", "api")
-        objects = () if program == "git" else _objects(rest)
-        if program in ("python", "python3", "node"):
-            return Target(f"{program} {verb}", ())
-        checks = program in BUILDERS and CHECKING.match(verb) is not None
-        return Target(f"{program} {verb}", objects, checks, looks)
-    checks = CHECKERS.fullmatch(program) is not None
-    return Target(program, _objects(rest), checks, program in LOOKING)
-
-
-def _objects(words: Sequence[str]) -> tuple[str, ...]:
-    """Return what a command is told to work on: words that are no flags, and the values of flags that narrow it."""
-    objects: list[str] = []
-    for before, word in zip(("", *words), words, strict=False):
-        if not word.startswith("-") and (not before.startswith("-") or before in NARROWING or "/" in word):
-            objects.append(word)
-    return () if EVERYTHING.intersection(objects) else tuple(objects)
-
-
-def _within(path: str, other: str) -> bool:
-    """Tell whether a path, or a test in a file, is another one or stands inside it."""
-    other = other.rstrip("/")
-    return path == other or path.startswith((f"{other}/", f"{other}::", f"{other}.")) or path.endswith(f"/{other}")

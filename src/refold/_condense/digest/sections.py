@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from refold._condense.digest.file_log import CHANGED, READ, file_log
 from refold._condense.digest.findings import answers_by_tool, decisions, openings, searches, todos, tried, values
 from refold._condense.digest.model_account import ACCOUNT
-from refold._condense.digest.outcomes import CallOutcome, Target, answered, failed, outcomes, target_in, target_of
+from refold._condense.digest.outcomes import CallOutcome, answered, failed, outcomes
 from refold._condense.digest.previous import earlier_entries
 from refold._condense.digest.quotes import GOAL
 from refold._condense.digest.state import STATE, TODO, state
+from refold._condense.digest.targets import Target, target_in, targets_of
 from refold._condense.identifier_scores import likeliest_first
 from refold._condense.pins import CONSTRAINTS
 
@@ -95,7 +96,7 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     yield Section("Done", (*reversed(tasks[0] if tasks else ()), *closing), 0.06, newest_first=True)
     ends = outcomes(view, messages, staying)
     wrong = [end for end in ends if end.failed and not end.target.looks]
-    closed = [f"{_line(end)}{PASSED_LATER}" for end in _newest(end for end in wrong if not end.open)]
+    closed = [_line(end) + PASSED_LATER * end.passed_later for end in _newest(end for end in wrong if not end.open)]
     yield Section(TRIED, (*tried(messages), *closed), 0.05, newest_first=True)
     yield Section(ERRORS, tuple(map(_line, _newest(end for end in wrong if end.open))), 0.06, newest_first=True)
     log = file_log(view.transcript)
@@ -112,12 +113,13 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     yield Section("Answers that stand below", quotes.answers, 0.05, newest_first=True)
 
 
-def _newest(ends: Iterable[CallOutcome]) -> tuple[CallOutcome, ...]:
+def _newest(ends: Iterable[CallOutcome]) -> list[CallOutcome]:
     """Return the newest outcome of each target, in order; outcomes come newest first."""
-    newest: dict[Target, CallOutcome] = {}
+    newest: list[CallOutcome] = []
     for end in ends:
-        newest.setdefault(end.target, end)
-    return tuple(newest.values())
+        if not any(later.target.covers(end.target) for later in newest):
+            newest.append(end)
+    return newest
 
 
 def _with_earlier(section: Section, view: View) -> Section:
@@ -142,7 +144,10 @@ def _with_earlier(section: Section, view: View) -> Section:
 def _reviewed(errors: Sequence[str], view: View, now: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return which errors of earlier digests are still open, and which a call since then has closed."""
     passed: list[Target] = [
-        target_of(call) for call, result in answered(view, view.transcript.messages) if not failed(call, result)
+        target
+        for call, result in answered(view, view.transcript.messages)
+        if not failed(call, result)
+        for target in targets_of(call)
     ]
     repeated = {line.split(END)[0] for line in now}
     still: list[str] = []

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from refold._condense.call_outline import call_line, one_line
 from refold._condense.digest.findings import SENTENCE, no_work, prose, tasks_of
-from refold._condense.digest.outcomes import answered, ended, target_of
+from refold._condense.digest.outcomes import answered, ended
+from refold._condense.digest.targets import target_of
 from refold._condense.digest.turns import turns_at
 from refold.core._speakers import is_turn
 from refold.core.messages import memoized
