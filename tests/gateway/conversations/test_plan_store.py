@@ -24,7 +24,7 @@ class Leases:
         self.entered, self.going_on = threading.Event(), threading.Event()
         self.going_on.set()
 
-    def create(self, session, format):
+    def create(self, session, format, owner=""):
         pass
 
     def lease(self, session, owner, seconds):

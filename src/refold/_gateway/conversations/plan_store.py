@@ -57,7 +57,7 @@ class PlanStore:
 
     def __init__(self, store: Store, key: str = "") -> None:
         self._store = store
-        self._seal = Seal(key, store.salt())
+        self._seal = Seal(key, store.salt() if key else b"")
         self.local = store.name == "memory"
 
     @asynccontextmanager
