@@ -2,6 +2,7 @@ import contextlib
 import itertools
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 from refold._gateway.server.serving import Serving
 from refold._gateway.settings import GatewaySettings
+from refold.sessions import open_store
 from refold.testing.provider import ScriptedProvider
 from tests.gateway.conftest import standing
 from tests.gateway.scripted_upstream import call, chat
@@ -97,11 +99,12 @@ def test_two_replicas_asked_at_once_make_one_plan(store):
 
 
 PROGRAM = """
-    import sys, time
+    import platform, sys, time
     from refold._gateway.server.serving import Serving
     from refold._gateway.settings import GatewaySettings
 
-    address, store, policy = sys.argv[1:]
+    address, store, policy, host = sys.argv[1:]
+    platform.node = lambda: host
     settings = GatewaySettings(
         upstreams={"openai": address}, port=0, store=store, policy=policy, window=16_000, background=False
     )
@@ -119,35 +122,104 @@ SLOW_POLICY = """
     class Slow(Pure, frozen=True):
         def edits(self, view, answers):
             print("compacting", flush=True)
-            time.sleep(60)
+            time.sleep(SECONDS)
+            return ()
 
-    POLICY = replace(policies.find("refold"), steps=(Step(Slow(), label="slow"),))
+    refold = policies.find("refold")
+    POLICY = replace(refold, name="slow", steps=(Step(Slow(), label="slow"), *refold.steps))
 """
 
 
-def test_a_replica_killed_in_the_middle_of_a_compaction_is_replaced_by_the_other(store, tmp_path):
-    policy = tmp_path / "slow.py"
-    policy.write_text(textwrap.dedent(SLOW_POLICY))
-    with ScriptedProvider(["ok"]) as provider:
-        program = [sys.executable, "-c", textwrap.dedent(PROGRAM), provider.openai_url, store, str(policy)]
-        with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as child:
-            url = child.stdout.readline().strip()
+@contextlib.contextmanager
+def compacting(provider, store, folder, seconds, host):
+    """A replica in a process of its own, in the middle of a compaction; `answers` gets what its client is answered."""
+    policy = folder / "slow.py"
+    policy.write_text(textwrap.dedent(SLOW_POLICY).replace("SECONDS", str(seconds)))
+    program = [sys.executable, "-c", textwrap.dedent(PROGRAM), provider.openai_url, store, str(policy), host]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as child:
+        url, answers = child.stdout.readline().strip(), []
 
-            def ask():
-                with contextlib.suppress(OSError):
-                    call(url, body=chat(9))
+        def ask():
+            with contextlib.suppress(OSError):
+                answers.append(call(url, body=chat(9)))
 
-            asking = threading.Thread(target=ask)
-            asking.start()
+        asking = threading.Thread(target=ask)
+        asking.start()
+        try:
             assert child.stdout.readline().strip() == "compacting"
+            yield child, asking, answers
+        finally:
+            child.kill()
+            asking.join()
+
+
+@pytest.mark.parametrize(("host", "most"), [(platform.node(), 2), ("elsewhere", 5)])
+def test_a_replica_killed_in_the_middle_of_a_compaction_is_replaced_by_the_other(store, tmp_path, host, most):
+    with (
+        ScriptedProvider(["ok"]) as provider,
+        standing(provider, store=store, window=16_000, background=False) as other,
+    ):
+        with compacting(provider, store, tmp_path, 60, host) as (child, asking, _):
             os.kill(child.pid, signal.SIGKILL)
+            killed = time.monotonic()
             child.wait()
             asking.join()
-        with standing(provider, store=store, window=16_000, background=False) as other:
-            status, headers, _ = call(other.url, body=chat(9))
+        status, headers, _ = call(other.url, body=chat(9))
+        blocked = time.monotonic() - killed
     assert status == 200
     assert headers["x-refold-reason"] == "threshold"
     assert len(provider.received) == 1
+    assert blocked < most
+
+
+def test_a_replica_that_was_paused_in_a_compaction_does_not_write_over_the_one_that_took_its_place(store, tmp_path):
+    with (
+        ScriptedProvider(["ok"]) as provider,
+        standing(provider, store=store, window=16_000, background=False) as other,
+    ):
+        with compacting(provider, store, tmp_path, 1, "elsewhere") as (child, asking, answers):
+            os.kill(child.pid, signal.SIGSTOP)
+            headers = call(other.url, body=chat(9))[1]
+            plan, id = headers["x-refold-plan"], headers["x-refold-conversation"]
+            os.kill(child.pid, signal.SIGCONT)
+            asking.join()
+            status, late, _ = answers[0]
+        assert (status, late["x-refold-plan"], late["x-refold-policy"]) == (200, plan, "refold")
+        stored = json.loads(call(other.url, "GET", f"/v1/sessions/{id}")[2])["plans"]
+    assert [each["id"] for each in stored] == [plan]
+    assert provider.received[0].body == provider.received[1].body
+
+
+def test_a_lease_that_a_replica_of_a_wrong_clock_left_blocks_nobody(tmp_path):
+    place = str(tmp_path / "gateway.db")
+    with ScriptedProvider(["ok"]) as provider, standing(provider, store=place, window=16_000, background=False) as one:
+        with open_store(place) as before:  # on a machine whose clock was a day ahead, and was set back since
+            id = call(one.url, body=chat(1))[1]["x-refold-conversation"]
+            before.create(id, "openai-chat")
+            before._clock = lambda: time.time() + 86_400
+            before.lease(id, "elsewhere/1/x", 60)
+        begun = time.monotonic()
+        assert call(one.url, body=chat(9))[1]["x-refold-done"] == "compacted"
+    assert time.monotonic() - begun < 5
+
+
+def test_a_clock_that_is_set_deletes_no_conversation_for_its_age(tmp_path):
+    place = str(tmp_path / "gateway.db")
+    settings = {"store": place, "window": 16_000, "background": False}
+    with ScriptedProvider(["ok"]) as provider:
+        with standing(provider, **settings) as one:
+            id = call(one.url, body=chat(9))[1]["x-refold-conversation"]
+        with standing(provider, **settings, retention=3.0) as two:
+            two.gateway._keeper._store._clock = lambda: time.time() + 86_400
+            time.sleep(2)
+            two.gateway._keeper._store._clock = lambda: time.time() - 86_400
+            time.sleep(2)
+            assert call(two.url, "GET", f"/v1/sessions/{id}")[0] == 200
+            two.gateway._keeper._store._clock = None
+            end = time.monotonic() + 20
+            while call(two.url, "GET", f"/v1/sessions/{id}")[0] != 404:  # once the clock goes on as it should
+                assert time.monotonic() < end
+                time.sleep(0.1)
 
 
 def test_a_store_that_breaks_lets_requests_pass(tmp_path):

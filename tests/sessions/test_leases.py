@@ -2,6 +2,7 @@ import asyncio
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 
@@ -61,6 +62,26 @@ def test_a_lease_outlasts_its_time_while_the_work_goes_on(store):
                 pass
 
     asyncio.run(work())
+
+
+def test_a_lease_outlasts_its_time_although_the_event_loop_is_busy(store):
+    async def work():
+        async with acompaction_lease(store, "s", 0.1):
+            time.sleep(0.4)  # a loop that is stopped
+            with pytest.raises(WriteConflict), compaction_lease(store, "s"):
+                pass
+
+    asyncio.run(work())
+
+
+def test_a_lease_of_the_library_outlasts_its_time_too_and_ends_with_its_block(store):
+    with compaction_lease(store, "s", 0.1):
+        time.sleep(0.4)
+        with pytest.raises(WriteConflict), compaction_lease(store, "s"):
+            pass
+    time.sleep(0.1)  # what was on its way
+    with compaction_lease(store, "s"):
+        pass
 
 
 def test_cancelled_work_in_a_thread_is_finished_first():

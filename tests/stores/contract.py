@@ -319,6 +319,22 @@ class Contract:
         clock.now += 61
         store.lease("a", "elsewhere/2/y", 60)
 
+    def test_a_clock_that_is_set_back_does_not_make_a_lease_longer(self, store, said, clock):
+        store.lease("a", "elsewhere/1/x", 60)
+        clock.now -= 3_600
+        store.lease("a", "elsewhere/2/y", 60)
+        with pytest.raises(WriteConflict, match="elsewhere/2/y"):
+            store.lease("a", "elsewhere/1/x", 60)
+
+    def test_the_time_of_a_store_is_that_of_its_clock(self, store, clock):
+        clock.now = 5_000.0
+        assert store.now() == 5_001.0
+
+    def test_a_write_is_tried_and_leaves_nothing(self, store, said):
+        before = store.load("a"), store.sessions()
+        store.check_write()
+        assert (store.load("a"), store.sessions()) == before
+
     def test_a_store_can_be_used_in_a_with_block(self, store):
         with store as opened:
             assert opened is store

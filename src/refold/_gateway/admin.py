@@ -136,7 +136,7 @@ class Admin:
     async def _ready(self, _: Request) -> Response:
         """Respond whether the store can be used; without its address, since no token is needed."""
         try:
-            await self._keeper.answers()
+            await self._keeper.check_write()
         except RefoldError as error:
             raise GatewayError(503, f"the store cannot be used ({type(error).__name__})", "store") from error
         return _json({"status": "ok"})
@@ -307,9 +307,11 @@ class Admin:
     async def _rewind(self, conversation: Conversation, to: int | str) -> tuple[Plan, ...]:
         async with conversation.lock:
             remaining = _until(conversation.plans, to)
+            revision = None
             if conversation.session_id:
-                await self._keeper.rewound(conversation.session_id, remaining)
-            conversation.rewind(remaining)
+                stored = remaining[: conversation.stored_plans]
+                revision = await self._keeper.rewound(conversation.session_id, stored)
+            conversation.rewind(remaining, revision)
         return remaining
 
     def _find(self, id: str) -> Conversation | None:

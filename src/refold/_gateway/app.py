@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from starlette.routing import Router
 
 from refold._gateway.admin import Admin, is_ours
 from refold._gateway.conversations.budgets import Budgets
+from refold._gateway.conversations.conversation import steady
 from refold._gateway.conversations.plan_store import PlanStore
 from refold._gateway.conversations.planner import Planner
 from refold._gateway.conversations.provenance import StaleThinking
@@ -54,6 +56,10 @@ if TYPE_CHECKING:
     from refold.sessions import Store
 
 __all__ = ["Gateway"]
+
+STORE_TIMEOUT = 3.0  # seconds that a request waits for a store that others lock, or that does not answer
+CLOCK_STEP = 60.0  # seconds by which the store's clock and this machine's may drift apart between two looks
+log = logging.getLogger("refold.gateway")
 
 
 class Gateway:
@@ -101,17 +107,22 @@ class Gateway:
                 settings.summarizer, settings.summarizer_url or None, provider=settings.summarizer_provider or None
             )
             handlers = Handlers(summarize=summarize, redact=settings.redact)
-        store = open_store(settings.store or "memory")
+        store = open_store(settings.store or "memory", timeout=STORE_TIMEOUT)
         lost = StaleThinking()
         try:
             self.tracker.salt = store.salt()
-            self._keeper = keeper = PlanStore(store, settings.store_key)
+            self._keeper = keeper = PlanStore(store, self.metrics, settings.store_key)
             await keeper.check()
         except BaseException:
             store.close()
             raise
         self._upstream = Upstream(settings)
-        self.tracker.on_forget = lambda conversation: _forgotten(conversation, lost, store if keeper.local else None)
+
+        def forgotten(conversation: Conversation) -> None:
+            keeper.forget(conversation)
+            _forgotten(conversation, lost, store if keeper.local else None)
+
+        self.tracker.on_forget = forgotten
         deferred = DeferredRecall(settings, keeper, self.metrics)
         self._planner = Planner(settings, handlers, keeper, self.metrics, lost, deferred)
         self._exchanges = Exchanges(
@@ -119,21 +130,32 @@ class Gateway:
         )
         self._admin = Admin(settings, self.tracker, keeper, self._planner, self._exchanges, self.metrics)
         if settings.retention:
-            self._retention_task = asyncio.create_task(self._delete_expired(settings.retention))
+            offset = await keeper.now() - steady()
+            self._retention_task = asyncio.create_task(self._delete_expired(settings.retention, offset))
 
-    async def _delete_expired(self, retention: float) -> None:
-        """Delete conversations that were not used for longer than the retention, repeatedly."""
+    async def _delete_expired(self, retention: float, offset: float) -> None:
+        """Delete conversations that were not used for longer than the retention, repeatedly.
+
+        What is in memory is judged by a clock that nobody can set. What is in the store is judged by the store's: when
+        that was set, nothing there is deleted until a retention has passed, since no age can be trusted until then.
+        `offset` is by how much that clock was ahead at the start.
+        """
+        trusted = 0.0
         while True:
             await asyncio.sleep(min(max(retention / 4, 0.05), 600))
-            try:
-                expired = await self._keeper.expired(retention, self.tracker.all())
-            except StoreError:  # tried again next time
-                self.metrics.failed("store")
-                expired = frozenset()
-            before = time.time() - retention
+            now, expired = steady(), frozenset[str]()
+            used = [each for each in self.tracker.all() if each.used >= now - retention]
+            with suppress(StoreError):  # tried again next time
+                clock = await self._keeper.now()
+                if abs(clock - now - offset) > CLOCK_STEP:
+                    trusted = now + retention
+                    log.warning("the store's clock was set: no conversation is deleted for its age for a while")
+                offset = clock - now
+                if now >= trusted:
+                    expired = await self._keeper.expired(clock - retention, retention, used)
             for conversation in self.tracker.all():
                 if conversation.session_id in expired or (
-                    conversation.used < before and not conversation.lock.locked()
+                    conversation.used < now - retention and not conversation.lock.locked()
                 ):
                     self.tracker.forget(conversation.id, deleted=True)
 

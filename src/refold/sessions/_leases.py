@@ -2,9 +2,12 @@
 
 Two kinds, because they have to outlive different things:
 
-- A *compaction lease* is a row in the store (session, owner, until). It works between machines. It ends when it is
-  released, when its time is over, or when its owner was a process of this machine that has ended: an owner's name holds
-  the machine and the process. Sessions take it while a plan is made; the gateway waits for it, and renews it.
+- A *compaction lease* is a row in the store (session, owner, taken, until). It works between machines. It is short and
+  renewed from a thread as long as its owner works, so a killed owner blocks others for `LEASE` seconds at most; not
+  even that if it was a process of this machine, which an owner's name tells. Times are those of the store's clock. A
+  lease only saves work: an owner that was paused and wakes after another took its place cannot write over that one's
+  plan, because a plan is recorded only on the revision that it was made for. Sessions take the lease while a plan is
+  made; the gateway waits for it.
 - A *chat lock* is a lock on a file, which the operating system ends with the process, however that ends. A chat takes
   it for as long as it runs, also for a session that no store has yet.
 """
@@ -16,12 +19,13 @@ import platform
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from hashlib import blake2b
+from threading import Event, Thread
+from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from refold.errors import StoreError, WriteConflict
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
 
@@ -36,7 +40,9 @@ __all__ = [
     "run_in_thread",
 ]
 
-LEASE = 900.0  # seconds a compaction may take; more than V12's time-out of one call
+LEASE = 4.0  # seconds for which an owner that was killed blocks others
+BEATS = 4  # renewals in that time
+LEEWAY = 1.0  # seconds by which a clock may be set back before a lease counts as one of another time
 PAUSE = 0.05  # seconds between two attempts to take a lease that another process has
 T = TypeVar("T")
 
@@ -46,17 +52,14 @@ def lease_owner() -> str:
     return f"{platform.node()}/{os.getpid()}/{os.urandom(4).hex()}"
 
 
-def check_lease(session: str, owner: str, current: str, until: float, now: float) -> None:
-    """Refuse a lease that another owner has; `current` is the owner in the store, or "".
+def check_lease(session: str, owner: str, current: str, taken: float, until: float, now: float) -> None:
+    """Refuse a lease that another owner has; `current` is the owner in the store, or "", since and until when.
 
     Raises:
         WriteConflict: another one has it, its time is not over, and its process may still run.
     """
-    if current and current != owner and until > now and not _has_ended(current):
-        raise WriteConflict(
-            f"session {session} is being compacted by {current} (for {until - now:,.0f} s at most): "
-            "wait until that is done, then refresh"
-        )
+    if current and current != owner and taken - LEEWAY <= now < until and not _has_ended(current):
+        raise WriteConflict(f"session {session} is being compacted by {current}: wait until that is done, then refresh")
 
 
 def _has_ended(owner: str) -> bool:
@@ -75,18 +78,39 @@ def _has_ended(owner: str) -> bool:
 
 @contextmanager
 def compaction_lease(store: Store, session: str, seconds: float = LEASE) -> Iterator[None]:
-    """Be the only one that compacts a session.
+    """Be the only one that compacts a session; the lease is renewed until the block ends.
 
     Raises:
         WriteConflict: another owner has the lease.
     """
     owner = lease_owner()
     store.lease(session, owner, seconds)
+    ended = _renewed(store, session, owner, seconds)
     try:
         yield
     finally:
+        ended.set()
         with suppress(StoreError):  # it ends by itself, and what happened inside matters more
             store.release(session, owner)
+
+
+def _renewed(store: Store, session: str, owner: str, seconds: float) -> Event:
+    """Renew a lease until the returned event is set, from a thread: neither planning nor an event loop delays it."""
+    ended = Event()
+
+    def renew() -> None:
+        while not ended.wait(seconds / BEATS):
+            try:
+                store.lease(session, owner, seconds)
+                if ended.is_set():  # and released while this took it again
+                    store.release(session, owner)
+            except WriteConflict:  # somebody took our place
+                return
+            except StoreError:
+                continue
+
+    Thread(target=renew, name="refold-lease", daemon=True).start()
+    return ended
 
 
 async def run_in_thread(work: Callable[[], T]) -> T:
@@ -125,30 +149,20 @@ async def acompaction_lease(
     import asyncio
 
     owner = lease_owner()
-    take = partial(store.lease, session, owner, seconds)
-
-    async def renew() -> None:
-        while True:
-            await asyncio.sleep(seconds / 3)
-            with suppress(StoreError):
-                await run(take)
-
-    renewing: asyncio.Task[None] | None = None
+    end, ended = monotonic() + wait, Event()
     try:
-        for attempts_left in range(int(wait / PAUSE), -1, -1):
+        while True:
             try:
-                await run(take)
+                await run(partial(store.lease, session, owner, seconds))
                 break
             except WriteConflict:
-                if not attempts_left:
+                if monotonic() >= end:
                     raise
             await asyncio.sleep(PAUSE)
-        renewing = asyncio.create_task(renew())
+        ended = _renewed(store, session, owner, seconds)
         yield
     finally:
-        if renewing is not None:
-            renewing.cancel()
-            await asyncio.wait((renewing,))
+        ended.set()
         with suppress(StoreError):  # it ends by itself, and what happened inside matters more
             await run(partial(store.release, session, owner))
 

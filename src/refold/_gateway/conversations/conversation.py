@@ -38,8 +38,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from contextlib import contextmanager
-from time import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from refold.core.plan import Plan
     from refold.formats import Format
 
-__all__ = ["Conversation", "Fixed", "ReportedUsage", "Wanted", "Written", "differs", "within"]
+__all__ = ["Conversation", "Fixed", "ReportedUsage", "Wanted", "Written", "differs", "steady", "within"]
 
 LONGEST_TOKEN = 12  # bytes a token, on the average of a request; more is not text
 NOTHING = Usage(0)
@@ -162,10 +162,13 @@ class Conversation:
         self.known_messages = 0  # leading messages that were in an earlier request
         self.scanned_bytes = 0  # bytes of the body that were searched for what is not text
         self.last_media_index = 0  # how many messages there were when some was found
-        self.used = 0.0  # when the last request was done, in seconds since 1970
+        self.used = 0.0  # when the last request was done, by `steady`
         self.deleted = False  # nothing more of it is kept
         self.synced = False  # the store was asked what it knows
         self.session_id = ""  # the session of the store that holds it
+        self.revision = 0  # of that session, on which the plans here are based
+        self.stored_plans = 0  # the leading plans that it holds
+        self.unsaved = False  # the store has failed: it does not hold everything yet
         self.pending_recall: DeferredCall | None = (
             None  # calls of the recall tool that the next request brings the answers of
         )
@@ -294,13 +297,26 @@ class Conversation:
         """Record that the store was asked for plans."""
         self.synced = True
 
-    def store_as(self, session: str) -> None:
-        """Record the session of the store that holds this conversation."""
-        self.session_id = session
+    def store_as(self, session: str, revision: int, plans: int) -> None:
+        """Record the session of the store that holds this conversation, its revision, and how many plans it holds."""
+        self.session_id, self.revision, self.stored_plans = session, revision, plans
 
-    def rewind(self, plans: tuple[Plan, ...]) -> None:
-        """Leave only these plans in force; what was computed under the others is dropped, and so is the cooldown."""
+    def hold_unsaved(self) -> None:
+        """Record that the store does not hold everything of the conversation."""
+        self.unsaved = True
+
+    def mark_saved(self) -> None:
+        """Record that the store holds everything again."""
+        self.unsaved = False
+
+    def rewind(self, plans: tuple[Plan, ...], revision: int | None = None) -> None:
+        """Leave only these plans in force; what was computed under the others is dropped, and so is the cooldown.
+
+        `revision` is that of its session of the store, where it has one.
+        """
         self.plans, self.view, self.written, self.pending_recall = plans, (), None, None
+        self.stored_plans = min(self.stored_plans, len(plans))
+        self.revision = self.revision if revision is None else revision
         self.cooldown_tokens = 0
 
     def defer_recall(self, later: DeferredCall | None) -> None:
@@ -318,7 +334,7 @@ class Conversation:
 
     def touch(self) -> None:
         """Record that the conversation was used now."""
-        self.used = time()
+        self.used = steady()
 
     def delete(self) -> None:
         """Record that nothing of the conversation is to be stored any more."""
@@ -577,6 +593,12 @@ def within(plans: tuple[Plan, ...], count: int) -> tuple[Plan, ...]:
     fitting = enumerate(plans)
     stop = next((place for place, plan in fitting if not 0 < plan.base.length <= count), len(plans))
     return plans[:stop]
+
+
+def steady() -> float:
+    """Return seconds that nobody can set, and that go on while the machine sleeps."""
+    clock = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 def differs(known: Bytes, fresh: Bytes) -> bool:

@@ -1,17 +1,18 @@
 """Keeps plans and the originals behind them where any process of the gateway finds them.
 
 What was never compacted is not kept: its client has it all and sends it again. With the first plan of a conversation
-its messages go to the store, and the plan after them.
+its messages go to the store, and the plan after them. Where the store fails, plans hold all the same: they stay with
+their conversation in memory, and are written in their order once the store works again. A plan is recorded only on the
+revision of the session that it was made for, so a process that was paused never writes over what another did.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
+import logging
 import os
-from contextlib import asynccontextmanager
-from time import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -19,67 +20,89 @@ from msgspec import Struct
 from refold._gateway.conversations.conversation import within
 from refold._gateway.conversations.encryption import Seal
 from refold._gateway.conversations.provenance import StoredRange
+from refold._gateway.conversations.store_access import StoreAccess
 from refold._gateway.recall.deferred_call import DeferredCall
 from refold.core._plan_json import load_plan
 from refold.core.budget import Usage
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.transcript import ROOT
-from refold.errors import SessionNotFound, StoreCorrupt
+from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConflict
 from refold.sessions._entries import Appended, Noted, Planned, Position, Rewound, UsageEntry
-from refold.sessions._leases import acompaction_lease
+from refold.sessions._leases import LEASE, acompaction_lease
 from refold.sessions._message_json import searchable_text
 from refold.sessions._session import Session
 from refold.sessions._stores.protocol import StoredMessage, Write
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Sequence
 
     from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.conversations.provenance import SentRange
+    from refold._gateway.observability.metrics import Metrics
     from refold.core.messages import MessageId
     from refold.core.plan import Plan
     from refold.handlers import Handlers
     from refold.sessions._context_stats import CompactionStats
     from refold.sessions._stores.protocol import Head, Store
 
-__all__ = ["OURS", "PlanStore", "behind", "finished"]
+__all__ = ["OURS", "PlanStore", "behind"]
 
-LEASE = 60.0  # seconds after which a process that says nothing no longer holds a conversation
 LONGEST = 720.0  # seconds for which others wait for one that is at work (V12)
 SEARCHED = 50  # sessions, the newest, in which a plan is looked for
 CHECKED = 20  # sessions, the newest, that are looked at for a plan when a gateway starts
 OURS = "conv_"  # how conversations of a gateway are named; a store may hold sessions of others
-T = TypeVar("T")
+log = logging.getLogger("refold.gateway")
 
 
 class PlanStore:
-    """The gateway's side of a store; every method but those named `…_now` leaves the event loop free."""
+    """The gateway's side of a store; no method blocks the event loop."""
 
-    def __init__(self, store: Store, key: str = "") -> None:
+    def __init__(self, store: Store, metrics: Metrics, key: str = "") -> None:
         self._store = store
+        self._metrics = metrics
         self._seal = Seal(key, store.salt() if key else b"")
-        self.local = store.name == "memory"
+        self._access = StoreAccess(store, metrics, self._save_all)
+        self._run = self._access.run
+        self._unsaved: dict[str, Conversation] = {}  # in the order in which the store failed for them
+        self.local = self._access.local
 
     @asynccontextmanager
     async def lease(self, conversation: Conversation) -> AsyncIterator[None]:
         """Be the only process that compacts a conversation; others wait until it is done, or until it is dead.
 
+        Where the store fails there is no lease: the revision tells at the write who was first.
+
         Raises:
-            StoreError: another process has its lease for longer than anybody waits, or the store fails.
+            WriteConflict: another process has its lease for longer than anybody waits.
         """
         if self.local:
             yield
             return
         session = conversation.session_id or conversation.id
-        await self._run(lambda: self._store.create(session, conversation.format.name, conversation.owner))
-        async with acompaction_lease(self._store, session, LEASE, wait=LONGEST, run=self._run):
+        async with AsyncExitStack() as stack:
+            try:
+                await self._run(lambda: self._store.create(session, conversation.format.name, conversation.owner))
+                lease = acompaction_lease(self._store, session, LEASE, wait=LONGEST, run=self._run)
+                await stack.enter_async_context(lease)
+            except WriteConflict:
+                raise
+            except StoreError:  # counted and logged where it was raised
+                pass
             yield
 
     async def sync_plans(self, conversation: Conversation) -> bool:
-        """Take over what others have planned for a conversation that is read; tell whether there was something new."""
+        """Take over what others have planned for a conversation that is read; tell whether there was something new.
+
+        Where the store fails there is not: the plans that are known here hold.
+        """
         if self.local and conversation.synced:
             return False
-        newest = await self._run(lambda: self._planned(conversation))
+        try:
+            if conversation.unsaved:
+                await self._save(conversation)
+            newest = await self._run(lambda: self._planned(conversation))
+        except StoreError:
+            return False
         conversation.mark_synced()
         if newest is None:
             return False
@@ -95,23 +118,45 @@ class PlanStore:
         await self._run(self._check)
 
     async def keep(self, conversation: Conversation, plan: Plan) -> None:
-        """Keep a plan and the messages it was made for."""
-        await self._run(lambda: self._keep(conversation, plan))
+        """Keep a plan after those in force, and the messages it was made for; in memory where the store fails.
+
+        Raises:
+            WriteConflict: another process has changed the plans meanwhile.
+        """
+        plans = (*conversation.plans, plan)
+        try:
+            await self._run(lambda: self._keep(conversation, plans))
+        except WriteConflict:
+            raise
+        except StoreError:
+            self._hold(conversation)
 
     async def remember(self, conversation: Conversation, later: DeferredCall) -> None:
         """Remember what the next request of a conversation is to bring, wherever that comes in."""
         conversation.defer_recall(later)
         if conversation.session_id:
-            await self._run(lambda: self._note(conversation, later))
+            try:
+                await self._run(lambda: self._note(conversation, later))
+            except StoreError:
+                self._hold(conversation)
 
     async def produced(self, conversation: Conversation) -> None:
         """Keep what answers are produced under from now on, before the request goes out that is the first of them."""
         if conversation.session_id and conversation.production.unsaved:
-            await self._run(lambda: self._produced(conversation))
+            try:
+                await self._run(lambda: self._produced(conversation))
+            except StoreError:
+                self._hold(conversation)
 
-    async def rewound(self, session: str, plans: tuple[Plan, ...]) -> None:
-        """Keep that only these plans of a session are in force."""
-        await self._run(lambda: self._rewind(session, plans))
+    async def rewound(self, session: str, plans: tuple[Plan, ...]) -> int:
+        """Keep that only these plans of a session are in force; return the revision that this is."""
+        return await self._run(lambda: self._rewind(session, plans))
+
+    def forget(self, conversation: Conversation) -> None:
+        """Let go of what is held of a conversation that leaves the memory."""
+        if self._unsaved.pop(conversation.id, None) is not None and not conversation.deleted:
+            log.warning("a conversation left the memory before the store worked again: it will be compacted anew")
+        self._metrics.unsaved.set(len(self._unsaved))
 
     async def behind(self, plan: str, owner: str | None = None) -> list[MessageId]:
         """Return what a plan stands for that no conversation in memory has; the newest ones kept are looked through."""
@@ -135,13 +180,17 @@ class PlanStore:
             return False
         return True
 
-    async def answers(self) -> None:
-        """See that the store answers, at hardly any cost.
+    async def check_write(self) -> None:
+        """See that the store can be written.
 
         Raises:
-            StoreError: it does not.
+            StoreError: it cannot.
         """
-        await self._run(lambda: self._store.natives([ROOT]))
+        await self._access.check()
+
+    async def now(self) -> float:
+        """Return the time that all processes of the store share, in seconds since 1970."""
+        return await self._run(self._store.now)
 
     async def sessions(self, owner: str | None = None) -> tuple[Head, ...]:
         """Return all conversations kept, or those of an owner."""
@@ -184,20 +233,61 @@ class PlanStore:
 
         return await self._run(compact)
 
-    async def expired(self, retention: float, tracker: list[Conversation]) -> frozenset[str]:
-        """Remove the conversations that nobody has used for so many seconds, and return their ids.
+    async def expired(self, before: float, retention: float, used: Sequence[Conversation]) -> frozenset[str]:
+        """Remove the conversations that nobody has used since a time of the store's clock, and return their ids.
 
-        Of those in memory that were used since anything was written of them, others are told in time by a report.
+        Of those that were `used` here since anything was written of them, others are told in time by a report.
         """
-        unused = await self._run(lambda: self._unused(time() - retention, retention / 2, tracker))
+        unused = await self._run(lambda: self._unused(before, retention / 2, used))
         return frozenset([id for id in unused if await self.delete(id)])
 
     async def close(self) -> None:
-        """Give connections back."""
-        await self._run(self._store.close)
+        """Write what is held, as far as the store works, and give connections back."""
+        if self._unsaved and not (await self._access.works() and await self._save_all()):
+            log.error("%d conversations end with plans that the store did not take", len(self._unsaved))
+        await self._access.close()
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        return work() if self.local else await finished(asyncio.to_thread(work))
+    def _hold(self, conversation: Conversation) -> None:
+        """Hold what the store did not take with its conversation, until the store works."""
+        conversation.hold_unsaved()
+        self._unsaved[conversation.id] = conversation
+        self._metrics.unsaved.set(len(self._unsaved))
+        self._access.retry()
+
+    async def _save_all(self) -> bool:
+        """Write what is held, one conversation after another; return whether nothing is left."""
+        for conversation in list(self._unsaved.values()):
+            if not conversation.lock.locked():  # what is at work now is written later
+                async with conversation.lock:
+                    try:
+                        await self._save(conversation)
+                    except StoreError:
+                        return False
+        return not self._unsaved
+
+    async def _save(self, conversation: Conversation) -> None:
+        """Write what is held of a conversation, whose lock the caller holds.
+
+        Where another process has gone on from the same beginning meanwhile, it becomes a session of its own.
+        """
+        if not conversation.deleted:
+            try:
+                await self._run(lambda: self._write_held(conversation))
+            except (SessionNotFound, WriteConflict):
+                conversation.store_as("", 0, 0)
+                await self._run(lambda: self._write_held(conversation, new=True))
+        conversation.mark_saved()
+        self._unsaved.pop(conversation.id, None)
+        self._metrics.unsaved.set(len(self._unsaved))
+
+    def _write_held(self, conversation: Conversation, *, new: bool = False) -> None:
+        plans, later = conversation.plans, conversation.pending_recall
+        if plans and len(plans) > conversation.stored_plans:
+            self._keep(conversation, plans, new=new)
+        if conversation.session_id and conversation.production.unsaved:
+            self._produced(conversation)
+        if conversation.session_id and later is not None:
+            self._note(conversation, later)
 
     def _check(self) -> None:
         for head in self._store.sessions()[:CHECKED]:
@@ -209,14 +299,14 @@ class PlanStore:
                         raise StoreCorrupt(f"{self._store.name}: {error}") from None
                     return
 
-    def _unused(self, before: float, margin: float, tracker: list[Conversation]) -> list[str]:
-        known = {conversation.session_id: conversation for conversation in tracker if conversation.session_id}
+    def _unused(self, before: float, margin: float, used: Sequence[Conversation]) -> list[str]:
+        known = {conversation.session_id: conversation for conversation in used if conversation.session_id}
         unused = []
         for head in self._store.sessions():
             conversation = known.get(head.id)
             if not head.id.startswith(OURS) or head.touched >= before + margin:
                 continue
-            if conversation is not None and conversation.used >= before:
+            if conversation is not None:
                 usage = conversation.reported.usage if conversation.reported is not None else Usage(0)
                 self._store.report(head.id, UsageEntry(usage.prompt, usage.completion, usage.cached))
             elif head.touched < before:
@@ -236,8 +326,9 @@ class PlanStore:
             loaded = self._load(session)
         except SessionNotFound:
             return None
-        if loaded.head.tip in index:
-            conversation.store_as(session)
+        held_here = loaded.head.tip in index
+        if held_here:
+            conversation.store_as(session, loaded.head.revision, 0)
         conversation.read_note(loaded.noted, loaded.later)
         fitting = within(loaded.plans, len(conversation.transcript))
         messages, ids = conversation.transcript.messages, tuple(plan.id for plan in fitting)
@@ -249,6 +340,8 @@ class PlanStore:
             ),
             len(fitting),
         )
+        if held_here:
+            conversation.store_as(session, loaded.head.revision, count)
         if not fitting[:count] and conversation.session_id != session:
             return None
         production, fresh = conversation.production, False
@@ -284,18 +377,17 @@ class PlanStore:
         plans = tuple(known[id] for id in live if id in known)
         return _Stored(loaded.head, plans, known, tuple(ranges), *noted)
 
-    def _keep(self, conversation: Conversation, plan: Plan) -> None:
-        index, messages = conversation.transcript.index, conversation.transcript.messages[: plan.base.length]
-        session = conversation.session_id or conversation.id
+    def _keep(self, conversation: Conversation, plans: tuple[Plan, ...], *, new: bool = False) -> None:
+        """Write those of the plans that the store has not, and their messages; `new` as a session of its own."""
+        index, messages = conversation.transcript.index, conversation.transcript.messages[: plans[-1].base.length]
+        session, revision = conversation.session_id or conversation.id, conversation.revision
         head = self._store.create(session, conversation.format.name, conversation.owner)
-        if head.tip != ROOT and head.tip not in index:  # another branch has this name
-            session = f"{conversation.id}_{os.urandom(4).hex()}"
+        if new or (head.tip != ROOT and head.tip not in index):  # another branch has this name
+            session, revision = f"{conversation.id}_{os.urandom(4).hex()}", 0
             head = self._store.create(session, conversation.format.name, conversation.owner)
-        conversation.store_as(session)
         start = index[head.tip] + 1 if head.tip != ROOT else 0
-        added = (
-            (plan,) if start else (*conversation.plans, plan)
-        )  # a branch begins with the plans of what it comes from
+        # a branch begins with the plans of what it comes from
+        added = plans[conversation.stored_plans if start else 0 :]
         fresh = []
         for place in range(start, len(messages)):
             text = bytes(conversation.body.raws[place]).decode()
@@ -307,9 +399,10 @@ class PlanStore:
         if fresh:
             head = self._store.append(session, fresh, head.tip)
         entries = [Planned(self._seal.closed_text(Planned.of(each).plan)) for each in added]
-        first = Write(entries[0], revision=head.revision)
+        first = Write(entries[0], revision=revision)
         ranges = conversation.production.ranges[conversation.production.saved if start else 0 :]
-        self._store.write(session, (first, *map(Write, entries[1:]), *map(self._entry, ranges)))
+        head = self._store.write(session, (first, *map(Write, entries[1:]), *map(self._entry, ranges)))
+        conversation.store_as(session, head.revision, len(plans))
         conversation.production.saved = len(conversation.production.ranges)
 
     def _messages(self, session: str) -> bytes:
@@ -334,26 +427,16 @@ class PlanStore:
     def _entry(self, produced: SentRange) -> Write:
         return Write(Noted(self._seal.closed_text(msgspec.json.encode(produced.written).decode())))
 
-    def _rewind(self, session: str, plans: tuple[Plan, ...]) -> None:
+    def _rewind(self, session: str, plans: tuple[Plan, ...]) -> int:
         head = self._store.load(session).head
         position = Position(head.tip, head.messages, tuple(plan.id for plan in plans))
-        self._store.rewind(session, position, head)
+        return self._store.rewind(session, position, head).revision
 
     def _behind(self, plan: str, owner: str | None) -> list[MessageId]:
         for head in self._store.sessions(owner)[:SEARCHED]:
             if head.id.startswith(OURS) and (ids := behind(self._load(head.id).plans, plan)):
                 return ids
         return []
-
-
-async def finished(work: Awaitable[T]) -> T:
-    """Wait for work in a thread; who is cancelled meanwhile waits all the same, and nobody else finds it half done."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait((task,))
-        raise
 
 
 class _Stored(Struct, frozen=True):

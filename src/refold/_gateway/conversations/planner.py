@@ -14,7 +14,7 @@ from refold._compaction.options import Options
 from refold._compaction.request import check_plans, request_for
 from refold._compaction.result import verified_result
 from refold._gateway.conversations.failed import CompactionAborted, PlanConflict
-from refold._gateway.conversations.plan_store import finished
+from refold._gateway.conversations.store_access import finished
 from refold._gateway.observability.metrics import NEW_OUTPUT
 from refold.core.budget import Usage
 from refold.core.edits import fold
@@ -196,7 +196,12 @@ class Planner:
                     work = asyncio.create_task(making)
                     conversation.begin_compaction(work)
                     plan = await asyncio.shield(work)
-            await self._adopt(target, plan, plan.policy if policy is REPAIR_REQUEST else reason_of(plan))
+            try:
+                await self._adopt(target, plan, plan.policy if policy is REPAIR_REQUEST else reason_of(plan))
+            except PlanConflict:  # by one that was paused, or that could not reserve it: its plan holds
+                if not await self.sync_plans(target):
+                    raise
+                return conversation.plans[-1]
         return plan
 
     async def compact_session(
@@ -240,10 +245,7 @@ class Planner:
             return
         await self.read(target)
         production.sent(Base(count, conversation.transcript.tip), plans, tool, binds)
-        try:
-            await self._keeper.produced(conversation)
-        except StoreError:  # it is known here all the same
-            self._metrics.failed("store")
+        await self._keeper.produced(conversation)
 
     async def close(self) -> None:
         """Wait for work under way, so that what was planned is kept."""
@@ -376,8 +378,6 @@ class Planner:
             await self._persist(conversation, plan)
         except WriteConflict:
             raise PlanConflict("another process was first") from None
-        except StoreError:  # the plan holds here all the same
-            self._metrics.failed("store")
         conversation.adopt(plan, target.bound)
 
     async def _persist(self, conversation: Conversation, plan: Plan) -> None:

@@ -120,7 +120,8 @@ class ConversationTracker:
             self._size += size - self._sizes[conversation.id]
             self._sizes[conversation.id] = size
         while self._size > self._limit and len(self._sizes) > 1:
-            oldest = next((id for id in self._sizes if not _busy(self._tracks[id]) and id != conversation.id), None)
+            idle = [id for id in self._sizes if not _busy(self._tracks[id]) and id != conversation.id]
+            oldest = next((id for id in idle if not self._tracks[id].unsaved), idle[0] if idle else None)
             if oldest is None:
                 break
             self.forget(oldest)

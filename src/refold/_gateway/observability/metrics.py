@@ -83,6 +83,12 @@ class Metrics:
         Gauge("refold_conversation_bytes", "Bytes of conversations in memory", registry=registry).set_function(
             lambda: tracker.size
         )
+        self.store_failures = Counter("refold_store_failures", "Uses of the store that failed", registry=registry)
+        self.store_up = Gauge("refold_store_up", "1 while the store works, 0 while it fails", registry=registry)
+        self.store_up.set(1)
+        self.unsaved = Gauge(
+            "refold_unsaved_conversations", "Conversations with plans that wait for the store", registry=registry
+        )
         self.recalls = Counter("refold_recalls", "Calls of the recall tool", ("outcome",), registry=registry)
         self._exchanges: defaultdict[tuple[str, str, int], int] = defaultdict(int)
         self._tokens = [0, 0, 0]
@@ -118,6 +124,10 @@ class Metrics:
     def failed(self, reason: str) -> None:
         """Count a compaction that came to nothing."""
         self.failures.labels(reason[:40]).inc()
+
+    def store_failed(self) -> None:
+        """Count a use of the store that failed."""
+        self.store_failures.inc()
 
     def compacted(self, plan: Plan, cause: str) -> None:
         """Count a plan by its cause: the plan's own, "new-output", "repair", "drop-reasoning" or "shadow"."""

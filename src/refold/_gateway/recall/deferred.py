@@ -19,7 +19,7 @@ from refold._gateway.recall.response_merger import asking
 from refold._gateway.recall.search import ROOM, RemovedMessages, room_for
 from refold._gateway.recall.tool import NAME
 from refold.core.policy import Step
-from refold.errors import RefoldError, StoreError
+from refold.errors import StoreError
 
 if TYPE_CHECKING:
     from refold._gateway.conversations.conversation import Conversation
@@ -52,10 +52,7 @@ class DeferredRecall:
         pending = later(recall_round, count, conversation.id)
         if pending is None:
             return False
-        try:
-            await self._keeper.remember(conversation, pending)
-        except RefoldError:  # it is remembered here all the same
-            self._metrics.failed("store")
+        await self._keeper.remember(conversation, pending)
         return True
 
     async def apply_pending(self, target: CompactionTarget, actions: PlanActions, *, patient: bool = False) -> bool:

@@ -29,6 +29,8 @@ def response_headers(ready: Ready) -> Headers:
     if ready.target is not None:
         conversation = ready.target.conversation
         out.append(_header("conversation", conversation.id))
+        if conversation.unsaved:
+            out.append(_header("unsaved", len(conversation.plans) - conversation.stored_plans))
         if conversation.plans or conversation.shadow is not None:
             out += [_header(name, value) for name, value in _plan_fields(ready, conversation).items()]
         if ready.reason == WAITING and conversation.waiting is not None:

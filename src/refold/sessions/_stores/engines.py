@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -46,6 +47,9 @@ class Database(Protocol):
 
     def erase(self) -> None:
         """Overwrite what was deleted outside of the tables, as far as the database allows it."""
+
+    def now(self, connection: Connection) -> float:
+        """Return the time that all processes of this database share, in seconds since 1970."""
 
     def matching(self, query: str) -> tuple[str, dict[str, str]]:
         """Return SQL for the numbers of the messages that contain all words of a query, with its parameters."""
@@ -104,6 +108,10 @@ class SQLite:
         finally:
             native.close()
 
+    def now(self, connection: Connection) -> float:
+        """Return the time of this machine: only its processes have the file."""
+        return time.time()
+
     def matching(self, query: str) -> tuple[str, dict[str, str]]:
         """Return SQL for the numbers of the messages that contain all words of a query, with its parameters."""
         match = " AND ".join(f'"{" ".join(run)}"' for run in terms(query))
@@ -127,7 +135,12 @@ class Postgres:
         query = {key: value for key, value in url.query.items() if key != "options"}
         self.engine = create_engine(
             url.set(drivername="postgresql+psycopg", query=query),
-            connect_args={"options": options, "connect_timeout": max(2, round(timeout))},
+            # the last one: a server that is gone without a word is noticed before the system gives up after minutes
+            connect_args={
+                "options": options,
+                "connect_timeout": max(2, round(timeout)),
+                "tcp_user_timeout": max(2_000, wait),
+            },
             pool_timeout=max(timeout, 0.1),
             pool_pre_ping=True,  # a server may have been restarted since
         )
@@ -154,6 +167,11 @@ class Postgres:
 
     def erase(self) -> None:
         """Do nothing: the server's vacuum does."""
+
+    def now(self, connection: Connection) -> float:
+        """Return the time of the server, not of the machines that it serves."""
+        now: float = connection.exec_driver_sql("SELECT extract(epoch FROM clock_timestamp())::float8").scalar_one()
+        return now
 
     def matching(self, query: str) -> tuple[str, dict[str, str]]:
         """Return SQL for the numbers of the messages that contain all words of a query, with its parameters."""

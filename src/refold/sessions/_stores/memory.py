@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryStore"]
 
+NO_LEASE = ("", 0.0, 0.0)
+
 
 class MemoryStore(Writing):
     """Sessions in memory; safe for threads. `clock` returns the time, in seconds since 1970.
@@ -49,7 +51,7 @@ class MemoryStore(Writing):
         self._natives: dict[tuple[str, MessageId], str] = {}  # by owner and id
         self._words: dict[tuple[str, MessageId], str] = {}
         self._salt = os.urandom(32)
-        self._leases: dict[str, tuple[str, float]] = {}
+        self._leases: dict[str, tuple[str, float, float]] = {}
 
     def create(self, session: str, format: str, owner: str = "") -> Head:
         """Create a session of an owner, or return the stored one."""
@@ -155,14 +157,21 @@ class MemoryStore(Writing):
         with self._lock:
             self._head(session)
             now = self._clock()
-            check_lease(session, owner, *self._leases.get(session, ("", 0.0)), now)
-            self._leases[session] = owner, now + seconds
+            check_lease(session, owner, *self._leases.get(session, NO_LEASE), now)
+            self._leases[session] = owner, now, now + seconds
 
     def release(self, session: str, owner: str) -> None:
         """Release the lease, if this owner still has it."""
         with self._lock:
-            if self._leases.get(session, ("", 0.0))[0] == owner:
+            if self._leases.get(session, NO_LEASE)[0] == owner:
                 del self._leases[session]
+
+    def now(self) -> float:
+        """Return the clock's time."""
+        return self._clock()
+
+    def check_write(self) -> None:
+        """Do nothing: memory can be written."""
 
     def close(self) -> None:
         """Do nothing: there is no connection."""

@@ -152,11 +152,18 @@ class Store(Protocol):
     def lease(self, session: str, owner: str, seconds: float) -> None:
         """Take or renew the compaction lease of a session for some seconds, unless another owner has it.
 
-        A lease ends when it is released, when its time is over, or with its process where that was on this machine.
+        A lease ends when it is released, when its time is over by the store's clock, when that clock was set back
+        behind its beginning, or with its process where that was on this machine.
         """
 
     def release(self, session: str, owner: str) -> None:
         """Release the lease, if this owner still has it."""
+
+    def now(self) -> float:
+        """Return the store's clock, which all its processes share, in seconds since 1970."""
+
+    def check_write(self) -> None:
+        """Prove that a write of a few pages succeeds; nothing of it stays."""
 
     def close(self) -> None:
         """Close connections; leaving a `with` block does the same."""

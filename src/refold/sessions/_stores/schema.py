@@ -77,5 +77,6 @@ leases = Table(
     metadata,
     Column("session", Text, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
     Column("owner", Text, nullable=False),
+    Column("taken", Double, nullable=False),
     Column("until", Double, nullable=False),
 )

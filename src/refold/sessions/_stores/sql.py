@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["SQLStore"]
 
 AT_ONCE = 500  # parameters of one statement; SQLite allows 32,766, older builds 999
+CHECKED = 16 * 1024  # bytes that prove that a write succeeds
 _HEAD = schema.sessions.columns
 
 
@@ -62,13 +62,13 @@ class SQLStore(Writing):
     """Sessions in a database; opening it migrates it to the schema of this release.
 
     Every write is one transaction, so a kill at any point leaves the last committed state. Safe for threads and
-    processes.
+    processes. `clock` returns the time in seconds since 1970; by default it is that of the database.
 
     Raises:
         StoreTooNew, StoreCorrupt, StoreLocked, StoreError: it cannot be opened as a store.
     """
 
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, database: Database, clock: Callable[[], float] | None = None) -> None:
         self.name = database.name
         self._database = database
         self._clock = clock
@@ -80,8 +80,8 @@ class SQLStore(Writing):
 
     def create(self, session: str, format: str, owner: str = "") -> Head:
         """Create a session of an owner, or return the stored one."""
-        now = self._clock()
         with self._transaction() as connection:
+            now = self._now(connection)
             begun = Head(session, format, created=now, touched=now, seq=1, owner=owner)
             if self._insert_session(connection, begun):
                 self._insert_entry(connection, session, 1, now, SessionOpened(format))
@@ -89,9 +89,8 @@ class SQLStore(Writing):
 
     def write(self, session: str, writes: Sequence[Write], renew: str = "") -> Head:
         """Write entries together; `renew` begins the session of that id, which continues this one."""
-        now = self._clock()
         with self._transaction() as connection:
-            head = self._head(connection, session, locked=True)
+            head, now = self._head(connection, session, locked=True), self._now(connection)
             for write in writes:
                 before, head = head, next_head(head, write, now)
                 self._insert_entry(connection, session, head.seq, now, write.entry)
@@ -222,13 +221,16 @@ class SQLStore(Writing):
 
     def lease(self, session: str, owner: str, seconds: float) -> None:
         """Take or renew the compaction lease of a session; see `Store.lease`."""
-        table, now = schema.leases, self._clock()
+        table = schema.leases
+        columns = table.c.owner, table.c.taken, table.c.until
         with self._transaction() as connection:
             self._head(connection, session, locked=True)
-            row = connection.execute(select(table.c.owner, table.c.until).where(table.c.session == session)).first()
-            check_lease(session, owner, row[0] if row else "", row[1] if row else 0.0, now)
+            now = self._now(connection)
+            row = connection.execute(select(*columns).where(table.c.session == session)).first()
+            current, taken, until = ("", 0.0, 0.0) if row is None else row
+            check_lease(session, owner, current, taken, until, now)
             connection.execute(delete(table).where(table.c.session == session))
-            connection.execute(insert(table).values(session=session, owner=owner, until=now + seconds))
+            connection.execute(insert(table).values(session=session, owner=owner, taken=now, until=now + seconds))
 
     def release(self, session: str, owner: str) -> None:
         """Release the lease, if this owner still has it."""
@@ -236,9 +238,24 @@ class SQLStore(Writing):
         with self._transaction() as connection:
             connection.execute(delete(table).where(table.c.session == session, table.c.owner == owner))
 
+    def now(self) -> float:
+        """Return the store's clock, which all its processes share, in seconds since 1970."""
+        with self._transaction(writing=False) as connection:
+            return self._now(connection)
+
+    def check_write(self) -> None:
+        """Prove that a write of a few pages succeeds; nothing of it stays."""
+        messages, id = schema.messages, f"check:{os.urandom(8).hex()}"
+        with self._transaction() as connection:  # of new pages, which a full disk has not; chance cannot be compressed
+            connection.execute(insert(messages).values(id=id, parent="", native=os.urandom(CHECKED // 2).hex()))
+            connection.execute(delete(messages).where(messages.c.id == id))
+
     def close(self) -> None:
         """Close connections."""
         self._database.engine.dispose()
+
+    def _now(self, connection: Connection) -> float:
+        return self._database.now(connection) if self._clock is None else self._clock()
 
     @contextmanager
     def _transaction(self, *, writing: bool = True, alone: bool = False) -> Iterator[Connection]:

