@@ -272,15 +272,15 @@ class PlanStore:
         """
         if not conversation.deleted:
             try:
-                await self._run(lambda: self._write_held(conversation))
+                await self._run(lambda: self._write_unsaved(conversation))
             except (SessionNotFound, WriteConflict):
                 conversation.store_as("", 0, 0)
-                await self._run(lambda: self._write_held(conversation, new=True))
+                await self._run(lambda: self._write_unsaved(conversation, new=True))
         conversation.mark_saved()
         self._unsaved.pop(conversation.id, None)
         self._metrics.unsaved.set(len(self._unsaved))
 
-    def _write_held(self, conversation: Conversation, *, new: bool = False) -> None:
+    def _write_unsaved(self, conversation: Conversation, *, new: bool = False) -> None:
         plans, later = conversation.plans, conversation.pending_recall
         if plans and len(plans) > conversation.stored_plans:
             self._keep(conversation, plans, new=new)
@@ -326,8 +326,8 @@ class PlanStore:
             loaded = self._load(session)
         except SessionNotFound:
             return None
-        held_here = loaded.head.tip in index
-        if held_here:
+        is_here = loaded.head.tip in index
+        if is_here:
             conversation.store_as(session, loaded.head.revision, 0)
         conversation.read_note(loaded.noted, loaded.later)
         fitting = within(loaded.plans, len(conversation.transcript))
@@ -340,7 +340,7 @@ class PlanStore:
             ),
             len(fitting),
         )
-        if held_here:
+        if is_here:
             conversation.store_as(session, loaded.head.revision, count)
         if not fitting[:count] and conversation.session_id != session:
             return None
