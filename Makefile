@@ -53,6 +53,8 @@ lock: $(VENV)/.ready-dev
 	    --no-emit-index-url -q -o requirements/run.txt
 	$(BIN)/python -m uv pip compile pyproject.toml --extra dev --universal --generate-hashes --no-header --no-annotate \
 	    --no-emit-index-url -q -o requirements/dev.txt
+	$(BIN)/python -m uv pip compile pyproject.toml --extra gateway --extra postgres -c requirements/dev.txt --universal \
+	    --generate-hashes --no-header --no-annotate --no-emit-index-url -q -o requirements/gateway.txt
 	$(BIN)/python -m uv pip compile --group site -c requirements/dev.txt --universal --generate-hashes --no-header \
 	    --no-annotate --no-emit-index-url -q -o requirements/site.txt
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from refold._cli import show
+from refold._cli.gateway_file import from_file, in_force, named_file
 from refold._cli.options import TokenNumber
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ NAMES = {
     "GOOGLE_GEMINI_BASE_URL": ("gemini", ""),
     "GEMINI_API_BASE": ("gemini", ""),
 }
+
+MEGABYTE = 1024 * 1024
 
 
 def acting(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,40 +70,78 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Longest time that a provider may be silent."),
         click.option("--connections", type=click.IntRange(0), default=0,
                      help="Maximum number of connections to providers; 0: no limit."),
+        click.option("--connect-timeout", type=click.FloatRange(0.1), default=20.0, show_default=True,
+                     metavar="SECONDS", help="Longest time to connect to a provider."),
+        click.option("--keepalive", type=click.FloatRange(0), default=30.0, show_default=True, metavar="SECONDS",
+                     help="How long an idle connection to a provider is kept."),
+        click.option("--body-timeout", type=click.FloatRange(0.1), default=60.0, show_default=True,
+                     metavar="SECONDS", help="Longest pause within the body of a request."),
+        click.option("--head-timeout", type=click.FloatRange(0.1), default=20.0, show_default=True,
+                     metavar="SECONDS", help="Longest time for the headers of a request."),
+        click.option("--max-body", type=click.FloatRange(0.001), default=64.0, show_default=True, metavar="MB",
+                     help="Largest body of a request."),
+        click.option("--memory", type=click.FloatRange(0.001), default=512.0, show_default=True, metavar="MB",
+                     help="Memory for conversations; those used least recently leave it first."),
+        click.option("--recall-rounds", type=click.IntRange(1), default=3, show_default=True,
+                     help="How often the recall tool is answered within one answer."),
+        click.option("--recall-tokens", type=click.IntRange(200), default=6_000, show_default=True,
+                     help="Largest answer of the recall tool in tokens."),
+        click.option("--background/--no-background", default=True, show_default=True,
+                     help="Compact beside the traffic where the request still fits, or always before it."),
     )  # fmt: skip
 
     @functools.wraps(command)
     def wrapped(**keywords: Any) -> Any:
-        acts = {name: keywords.pop(name) for name in _ACTING}
+        acts = {name: keywords.pop(name) for name in names}
         return command(acts=acts, **keywords)
 
+    decorated: Callable[..., Any] = wrapped
     for option in reversed(options):
-        wrapped = option(wrapped)
-    return wrapped
+        decorated = option(decorated)
+    names = [param.name for param in decorated.__click_params__]  # type: ignore[attr-defined]
+    return decorated
 
 
-_ACTING = (
-    "openai", "anthropic", "gemini", "policy", "model_policies", "route_policies", "trigger", "model_triggers",
-    "route_triggers", "window", "model_windows", "store", "retention",
-    "summarizer", "summarizer_url", "keep_secrets", "strict", "shadow", "repair", "recall_tool", "timeout",
-    "connections",
-)  # fmt: skip
+class _FromFile(click.RichCommand):
+    """A command whose options can be set in a file."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse a command line; an error about a value of the file names the file."""
+        with named_file(ctx):
+            return super().parse_args(ctx, args)
 
 
-@click.command("serve")
+@click.command("serve", cls=_FromFile)
+@click.option(
+    "--config",
+    metavar="FILE",
+    is_eager=True,
+    expose_value=False,
+    callback=from_file,
+    help="Read the options from a TOML file; what is given here overrides it.",
+)
+@click.option("--check", is_flag=True, help="Check options and store, print what would be in force, and stop.")
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address to listen on; any other one needs a token."
 )
 @click.option("--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="Port; 0: any free port.")
 @acting
-def command(host: str, port: int, acts: dict[str, Any]) -> int:
+@click.pass_context
+def command(context: click.Context, host: str, port: int, check: bool, acts: dict[str, Any]) -> int:
     """Run a proxy between agents and providers that keeps every conversation inside the context window.
 
     Point each agent at it with its base URL: OPENAI_BASE_URL=http://127.0.0.1:8787/v1,
     ANTHROPIC_BASE_URL=http://127.0.0.1:8787, GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8787. REFOLD_GATEWAY_TOKEN is the
     token that clients must send. REFOLD_STORE_KEY is the key that encrypts the store.
     """
-    gateway = serving(gateway_settings(acts, host=host, port=port))
+    settings = gateway_settings(acts, host=host, port=port)
+    if check:
+        _check_store(settings)
+        show.table(("option", "*value", "*from"), in_force(context, settings, every=True))
+        return 0
+    gateway = serving(settings)
+    for name, value, place in in_force(context, settings, every=False):
+        show.note(f"refold: {name} = {value} ({place})")
     click.echo(f"refold: serving on {gateway.url} (Ctrl-C stops)", err=True)
     with _clear_errors():
         gateway.run()
@@ -117,6 +159,7 @@ def gateway_settings(acts: dict[str, Any], **more: Any) -> GatewaySettings:
     upstreams = {provider: url or _from_environment(provider) or UPSTREAMS[provider] for provider, url in named.items()}
     _summarizer(acts["summarizer"], acts["summarizer_url"])
     store = acts.pop("store") or _default_store()
+    acts["max_body"], acts["memory"] = (round(acts[name] * MEGABYTE) for name in ("max_body", "memory"))
     days, size, triggers = acts.pop("retention"), acts.pop("trigger"), acts.pop("model_triggers")
     own = _configured(acts)
     windows = {name: _window(name, size) for name, size in map(_pair, acts.pop("model_windows"))}
@@ -158,11 +201,15 @@ def serving(settings: GatewaySettings) -> Serving:
         from refold._gateway.server.serving import Serving
     except ImportError as error:
         raise _missing(error) from error
+    _check_store(settings)  # before it is said that anything is served
+    return Serving(settings)
+
+
+def _check_store(settings: GatewaySettings) -> None:
     from refold.sessions import open_store
 
-    with _clear_errors():  # before it is said that anything is served
+    with _clear_errors():
         open_store(settings.store or "memory").close()
-    return Serving(settings)
 
 
 @contextmanager

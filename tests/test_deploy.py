@@ -1,0 +1,162 @@
+"""The files in deploy/ are valid, and name only options, routes and metrics that there are."""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import promql_parser
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from refold._cli.main import cli
+from refold.testing.provider import ScriptedProvider
+from tests.gateway.conftest import standing
+from tests.gateway.scripted_upstream import call, chat
+
+DEPLOY = Path(__file__).parents[1] / "deploy"
+DASHBOARD = json.loads((DEPLOY / "grafana/refold.json").read_text())
+METRIC = re.compile(r"\brefold_\w+")
+
+
+def alerts():
+    groups = yaml.safe_load((DEPLOY / "prometheus/alerts.yml").read_text())["groups"]
+    return {rule["alert"]: rule["expr"] for group in groups for rule in group["rules"]}
+
+
+def panels():
+    return {panel["title"]: [target["expr"] for target in panel["targets"]] for panel in DASHBOARD["panels"]}
+
+
+def manifests():
+    return {
+        (document["kind"], document["metadata"]["name"]): document
+        for document in yaml.safe_load_all((DEPLOY / "kubernetes/refold.yaml").read_text())
+    }
+
+
+def checked(*arguments, **environment):
+    """Run `refold serve --check` with more arguments; return what it says and its exit code."""
+    result = CliRunner().invoke(cli, ["serve", *arguments, "--check"], env=environment)
+    return result.output, result.exit_code
+
+
+@pytest.fixture(scope="module")
+def metrics():
+    with ScriptedProvider() as provider, standing(provider, window=8_000, background=False) as serving:
+        call(serving.url, body=chat(10))
+        page = call(serving.url, "GET", "/metrics")[2].decode()
+    return frozenset(re.findall(r"^# TYPE (\w+)", page, re.M))
+
+
+@pytest.mark.parametrize("expression", [*alerts().values(), *(each for group in panels().values() for each in group)])
+def test_an_expression_is_promql_over_metrics_that_the_gateway_has(expression, metrics):
+    variables = {"$__rate_interval": "1m", "$__range": "1h", "$instance": ".*"}
+    for variable, value in variables.items():
+        expression = expression.replace(variable, value)
+    promql_parser.parse(expression)
+    named = {re.sub(r"_(bucket|count|sum)$", "", name) for name in METRIC.findall(expression)}
+    assert named <= metrics | {"refold"}
+
+
+def test_every_alert_says_what_it_means_and_how_severe_it_is():
+    groups = yaml.safe_load((DEPLOY / "prometheus/alerts.yml").read_text())["groups"]
+    for rule in (rule for group in groups for rule in group["rules"]):
+        assert rule["labels"]["severity"] in {"critical", "warning", "info"}
+        assert rule["annotations"].keys() == {"summary", "description"}
+
+
+def test_no_two_panels_of_the_dashboard_lie_over_each_other():
+    taken = set()
+    for panel in DASHBOARD["panels"]:
+        place = panel["gridPos"]
+        cells = {
+            (column, row)
+            for column in range(place["x"], place["x"] + place["w"])
+            for row in range(place["y"], place["y"] + place["h"])
+        }
+        assert max(column for column, _ in cells) < 24
+        assert not cells & taken
+        taken |= cells
+
+
+def test_the_settings_of_the_image_pass_the_check(tmp_path):
+    text, code = checked("--config", DEPLOY / "gateway.toml", "--store", tmp_path / "g.db", REFOLD_GATEWAY_TOKEN="t")
+    assert code == 0
+    assert re.search(r"^host +0\.0\.0\.0 .*gateway\.toml", text, re.M)
+
+
+def test_the_settings_of_the_image_need_a_token():
+    text, code = checked("--config", DEPLOY / "gateway.toml", "--store", "memory", REFOLD_GATEWAY_TOKEN="")
+    assert code == 2
+    assert "REFOLD_GATEWAY_TOKEN" in text
+
+
+def test_the_settings_of_the_config_map_pass_the_check(tmp_path):
+    place = tmp_path / "gateway.toml"
+    place.write_text(manifests()["ConfigMap", "refold"]["data"]["gateway.toml"])
+    assert checked("--config", place, "--store", "memory", REFOLD_GATEWAY_TOKEN="t")[1] == 0
+
+
+def test_the_image_runs_a_command_that_the_package_has():
+    text = (DEPLOY / "Dockerfile").read_text()
+    entry = json.loads(re.search(r"^ENTRYPOINT (.*)$", text, re.M)[1])
+    assert entry[:2] == ["refold", "serve"]
+    assert checked(*entry[2:-1], DEPLOY / "gateway.toml", "--store", "memory", REFOLD_GATEWAY_TOKEN="t")[1] == 0
+    root = DEPLOY.parent
+    for line in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.M):
+        assert all((root / name).exists() for name in line.split())
+
+
+def test_probes_and_scrapes_ask_for_routes_that_answer():
+    container = manifests()["Deployment", "refold"]["spec"]["template"]["spec"]["containers"][0]
+    paths = {container[kind]["httpGet"]["path"] for kind in ("readinessProbe", "livenessProbe")}
+    paths |= set(re.findall(r"127\.0\.0\.1:8787(/\w+)", (DEPLOY / "Dockerfile").read_text()))
+    scrape = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())["scrape_configs"][0]
+    with ScriptedProvider() as provider, standing(provider) as serving:
+        for path in (*paths, scrape["metrics_path"]):
+            assert call(serving.url, "GET", path)[0] == 200
+
+
+def test_selectors_of_the_manifests_choose_the_pods_of_the_deployment():
+    found = manifests()
+    labels = found["Deployment", "refold"]["spec"]["template"]["metadata"]["labels"].items()
+    assert found["Service", "refold"]["spec"]["selector"].items() <= labels
+    assert found["PodDisruptionBudget", "refold"]["spec"]["selector"]["matchLabels"].items() <= labels
+    assert found["Deployment", "refold"]["spec"]["selector"]["matchLabels"].items() <= labels
+
+
+def test_compose_mounts_files_that_are_there_and_gives_the_gateway_its_secrets():
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    for service in compose["services"].values():
+        for mount in service.get("volumes", ()):
+            if mount.startswith("."):
+                assert (DEPLOY / mount.split(":")[0]).is_file()
+    gateways = {name for name in compose["services"] if name.startswith("gateway-")}
+    scraped = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())["scrape_configs"][0]["static_configs"]
+    assert {target.split(":")[0] for target in scraped[0]["targets"]} == gateways
+    for name in gateways:
+        assert "REFOLD_GATEWAY_TOKEN" in compose["services"][name]["environment"]
+
+
+def test_the_unit_runs_commands_that_the_package_has():
+    text = (DEPLOY / "systemd/refold.service").read_text()
+    for line in re.findall(r"^ExecStart(?:Pre)?=(.*)$", text, re.M):
+        words = shlex.split(line)
+        assert words[0].endswith("/bin/refold")
+        arguments = [str(DEPLOY / "gateway.toml") if word.endswith("gateway.toml") else word for word in words[2:]]
+        more = [word for word in arguments if word != "--check"]
+        assert checked(*more, "--store", "memory", REFOLD_GATEWAY_TOKEN="t")[1] == 0
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd on this machine")
+def test_systemd_takes_the_unit(tmp_path):
+    text = (DEPLOY / "systemd/refold.service").read_text().replace("/opt/refold/bin/refold", shutil.which("true"))
+    unit = tmp_path / "refold.service"
+    unit.write_text(text)
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "refold.service" not in done.stderr
