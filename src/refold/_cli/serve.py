@@ -13,6 +13,7 @@ import rich_click as click
 from refold._cli import show
 from refold._cli.gateway_file import from_file, in_force, named_file
 from refold._cli.options import TokenNumber
+from refold._gateway.observability.logs import LEVELS, LogFormat, start_log
 
 if TYPE_CHECKING:
     from refold._gateway.server.serving import Serving
@@ -125,9 +126,26 @@ class _FromFile(click.RichCommand):
     "--host", default="127.0.0.1", show_default=True, help="Address to listen on; any other one needs a token."
 )
 @click.option("--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="Port; 0: any free port.")
+@click.option(
+    "--log-level",
+    type=click.Choice(LEVELS),
+    default="warning",
+    show_default=True,
+    help="What is logged on standard error: failures, or with `info` each request and compaction; never text.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="One line an event, as text or as JSON.",
+)
 @acting
 @click.pass_context
-def command(context: click.Context, host: str, port: int, check: bool, acts: dict[str, Any]) -> int:
+def command(
+    context: click.Context, host: str, port: int, check: bool, log_level: str, log_format: LogFormat,
+    acts: dict[str, Any],
+) -> int:  # fmt: skip
     """Run a proxy between agents and providers that keeps every conversation inside the context window.
 
     Point each agent at it with its base URL: OPENAI_BASE_URL=http://127.0.0.1:8787/v1,
@@ -140,6 +158,7 @@ def command(context: click.Context, host: str, port: int, check: bool, acts: dic
         show.table(("option", "*value", "*from"), in_force(context, settings, every=True))
         return 0
     gateway = serving(settings)
+    start_log(log_level, log_format)
     for name, value, place in in_force(context, settings, every=False):
         show.note(f"refold: {name} = {value} ({place})")
     click.echo(f"refold: serving on {gateway.url} (Ctrl-C stops)", err=True)

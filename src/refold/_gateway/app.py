@@ -19,6 +19,7 @@ from refold._gateway.conversations.planner import Planner
 from refold._gateway.conversations.provenance import StaleThinking
 from refold._gateway.conversations.ready import Exchange
 from refold._gateway.conversations.tracker import ConversationTracker
+from refold._gateway.observability.logs import log_bug
 from refold._gateway.observability.metrics import Metrics
 from refold._gateway.proxy import Exchanges
 from refold._gateway.recall.deferred import DeferredRecall
@@ -182,6 +183,7 @@ class Gateway:
         except UpstreamAborted:
             raise
         except Exception as error:  # a bug of the gateway
+            log_bug(error)
             self.metrics.refused(where.dialect.provider, "internal")
             with suppress(RuntimeError):  # the response has begun and can only be cut
                 await error_response(where.dialect.provider, internal_error(error))(scope, receive, send)

@@ -15,6 +15,7 @@ from refold._gateway.conversations.planner import CompactionAborted
 from refold._gateway.conversations.plugin import CompactionTarget
 from refold._gateway.conversations.ready import Exchange, Ready
 from refold._gateway.conversations.tracker import ConversationLocked
+from refold._gateway.observability.logs import log_request
 from refold._gateway.observability.tracing import span, watched
 from refold._gateway.recall.response_rounds import RecallRelay, RoundOverflow, recalls
 from refold._gateway.recall.tool import offered
@@ -80,8 +81,9 @@ class Exchanges:
 
     async def _traced(self, exchange: Exchange, send: Send, begun: float) -> None:
         route = exchange.route
-        with span(route.dialect.provider, route.operation, exchange.url.host or "") as tell:
-            await self._run(exchange, send, begun, tell)
+        with span(route.dialect.provider, route.operation, exchange.url.host or "", exchange.headers) as traced:
+            if traced is not None:
+                await self._run(replace(exchange, headers=traced.headers), send, begun, traced.tell)
 
     async def _run(
         self, exchange: Exchange, send: Send, begun: float, tell: Callable[[str, Any], None] | None = None
@@ -108,6 +110,7 @@ class Exchanges:
                 self._tracks.resized(ready.target.conversation)
             if tell is not None:
                 set_span_attributes(ready, answer.status, exchange.route.operation, tell)
+            log_request(exchange, ready, answer.status, time.perf_counter() - begun)
 
     async def ready(self, exchange: Exchange) -> Ready:
         """Make a request ready: as it came, or with its messages under the plans in force.

@@ -33,7 +33,7 @@ def test_every_exchange_is_a_span_with_the_names_for_generative_ai_and_no_text(g
     serving, _ = gateway(["fine"], window=16_000, background=False)
     call(serving.url, body=chat(9))
     serving.stop()
-    (span,) = exporter.get_finished_spans()
+    _, span = exporter.get_finished_spans()
     held = dict(span.attributes)
     assert span.name == "chat gpt-4o"
     assert held["gen_ai.operation.name"] == "chat"
@@ -113,3 +113,46 @@ def test_no_thinking_and_no_secret_reaches_spans_figures_logs_or_the_summarizer(
     for text in (*asked, *told, str(figures), str(headers)):
         assert "pondering" not in text
         assert key not in text
+
+
+def test_a_trace_of_the_client_goes_on_through_the_gateway(gateway, exporter):
+    serving, provider = gateway(["fine"])
+    trace_id, client = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+    headers = {"traceparent": f"00-{trace_id}-{client}-01", "tracestate": "vendor=x"}
+    call(serving.url, body=chat(1), headers=headers)
+    serving.stop()
+    (span,) = exporter.get_finished_spans()
+    assert f"{span.context.trace_id:032x}" == trace_id
+    assert f"{span.parent.span_id:016x}" == client
+    sent_on = provider.received[-1].headers
+    assert sent_on["traceparent"] == f"00-{trace_id}-{span.context.span_id:016x}-01"
+    assert sent_on["tracestate"] == "vendor=x"
+
+
+def test_a_compaction_is_a_span_below_its_exchange(gateway, exporter):
+    serving, _ = gateway(["fine"], window=16_000, background=False)
+    call(serving.url, body=chat(9))
+    serving.stop()
+    compaction, exchange = exporter.get_finished_spans()
+    held = dict(compaction.attributes)
+    assert compaction.name == "refold.compaction"
+    assert compaction.parent.span_id == exchange.context.span_id
+    assert held["refold.policy"] == "refold"
+    assert held["refold.tokens.after"] < held["refold.tokens.before"]
+    assert held["gen_ai.conversation.id"] == exchange.attributes["gen_ai.conversation.id"]
+    assert exchange.attributes["gen_ai.conversation.compacted"] is True
+
+
+def test_a_compaction_that_fails_is_told_by_the_kind_of_its_error(gateway, exporter, controlled):
+    def fail():
+        raise RuntimeError("secret words")
+
+    controlled.actions.append(fail)
+    serving, _ = gateway(["fine"], window=16_000, background=False, policy=controlled.path)
+    call(serving.url, body=chat(9))
+    serving.stop()
+    compaction, exchange = exporter.get_finished_spans()
+    assert compaction.attributes["error.type"] == "CompactionAborted"
+    assert compaction.status.status_code is trace.StatusCode.ERROR
+    assert exchange.attributes["gen_ai.conversation.compacted"] is False
+    assert "secret words" not in compaction.to_json()

@@ -15,7 +15,8 @@ from refold._compaction.request import check_plans, request_for
 from refold._compaction.result import verified_result
 from refold._gateway.conversations.failed import CompactionAborted, PlanConflict
 from refold._gateway.conversations.store_access import finished
-from refold._gateway.observability.metrics import NEW_OUTPUT
+from refold._gateway.observability.metrics import NEW_OUTPUT, NOTHING
+from refold._gateway.observability.tracing import compaction_span
 from refold.core.budget import Usage
 from refold.core.edits import fold
 from refold.core.plan import Base, Plan
@@ -333,7 +334,8 @@ class Planner:
         )  # fmt: skip
         options = options if keep_recent is None else with_keep_recent(options, keep_recent)
         natives, dropped = [message.native for message in messages], conversation.stale_edits(bound)
-        with self._metrics.compacting():
+        by = (policy or bound.policy).name
+        with self._metrics.compacting(), compaction_span(target.model, conversation.id, by, cause.value) as traced:
             try:
                 plan = await asyncio.to_thread(self._planned, natives, options, conversation, dropped)
             except RefoldError as error:
@@ -341,9 +343,10 @@ class Planner:
                 raise CompactionAborted(type(error).__name__) from error
             except Exception as error:  # whatever a policy or summarizer of others raises, the request goes on
                 raise CompactionAborted(type(error).__name__) from error
+            traced(plan)
         conversation.begin_cooldown(plan.sizes.after, bound.budget.window)
         if plan.empty:
-            raise CompactionAborted("nothing to compact")
+            raise CompactionAborted(NOTHING)
         return plan
 
     def _planned(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from bisect import bisect_left
 from collections import defaultdict
@@ -13,6 +14,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+from refold._gateway.observability.logs import log_event
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -20,8 +23,9 @@ if TYPE_CHECKING:
     from refold.core.plan import Plan
     from refold.models._usage_report import UsageReport
 
-__all__ = ["NEW_OUTPUT", "Metrics"]
+__all__ = ["NEW_OUTPUT", "NOTHING", "Metrics"]
 
+NOTHING = "nothing to compact"
 NEW_OUTPUT = "new-output"  # what a plan is reported as that cut new output alone
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -120,10 +124,13 @@ class Metrics:
     def refused(self, provider: str, code: str) -> None:
         """Count a request that is answered with an error of the gateway's own."""
         self.errors.labels(provider, code).inc()
+        log_event(logging.WARNING, "refused", provider=provider, code=code)
 
     def failed(self, reason: str) -> None:
         """Count a compaction that came to nothing."""
         self.failures.labels(reason[:40]).inc()
+        level = logging.INFO if reason == NOTHING else logging.WARNING
+        log_event(level, "compaction failed", reason=reason[:40])
 
     def store_failed(self) -> None:
         """Count a use of the store that failed."""
@@ -132,6 +139,8 @@ class Metrics:
     def compacted(self, plan: Plan, cause: str) -> None:
         """Count a plan by its cause: the plan's own, "new-output", "repair", "drop-reasoning" or "shadow"."""
         self.compactions.labels(plan.policy, cause).inc()
+        before, after = plan.sizes.before, plan.sizes.after
+        log_event(logging.INFO, "compaction", policy=plan.policy, cause=cause, plan=plan.id, before=before, after=after)
         if cause == NEW_OUTPUT:
             self.total_cuts += 1
         elif cause == "shadow":

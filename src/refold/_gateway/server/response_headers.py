@@ -49,6 +49,7 @@ def set_span_attributes(ready: Ready, status: int, operation: str, set_attribute
     set_attribute("name", f"{operation} {ready.target.model}")
     set_attribute("gen_ai.request.model", ready.target.model)
     set_attribute("gen_ai.conversation.id", ready.target.conversation.id)
+    set_attribute("gen_ai.conversation.compacted", ready.plain and bool(ready.target.conversation.plans))
     if ready.usage is not None:
         set_attribute("gen_ai.usage.input_tokens", ready.usage.prompt)
         set_attribute("gen_ai.usage.output_tokens", ready.usage.completion)
