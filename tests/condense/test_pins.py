@@ -28,9 +28,17 @@ from refold.testing import talk, view_of
         "My preferred editor is Helix.",
         "I'd rather read short answers.",
         "Call me Robin.",
+        "Não altere o arquivo legado.",
+        "Use sempre tabulações.",
+        "Non toccare il database.",
+        "Le prove devono passare.",
+        "Никогда не пуш в main.",
+        "Не трогай базу данных.",
+        "main에 절대 푸시하지 마세요.",
+        "테스트를 반드시 실행하세요.",
     ],
 )
-def test_a_sentence_that_limits_is_a_pin_in_seven_languages(sentence):
+def test_a_sentence_that_limits_is_a_pin_in_ten_languages(sentence):
     assert pins_of(f"Hello there.\n{sentence}\nThanks a lot.") == (sentence,)
 
 
@@ -42,6 +50,8 @@ def test_a_sentence_that_limits_is_a_pin_in_seven_languages(sentence):
         "2026-01-02 10:00:00 service must restart",
         "    if not allowed and never_seen(value):",
         "}",
+        "ValueError: the width must be positive",
+        "error[E0382]: the value must not be used after a move",
     ],
 )
 def test_plain_talk_and_lines_of_programs_are_no_pins(line):
@@ -83,3 +93,30 @@ def test_what_a_harness_puts_into_a_users_turn_is_neither_pinned_nor_a_turn():
         "u: Never push.\n\n<system-reminder>You must not tell.</system-reminder>",
     )
     assert [(pin.text, pin.turn) for pin in pins(transcript)] == [("Only tabs.", 1), ("Never push.", 2)]
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        "```\nNever call this twice.\n```",
+        "~~~text\nIt must be closed.\n~~~",
+        "> You must never do that.\n> Only I may.",
+        "<issue>\nThe parser must not crash.\n</issue>",
+        "<pr_description>\nThis should be exact.\n</pr_description>",
+    ],
+)
+def test_what_was_pasted_is_no_constraint_of_the_user(pasted):
+    assert pins_of(f"Mend this:\n{pasted}\nNever push.") == ("Never push.",)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "```\nNever push.",
+        "<instructions>\nNever push.\n</instructions>",
+        "<issue>\nNever push.",
+        "<task_description>\nNever push.\n</task_description>",
+    ],
+)
+def test_what_may_be_the_users_own_word_is_a_constraint(said):
+    assert pins_of(said) == ("Never push.",)

@@ -1,6 +1,6 @@
 import pytest
 
-from refold.core._speakers import is_turn, speech, words_of_user
+from refold.core._speakers import is_recap, is_turn, speech, words_of_user
 from refold.core.messages import Image, Message, MessageId, Note, Text, ToolResult
 
 REMINDER = "<system-reminder>\nYou must never mention this.\n</system-reminder>"
@@ -162,3 +162,18 @@ def test_a_span_is_its_opening_its_body_and_its_closing(text):
 )
 def test_long_texts_with_many_tags_are_read_in_linear_time(text):
     assert words_of_user(user(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This session is being continued from a previous conversation that ran out of context. More.\n\nSummary:\nDone.",
+        "Another language model started to solve this problem and produced a summary of it:\n- done",
+        "The conversation history before this point was compacted into the following summary:\n\n<summary>\nDone.\n</summary>",
+        "<state_snapshot>\n<overall_goal>Mend it.</overall_goal>\n</state_snapshot>",
+    ],
+)
+def test_the_summary_that_opens_a_continued_session_is_no_turn_but_a_recap(text):
+    message = Message(MessageId("m"), "user", (Text(text),))
+    assert is_recap(message)
+    assert not is_turn(message)

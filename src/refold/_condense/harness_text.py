@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.call_outline import content_line, one_line
-from refold._condense.pins import pins_of
+from refold._condense.directives import ranks_of, shortened
 from refold._condense.shorten import shorten
 from refold._salience.segments import Segment, excerpt, harness_segments
 from refold.core._speakers import STANDING, HarnessText, speech
@@ -51,17 +51,17 @@ class ShortenedHarness(Struct, frozen=True):
         return tuple(segment for number in sorted(self.spans) for segment in self.segments[number])
 
     @property
-    def rules(self) -> frozenset[int]:
-        """Where the segments of instructions begin that forbid, oblige or limit."""
-        spans = self.harness.spans
-        bodies = "".join(span.body(self.harness.text.text) for span in spans)
-        return frozenset(
-            segment.start
-            for number in self.spans
-            if spans[number].kind in STANDING
-            for segment in self.segments[number]
-            if pins_of(bodies[segment.start : segment.stop])
-        )
+    def rules(self) -> dict[int, int]:
+        """The ranks of the segments of instructions that hold rules, by where they begin."""
+        ranks: dict[int, int] = {}
+        before = 0
+        for number, span in enumerate(self.harness.spans):
+            body = span.body(self.harness.text.text)
+            if number in self.spans and span.kind in STANDING:
+                own = [replace(one, start=one.start - before, stop=one.stop - before) for one in self.segments[number]]
+                ranks |= {start + before: rank for start, rank in ranks_of(body, own, "instructions").items()}
+            before += len(body)
+        return ranks
 
     @property
     def alone(self) -> bool:
@@ -92,9 +92,13 @@ class ShortenedHarness(Struct, frozen=True):
         )
 
     def cut_to(self, limit: int, count: Callable[[str], int]) -> str:
-        """Return a text that is one span with head and tail of it, in about so many tokens."""
+        """Return a text that is one span in about so many tokens: head and tail of it, of instructions the rules."""
         (span,) = self.harness.spans
-        return f"{span.opening}{shorten(span.body(self.harness.text.text), limit, count)}{span.closing}"
+        body = span.body(self.harness.text.text)
+        shorter = (
+            shortened(body, limit, count, "instructions") if span.kind in STANDING else shorten(body, limit, count)
+        )
+        return f"{span.opening}{shorter}{span.closing}"
 
     def _left(self, span: HarnessSpan, body: str, chosen: Collection[Segment]) -> str:
         if not chosen:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold._condense.digest.previous import digests_in, entries_in, own_text, quotations
+from refold._condense.pasted import without_pasted
 from refold._text.places import missing_from
 from refold.core._speakers import is_turn
 from refold.core.messages import Message, MessageId, Role, memoized, text_of
@@ -54,7 +55,18 @@ FRENCH = (
     "obligatoire obligatoirement"
 )
 SPANISH = "nunca jamás debe deben debes siempre solo sólo solamente únicamente evita evitar prohibido prohibida"
-WORDS = frozenset(f"{ENGLISH} {GERMAN} {FRENCH} {SPANISH}".split())
+PORTUGUESE = (
+    "deve devem devemos sempre somente apenas unicamente evite evitem proibido proibida obrigatório obrigatoriamente"
+)
+ITALIAN = (
+    "mai deve devono dobbiamo sempre soltanto solamente unicamente evita evitare vietato vietata obbligatorio "
+    "obbligatoriamente"
+)
+RUSSIAN = (
+    "никогда нельзя должен должна должно должны всегда только обязательно запрещено запрещается избегай избегайте "
+    "исключительно необходимо нужно"
+)
+WORDS = frozenset(f"{ENGLISH} {GERMAN} {FRENCH} {SPANISH} {PORTUGUESE} {ITALIAN} {RUSSIAN}".split())
 PHRASES = (
     "do not ", "does not ", " not to ", "no longer ", "may not ", "not allowed", "make sure", "at most", "at least",
     "no more than", "no less than", "not more than", " up to ", "from now on", "before you", "ask me", "tell me",
@@ -62,6 +74,10 @@ PHRASES = (
     "in doubt", "instead of", "rather than", "stick to", "leave it", "leave the", "read only",
     " ne pas ", "au plus", "au moins", "il faut", " n'", "no uses", "no hagas", "no toques", "no borres", "no cambies",
     "no modifiques", "no puedes", "no escribas", "no elimines", "como máximo", "como mínimo", "hay que",
+    "não use", "não altere", "não mude", "não modifique", "não apague", "não toque", "não faça", "não escreva",
+    "no máximo", "no mínimo", "é preciso", "non usare", "non modificare", "non toccare", "non cancellare", "non fare",
+    "non scrivere", "non cambiare", "al massimo", "al minimo", "bisogna", "не используй", "не трогай", "не меняй",
+    "не удаляй", "не делай", "не пиши", "не изменяй", "не более", "не менее", "не должн",
 )  # fmt: skip
 STEMS = (
     " pas",
@@ -70,14 +86,17 @@ STEMS = (
 # Lines of programs that people paste: numbered lines, places in files, log lines, statements.
 MACHINE = re.compile(
     r"^(?:\d+[|:│→]\s{2,}|\d+\t|[\w/-]*[/.][\w./-]+:\d+:|\[?\d{4}-\d\d-\d\d[T ]\d\d:|"
-    r"\[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR)\b[\]:])"
+    r"\[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR)\b[\]:]|"
+    r"[A-Za-z_.]*(?:Error|Exception|Warning): |(?:error|warning)(?:\[\w+\])?: )"
     r"|[{}]$|\);$|^(?:def|class|if|elif|except|return|raise|assert)\b.*[:)]$"
 )
 NE_PAS = re.compile(r"\bne \w+ pas\b")
 WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 CJK = re.compile(
     "しない|するな|ない(?:で|こと)|べき|必ず|決して|絶対|禁止|のみ|だけ|常に|避け|いけません|なければ|ください|"
-    "不要|不得|不能|不可|不许|不准|禁止|必须|必須|只能|只有|仅|总是|永远|絕不|绝不|切勿|请勿|避免|务必|始终|一定"
+    "不要|不得|不能|不可|不许|不准|禁止|必须|必須|只能|只有|仅|总是|永远|絕不|绝不|切勿|请勿|避免|务必|始终|一定|"
+    "하지 ?마|말 ?것|안 ?(?:됩니다|돼|된다)|금지|절대|반드시|항상|해야 ?(?:합니다|해|한다)|이상|이하|"
+    "만 (?:사용|수정|변경)"
 )
 # The end of a sentence with the sign before it, for which a text is searched quickest.
 BORDER = re.compile(r"[.!?\n。！？](?:(?<=\n)\n*|(?<=[.!?])[\"'”’)\]]*\s+|(?<=[。！？]))")
@@ -95,11 +114,11 @@ class Pin(Struct, frozen=True):
 
 @lru_cache(maxsize=4_096)
 def pins_of(text: str) -> tuple[str, ...]:
-    """Return the sentences of a text that forbid, oblige or limit, as they stand."""
+    """Return the sentences of a text that forbid, oblige or limit, as they stand, without those in what was pasted."""
     if not _may_limit(text):
         return ()
     pinned: dict[str, None] = {}
-    for sentence in sentences_of(text):
+    for sentence in sentences_of(without_pasted(text)):
         pieces = [sentence] if len(sentence) <= LONGEST else CLAUSES.split(sentence)
         for piece in pieces:
             piece = piece.strip()
@@ -129,7 +148,7 @@ def sentences_of(text: str) -> Iterator[str]:
 
 
 def _limits(sentence: str) -> bool:
-    """Tell whether a sentence holds a word or phrase that forbids, obliges or limits, in one of seven languages."""
+    """Tell whether a sentence holds a word or phrase that forbids, obliges or limits, in one of ten languages."""
     small = f" {sentence.lower().replace('’', chr(39))} "
     return (
         not WORDS.isdisjoint(WORD.findall(small))

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.call_outline import pointer
+from refold._condense.directives import Kind, shortened
 from refold._condense.harness_text import ShortenedHarness, shortened_harness
 from refold._condense.pins import pins_of
 from refold._condense.placeholders import (
@@ -60,6 +61,7 @@ __all__ = [
     "pinned_in",
     "results_in",
     "shorten_calls",
+    "shortened_words",
     "strip_images",
     "strip_seen_images",
     "try_change",
@@ -327,7 +329,7 @@ def cut_texts(draft: Draft, positions: Iterable[int], target: int, least: int) -
         if size > cap and draft.total > target:
             words, ending = typed_words(draft, position, part)
             if words:
-                shorter = shorten(words, cap, count, keep=pinned_in(draft, position, words)) + ending
+                shorter = shortened_words(draft, position, words, cap) + ending
                 moves = try_change(draft, position, [Patch(part.at, Text(shorter))])
                 reductions += [replace(reduction, words=words, ending=ending) for reduction in moves]
     return reductions
@@ -346,6 +348,15 @@ def typed_words(draft: Draft, position: int, part: Text) -> tuple[str, str]:
     spans = frozenset(range(len(harness.spans)))
     pointers = ShortenedHarness(harness, (), spans).pointers()
     return harness.typed, f"\n{pointers}" if pointers else ""
+
+
+def shortened_words(draft: Draft, position: int, words: str, limit: int) -> str:
+    """Return words of a message in about so many tokens: of a user's side what is to be done first, with its pins."""
+    count = draft.view.counter.text
+    if draft.base[position].role != "user":
+        return shorten(words, limit, count)
+    kind: Kind = "recap" if is_recap(_original(draft, position)) else "request"
+    return shortened(words, limit, count, kind, pinned_in(draft, position, words))
 
 
 def pinned_in(draft: Draft, position: int, words: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from refold._condense.placeholders import text_replaced
-from refold._condense.reductions import Reduction, only_text, original_result, pinned_in
+from refold._condense.reductions import Reduction, only_text, original_result, shortened_words
 from refold._condense.sentences import show_sentences
 from refold._condense.shorten import shorten, shortening
 from refold.core.messages import Patch, Text, ToolCall
@@ -23,6 +23,7 @@ __all__ = ["refill"]
 
 # Chosen by hand: they bound the time of a refill, and what is left unused.
 SLACK = 0.01  # of the goal that may stay empty
+REQUESTS = 0.6  # of the room that is left, for the request that opened the work, and then for the newest
 WORTH = 80  # tokens from which part of an output is worth its place
 CHARS = 6  # characters of arguments that a token holds at most, as a rule
 TRIES = 40  # parts of outputs and texts
@@ -34,10 +35,11 @@ def refill(draft: Draft, areas: Regions, log: ReductionLog, room: int) -> None:
     if draft.total < enough:
         show_sentences(draft, log, room)
     answers = [segment for segment in reversed(log.segments) if segment[-1] in areas.answers]
-    _show_whole(draft, [*reversed(log.users), *answers, *reversed(log.segments)], room)
     markers: dict[int, list[Patch]] = {}  # of pictures that were answered, which never come back
     for reduction in log.images:
         markers.setdefault(reduction.position, []).extend(reduction.patches)
+    _requests_first(draft, areas, log, room)
+    _show_whole(draft, [*reversed(log.users), *answers, *reversed(log.segments)], room)
     tries = TRIES
     for reduction in reversed(log.moves):
         if draft.total >= enough or not tries:
@@ -51,6 +53,20 @@ def refill(draft: Draft, areas: Regions, log: ReductionLog, room: int) -> None:
             _put_part(draft, reduction, room)
     if draft.total < enough:
         _part_of_segment(draft, log, room)
+
+
+def _requests_first(draft: Draft, areas: Regions, log: ReductionLog, room: int) -> None:
+    """Show more of what the first and the newest request lost, in a share of the room that is left."""
+    ends = {*areas.users[:1], *areas.users[-1:]}
+    for reduction in log.moves:
+        if (
+            reduction.position in ends
+            and reduction.words
+            and not (reduction.harness or draft.hidden[reduction.position])
+        ):
+            within = draft.total + int((room - draft.total) * REQUESTS)
+            if draft.total + reduction.saved > within or not _put_back(draft, reduction, within, ()):
+                _put_part(draft, reduction, within)
 
 
 def _show_whole(draft: Draft, segments: Sequence[range], room: int) -> None:
@@ -101,8 +117,7 @@ def _put_part(draft: Draft, reduction: Reduction, room: int) -> None:
         draft.change(reduction.position, text_replaced(reduction.result, longer))
     else:
         limit -= count(reduction.ending) if reduction.ending else 0
-        longer = shorten(reduction.words, limit, count, keep=pinned_in(draft, reduction.position, reduction.words))
-        longer += reduction.ending
+        longer = shortened_words(draft, reduction.position, reduction.words, limit) + reduction.ending
         draft.change(reduction.position, [Patch(reduction.patches[0].at, Text(longer))])
     if draft.total > room:
         draft.restore(reduction.position, before)

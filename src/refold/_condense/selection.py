@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from refold._condense.call_facts import reads
 from refold._condense.call_outline import call_line
+from refold._condense.directives import Kind, ranks_of
 from refold._condense.identifier_scores import need_in, worth_of
 from refold._condense.placeholders import text_replaced
 from refold._condense.reduction_order import ROOMY, reduce_parts
@@ -28,6 +29,7 @@ from refold._salience.cover import Cover, Unit
 from refold._salience.mentions import mentioned_in
 from refold._salience.segments import Segment, excerpt, extent, segments, segments_of
 from refold._text.places import places_of
+from refold.core._speakers import is_recap, is_turn
 from refold.core.messages import Patch, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -59,7 +61,10 @@ CHARS = 3.5  # characters a token, where a guess will do
 READ, FADING = 0.03, 0.9  # worth by token of the newest answer that ends a turn, and of each older one of that
 ANSWER = 0.05  # of the room: what such an answer has whole or not at all; longer ones come back by lines
 POINTED = 0.02  # worth by token of the line that stands for a notification, which is hidden where room is short
-RULES = 0.003  # worth by token of the lines of instructions that forbid, oblige or limit, where they are given last
+# Worth by token of lines that say what is to be done, by rank, and the share of the goal for such lines of a text.
+REQUEST, REQUEST_ROOM = (0.03, 0.015, 0.006), 0.12  # of the first request and the newest
+RECAP_ROOM = 0.06  # of the newest summary of an earlier context
+RULES, RULES_ROOM = (0.03, 0.012, 0.0), 0.05  # of instructions, where they are given last
 NEWER = 2e-5  # worth by token of the newest text above the oldest: it settles what need does not
 
 
@@ -86,6 +91,7 @@ class Selection:
         units = list(_units(draft, log, worth, areas))
         scores = scores_of(draft.view.transcript)
         weigh(_steered(draft, units, scores), scores, draft.view.goal_tokens)
+        _weigh_directives(draft, units, areas)
         self.cover = Cover(units, worth.of, covered)
         self.chosen: list[Choice] = []
         self.enough = False
@@ -206,10 +212,37 @@ def _units(draft: Draft, log: ReductionLog, worth: Mapping[str, float], areas: R
             if reduction.words and not reduction.harness:
                 extra += answers.get(position, 0.0)
             first = batch_of.get(position)
-            rules = reduction.harness.rules if reduction.harness and position in areas.standing else frozenset()
             for of, cost, atoms in _pieces(draft, reduction):
-                more = RULES if isinstance(of, Lines) and of.segment.start in rules else 0.0
-                yield Unit(of, max(cost, 1), atoms, first, extra + more)
+                yield Unit(of, max(cost, 1), atoms, first, extra)
+
+
+def _weigh_directives(draft: Draft, units: Iterable[Unit], areas: Regions) -> None:
+    """Add worth to lines that say what is to be done, the best of each text first, within a room for each."""
+    ends = {*areas.users[:1], *areas.users[-1:]}
+    recap = next((position for position in reversed(areas.users) if is_recap(draft.base[position])), -1)
+    lines: dict[int, tuple[Reduction, list[tuple[int, Unit]]]] = {}
+    for unit in units:
+        if isinstance(unit.of, Lines) and unit.of.reduction.words:
+            reduction, segment = unit.of.reduction, unit.of.segment
+            lines.setdefault(id(reduction), (reduction, []))[1].append((segment.start, unit))
+    for reduction, some in lines.values():
+        position = reduction.position
+        if reduction.harness:
+            ranks, worth, share = reduction.harness.rules if position in areas.standing else {}, RULES, RULES_ROOM
+        elif position == recap:
+            ranks, worth, share = _ranks(draft, reduction, "recap"), REQUEST, RECAP_ROOM
+        elif position in ends and is_turn(draft.base[position]):
+            ranks, worth, share = _ranks(draft, reduction, "request"), REQUEST, REQUEST_ROOM
+        else:
+            continue
+        room = draft.view.goal_tokens * share
+        for start, unit in sorted(some, key=lambda pair: (ranks.get(pair[0], 0), pair[0])):
+            if start in ranks and (room := room - unit.cost) >= 0:
+                unit.extra += worth[ranks[start] - 1]
+
+
+def _ranks(draft: Draft, reduction: Reduction, kind: Kind) -> dict[int, int]:
+    return ranks_of(reduction.words, _segments(draft, reduction, reduction.words), kind)
 
 
 def _steered(draft: Draft, units: Iterable[Unit], scores: Scores) -> Iterator[tuple[Unit, Place, Segment]]:

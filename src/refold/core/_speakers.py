@@ -79,6 +79,7 @@ GENERAL = _names(
 OUTPUTS = _names("local-command-stdout local-command-stderr bash-input bash-stdout bash-stderr") | _names(
     "user_shell_command shell_command_output"  # Codex, Qwen Code; before them Claude Code
 )
+RECAP = "state_snapshot"  # Gemini CLI, Qwen Code
 INSTRUCTIONS = _names(
     "user_instructions instructions_file project_instructions repository_instructions custom_instructions "
     "agent_instructions user_rules always_applied_workspace_rules skills_instructions apps_instructions "
@@ -123,7 +124,10 @@ WHOLE: tuple[tuple[re.Pattern[str], SpanKind], ...] = (
     # Codex
     (re.compile(r"# AGENTS\.md instructions(?: for [^\n]+)?\n\s*<INSTRUCTIONS>\n?"), "instructions"),
     (re.compile(r"</?image(?: name=[^>\n]*)?>\s*\Z"), "notice"),
+    (re.compile(r"Another language model started to solve this problem and produced a summary\b"), "recap"),
     # Droid, pi, opencode, Gemini CLI
+    (re.compile(r"The conversation history before this point was compacted into the following summary:"), "recap"),
+    (re.compile(r"The following is a summary of a branch that this conversation came back from:"), "recap"),
     (re.compile(r"Contents of [^\n]+ \(lines \d+-\d+ of \d+\):\n"), "output"),
     (re.compile(r"Ran `[^\n]*`\n(?:```|\(no output\)|\[)"), "output"),
     (re.compile(r"Summarize the task tool output above and continue with your task\.\s*\Z"), "notice"),
@@ -346,7 +350,7 @@ def _kind(name: str, body: str) -> SpanKind:
         return "output"
     if name in INSTRUCTIONS or (name == "system-reminder" and MEMORY.search(body)):
         return "instructions"
-    return "notice"
+    return "recap" if name == RECAP else "notice"
 
 
 def _matters(name: str) -> bool:

@@ -1,0 +1,207 @@
+"""Finds the lines of a long text that say what is to be done: rules, requirements, open work.
+
+Three sorts of texts are cut and must not lose these lines first: what a user asked, instructions of a harness, and the
+summary of an earlier context, which a harness puts where the work began. A line has a rank, the first being the best:
+
+1. of a summary: what stands under headings for open work ("Pending tasks", "Current work", "Next step"); of
+   instructions: lines that forbid, oblige or limit; of a request: how it begins and ends, such lines, numbered items;
+2. of a summary: what users asked, goals and constraints; of instructions: items under headings such as "Rules" or
+   "Guidelines"; of a request: all other items of lists;
+3. of a summary: lines that forbid, oblige or limit; of a request: the other words that are the user's own.
+
+All other lines have none. Headings are read in ten languages, in the shapes that models write them: with number signs,
+in bold, with a colon, as tags. What was pasted into a request has no rank.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold._condense.pasted import pasted_spans
+from refold._condense.pins import BORDER, pins_of
+from refold._salience.segments import Segment, excerpt
+from refold._text.places import places_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Kind", "ranks_of", "shortened"]
+
+Kind: TypeAlias = Literal["request", "instructions", "recap"]
+LINE = 400  # characters of a line that is kept as a whole; of a longer one its sentences are
+OPENING, ENDING = 3, 2  # lines of a request, at its ends, that say what it is
+SHORT = 40  # characters that are not worth a marker
+NONE = 9  # the rank of a line that has none
+NOTHING: frozenset[str] = frozenset()
+HEADING = re.compile(
+    r"(?=\S)(?:(#{1,6})\s+(.{2,80}?)\s*#*|(?:\d{1,2}[.)]\s+)?\*\*([^*]{2,60})\*\*:?|(?:\d{1,2}[.)]\s+)?([^:：]{2,60})[:：]|"
+    r"<([a-z][a-z_ -]{2,40})>)"
+)
+ITEM = re.compile(r"\s*(?:[-*+•]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s+\S")
+NUMBERED = re.compile(r"\s*\(?\d{1,3}[.)]\s+\S")
+LABEL, TAG = 7, 0  # levels of headings without number signs: all under one with them, tags above all
+OPEN_WORK = re.compile(
+    r"\b(?:pending|remaining|what remains|open (?:tasks?|work|issues|items)|to-?dos?|in[- ]progress|unfinished|blocked|"
+    r"current[ _](?:work|task|state|status|plan|step|focus)|next[ _](?:steps?|actions?)|"
+    r"offene?r?|ausstehend\w*|nächste\w* schritte?|aktuelle\w* (?:arbeit|aufgabe|stand)|in arbeit|"
+    r"en (?:attente|cours)|prochaines? étapes?|reste à faire|tâches restantes|"
+    r"pendientes?|en curso|(?:próximos?|siguientes?) pasos?|trabajo actual|"
+    r"em andamento|próximos? passos?|trabalho atual|"
+    r"in (?:sospeso|corso)|prossim[oi] pass[oi]|lavoro attuale|da fare)\b|"
+    r"следующ|текущ|осталось|незаверш|次のステップ|次の手順|残り|未完了|現在の作業|進行中|"
+    r"下一步|待办|待辦|待处理|待處理|剩余|当前(?:工作|任务|状态)|进行中|다음 단계|남은|미완료|현재 작업|진행 중",
+    re.I,
+)
+REQUESTED = re.compile(
+    r"\b(?:user(?:['’]s)? (?:messages?|requests?|instructions|preferences)|(?:overall[ _])?goals?|objectives?|"
+    r"primary request|request and intent|instructions|constraints?|preferences|requirements|"
+    r"ziele?|anweisungen|vorgaben|nachrichten des nutzers|"
+    r"objectifs?|messages de l['’]utilisateur|consignes|contraintes|préférences|"
+    r"objetivos?|mensajes del usuario|mensagens do usuário|instruc\w+|instruções|restric\w+|restrições|preferenc\w+|"
+    r"obiettiv[oi]|messaggi dell['’]utente|istruzioni|vincoli)\b|"
+    r"цел[ьи]|сообщения пользователя|инструкции|ограничения|目的|目標|ユーザーの?(?:メッセージ|要求|指示)|制約|指示|"
+    r"目标|用户(?:消息|请求|要求)|约束|要求|목표|사용자 (?:메시지|요청)|제약|지침",
+    re.I,
+)
+RULES = re.compile(
+    r"\b(?:rules?|guidelines?|guardrails?|conventions?|constraints?|requirements?|must(?:s| not)?|never|always|"
+    r"do(?:n['’]ts?| not)|important|polic(?:y|ies)|principles?|boundaries|forbidden|prohibited|restrictions?|"
+    r"regeln?|richtlinien?|vorgaben|anforderungen|verbote\w*|règles?|consignes|contraintes|exigences|"
+    r"reglas?|normas|restricciones|requisitos|regras?|diretrizes|restrições|regole|linee guida|vincoli|requisiti)\b|"
+    r"правила|требования|ограничения|запре|ルール|規則|規約|ガイドライン|制約|要件|禁止|规则|規則|准则|规范|约定|要求|"
+    r"규칙|지침|금지",
+    re.I,
+)
+
+
+class _RankedLine(Struct, frozen=True):
+    """A line of a text, or a sentence of a long line: where it starts and ends, and its rank."""
+
+    start: int
+    stop: int
+    rank: int
+
+
+def ranks_of(text: str, pieces: Sequence[Segment], kind: Kind) -> dict[int, int]:
+    """Return the best rank of a line in each segment that holds one with a rank, by where the segment starts."""
+    starts = [segment.start for segment in pieces]
+    ranks: dict[int, int] = {}
+    for piece in _pieces(text, kind) if starts else ():
+        if piece.rank < NONE:
+            start = starts[max(bisect_right(starts, piece.start) - 1, 0)]
+            ranks[start] = min(piece.rank, ranks.get(start, piece.rank))
+    return ranks
+
+
+def shortened(text: str, limit: int, count: Callable[[str], int], kind: Kind, keep: Sequence[str] = ()) -> str:
+    """Return a text of at most `limit` tokens if that can be: the lines of the best ranks, and markers.
+
+    Sentences in `keep` stay; with them the result may be above the limit.
+    """
+    if count(text) <= limit:
+        return text
+    pieces = _pieces(text, kind)
+    starts = [piece.start for piece in pieces]
+    pins = [(place, place + len(pin)) for pin, place in places_of(keep, text) if place >= 0]
+    pinned = {bisect_right(starts, start) - 1 for start, _ in pins}
+    ordered = sorted(range(len(pieces)), key=lambda number: (number not in pinned, pieces[number].rank, number))
+
+    def showing(number: int) -> str:
+        chosen = [(pieces[one].start, pieces[one].stop) for one in ordered[:number]]
+        chosen += (_with_ends(text, span) for span in pins)
+        return excerpt(text, _joined(sorted(chosen), len(text))).rstrip("\n")
+
+    low, high = 0, len(ordered)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count(showing(middle)) <= limit:
+            low = middle
+        else:
+            high = middle - 1
+    return showing(low)
+
+
+def _with_ends(text: str, span: tuple[int, int]) -> tuple[int, int]:
+    """Return the place of a sentence with what little stands beside it in its line."""
+    first, end = text.rfind("\n", 0, span[0]) + 1, text.find("\n", span[1])
+    last = end + 1 if end >= 0 else len(text)
+    return (first if span[0] - first <= SHORT else span[0]), (last if last - span[1] <= SHORT else span[1])
+
+
+def _joined(spans: Sequence[tuple[int, int]], size: int) -> list[Segment]:
+    """Return spans in order as segments; what lies between two of them stays where a marker would be as long."""
+    joined: list[tuple[int, int]] = []
+    for start, stop in spans:
+        if joined and start - joined[-1][1] <= SHORT:
+            joined[-1] = joined[-1][0], max(stop, joined[-1][1])
+        else:
+            joined.append((start if start > SHORT else 0, stop))
+    if joined and size - joined[-1][1] <= SHORT:
+        joined[-1] = joined[-1][0], size
+    return [Segment(start, stop, NOTHING) for start, stop in joined]
+
+
+@lru_cache(maxsize=64)
+def _pieces(text: str, kind: Kind) -> tuple[_RankedLine, ...]:
+    """Return the lines of a text, long ones by sentence, with their ranks; blank lines belong to those before them."""
+    pasted = pasted_spans(text)
+    lines = text.split("\n")
+    last = sum(not line.isspace() and bool(line) for line in lines) - ENDING
+    pieces: list[_RankedLine] = []
+    sections: list[tuple[int, str]] = []  # the headings that a line stands under, by level
+    spoken = at = passed = 0
+    for line in lines:
+        start, at = at, min(at + len(line) + 1, len(text))
+        if not line.strip() and pieces:
+            pieces[-1] = replace(pieces[-1], stop=at)
+            continue
+        spoken += 1
+        while passed < len(pasted) and pasted[passed][1] <= start:
+            passed += 1
+        quoted = passed < len(pasted) and pasted[passed][0] <= start
+        if not quoted and (heading := _heading(line)) is not None:
+            level, title = heading
+            while sections and sections[-1][0] >= level:
+                sections.pop()
+            sections.append((level, title))
+        if kind == "request" and (spoken <= OPENING or (spoken > last and not quoted)):
+            rank = 1
+        else:
+            rank = _rank(line, kind, tuple(title for _, title in sections), quoted=quoted)
+        ends = [start + end.end() for end in BORDER.finditer(line)] if len(line) > LINE else []
+        pieces += [_RankedLine(*span, rank) for span in pairwise(sorted({start, *ends, at})) if span[0] < span[1]]
+    return tuple(pieces)
+
+
+def _heading(line: str) -> tuple[int, str] | None:
+    """Return level and title of a heading."""
+    match = HEADING.fullmatch(line.rstrip())
+    if match is None:
+        return None
+    signs, title, bold, label, tag = match.groups()
+    if signs:
+        return len(signs), title
+    return (TAG, tag.replace("_", " ")) if tag else (LABEL, bold or label)
+
+
+def _rank(line: str, kind: Kind, titles: tuple[str, ...], *, quoted: bool) -> int:
+    limits, listed = not quoted and bool(pins_of(line)), ITEM.match(line) is not None
+    if kind == "recap":
+        return 1 if _under(OPEN_WORK, titles) else 2 if _under(REQUESTED, titles) else 3 if limits else NONE
+    if kind == "instructions":
+        return 1 if limits else 2 if listed and _under(RULES, titles) else NONE
+    if quoted:
+        return NONE
+    return 1 if limits or NUMBERED.match(line) else 2 if listed else 3
+
+
+@lru_cache(maxsize=64)  # each line of a section asks for the same
+def _under(what: re.Pattern[str], titles: tuple[str, ...]) -> bool:
+    return any(map(what.search, titles))
