@@ -1,6 +1,8 @@
+import re
+
 import pytest
 
-from refold._condense.digest.identifier_kinds import Folders, argument_names, counted, kind_of, without_codes
+from refold._condense.digest.identifier_kinds import Folders, argument_names, is_whole, kind_of, labeled, without_codes
 from refold.core.messages import ToolCall
 
 
@@ -21,6 +23,12 @@ from refold.core.messages import ToolCall
         "e.g",
         "u0003",
         "load_itemsの上限は7367です",
+        "_why_",
+        "research_",
+        "5max_retries",
+        "store.go-158",
+        "a/src/store.go",
+        "s/0",
     ],
 )
 def test_words_that_lead_nowhere_are_no_identifiers(word):
@@ -30,7 +38,7 @@ def test_words_that_lead_nowhere_are_no_identifiers(word):
 @pytest.mark.parametrize(
     ("word", "lead", "kind"),
     [
-        ("src/store.py", "", "path"), ("store.py", "", "path"), ("home/me", "/", "path"), ("and/or", "", "words"),
+        ("src/store.py", "", "path"), ("store.py", "", "path"), ("home/me", "/", "path"), ("and/or", "", "words"), ("T1/T2", "", "words"), ("deep-clone/deep-merge", "", "words"),
         ("github.com/me/it", "//", "url"), ("github.com/me/it", "", "url"), ("store.load_items", "", "dotted"),
         ("load_items", "", "name"), ("HTTPServer", "", "name"), ("TS2339", "", "name"), ("3fa85c1", "", "id"),
         ("toolu_01Xy7Zk2Qw9", "", "id"), ("8080", "", "number"), ("12", "", None), ("plain", "", None),
@@ -47,14 +55,36 @@ def test_plain_words_with_a_slash_are_a_path_where_another_path_goes_through_the
     assert "and/or" not in folders
 
 
-def test_a_number_is_told_with_what_it_counts_and_a_position_counts_nothing():
-    assert counted("listens on port 8080 now", "8080") == "port 8080"
-    assert counted('{"timeout": 300}', "300") == "timeout 300"
-    assert counted("in all 278 tests passed", "278") == "278 tests"
-    assert not counted("src/a.py:136:def load", "136")
-    assert not counted("  136\tdef load", "136")
-    assert not counted("see line 136", "136")
-    assert not counted('{"depth": 300}', "300", {"depth"})
+def test_a_number_is_told_with_what_it_is_and_a_position_is_nothing():
+    assert labeled("listens on port 8080 now", "8080") == "port 8080"
+    assert labeled('{"timeout": 300}', "300") == "timeout 300"
+    assert labeled("in all 278 tests passed", "278") == "278 tests"
+    assert labeled("see commit 3fa85c1", "3fa85c1") == "commit 3fa85c1"
+    assert not labeled("src/a.py:136:def load", "136")
+    assert not labeled("  136\tdef load", "136")
+    assert not labeled("see line 136", "136")
+
+
+def test_in_output_a_word_in_another_column_says_nothing_of_a_number():
+    output = "drwxr-xr-x 2 root 4096 src\nsize=4097\nMakefile:136: all"
+    assert [labeled(output, number, prose=False) for number in ("4096", "4097", "136")] == ["", "size 4097", ""]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ls *_test.go", "find . -name '*.spec.ts'", "${base}/src/_test.go", "see <name>/_test.go", "at …_test.go",
+        "$HOME/src/_test.go", "http://localhost:8000/_test.go", "src/_test.go*",
+    ],
+)  # fmt: skip
+def test_a_path_that_a_pattern_a_variable_or_a_cut_leaves_is_not_whole(text):
+    raw = max(re.findall(r"[\w./-]+", text), key=lambda word: ("test" in word or "spec" in word, len(word)))
+    assert not is_whole(text, raw)
+
+
+@pytest.mark.parametrize("text", ["cat >/a/b.py", "<path>/a/b.py</path>", "(/a/b.py)", "*/a/b.py, then /a/b.py:12"])
+def test_a_path_is_whole_beside_signs_that_do_not_belong_to_it(text):
+    assert is_whole(text, "/a/b.py")
 
 
 def test_names_of_arguments_are_found_at_any_depth_but_not_in_texts():
@@ -64,5 +94,12 @@ def test_names_of_arguments_are_found_at_any_depth_but_not_in_texts():
 
 def test_codes_of_terminals_json_and_addresses_part_words():
     assert without_codes("\x1b[32mPASS\x1b[0m a\\nb %2Fcase").split() == ["PASS", "a", "b", "case"]
+    assert without_codes("R2\\_BUCKET\\nnext \\x1b[1mhello").split() == ["R2_BUCKET", "next", "hello"]
     text = "plain words"
     assert without_codes(text) is text
+
+
+def test_a_path_of_windows_is_parted_where_a_folder_begins_like_an_escape():
+    assert without_codes("D:\\src\\run_test.go and a\\nrun_all").split()[:4] == ["D:", "src", "run_test.go", "and"]
+    assert "un_test.go" not in without_codes("D:\\src is there: e2e\\run_test.go").split()
+    assert without_codes("import os\\nload_items()").split() == ["import", "os", "load_items()"]

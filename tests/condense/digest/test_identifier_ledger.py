@@ -46,9 +46,32 @@ def test_identifiers_are_grouped_by_what_they_are():
         "paths: src/a.py, ~/.config/b.toml",
         "names: config_name",
         "addresses: https://example.com/a",
-        "ids: 3fa85c1",
+        "ids: commit 3fa85c1",
         "numbers: port 8080",
     )
+
+
+def test_numbers_that_nothing_names_are_not_listed_and_of_one_name_only_two():
+    transcript = talk(
+        "u: go",
+        "a: | read(a.py) as c",
+        "t: c = 4711 count=501 count=502 count=503 size: 640",
+        "a: | read(b.py) as d",
+        "t: d = 4711 count=501 count=502 count=503 size: 640",
+    )
+    assert grouped(ledger(view_of(transcript), transcript.messages))[-1:] == (
+        "numbers: count 501, count 502, size 640",
+    )
+
+
+def test_of_two_paths_one_of_which_ends_in_the_other_the_longer_is_listed():
+    transcript = talk("u: go", "a: see store.py, app/store.py and src/app/store.py or other.py")
+    assert grouped(ledger(view_of(transcript), transcript.messages)) == ("paths: other.py, src/app/store.py",)
+
+
+def test_an_address_is_written_only_with_the_scheme_that_it_had():
+    transcript = talk("u: go", "a: load file://hooks.js from http://localhost.test/a")
+    assert grouped(ledger(view_of(transcript), transcript.messages)) == ("addresses: http://localhost.test/a",)
 
 
 def test_a_list_that_was_read_back_is_written_again_as_it_was():

@@ -3,11 +3,12 @@
 A list of identifiers is read by an agent that wants to open, call, or look something up by its name. Words of the right
 shape that lead nowhere take room from those that do: positions in a file (`L10`, `340p`, the numbers in front of the
 lines of a search), rests of colour codes (`31m`), durations, timestamps, references to elements of one page (`ref_12`),
-ids that were printed once, words of prose with a slash between them (`input/output`), phrases of a script without
-blanks that have a name in them, and names of tools' arguments.
+ids and numbers that nothing names, words of prose with a slash between them (`input/output`), phrases of a script without
+blanks that have a name in them, rests of paths (`_test.go` of `*_test.go`), and names of tools' arguments.
 
-Three of these cannot be told from the word alone: a number needs the word that says what it counts (`counted`), an id
-needs a second mention, and words with a slash are a path where another path goes through them (`Folders`).
+Some of these cannot be told from the word alone: a number or an id needs the word that says what it is (`labeled`),
+words with a slash are a path where another path goes through them (`Folders`), and a path is whole where no pattern,
+variable or cut stands at its ends (`is_whole`).
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from refold._salience.words import UNSPACED
 from refold.core.messages import memoized
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
 
     from refold.core.messages import ToolCall
 
-__all__ = ["NAMED", "WEIGHTS", "Folders", "Kind", "argument_names", "counted", "kind_of", "without_codes"]
+__all__ = ["NAMED", "WEIGHTS", "Folders", "Kind", "argument_names", "is_whole", "kind_of", "labeled", "without_codes"]
 
 Kind: TypeAlias = Literal["path", "words", "url", "dotted", "name", "id", "number"]
 
@@ -49,20 +50,29 @@ JUNK = re.compile(
     r"(?:s\d+)?[ef]\d+|(?:f\d+)?e\d+|ref_\d+|uid_?\d+|"  # elements of a page
     r"u[0-9a-f]{4}\w{0,3}|x[0-9a-f]{2}|"  # rests of escapes
     r"\d{4}-\d\d-\d\d(?:T.*)?|\d{8}T\d+Z?|\d+T\d+.*|"  # dates and times
-    r"(?:\w\.)+\w"  # e.g
+    r"(?:\w\.)+\w|"  # e.g
+    r"_*[A-Za-z]+_+|"  # emphasis in Markdown
+    r"\d{1,2}[a-z]{3,}\w*|"  # the number of a line and its first word
+    r".*\.(?:" + EXTENSIONS + r")-\d+"  # a line of a search
 )
 HEX = re.compile(r"(?=[0-9a-f-]*[a-f])(?=[0-9a-f-]*\d)[0-9a-f]{6,}(?:-[0-9a-f]{2,})*")
 RUNS = re.compile(r"\d+|[a-z]+|[A-Z]+")
 SCATTERED = 6  # runs of digits, small and capital letters from which a long word is an id
 LONG = 12  # characters of such an id, at least
 HOST = re.compile(r"(?:[A-Za-z0-9-]+\.)+[a-z]{2,}")
-PLAIN = re.compile(r"[A-Za-z]+")
-CODES = re.compile(
-    r"\x1b\[[0-9;?]*[A-Za-z]|\[(?:\d{1,3}(?:;\d{1,3})*)?m|"  # what colors a terminal
-    r"\\(?:[\\nrt\"]|u[0-9a-f]{4}|x[0-9a-f]{2})|%[0-9A-F]{2}"  # what stands for a sign in JSON, source code and URLs
-)
-MARKS = ("\\", "%", "\x1b[", "[0m", "[39m")  # one of these stands in every text with codes
-LABEL = re.compile(r"(?<![\w./-])([A-Za-z][\w-]{2,30})[\"'`]?([ \t]*[:=#][ \t]*|[ \t]+#?)[\"'`]?$")
+PLAIN = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)*|\d+|[A-Z]\d+")  # of and/or, deep-clone/merge, T1/T2
+ESCAPE = r"\\(?:[\\nrt\"]|(?:u00|x)1b\[[0-9;]*m|u[0-9a-f]{4}|x[0-9a-f]{2})"  # a sign in JSON or source code
+ESCAPED = re.compile(ESCAPE)
+# A path of Windows, or words between escapes.
+BACKSLASHED = re.compile(rf"(?P<run>(?<![\w.~\\-])(?:[A-Za-z]:|[\w.~-]++)(?:\\[\w.~@-]+)+)|{ESCAPE}")
+NO_ESCAPE = r"\\(?![nrtbfuxv0-9_])"  # a separator of a path of Windows, where it cannot begin an escape
+SEPARATOR = re.compile(NO_ESCAPE)
+WINDOWS = re.compile(rf"{NO_ESCAPE}\w{{2,}}[\\.]")  # stands in most paths of Windows, and in no other common text
+CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\[(?:\d{1,3}(?:;\d{1,3})*)?m|%[0-9A-F]{2}")  # of terminals and URLs
+SLASH = "\\"
+MARKS = ("%", "\x1b[", "[0m", "[39m")  # one of these stands in every text with codes
+LABEL = re.compile(r"(?<![\w./-])([A-Za-z][\w-]{2,30})[\"'`]?(?:[ \t]*[:=#][ \t]*|(?P<loose>[ \t]+))[\"'`#]?$")
+PLACEHOLDER = re.compile(r"<[\w -]+>\Z")  # <name>/file; an element has its end behind the path
 UNIT = re.compile(r"[ ]([a-z]{4,20})\b")
 BEFORE, AFTER = 40, 24  # characters around a number that are searched for what it counts
 # Before or behind a number, these say where it stands in a text or nothing at all.
@@ -94,7 +104,7 @@ class Folders:
 def kind_of(word: str, lead: str = "") -> Kind | None:
     """Return what sort of identifier a word is, None where it is none; `lead` are the signs before it.
 
-    "words" are plain words with a slash between them, which may or may not be a path; a number needs `counted`.
+    "words" are plain words with a slash between them, which may or may not be a path; numbers and ids need `labeled`.
     """
     if word.isdecimal():
         return "number" if len(word) > 2 else None
@@ -113,11 +123,15 @@ def kind_of(word: str, lead: str = "") -> Kind | None:
     return "id" if kind == "name" and (HEX.fullmatch(word) or _scattered(word)) else kind
 
 
-def _kind_of_path(word: str, lead: str) -> Kind:
+def _kind_of_path(word: str, lead: str) -> Kind | None:
     parts = word.split("/")
+    if len(parts) > 1 and len(parts[0]) == 1 and "/" not in lead:  # a/ and b/ of a diff, s/ of an editor
+        return None
     if lead.endswith("//") or (len(parts) > 1 and "/" not in lead and HOST.fullmatch(parts[0])):
         return "url"
-    return "words" if len(parts) > 1 and "/" not in lead and all(map(PLAIN.fullmatch, parts)) else "path"
+    if len(parts) > 1 and "/" not in lead and all(map(PLAIN.fullmatch, parts)):
+        return "words"
+    return "id" if any(map(_scattered, parts)) else "path"
 
 
 def _scattered(word: str) -> bool:
@@ -125,21 +139,50 @@ def _scattered(word: str) -> bool:
     return len(word) >= LONG and any(char.isdigit() for char in word) and len(RUNS.findall(word)) >= SCATTERED
 
 
-def counted(text: str, number: str, arguments: Collection[str] = ()) -> str:
-    """Return a number together with the word that says what it counts, nothing where it is a position.
+def labeled(text: str, word: str, *, prose: bool = True) -> str:
+    """Return a number or an id together with the word that says what it is, nothing where no word does.
 
-    `arguments` are names of tools' arguments, which say nothing of the work.
+    In `prose` a word beside it is enough; in output, where that may be another column, it must be a name with `:`, `=`
+    or `#`.
     """
-    at = text.rfind(number)
+    at = text.rfind(word)
     while at >= 0:
         label = LABEL.search(text[max(at - BEFORE, 0) : at])
-        if label and label[1].lower() not in NO_LABELS and label[1] not in arguments:
-            return f"{label[1]} {number}"
-        unit = UNIT.match(text[at + len(number) : at + len(number) + AFTER])
+        end = at + len(word)
+        known = label and label[1].lower() not in NO_LABELS
+        if label and known and (prose or not (label["loose"] or text[end : end + 1] in (":", "-"))):
+            return f"{label[1]} {word}"
+        unit = UNIT.match(text[end : end + AFTER]) if prose else None
         if unit and unit[1] not in NO_LABELS and not text[at - 1 : at].isalnum():
-            return f"{number} {unit[1]}"
-        at = text.rfind(number, 0, at)
+            return f"{word} {unit[1]}"
+        at = text.rfind(word, 0, at)
     return ""
+
+
+def is_whole(text: str, path: str) -> bool:
+    """Tell whether a path, with the signs around it, stands in a text other than as the rest of something longer.
+
+    A pattern (`*_test.go`), a variable (`$HOME/a`, `${base}/a`), a placeholder (`<name>/a`), a port (`:8000/a`) or an
+    ellipsis may have cut it.
+    """
+    at = text.rfind(path)
+    while at >= 0:
+        end = at + len(path)
+        before, after = text[at - 1 : at] if at else " ", text[end : end + 1]
+        cut_before = (
+            before in "*…$\\"
+            or (before in "})]" and path[0] in "/_-.")
+            or (before == ">" and after != "<" and PLACEHOLDER.search(text, max(at - BEFORE, 0), at))
+            or (before == ":" and path.partition("/")[0].isdecimal())
+            or (path.startswith("...") and path[3:4].isalnum())
+        )
+        cut_after = path[-1] != "/" and (
+            after in ("*", "…", "$") or (after == "{" and path[-1] in "_-") or path.endswith("...")
+        )
+        if not (cut_before or cut_after):
+            return True
+        at = text.rfind(path, 0, at)
+    return False
 
 
 @memoized
@@ -160,5 +203,29 @@ def argument_names(call: ToolCall) -> frozenset[str]:
 
 
 def without_codes(text: str) -> str:
-    """Return a text with a blank for each code that colors a terminal, or stands for a sign in JSON or a URL."""
+    """Return a text with a blank for each code that colors a terminal, or stands for a sign in JSON or a URL.
+
+    A path of Windows is parted at its separators, also where one of them and the next letter look like a code. Where it
+    cannot be told which of the two a word stands behind, the word is left out.
+    """
+    if "\\" in text:
+        text = text.replace("\\_", "_")  # in Markdown
+        if ":\\" in text or WINDOWS.search(text):
+            text = BACKSLASHED.sub(_in_path if ":\\" in text else _in_run, text)
+        else:
+            text = ESCAPED.sub(" ", text)
     return CODES.sub(" ", text) if any(map(text.__contains__, MARKS)) else text
+
+
+def _in_run(match: re.Match[str]) -> str:
+    """Part a run of words and backslashes at its separators if it is a path, else at its escapes."""
+    run: str | None = match["run"]
+    if run is None:
+        return " "
+    return run.replace("\\", " ") if SEPARATOR.search(run) else ESCAPED.sub(" ", run)
+
+
+def _in_path(match: re.Match[str]) -> str:
+    """Do the same in a text that has paths of Windows: what may be either is left out."""
+    run: str | None = match["run"]
+    return f"{run.partition(SLASH)[0]} " if run and not SEPARATOR.search(run) else _in_run(match)

@@ -17,11 +17,11 @@ from refold._condense.digest.identifier_kinds import (
     Folders,
     Kind,
     argument_names,
-    counted,
+    is_whole,
     kind_of,
+    labeled,
     without_codes,
 )
-from refold._salience.atoms import spoken
 from refold._text.graphemes import grapheme_prefix
 from refold.core.messages import File, Image, Message, Text, ToolCall, ToolResult, memoized
 
@@ -48,7 +48,11 @@ ELSEWHERE = "elsewhere"  # in digests of earlier releases
 PATHS, NAMES, ADDRESSES, IDS, NUMBERS = ORDER = ("paths", "names", "addresses", "ids", "numbers")
 TITLES: dict[Kind, str] = {"path": PATHS, "url": ADDRESSES, "id": IDS, "number": NUMBERS}
 SEVERAL = 4  # identifiers that are worth a line of their own
+IN_CONTEXT = ("path", "words", "url", "id", "number")  # kinds that what stands around them decides on
+# Of JSON, in this order: what then stands behind a backslash is of the text inside.
+ESCAPES = {"\\\\": "\0", "\\n": " ", "\\t": " ", "\\r": " ", '\\"': '"', "\\/": "/", "\0": "\\"}
 OWN, SEEN, LATE = 2.0, 0.5, 1.5  # uses by the assistant or the user, showings by tools, how lately
+MOST_VALUES = 2  # numbers or ids of one name
 REPEATED = 2  # mentions from which a number or an id is one that is referred to
 MANY = 4  # uses or showings from which more count for nothing
 OWN_WORTH = [OWN * times for times in range(MANY + 1)]
@@ -86,7 +90,7 @@ class _Candidate(NamedTuple):
 class Atom(Struct, frozen=True):
     """An identifier, kept whole or not at all; `source` says where it was last seen.
 
-    `written` is how a list writes it: a path with the signs in front, a number with what it counts.
+    `written` is how a list writes it: a path with the signs in front, a number or an id with what it is.
     """
 
     text: str
@@ -133,6 +137,7 @@ def ledger(
     atoms: list[Atom] = []
     sources: dict[int, str] = {}
     beginnings: dict[int, str] = {}
+    labels: Counter[str] = Counter()
     for negative, candidate, kind in ranked:
         if len(atoms) >= limit:
             break
@@ -140,11 +145,13 @@ def ledger(
         if number == EARLIER:
             written, source = earlier[word]
         else:
-            if kind == "number" and number not in beginnings:
+            if kind in IN_CONTEXT and number not in beginnings:
                 beginnings[number] = _text_of(pieces[number].part)
-            written = _written(candidate, kind, pieces[number], beginnings.get(number, ""), folders, arguments)
+            written = _written(candidate, kind, pieces[number], beginnings.get(number, ""), folders)
             source = sources.get(number) or sources.setdefault(number, _source(view, pieces[number]))
-        if written:
+        label = written.partition(" ")[0] if kind in ("number", "id") else ""
+        labels[label] += 1
+        if written and not (label and labels[label] > MOST_VALUES):  # more are a column of a table
             atoms.append(Atom(word, source, -negative, "path" if kind == "words" else kind, written))
     return tuple(atoms)
 
@@ -162,21 +169,22 @@ def _of_kinds(candidates: Iterable[_Candidate], arguments: frozenset[str]) -> li
     return ranked
 
 
-def _written(
-    candidate: _Candidate, kind: Kind, piece: RemovedPiece, text: str, folders: Folders, arguments: frozenset[str]
-) -> str:
+def _written(candidate: _Candidate, kind: Kind, piece: RemovedPiece, text: str, folders: Folders) -> str:
     """Return how a list writes an identifier, nothing where its surroundings show that it is none.
 
-    `text` is the beginning of what the piece says, which is asked for only of a number.
+    `text` is the beginning of what the piece says, which is asked for only of kinds `IN_CONTEXT`.
     """
     word, raw = candidate.word, candidate.raw
     match kind:
-        case "number":
-            return counted(text, word, arguments) or (word if candidate.used else "")
+        case "number" | "id":
+            return labeled(text, word, prose=piece.own)
         case "words" if not (word in folders or _in_command(piece.part)):
             return ""
         case "url" if raw.startswith("//"):
-            return f"https://{word}"
+            scheme = next((each for each in ("https:", "http:") if f"{each}{raw}" in text), "")
+            return f"{scheme}//{word}" if scheme else ""
+        case "path" | "words" if not is_whole(text, raw):
+            return ""
         case "path" | "words":
             lead = LEAD.fullmatch(raw.partition(word)[0])
             return f"{lead[1]}{word}" if lead else word
@@ -192,8 +200,9 @@ def _in_command(part: Text | ToolCall | ToolResult) -> bool:
 def _bare(written: str) -> str:
     """Return the word that `_written` was made of."""
     if " " in written:
-        return next((word for word in written.split(" ") if word[:1].isdecimal()), written)
-    return written.removeprefix("https://").strip(AROUND)
+        first, last = written.split(" ", 1)
+        return first if first[0].isdecimal() else last
+    return written.partition("://")[2].strip(AROUND) or written.strip(AROUND)
 
 
 def _scores(pieces: Sequence[RemovedPiece], messages: int, standing: set[str]) -> Iterator[_Candidate]:
@@ -233,13 +242,23 @@ def _length_penalty(word: str) -> float:
     return 1 + len(word) / LENGTH
 
 
+def _without_parts(atoms: Iterable[Atom]) -> list[Atom]:
+    """Return identifiers without the paths that another of them ends in."""
+    listed = list(atoms)
+    inside: set[str] = set()
+    for atom in listed:
+        parts = atom.text.split("/")
+        inside.update("/".join(parts[start:]) for start in range(1, len(parts)))
+    return [atom for atom in listed if atom.text not in inside]
+
+
 def grouped(atoms: Iterable[Atom]) -> tuple[str, ...]:
     """Return identifiers as lines by what they are, best first; names by the file that showed them, if it has several.
 
-    The lines are paths, names of each source, other names, addresses, ids, and numbers with what they count.
+    The lines are paths, names of each source, other names, addresses, and ids and numbers with what they are.
     """
     lines: dict[str, list[str]] = {PATHS: []}
-    for atom in atoms:
+    for atom in _without_parts(atoms):
         title = TITLES.get(atom.kind) or (atom.source if _leads_back(atom.source) else NAMES)
         lines.setdefault(title, []).append(atom.written or atom.text)
     single = [word for title, words in lines.items() if title not in ORDER and len(words) < SEVERAL for word in words]
@@ -331,16 +350,18 @@ def _may_name(raw: str) -> bool:
 
 
 def _text_of(part: Text | ToolCall | ToolResult) -> str:
-    """Return the beginning of what a part says."""
-    match part:
-        case Text(text=text):
-            return grapheme_prefix(text, EACH)
-        case ToolCall():
-            return grapheme_prefix(spoken(part), EACH)
-        case ToolResult():
-            text = without_codes(grapheme_prefix(part.text, EACH))
-            has_images = any(isinstance(inner, Image | File) for inner in part.content)
-            return IMAGE_NAME.sub(" ", text) if has_images else text
+    """Return the beginning of what a part says, in whole words."""
+    text = part.arguments if isinstance(part, ToolCall) else part.text
+    if len(text) > EACH:
+        text = grapheme_prefix(text, EACH)
+        text = text[: -len(_words(text[-LONGEST:])[-1])] if WORD.fullmatch(text[-1]) else text
+    if isinstance(part, ToolCall) and "\\" in text:
+        for escape, sign in ESCAPES.items():
+            text = text.replace(escape, sign)
+    text = without_codes(text)
+    if isinstance(part, ToolResult) and any(isinstance(inner, Image | File) for inner in part.content):
+        return IMAGE_NAME.sub(" ", text)
+    return text
 
 
 def _source(view: View, piece: RemovedPiece) -> str:
