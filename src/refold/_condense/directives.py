@@ -26,11 +26,11 @@ from msgspec.structs import replace
 
 from refold._condense.pasted import pasted_spans
 from refold._condense.pins import BORDER, pins_of
-from refold._salience.segments import Segment, excerpt
+from refold._salience.segments import Segment, excerpt, segments
 from refold._text.places import places_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["Kind", "ranks_of", "shortened"]
 
@@ -116,7 +116,7 @@ def shortened(text: str, limit: int, count: Callable[[str], int], kind: Kind, ke
     def showing(number: int) -> str:
         chosen = [(pieces[one].start, pieces[one].stop) for one in ordered[:number]]
         chosen += (_with_ends(text, span) for span in pins)
-        return excerpt(text, _joined(sorted(chosen), len(text))).rstrip("\n")
+        return excerpt(text, _joined(sorted(chosen), len(text))).rstrip()
 
     low, high = 0, len(ordered)
     while low < high:
@@ -175,9 +175,19 @@ def _pieces(text: str, kind: Kind) -> tuple[_RankedLine, ...]:
             rank = 1
         else:
             rank = _rank(line, kind, tuple(title for _, title in sections), quoted=quoted)
-        ends = [start + end.end() for end in BORDER.finditer(line)] if len(line) > LINE else []
+        ends = [start + end for end in _ends(line)] if len(line) > LINE else []
         pieces += [_RankedLine(*span, rank) for span in pairwise(sorted({start, *ends, at})) if span[0] < span[1]]
     return tuple(pieces)
+
+
+def _ends(line: str) -> Iterator[int]:
+    """Yield where the sentences of a long line end, and the parts of a sentence that is itself too long."""
+    start = 0
+    for end in (*(border.end() for border in BORDER.finditer(line)), len(line)):
+        if end - start > LINE:
+            yield from (start + part.stop for part in segments(line[start:end]))
+        yield end
+        start = end
 
 
 def _heading(line: str) -> tuple[int, str] | None:

@@ -1,4 +1,6 @@
-from refold._condense.digest.answers import question_before
+import pytest
+
+from refold._condense.digest.answers import goes_on, question_before
 from refold._condense.digest.render import digest_text
 from refold.testing import talk, view_of
 
@@ -37,3 +39,44 @@ def test_what_a_tool_that_asks_the_user_gave_back_is_told_and_is_no_constraint()
     text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
     assert '## Decisions and reasons\n- AskUserQuestion: "Which store?"="never the old"' in text
     assert "## Standing constraints" not in text
+
+
+def test_an_offer_is_answered_by_yes_or_no_and_a_question_by_a_word_of_it_or_a_few_words_right_behind_it():
+    offer = "It is done. Want me to test the theme colors?"
+    assert asked(offer, "the code block color was #b5bd68") == ""
+    assert asked(offer, "no, the block should stay") == "Want me to test the theme colors?"
+    long = "Does the background change? " + "I looked at all of it again. " * 4
+    assert asked(long, "rename it") == ""
+    assert asked(long, "the background is grey") == "Does the background change?"
+
+
+@pytest.mark.parametrize(
+    ("said", "proposed"),
+    [
+        ("I looked at it. I'd add a test for the vault. It is small.", "I'd add a test for the vault."),
+        ("Next I can rename it. Shall I?", "Next I can rename it."),
+        ("It is done.", ""),
+    ],
+)
+def test_a_turn_that_only_agrees_stands_with_the_sentence_that_proposes_what_it_agrees_to(said, proposed):
+    assert asked(said, "yes please, go ahead") == proposed
+
+
+@pytest.mark.parametrize(
+    "words", ["continue", "Yes, please do.", "ok go on", "ja, mach weiter", "oui, vas-y", "sí, adelante", "sim, continua",
+              "да, продолжай", "はい、お願いします", "好的，继续", "네, 계속해주세요"]
+)  # fmt: skip
+def test_words_that_only_tell_to_go_on_are_known_in_ten_languages(words):
+    assert goes_on(talk("u: go", f"u: {words}").messages[1])
+
+
+@pytest.mark.parametrize("words", ["continue with the parser", "yes, but rename it first", "fix it", "thanks", "..."])
+def test_words_that_ask_for_something_of_their_own_do_more_than_go_on(words):
+    assert not goes_on(talk("u: go", f"u: {words}").messages[1])
+
+
+def test_a_turn_that_only_goes_on_is_left_out_where_nothing_was_proposed():
+    transcript = talk("u: start", "a: It is done.", "u: continue", "a: Shall I rename it?", "u: yes", "a: ok", "u: on")
+    text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
+    assert '"continue"' not in text
+    assert '- answer "yes" to: "Shall I rename it?" (user turn 3)' in text

@@ -24,14 +24,31 @@ def test_where_the_request_is_seen_at_once_only_the_mark_says_so():
     assert below.endswith("The current request, user turn 2, stands below, and the work on it after it.]")
 
 
-def test_a_first_request_that_stands_above_is_restated_and_a_long_one_by_its_beginning():
+def test_a_first_request_that_stands_above_is_restated_and_a_long_one_in_part():
     assert '(user turn 1; it stands above)\n- "start"' in end("u: start", *WORK)
     no_room = end("u: " + "start now " * 2_000, *WORK, limit=610)
     assert no_room == "[End of the digest. The current request is user turn 1: it stands above.]"
-    long = end("u: " + "start now " * 2_000, *WORK, limit=1_000)
-    assert '" […] (its beginning)\n\n[End of the digest. The work on it follows' in long
+    long = end("u: " + "start now " * 2_000, *WORK, limit=8_000)
+    assert '- "start now start now' in long
+    assert 'left out …]" (in part)\n\n[End of the digest. The work on it follows' in long
     assert len(long) < 700
 
 
 def test_a_small_digest_ends_with_the_bare_mark():
     assert end("u: start", *WORK, limit=300) == "[End of the digest]"
+
+
+def test_a_turn_that_only_says_to_go_on_is_named_with_what_it_agrees_to_and_the_request_that_it_goes_on_with():
+    text = end(
+        "u: start", "a: ok", "u: Rename the option.", "a: I can also rename the file.", "u: yes, go ahead", *WORK
+    )
+    request, _, mark = text.rpartition("\n\n")
+    assert mark.startswith("[End of the digest. Messages from before it")
+    assert request.split("\n")[1:] == [
+        '- "yes, go ahead"',
+        '- it agrees to what the assistant said: "I can also rename the file."',
+        '- it goes on with user turn 2: "Rename the option."',
+    ]
+    last = end("u: start", "a: ok", "u: Rename the option.", *WORK, "u: continue")
+    assert last.startswith('## Current request of the user (user turn 3; it is the last message)\n- "continue"')
+    assert '- it goes on with user turn 2: "Rename the option."' in last

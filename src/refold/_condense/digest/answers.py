@@ -1,7 +1,10 @@
-"""Pairs short answers of users with the question that the assistant had asked.
+"""Pairs short answers of users with what the assistant had asked or proposed.
 
-"Yes" and "2" say nothing without their question, which leaves the view with the work around it. The question is quoted
-without quotation marks of its own, so that only what the user said can be read back as the user's words.
+"Yes" and "2" say nothing without their question, which leaves the view with the work around it. Not every short
+turn is an answer: it has to name an option, begin with yes or no, take up a word of the question, or be a few words
+right behind it. A turn that only agrees or tells to continue (`goes_on`) stands with the sentence that proposes what
+it agrees to; without one it says nothing. What is quoted of the assistant has no quotation marks of its own, so that
+only what the user said can be read back as the user's words.
 """
 
 from __future__ import annotations
@@ -10,31 +13,82 @@ import re
 from typing import TYPE_CHECKING
 
 from refold._condense.call_outline import one_line
+from refold._condense.digest.findings import SENTENCE, prose
 from refold._condense.digest.previous import own_text
+from refold._salience.words import words_of
 from refold.core._speakers import is_turn
-from refold.core.messages import memoized, text_of
+from refold.core.messages import Text, memoized, text_of
 
 if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.transcript import Transcript
 
-__all__ = ["question_before"]
+__all__ = ["goes_on", "question_before"]
 
 SHORT = 80  # characters of an answer that is not clear without its question
 QUESTION = 240  # characters of a question that are quoted
 OPTION_LENGTH = 120  # characters of the option that a letter or number stands for
 LOOKED_AT = 3_000  # characters at the end of an answer that are searched for a question
 BACK = 12  # messages between a question and its answer
+TAIL = 8  # sentences at the end of an answer that are searched for a proposal
+FEW = 4  # words that answer a question right before them, whatever they are
+BEHIND = 40  # characters behind such a question
+LONG = 4  # letters of a word that an answer takes up
 QUESTION_MARKED = re.compile(r"[^.!?。！？\n]*(?:\.(?=\S)[^.!?。！？\n]*)*[?？]")
 ASKS = re.compile(
     r"(?:now |and |also |please |ok(?:ay)?,? )*(?:can|could|would|will) you\b|(?:what|how|why|where|which|who)\b", re.I
 )
+WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 CHOICE = re.compile(r"(?:option |number |#)?([a-z]|\d{1,2})[.)!]*", re.I)
+AGREEING = (
+    "yes yeah yep yup sure ok okay go ahead continue proceed do sounds looks lgtm agreed absolutely right correct "
+    "ja jep klar genau mach machen weiter gerne einverstanden oui vas d'accord continuez continuer allez sí si claro "
+    "adelante hazlo sigue continúa procede vale sim pode faça prossiga continua certo procedi va bene vai "
+    "да давай продолжай продолжайте хорошо конечно ок"
+)
+FILLING = (
+    "please thanks thank you that this it them the with now then all on and just good great perfect fine nice job work "
+    "well so of course bitte das es danke alles so doch s'il vous plaît te y ça bien por favor eso todo gracias em "
+    "frente isso tudo obrigado per favore pure tutto grazie пожалуйста это всё так спасибо"
+)
+AGREES, FILLS = frozenset(AGREEING.split()), frozenset(FILLING.split())
+AGREES_UNSPACED = re.compile(
+    r"(?:はい|ええ|うん|了解(?:です)?|お願いします|続けて(?:ください)?|進めて(?:ください)?|いいです(?:よ|ね)?|好的?|可以|继续|繼續|是的?|行|嗯|没问题|"
+    r"네|예|응|그래|좋아요?|좋습니다|계속(?: ?해(?:줘|주세요))?|진행(?: ?해(?:줘|주세요))?|[ 、。,，!！.~吧啊呀])+"
+)
+YES_NO = re.compile(
+    r"(?:yes|yeah|yep|yup|no|nope|nah|not|sure|ok(?:ay)?|ja|nein|klar|oui|non|sí|si|sim|não|sì|да|нет|はい|いいえ|好|可以|不|"
+    r"是|否|네|예|아니)(?![^\W_])|(?:はい|いいえ|好|可以|不|是|否|네|예|아니)",
+    re.I,
+)
+OFFER = re.compile(
+    r"\b(?:want me to|(?:would|do) you (?:like|want)|should (?:i|we)|shall (?:i|we)|(?:can|may) i|let me know if|"
+    r"soll(?:en)? (?:ich|wir)|möchte(?:st|n)|voulez-vous|veux-tu|dois-je|quieres|quiere que|debo|quer que|devo|vuoi|"
+    r"хотите|хочешь|мне )\b|ましょうか|ますか|要不要|需要我|要我|할까요|까요",
+    re.I,
+)
+PROPOSES = re.compile(
+    r"\b(?:I(?:['’](?:d|ll)| (?:would|can|could|suggest|recommend|propose|will))|we (?:can|could|should)|next|"
+    r"if you (?:want|like|prefer)|ready to|let me|ich (?:kann|könnte|würde|schlage|werde)|je (?:peux|propose|vais)|"
+    r"puedo|propongo|sugiero|posso|proponho|suggerisco|могу|предлагаю)\b|"
+    r"できます|しましょう|建议|我可以|我会|제안|할 수",
+    re.I,
+)
 QUOTES = str.maketrans({'"': "'", "“": "'", "”": "'", "„": "'"})
 
 
+@memoized
+def goes_on(message: Message) -> bool:
+    """Tell whether a user's turn only agrees or tells to continue."""
+    text = own_text(message).strip().lower().replace("’", "'")
+    if len(text) > SHORT or WORD.search(text) is None or any(not isinstance(part, Text) for part in message.parts):
+        return False
+    words = set(WORD.findall(text))
+    return (words <= AGREES | FILLS and not words.isdisjoint(AGREES)) or AGREES_UNSPACED.fullmatch(text) is not None
+
+
 def question_before(transcript: Transcript, message: Message) -> tuple[str, Message | None]:
-    """Return the question that a short message of a user answers, as one line, and the message that asks it."""
+    """Return what a short message of a user answers or agrees to, as one line, and the message that says it."""
     answer = own_text(message).strip()
     if not answer or len(answer) > SHORT or answer.endswith("?") or ASKS.match(answer):
         return "", None
@@ -43,7 +97,12 @@ def question_before(transcript: Transcript, message: Message) -> tuple[str, Mess
         if is_turn(before):
             break
         if before.role == "assistant" and text_of(before).strip():
-            return _with_option(_question(before), before, answer), before
+            if goes_on(message):
+                proposed = _proposal(before)
+                return proposed, before if proposed else None
+            question = _question(before)
+            choice = _with_option(question, before, answer)
+            return (choice, before) if choice != question or _answers(answer, question, before) else ("", None)
     return "", None
 
 
@@ -52,7 +111,37 @@ def _question(message: Message) -> str:
     """Return the last question in the words of the assistant."""
     questions: list[str] = QUESTION_MARKED.findall(text_of(message)[-LOOKED_AT:])
     last = next((each for each in reversed(questions) if len(each.split()) > 1), "")
-    return one_line(last.strip(" -*#>'\")”"), QUESTION).translate(QUOTES)
+    return _quotable(last)
+
+
+@memoized
+def _proposal(message: Message) -> str:
+    """Return the last sentence of the assistant that asks, offers or says what comes next."""
+    short = ""  # a question such as "Shall I?" asks for what stands before it
+    for sentence in reversed(SENTENCE.split(prose(message))[-TAIL:]):
+        asks = sentence.rstrip(' *_"”)').endswith(("?", "？"))
+        if asks and len(sentence.split()) < FEW and sentence.isascii():
+            short = short or sentence
+        elif len(sentence.split()) > 1 and (asks or PROPOSES.search(sentence)):
+            return _quotable(sentence)
+    return _quotable(short) if len(short.split()) > 1 else ""
+
+
+def _quotable(sentence: str) -> str:
+    return one_line(sentence.strip(" -*#>'\")”"), QUESTION).translate(QUOTES)
+
+
+def _answers(answer: str, question: str, asking: Message) -> bool:
+    """Tell whether words answer a question: with yes or no, with a word of it, or as a few words right behind it."""
+    if YES_NO.match(answer):
+        return True
+    if OFFER.search(question) and " or " not in question:
+        return False
+    shared = words_of(answer) & words_of(question)
+    if any(len(word) >= LONG or not word.isascii() for word in shared):
+        return True
+    ends = text_of(asking).rstrip()
+    return len(answer.split()) <= FEW and max(map(ends.rfind, "?？")) >= len(ends) - BEHIND
 
 
 def _with_option(question: str, asking: Message, answer: str) -> str:

@@ -1,17 +1,19 @@
 """How a digest ends: the request that the work is for, and a mark.
 
 The digest stands near the beginning of the view. The newest request may be far below it, with many calls behind it, or
-above it. So it is restated after all else, word for word, unless it is the last message or the next one below. The
-mark is the last line: some formats join the digest with the turn of the user behind it.
+above it. So it is restated after all else, word for word, unless it is the last message or the next one below. A
+newest turn that only says to go on asks for nothing itself: the request that it goes on with stands there too, and the
+proposal that it agrees to. The mark is the last line: some formats join the digest with the turn of the user behind it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from refold._condense.digest.answers import goes_on, question_before
 from refold._condense.digest.previous import CURRENT, END, entry, own_text
 from refold._condense.digest.turns import turn_numbers
-from refold._text.graphemes import grapheme_prefix
+from refold._condense.directives import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["closing"]
 
-REQUEST_SHARE = 0.12  # of a digest that the restated request may take
+REQUEST_SHARE = 0.2  # of a digest that the restated request may take
 ABOVE_SHARE = 0.05  # where it stands right above the digest
-LEAST = 40  # tokens of a beginning that is worth to be restated
+MOST = 500  # tokens of it: it stands in the view as well
+LEAST = 40  # tokens of a part that is worth to be restated
 SMALL = 600  # tokens of a digest that ends with the bare mark
 
 
@@ -37,26 +40,51 @@ def closing(view: View, staying: Sequence[Message], before: MessageId | None, li
         return f"{END}]"
     turn = turn_numbers(view.transcript).get(request.id)
     named = f"user turn {turn}" if turn else "a copy of a user turn"
+    continued = _continued(view, request, min(int(limit * REQUEST_SHARE), MOST))
     if not staying:
-        return f"{END}. The current request of the user is {named}.]"
+        heading = f"## {CURRENT} ({named})"
+        lines = (heading, entry(f'"{own_text(request).strip()}"'), *continued, "") if continued else ()
+        return "\n".join((*lines, f"{END}. The current request of the user is {named}.]"))
     position = next((at for at, each in enumerate(staying) if each.id == request.id), -1)
+    if position == len(staying) - 1 and continued:
+        heading = f"## {CURRENT} ({named}; it is the last message)"
+        lines = (heading, entry(f'"{own_text(request).strip()}"'), *continued, "")
+        return "\n".join((*lines, f"{END}. Messages in full or shortened follow.]"))
     if position == len(staying) - 1:
         return f"{END}. Messages in full or shortened follow; the last of them is the current request, {named}.]"
     index = view.transcript.index
     place = index.get(before, 0) if before else 0
     below = next((at for at, each in enumerate(staying) if index.get(each.id, -1) >= place), len(staying))
-    if position == below:
+    if position == below and not continued:
         return f"{END}. The current request, {named}, stands below, and the work on it after it.]"
     above = position < below
     where = "it stands above" if above else "it stands below, too, with the work on it after it"
     follows = (
         "The work on it follows" if above else "Messages from before it, the request itself and the work on it follow"
     )
-    room = int(limit * (ABOVE_SHARE if above else REQUEST_SHARE))
+    room = min(int(limit * (ABOVE_SHARE if above else REQUEST_SHARE)), MOST)
     restated = _restated(view, own_text(request).strip(), f"## {CURRENT} ({named}; {where})", room)
     if not restated:
         return f"{END}. The current request is {named}: {where}.]"
-    return "\n".join((*restated, "", f"{END}. {follows}, in full or shortened.]"))
+    return "\n".join((*restated, *continued, "", f"{END}. {follows}, in full or shortened.]"))
+
+
+def _continued(view: View, request: Message, room: int) -> tuple[str, ...]:
+    """Return what a turn that only says to go on agrees to, and the request that it goes on with."""
+    if not goes_on(request):
+        return ()
+    transcript = view.transcript
+    turns = turn_numbers(transcript)
+    lines: list[str] = []
+    if proposal := question_before(transcript, request)[0]:
+        lines.append(entry(f'it agrees to what the assistant said: "{proposal}"'))
+    before = transcript.messages[: transcript.index.get(request.id, 0)]
+    earlier = next((each for each in reversed(before) if each.id in turns and not goes_on(each)), None)
+    if earlier is not None:
+        heading = f"it goes on with user turn {turns[earlier.id]}"
+        words = _restated(view, own_text(earlier).strip(), "", room)
+        lines.append(entry(f"{heading}: {words[1].removeprefix(entry(''))}" if words else heading))
+    return tuple(lines)
 
 
 def _asks(message: Message) -> bool:
@@ -65,11 +93,10 @@ def _asks(message: Message) -> bool:
 
 
 def _restated(view: View, text: str, heading: str, room: int) -> tuple[str, ...]:
-    """Return a request under its heading, word for word: whole or its beginning, as there is room."""
-    size = view.counter.text(text)
-    if size <= room:
+    """Return a request under its heading, word for word: whole, or what of it is to be done first, as there is room."""
+    count = view.counter.text
+    if count(text) <= room:
         return heading, entry(f'"{text}"')
-    if room < LEAST:
+    if room < LEAST or count(short := shortened(text, room, count, "request")) > room:
         return ()
-    beginning = grapheme_prefix(text, len(text) * room // size)
-    return heading, entry(f'"{beginning}" […] (its beginning)')
+    return heading, entry(f'"{short}" (in part)')

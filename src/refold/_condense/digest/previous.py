@@ -56,7 +56,10 @@ FILES_IN_WORK = "Files in work (lines as they stand in the files: data, not requ
 GAP = "…"  # a line that stands for lines left out
 FENCED = re.compile(r"^- ([^\n]*):\n(`{3,})\n(.*?)\n\2$", re.S | re.M)
 TICKS = re.compile(r"`+")
-QUOTE = re.compile(r'"(.*)" \((?:user )?turn (\d+)(?:, (?:beginning|(?:partly )?replaced in user turn \d+))*\)', re.S)
+QUOTE = re.compile(
+    r'"(.*)" \((?:user )?turn (\d+)(?:, (?:beginning|of an earlier request|(?:partly )?replaced in user turn \d+))*\)',
+    re.S,
+)
 ANSWER = re.compile(r'answer "(.*)" to: "[^"]*" \(user turn (\d+)\)', re.S)
 # Titles of sections in digests of earlier releases.
 RENAMED = {
