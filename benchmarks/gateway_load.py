@@ -41,7 +41,8 @@ import sys
 from refold._gateway.server.serving import Serving
 from refold._gateway.settings import GatewaySettings
 upstreams, memory, recall = {"openai": sys.argv[1]}, int(sys.argv[2]), sys.argv[3] == "recall"
-gateway = Serving(GatewaySettings(upstreams=upstreams, port=0, window=16_000, memory=memory, recall_tool=recall))
+gateway = Serving(GatewaySettings(upstreams=upstreams, port=0, window=16_000, memory=memory, recall_tool=recall,
+                                  admin_token="admin"))
 print(gateway.url, flush=True)
 gateway.run()
 """
@@ -323,7 +324,7 @@ async def _watched(pid: int, url: str, seen: Seen) -> None:
     async with aiohttp.ClientSession() as session:
         while True:
             await asyncio.sleep(1)
-            async with session.get(f"{url}/metrics") as answer:
+            async with session.get(f"{url}/metrics", headers={"x-refold-token": "admin"}) as answer:
                 found = dict(wanted.findall(await answer.text()))
             with open(f"/proc/{pid}/statm") as file:
                 resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

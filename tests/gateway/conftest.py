@@ -9,6 +9,7 @@ from refold._gateway.settings import GatewaySettings
 from refold.core.budget import Share
 from refold.testing.provider import ScriptedProvider
 from tests.gateway import controlled_policy
+from tests.gateway.scripted_upstream import ADMIN
 from tests.gateway.talking import OPENED
 
 AT_ONCE = Share(0.8, inclusive=True)
@@ -19,6 +20,7 @@ def standing(provider, **settings):
     """A gateway before a provider, for all dialects; the default policy does not wait until a compaction pays."""
     if "policy" not in settings:
         settings.setdefault("trigger", AT_ONCE)
+    settings.setdefault("admin_token", ADMIN)
     upstreams = {"openai": provider.openai_url, "anthropic": provider.url, "gemini": provider.url}
     with Serving(GatewaySettings(upstreams=upstreams, port=0, **settings)) as serving:
         yield serving

@@ -10,7 +10,7 @@ import pytest
 import refold
 from refold.testing.provider import Fault, ScriptedProvider, ScriptedReply
 from tests.gateway.conftest import standing
-from tests.gateway.scripted_upstream import call, chat, upstream, whole
+from tests.gateway.scripted_upstream import ADMIN, call, chat, upstream, whole
 
 OK = b'{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":1}}'
 
@@ -220,7 +220,7 @@ def test_compressed_bodies_are_looked_into_and_pass_as_they_came(gateway):
         from refold._gateway.server.serving import Serving
         from refold._gateway.settings import GatewaySettings
 
-        with Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as own:
+        with Serving(GatewaySettings(upstreams={"openai": url}, port=0, admin_token=ADMIN)) as own:
             call(own.url, body=small, headers={"content-encoding": "gzip"})
     assert seen[0][1] == small
     assert b"content-encoding: gzip" in seen[0][0].lower()
@@ -236,7 +236,7 @@ def test_usage_of_a_compressed_answer_is_read():
         from refold._gateway.server.serving import Serving
         from refold._gateway.settings import GatewaySettings
 
-        with Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving:
+        with Serving(GatewaySettings(upstreams={"openai": url}, port=0, admin_token=ADMIN)) as serving:
             assert call(serving.url, body=chat(1))[2] == packed
             assert b'refold_tokens_total{kind="input"} 9.0' in call(serving.url, "GET", "/metrics")[2]
 

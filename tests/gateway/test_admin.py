@@ -167,7 +167,7 @@ def test_a_shadow_keeps_nothing(gateway, tmp_path):
     assert not listed["stored"]
 
 
-@pytest.mark.parametrize("path", ["%2e%2e", "%00", "%ff", "conv_none", "a/b/c", "conv_none/rewind/x", "x" * 5_000])
+@pytest.mark.parametrize("path", ["..", "%00", "%ff", "conv_none", "a/b/c", "conv_none/rewind/x", "x" * 5_000])
 def test_what_is_no_conversation_is_not_found(gateway, path):
     serving, _ = gateway()
     status, _, data = call(serving.url, "GET", f"/v1/sessions/{path}")
@@ -227,7 +227,7 @@ def test_what_was_kept_is_recalled_and_rewound_before_its_next_request(gateway, 
     assert provider.received[-1].body == chat(9)
 
 
-def test_a_store_that_fails_is_told_to_those_inside_with_its_place(gateway, tmp_path):
+def test_a_store_that_fails_is_told_without_its_place(gateway, tmp_path):
     place = tmp_path / "g.db"
     serving, provider = gateway(window=8_000, background=False, store=str(place), host="127.0.0.1", token="t0k")
     inside = {"x-refold-token": "t0k"}
@@ -236,7 +236,8 @@ def test_a_store_that_fails_is_told_to_those_inside_with_its_place(gateway, tmp_
     status, _, data = call(serving.url, "GET", "/readyz")
     assert (status, str(place).encode() in data) == (503, False)
     status, _, data = call(serving.url, "GET", "/v1/sessions", headers=inside)
-    assert (status, str(place).encode() in data) == (503, True)
+    assert (status, str(place).encode() in data) == (503, False)
+    assert b"StoreCorrupt" in data
     assert call(serving.url, "GET", "/livez")[0] == 200
     status, headers, _ = call(serving.url, body=chat(10), headers=inside)
     assert (status, told(headers)["done"], told(headers)["unsaved"]) == (200, "compacted", "1")

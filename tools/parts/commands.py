@@ -58,7 +58,7 @@ def _commands(path: Path) -> str:
     return "\n\n".join(_command(cli.get_command(top, name), name, top) for name in cli.list_commands(top))
 
 
-def _command(command: click.Command | None, name: str, top: click.Context) -> str:
+def _command(command: click.Command | None, name: str, top: click.Context, level: str = "##") -> str:
     assert command is not None, name
     context = click.Context(command, info_name=name, parent=top)
     usage = " ".join(command.collect_usage_pieces(context))
@@ -68,7 +68,15 @@ def _command(command: click.Command | None, name: str, top: click.Context) -> st
         if record is not None:
             rows.append((f"`{record[0]}`", re.sub(r"\s+", " ", record[1])))
     said = inspect.cleandoc(command.help or "").replace("\b\n", "")
-    return f"## {name}\n\n```sh\nrefold {name} {usage}\n```\n\n{said}\n\n{table(('option', 'meaning'), rows)}"
+    parts = [f"{level} {name}", f"```sh\n{context.command_path} {usage}\n```", said]
+    if isinstance(command, click.Group):
+        parts += [
+            _command(command.get_command(context, each), each, context, level + "#")
+            for each in command.list_commands(context)
+        ]
+    else:
+        parts.append(table(("option", "meaning"), rows))
+    return "\n\n".join(parts)
 
 
 def _main_help(path: Path) -> str:

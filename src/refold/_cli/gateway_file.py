@@ -29,7 +29,11 @@ TABLES = {
     "routes": {"policy": "route_policies", "trigger": "route_triggers"},
 }
 UPSTREAMS = ("openai", "anthropic", "gemini")
-SECRETS = {"token": "REFOLD_GATEWAY_TOKEN", "store_key": "REFOLD_STORE_KEY"}  # names of variables
+SECRETS = {  # names of variables
+    "token": "REFOLD_GATEWAY_TOKEN",
+    "admin_token": "REFOLD_ADMIN_TOKEN",
+    "store_key": "REFOLD_STORE_KEY",
+}
 OWN = frozenset({"config", "check", "help"})  # options about the file itself
 FILE = "refold.gateway_file"  # under which a command's context knows the path of the file
 FOR_ALL = frozenset({*UPSTREAMS, "host", "port", "policy", "store"})  # what is said at every start
@@ -92,8 +96,9 @@ def in_force(context: click.Context, settings: GatewaySettings, *, every: bool) 
         if every or name in FOR_ALL or place != "default":
             value = effective.get(name, context.params[name])
             rows.append((max(option.opts, key=len).removeprefix("--"), _as_text(value), place))
-    secrets = {"token": settings.token, "store_key": settings.store_key}
+    secrets = {"token": settings.token, "admin_token": settings.admin_token, "store_key": settings.store_key}
     rows += [(SECRETS[name], "set" if value else "not set", "environment") for name, value in secrets.items()]
+    rows += [(f"key for {provider}", "set", "file or environment") for provider in settings.upstream_keys]
     return rows
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import rich_click as click
+from msgspec.structs import replace
 
 from refold._cli.serve import NAMES, acting, gateway_settings, serving, started
 
@@ -27,14 +29,19 @@ def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
     """Run COMMAND with a gateway on a free port between it and its provider, and report the savings at the end.
 
     COMMAND gets the variables with which clients of OpenAI, Anthropic and Gemini find their provider. If one of them
-    is already set, the gateway forwards to its value. The exit code is COMMAND's.
+    is already set, the gateway forwards to its value. REFOLD_ADMIN_TOKEN is a token for the gateway's own routes
+    (`x-refold-token`). The exit code is COMMAND's.
     """
     if words[0].startswith("-"):
         raise click.UsageError(f"there is no option {words[0]}: options of refold stand before --, COMMAND after it")
-    settings = gateway_settings(acts, port=0)
+    admin_token = os.environ.get("REFOLD_ADMIN_TOKEN") or token_urlsafe(32)
+    settings = gateway_settings(acts, port=0, admin_token=admin_token)
+    if settings.needs_token and not settings.token:
+        settings = replace(settings, token=token_urlsafe(32))
     gateway = serving(settings)
     place = gateway.url + (f"/token/{quote(settings.token, safe='')}" if settings.token else "")
-    environment = {**os.environ, **{name: place + tail for name, (_, tail) in NAMES.items()}, **_unproxied()}
+    own = {"REFOLD_ADMIN_TOKEN": admin_token}
+    environment = {**os.environ, **own, **{name: place + tail for name, (_, tail) in NAMES.items()}, **_unproxied()}
     with started(gateway):
         try:
             code = _ran(list(words), environment)

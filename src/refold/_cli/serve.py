@@ -6,6 +6,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -13,6 +14,7 @@ import rich_click as click
 from refold._cli import show
 from refold._cli.gateway_file import from_file, in_force, named_file
 from refold._cli.options import TokenNumber
+from refold._cli.tokens import default_file, file_option
 from refold._gateway.observability.logs import LEVELS, LogFormat, start_log
 
 if TYPE_CHECKING:
@@ -69,6 +71,13 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--recall-tool", is_flag=True, help="Offer models a tool that reads content that plans removed."),
         click.option("--timeout", type=click.FloatRange(0.1), default=720.0, show_default=True, metavar="SECONDS",
                      help="Longest time that a provider may be silent."),
+        file_option,
+        click.option("--require-token", is_flag=True, help="Require a token of clients on this machine too."),
+        click.option("--rate", type=click.IntRange(0), default=0, metavar="N",
+                     help="Requests a minute for each token; 0: no limit."),
+        click.option("--openai-key-file", metavar="FILE", help="File with the key for OpenAI's paths."),
+        click.option("--anthropic-key-file", metavar="FILE", help="File with the key for Anthropic's paths."),
+        click.option("--gemini-key-file", metavar="FILE", help="File with the key for Gemini's paths."),
         click.option("--connections", type=click.IntRange(0), default=0,
                      help="Maximum number of connections to providers; 0: no limit."),
         click.option("--connect-timeout", type=click.FloatRange(0.1), default=20.0, show_default=True,
@@ -140,19 +149,24 @@ class _FromFile(click.RichCommand):
     show_default=True,
     help="One line an event, as text or as JSON.",
 )
+@click.option("--tls-certificate", default="", metavar="FILE", help="Certificate chain in PEM; clients come by https.")
+@click.option("--tls-key", default="", metavar="FILE", help="Key of the certificate, in PEM.")
 @acting
 @click.pass_context
 def command(
     context: click.Context, host: str, port: int, check: bool, log_level: str, log_format: LogFormat,
-    acts: dict[str, Any],
+    tls_certificate: str, tls_key: str, acts: dict[str, Any],
 ) -> int:  # fmt: skip
     """Run a proxy between agents and providers that keeps every conversation inside the context window.
 
     Point each agent at it with its base URL: OPENAI_BASE_URL=http://127.0.0.1:8787/v1,
-    ANTHROPIC_BASE_URL=http://127.0.0.1:8787, GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8787. REFOLD_GATEWAY_TOKEN is the
-    token that clients must send. REFOLD_STORE_KEY is the key that encrypts the store.
+    ANTHROPIC_BASE_URL=http://127.0.0.1:8787, GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8787.
+
+    Variables hold secrets: REFOLD_GATEWAY_TOKEN is a token that all clients must send, REFOLD_ADMIN_TOKEN that of an
+    administrator, REFOLD_STORE_KEY encrypts the store. REFOLD_OPENAI_KEY, REFOLD_ANTHROPIC_KEY and REFOLD_GEMINI_KEY
+    are keys that the gateway sends to providers instead of those of clients, which then need a token (`refold tokens`).
     """
-    settings = gateway_settings(acts, host=host, port=port)
+    settings = gateway_settings(acts, host=host, port=port, tls_certificate=tls_certificate, tls_key=tls_key)
     if check:
         _check_store(settings)
         show.table(("option", "*value", "*from"), in_force(context, settings, every=True))
@@ -162,9 +176,14 @@ def command(
     for name, value, place in in_force(context, settings, every=False):
         show.note(f"refold: {name} = {value} ({place})")
     click.echo(f"refold: serving on {gateway.url} (Ctrl-C stops)", err=True)
+    if not (settings.token or settings.admin_token or Path(settings.tokens).is_file()):
+        click.echo("refold: recall and control routes need a token: refold tokens create --admin", err=True)
     with _clear_errors():
         gateway.run()
     return 0
+
+
+KEY_FILES = ("openai_key_file", "anthropic_key_file", "gemini_key_file")
 
 
 def gateway_settings(acts: dict[str, Any], **more: Any) -> GatewaySettings:
@@ -179,6 +198,10 @@ def gateway_settings(acts: dict[str, Any], **more: Any) -> GatewaySettings:
     _summarizer(acts["summarizer"], acts["summarizer_url"])
     store = acts.pop("store") or _default_store()
     acts["max_body"], acts["memory"] = (round(acts[name] * MEGABYTE) for name in ("max_body", "memory"))
+    files = {provider: acts.pop(name) for provider, name in zip(UPSTREAMS, KEY_FILES, strict=True)}
+    keys = {provider: key for provider, file in files.items() if (key := _key(provider, file))}
+    tokens = acts.pop("tokens") or default_file()
+    more.setdefault("admin_token", os.environ.get("REFOLD_ADMIN_TOKEN", ""))
     days, size, triggers = acts.pop("retention"), acts.pop("trigger"), acts.pop("model_triggers")
     own = _configured(acts)
     windows = {name: _window(name, size) for name, size in map(_pair, acts.pop("model_windows"))}
@@ -199,6 +222,8 @@ def gateway_settings(acts: dict[str, Any], **more: Any) -> GatewaySettings:
         store=store,
         retention=days * 86_400,
         token=os.environ.get("REFOLD_GATEWAY_TOKEN", ""),
+        tokens=str(Path(tokens).expanduser()),
+        upstream_keys=keys,
         store_key=os.environ.get("REFOLD_STORE_KEY", ""),
         **acts,
         **more,
@@ -256,6 +281,16 @@ def _clear_errors() -> Iterator[None]:
 def _from_environment(provider: str) -> str:
     """Return where a user's clients already are told to go, which then is upstream."""
     return next((url for name, (whose, _) in NAMES.items() if whose == provider and (url := os.environ.get(name))), "")
+
+
+def _key(provider: str, file: str | None) -> str:
+    """Return the key that the gateway has for a provider: of a file, or of the environment."""
+    if file is None:
+        return os.environ.get(f"REFOLD_{provider.upper()}_KEY", "")
+    key = Path(file).expanduser().read_text().strip()
+    if not key:
+        raise click.UsageError(f"--{provider}-key-file {file}: there is no key in it")
+    return key
 
 
 def _pair(text: str) -> tuple[str, str]:

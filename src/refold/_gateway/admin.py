@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -24,6 +24,7 @@ from refold._gateway.server.asgi import (
     internal_error,
     read_body,
 )
+from refold._gateway.server.auth import check_same_origin
 from refold._gateway.server.request_headers import decompressed, request_options
 from refold._gateway.wire.body import native, spliced, without_key
 from refold._gateway.wire.routes import DIALECTS
@@ -31,10 +32,20 @@ from refold._gateway.wire.routes import Route as ProviderRoute
 from refold.core._json import Json, string_of
 from refold.core.messages import MessageId
 from refold.core.view import Cause
-from refold.errors import BadMessages, RefoldError, SessionNotFound, StoreError, UnknownFormat
+from refold.errors import (
+    BadMessages,
+    BrokenConversation,
+    CannotFit,
+    RefoldError,
+    SessionNotFound,
+    StoreError,
+    UnknownFormat,
+    UsageError,
+    WriteConflict,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
 
@@ -45,6 +56,7 @@ if TYPE_CHECKING:
     from refold._gateway.conversations.tracker import ConversationTracker
     from refold._gateway.observability.metrics import Metrics
     from refold._gateway.proxy import Exchanges
+    from refold._gateway.server.auth import Caller
     from refold._gateway.server.request_headers import RequestOptions
     from refold._gateway.settings import GatewaySettings
     from refold._gateway.wire.routes import Dialect
@@ -52,6 +64,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PATHS", "Admin", "is_ours"]
 
+Access: TypeAlias = Literal["anybody", "client", "owner", "administrator"]
 PATHS = re.compile(r"/livez|/readyz|/metrics|/v1/compact|/v1/recall(?:/.+)?|/v1/sessions(?:/.+)?")
 SESSION_ID = re.compile(r"[\w.:@-]+")
 SESSIONS = "/v1/sessions"
@@ -61,6 +74,31 @@ MAX_LISTED = 200  # conversations
 def is_ours(path: str, headers: Mapping[bytes, bytes]) -> bool:
     """Return whether a path is served here and never sent upstream; Anthropic has sessions of its own."""
     return PATHS.fullmatch(path) is not None and not (path.startswith(SESSIONS) and b"anthropic-version" in headers)
+
+
+class ScopedRoute(Route):
+    """A route with who may use it.
+
+    Anybody; a client, with its own request; an owner, with its own conversations; an administrator. The last two need
+    a token wherever they call from. Pages of other sites may use none but the first.
+    """
+
+    def __init__(self, path: str, handler: Callable[[Request], Awaitable[Response]], access: Access,
+                 *methods: str) -> None:  # fmt: skip
+        self.access = access
+
+        async def guarded(request: Request) -> Response:
+            caller: Caller = request.state.caller
+            if access != "anybody":
+                check_same_origin(dict(request.scope["headers"]))
+            if access in ("owner", "administrator") and not caller.token:
+                message = "this needs a token in the header x-refold-token: `refold tokens create` makes one"
+                raise GatewayError(401, message, "gateway_token")
+            if access == "administrator" and not caller.admin:
+                raise GatewayError(403, "this needs the token of an administrator", "gateway_token")
+            return await handler(request)
+
+        super().__init__(path, guarded, methods=list(methods) or ["GET"])
 
 
 class CompactionWish(Struct, frozen=True):
@@ -73,8 +111,8 @@ class CompactionWish(Struct, frozen=True):
 class Admin:
     """Serves requests to the gateway itself; `app` is its ASGI application.
 
-    `app` expects the provider whose client sent a request, judged by its headers, as `provider` in the state of the
-    request: errors are in that provider's protocol.
+    `app` expects in the state of a request the `caller`, and the `provider` whose client sent it, judged by its
+    headers: errors are in that provider's protocol. What is not the caller's own does not exist for it.
     """
 
     def __init__(
@@ -95,16 +133,16 @@ class Admin:
         session = SESSIONS + "/{id}"
         self.app = Starlette(
             routes=[
-                Route("/livez", self._live),
-                Route("/readyz", self._ready),
-                Route("/metrics", self._metrics_page),
-                Route("/v1/compact", self._compact, methods=["POST"]),
-                Route("/v1/recall", self._recall),
-                Route("/v1/recall/{what:path}", self._recall),
-                Route(SESSIONS, self._list_sessions),
-                Route(session, self._session, methods=["GET", "DELETE"]),
-                Route(session + "/rewind", self._rewind_session, methods=["POST"]),
-                Route(session + "/compact", self._compact_session, methods=["POST"]),
+                ScopedRoute("/livez", self._live, "anybody"),
+                ScopedRoute("/readyz", self._ready, "anybody"),
+                ScopedRoute("/metrics", self._metrics_page, "administrator"),
+                ScopedRoute("/v1/compact", self._compact, "client", "POST"),
+                ScopedRoute("/v1/recall", self._recall, "owner"),
+                ScopedRoute("/v1/recall/{what:path}", self._recall, "owner"),
+                ScopedRoute(SESSIONS, self._list_sessions, "owner"),
+                ScopedRoute(session, self._session, "owner", "GET", "DELETE"),
+                ScopedRoute(session + "/rewind", self._rewind_session, "owner", "POST"),
+                ScopedRoute(session + "/compact", self._compact_session, "owner", "POST"),
             ],
             exception_handlers={
                 **dict.fromkeys((GatewayError, RefoldError, HTTPException, Exception), self._error),
@@ -121,14 +159,15 @@ class Admin:
     async def _body(self, request: Request) -> bytes:
         """Return the decompressed body of a request."""
         headers, settings = dict(request.scope["headers"]), self._settings
-        body = await read_body(request.receive, headers, settings.max_body, settings.body_timeout)
-        plain = decompressed(body, headers.get(b"content-encoding", b""), settings.max_body)
+        most = min(request.state.caller.max_body or settings.max_body, settings.max_body)
+        body = await read_body(request.receive, headers, most, settings.body_timeout)
+        plain = decompressed(body, headers.get(b"content-encoding", b""), most)
         if plain is None:
             raise GatewayError(415, "this body cannot be decompressed: send it plain, or with gzip", "bad_encoding")
         return plain
 
     def _options(self, request: Request) -> RequestOptions:
-        return request_options(dict(request.scope["headers"]), self._settings)
+        return request_options(dict(request.scope["headers"]), self._settings, request.state.caller.owner)
 
     async def _live(self, _: Request) -> Response:
         return _json({"status": "ok"})
@@ -147,26 +186,26 @@ class Admin:
     async def _recall(self, request: Request) -> Response:
         query = request.query_params
         what = request.path_params.get("what", "").lstrip("/") or query.get("q", "")
-        return _json({"messages": await self.recall(what, query.get("session", ""))})
+        return _json({"messages": await self._recalled(what, query.get("session", ""), request.state.caller.sees)})
 
-    async def recall(self, what: str, session: str = "") -> list[Json]:
+    async def _recalled(self, what: str, session: str, owner: str | None) -> list[Json]:
         """Return originals by a message's id, by the plan or message that replaces them, or by words of their text."""
         what = what.strip().strip("[]")
         ids = [MessageId(what)] if what.startswith("b2:") else []
-        conversation = self._tracks.get(session)
+        conversation = self._find(session, owner)
         if not ids:
-            for each in [conversation] if conversation is not None else self._tracks.all():
+            for each in [conversation] if conversation is not None else self._visible(owner):
                 ids = behind(each.plans, what)
                 if ids:
                     break
         if not ids and session and conversation is None:
-            ids = behind(await self._keeper.plans(session), what)
+            ids = behind(await self._keeper.plans(session, owner), what)
         elif not ids and what.startswith("plan:"):
-            ids = await self._keeper.behind(what)
-        originals = await self._keeper.originals(ids) if ids else {}
+            ids = await self._keeper.behind(what, owner)
+        originals = await self._keeper.originals(ids, owner) if ids else {}
         if not originals and what and not ids:
             originals = await self._keeper.search(
-                what, conversation.session_id if conversation is not None else session
+                what, conversation.session_id if conversation is not None else session, owner
             )
         order = ids or list(originals)
         return [{"id": id, "message": originals[id]} for id in order if id in originals]
@@ -237,7 +276,7 @@ class Admin:
 
     async def _compact_session(self, request: Request) -> Response:
         """Compact one conversation, in memory or in the store, and return its plans; `model` may be named (O17)."""
-        id, options = _session_id(request), self._options(request)
+        id, options, owner = _session_id(request), self._options(request), request.state.caller.sees
         try:
             body = native(await self._body(request) or b"{}")
         except (ValueError, RecursionError):
@@ -246,8 +285,9 @@ class Admin:
             raise GatewayError(400, 'compact takes {"keep_recent": tokens, "instructions": words}', "bad_body")
         wish, model = _wish(body), body.get("model", "")
         model = string_of(model)
-        conversation = self._find(id)
-        if conversation is None and not id.startswith(OURS):
+        conversation = self._find(id, owner)
+        head = await self._keeper.head(id, owner) if conversation is None else None
+        if head is not None and not id.startswith(OURS):
             done = await self._planner.compact_session(id, wish.instructions, wish.keep_recent, model)
             if done is None:
                 return _json({"id": id, "stored": True, "done": "nothing", "plans": []})
@@ -258,12 +298,11 @@ class Admin:
         if conversation is not None:
             route = ProviderRoute(_dialect_of(conversation.format.name), "compact", model)
             target = self._exchanges.bind(conversation, route, options)
-        else:
-            head = await self._keeper.head(id)
+        elif head is not None:
             messages = await self._keeper.messages(id)
             route = ProviderRoute(_dialect_of(head.format), "compact", model or "stored")
             raw = b'{"%s":[%s]}' % (route.dialect.messages.encode(), messages)
-            target = await self._exchanges.target(route, options, raw)
+            target = await self._exchanges.target(route, replace(options, owner=head.owner), raw)
         if target is None:
             raise GatewayError(
                 400, 'the model of this conversation is not known here: name it, {"model": …}', "bad_body"
@@ -271,34 +310,36 @@ class Admin:
         plan = await self._forced(target, wish)
         return _json({**_summary(target.conversation), **_outcome(plan, target.conversation.plans)})
 
-    async def _list_sessions(self, _: Request) -> Response:
+    async def _list_sessions(self, request: Request) -> Response:
+        owner = request.state.caller.sees
         sessions: dict[str, Json] = {}
-        for conversation in reversed(self._tracks.all()[-MAX_LISTED:]):
+        for conversation in reversed(self._visible(owner)[-MAX_LISTED:]):
             sessions[conversation.session_id or conversation.id] = _summary(conversation)
-        for head in (await self._keeper.sessions())[:MAX_LISTED]:
+        for head in (await self._keeper.sessions(owner))[:MAX_LISTED]:
             stored = {"format": head.format, "messages": head.messages, "stored": True, "touched": head.touched}
+            stored |= {"owner": head.owner} if head.owner else {}
             sessions[head.id] = {"id": head.id, "plans": 0, **stored} | sessions.get(head.id, {}) | {"stored": True}
         return _json({"sessions": list(sessions.values())})
 
     async def _session(self, request: Request) -> Response:
         """Return one conversation with its plans, or delete it."""
-        id = _session_id(request)
-        conversation = self._find(id)
+        id, owner = _session_id(request), request.state.caller.sees
+        conversation = self._find(id, owner)
         if request.method != "DELETE":
-            plans = conversation.plans if conversation is not None else await self._keeper.plans(id)
+            plans = conversation.plans if conversation is not None else await self._keeper.plans(id, owner)
             return _json({**_summary_of(id, conversation), "plans": [_plan(plan) for plan in plans]})
         if conversation is not None:
             self._tracks.forget(conversation.id, deleted=True)
         stored_id = conversation.session_id if conversation is not None and conversation.session_id else id
-        if not await self._keeper.delete(stored_id) and conversation is None:
+        if not await self._keeper.delete(stored_id, owner) and conversation is None:
             raise SessionNotFound(id)
         return _json({"id": id, "deleted": True})
 
     async def _rewind_session(self, request: Request) -> Response:
-        id = _session_id(request)
-        conversation, to = self._find(id), _to(await self._body(request))
+        id, owner = _session_id(request), request.state.caller.sees
+        conversation, to = self._find(id, owner), _to(await self._body(request))
         if conversation is None:
-            remaining = _until(await self._keeper.plans(id), to)
+            remaining = _until(await self._keeper.plans(id, owner), to)
             await self._keeper.rewound(id, remaining)
         else:
             remaining = await self._rewind(conversation, to)
@@ -314,8 +355,12 @@ class Admin:
             conversation.rewind(remaining, revision)
         return remaining
 
-    def _find(self, id: str) -> Conversation | None:
-        return self._tracks.get(id) or next((each for each in self._tracks.all() if each.session_id == id), None)
+    def _find(self, id: str, owner: str | None) -> Conversation | None:
+        return next((each for each in self._visible(owner) if id and id in (each.id, each.session_id)), None)
+
+    def _visible(self, owner: str | None) -> list[Conversation]:
+        """Return the conversations in memory of an owner, or of all."""
+        return [each for each in self._tracks.all() if owner in (None, each.owner)]
 
 
 def _item(item: object) -> Any:
@@ -390,9 +435,10 @@ def _summary_of(id: str, conversation: Conversation | None) -> Json:
 
 
 def _summary(conversation: Conversation) -> Json:
-    shadow = {"shadow": _plan(conversation.shadow)} if conversation.shadow is not None else {}
+    more: Json = {"shadow": _plan(conversation.shadow)} if conversation.shadow is not None else {}
+    more |= {"owner": conversation.owner} if conversation.owner else {}
     return {
-        **shadow,
+        **more,
         "id": conversation.session_id or conversation.id,
         "format": conversation.format.name,
         "messages": len(conversation.body.raws),
@@ -419,10 +465,15 @@ def _own_error(request: Request, error: Exception) -> GatewayError:
             return GatewayError(405, message, "method", [(b"allow", ", ".join(allowed).encode())])
         case SessionNotFound() | HTTPException():
             return GatewayError(404, "there is no such conversation: GET /v1/sessions lists them", "not_found")
+        case WriteConflict():
+            message = "another one changed or continues this conversation: read it again"
+            return GatewayError(409, message, "conflict")
         case StoreError():
-            return GatewayError(503, f"the store could not be used ({error})", "store")
-        case RefoldError():
+            return GatewayError(503, f"the store could not be used ({type(error).__name__}): try again", "store")
+        case UsageError() | BrokenConversation() | CannotFit():
             return GatewayError(400, f"this cannot be compacted: {error}", "bad_body")
+        case RefoldError():
+            return GatewayError(400, f"this cannot be compacted ({type(error).__name__})", "bad_body")
         case _:
             return internal_error(error)
 

@@ -31,14 +31,15 @@ from refold._gateway.server.asgi import (
     internal_error,
     read_body,
     receive_in_time,
+    too_large,
 )
-from refold._gateway.server.auth import Auth, reject_duplicate_headers
+from refold._gateway.server.auth import Auth, check_path, reject_duplicate_headers
 from refold._gateway.server.connection import connection_of
 from refold._gateway.server.relay import WhileConnected, relay
 from refold._gateway.server.request_headers import decompressed, request_options
 from refold._gateway.upstream.client import Upstream, from_upstream, to_upstream
 from refold._gateway.upstream.response import UpstreamAborted
-from refold._gateway.wire.routes import route
+from refold._gateway.wire.routes import is_stateless, route
 from refold.errors import SessionNotFound, StoreError, WriteConflict
 from refold.handlers import Handlers
 from refold.sessions import open_store
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.conversations.plugin import CompactionTarget
     from refold._gateway.server.asgi import Headers
+    from refold._gateway.server.auth import Admission, Caller
     from refold._gateway.server.request_headers import RequestOptions
     from refold._gateway.settings import GatewaySettings
     from refold._gateway.wire.routes import Route
@@ -165,14 +167,17 @@ class Gateway:
         original = scope["raw_path"].decode("latin-1")  # not unquoted: an escaped line end must stay escaped
         where = route(scope["method"], original, headers)
         try:
-            path = self._checked_path(scope, original, headers)
+            admission = self._admitted(scope, original, headers)
+            caller, path = admission.caller, admission.path
             if path is not original:
                 where = route(scope["method"], path, headers)
+            if admission.headers is not scope["headers"] or admission.query is not scope["query_string"]:
+                scope = {**scope, "headers": admission.headers, "query_string": admission.query}
             if not is_ours(path, headers):
                 if where.kind == "other":
-                    await self._forward(scope, path, where, receive, send)
+                    await self._forward(scope, path, where, caller, receive, send)
                 else:
-                    await self._serve_chat(scope, path, where, headers, receive, send)
+                    await self._serve_chat(scope, path, where, caller, headers, receive, send)
                 return
         except GatewayError as error:
             self.metrics.refused(where.dialect.provider, error.code)
@@ -188,11 +193,11 @@ class Gateway:
             with suppress(RuntimeError):  # the response has begun and can only be cut
                 await error_response(where.dialect.provider, internal_error(error))(scope, receive, send)
             raise
-        state = {**scope.get("state", {}), "provider": where.dialect.provider}
+        state = {**scope.get("state", {}), "provider": where.dialect.provider, "caller": caller}
         await self._admin.app({**scope, "path": unquote(path), "state": state}, receive, send)
 
-    def _checked_path(self, scope: Scope, path: str, headers: dict[bytes, bytes]) -> str:
-        """Return the path of a request that may be served, without a token in it.
+    def _admitted(self, scope: Scope, path: str, headers: dict[bytes, bytes]) -> Admission:
+        """Return a request that may be served, without the token in it.
 
         Raises:
             GatewayError: the headers are ambiguous (400), the client may not use this gateway, or asks for a WebSocket.
@@ -201,35 +206,56 @@ class Gateway:
             reject_duplicate_headers(scope["headers"])
         if b"transfer-encoding" in headers and b"content-length" in headers:
             raise GatewayError(400, "a body has one length: send content-length or chunks", "bad_header", CLOSE)
-        path = self._auth.check(path, headers)
+        admission = self._auth.admit(path, scope["headers"], headers, scope["query_string"])
+        check_path(admission.path)
         if headers.get(b"upgrade", b"").lower() == b"websocket" and scope["method"] == "GET":
             raise GatewayError(426, "this gateway speaks HTTP only, no WebSocket", "websocket")
-        return path
+        return admission
 
-    async def _forward(self, scope: Scope, path: str, where: Route, receive: Receive, send: Send) -> None:
-        """Forward a request without a conversation: both bodies pass as they arrive, whatever their size."""
-        url = self._upstream.address(where.dialect.provider, path, scope["query_string"])
+    async def _forward(
+        self, scope: Scope, path: str, where: Route, caller: Caller, receive: Receive, send: Send
+    ) -> None:
+        """Forward a request without a conversation: both bodies pass as they arrive, of any size the caller may send.
+
+        What a provider stores for one of the gateway's own keys may be of any owner, so it is for administrators.
+        """
+        provider = where.dialect.provider
+        if provider in self.settings.upstream_keys and not caller.admin and not is_stateless(scope["method"], path):
+            message = f"with the gateway's key for {provider} only models can be used, not what the provider stores"
+            raise GatewayError(403, message, "shared_key", CLOSE)
+        url = self._upstream.address(provider, path, scope["query_string"])
         headers: Headers = scope["headers"]
         length = [(name, value) for name, value in headers if name == b"content-length"]
         has_body = bool(length and length[0][1] != b"0") or any(name == b"transfer-encoding" for name, _ in headers)
         connected = WhileConnected(scope, receive, body_follows=has_body)
-        body = _parts(receive, self.settings.body_timeout, connected) if has_body else None
+        if caller.max_body and length and length[0][1].isdigit() and int(length[0][1]) > caller.max_body:
+            raise too_large(caller.max_body)
+        body = _parts(receive, self.settings.body_timeout, connected, caller.max_body) if has_body else None
         with connected:
-            answer = await self._upstream.send(scope["method"], url, [*to_upstream(headers), *length], body)
+            headers = [*self._upstream.authorized(provider, to_upstream(headers), url), *length]
+            answer = await self._upstream.send(scope["method"], url, headers, body)
             try:
                 await relay(send, answer, from_upstream(answer))
             finally:
                 answer.close()
 
     async def _serve_chat(
-        self, scope: Scope, path: str, where: Route, by_name: dict[bytes, bytes], receive: Receive, send: Send
+        self,
+        scope: Scope,
+        path: str,
+        where: Route,
+        caller: Caller,
+        by_name: dict[bytes, bytes],
+        receive: Receive,
+        send: Send,
     ) -> None:
         headers: Headers = scope["headers"]
         url = self._upstream.address(where.dialect.provider, path, scope["query_string"])
-        options = request_options(by_name, self.settings)
-        raw = await read_body(receive, by_name, self.settings.max_body, self._body_timeout(scope))
+        options = request_options(by_name, self.settings, caller.owner)
+        most = min(caller.max_body or self.settings.max_body, self.settings.max_body)
+        raw = await read_body(receive, by_name, most, self._body_timeout(scope))
         begun = time.perf_counter()
-        plain = decompressed(raw, by_name.get(b"content-encoding", b""), self.settings.max_body)
+        plain = decompressed(raw, by_name.get(b"content-encoding", b""), most)
         with WhileConnected(scope, receive):
             if where.kind == "compact" and plain is not None and not options.bypass and not self.settings.shadow:
                 target = await self._compactable(where, options, plain)
@@ -260,12 +286,16 @@ def _forgotten(conversation: Conversation, lost: StaleThinking, local: Store | N
             local.delete(conversation.session_id or conversation.id)
 
 
-async def _parts(receive: Receive, timeout: float, connected: WhileConnected) -> AsyncIterator[bytes]:
-    more = True
+async def _parts(receive: Receive, timeout: float, connected: WhileConnected, most: int) -> AsyncIterator[bytes]:
+    """Yield the parts of a body as they arrive; of more than `most` bytes (0: no limit) the rest is not awaited."""
+    more, size = True, 0
     while more:
         message = await receive_in_time(receive, timeout)
         if message["type"] == "http.disconnect":
             raise ClientDisconnected
+        size += len(message.get("body", b""))
+        if most and size > most:
+            raise too_large(most)
         yield message.get("body", b"")
         more = message.get("more_body", False)
     connected.watch()

@@ -315,7 +315,9 @@ class Exchanges:
         return changed
 
     def _send(self, exchange: Exchange, ready: Ready) -> Awaitable[UpstreamResponse]:
-        headers = to_upstream(exchange.headers)
+        headers = self._upstream.authorized(
+            exchange.route.dialect.provider, to_upstream(exchange.headers), exchange.url
+        )
         if ready.plain:
             headers = [(name, value) for name, value in headers if name != b"content-encoding"]
         if ready.recalls is not None:  # an answer that may have to be changed

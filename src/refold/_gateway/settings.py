@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec import Struct, field
@@ -29,10 +30,14 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     `policy` compacts, from its own trigger or from `trigger` on. `policies`, `triggers` and `windows` (tokens) are for
     single models, `route_policies` and `route_triggers` for single routes ("/v1/chat/completions", "/v1/responses",
     "/v1/messages", "/v1beta/models"); a model's setting takes precedence over its route's, and `window`
-    is that of all models. `token` is required of every client, in the header `x-refold-token` or in the path
-    `/token/TOKEN/…`; an address that is not loopback needs one. `strict` refuses a request whose compaction fails
-    instead of sending it as it is, `shadow` plans and reports and changes nothing, `repair` mends invalid
-    conversations.
+    is that of all models. `tokens` is a file with the tokens of users, teams and administrators (`refold tokens`);
+    `token` is one for all clients together, `admin_token` one of an administrator. A client sends its token in the
+    header `x-refold-token`, in the path `/token/TOKEN/…` or as its API key. Without a token it may use the models and
+    nothing else, and that only on loopback and unless `require_token` is set or the gateway has keys of its own:
+    `upstream_keys`, by provider, replace those of clients. `rate` is how many requests a minute each token has, unless
+    it says otherwise (0: no limit). With `tls_certificate` and `tls_key`, files in PEM, clients come by https. `strict`
+    refuses a request whose compaction fails instead of sending it as it is, `shadow` plans and reports and changes
+    nothing, `repair` mends invalid conversations.
     `recall_tool` offers models a tool that returns originals once a plan is active: the gateway answers its calls,
     in up to `recall_rounds` rounds of one answer with up to `recall_tokens` tokens each.
     `background` compacts below the hard limit in the background instead of before a request. `summarizer` is the
@@ -46,7 +51,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
 
     Raises:
         UsageError: an address open to others without a token, an upstream that is no http(s) URL, a route or policy
-            that there is none of.
+            that there is none of, a certificate without its key.
     """
 
     upstreams: dict[str, str] = field(default_factory=lambda: dict(UPSTREAMS))
@@ -61,6 +66,13 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     window: int | None = None
     windows: dict[str, int] = {}
     token: str = ""
+    admin_token: str = ""
+    tokens: str = ""
+    require_token: bool = False
+    upstream_keys: dict[str, str] = {}
+    rate: int = 0
+    tls_certificate: str = ""
+    tls_key: str = ""
     strict: bool = False
     shadow: bool = False
     repair: bool = False
@@ -85,11 +97,13 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     keepalive: float = 30.0
 
     def __post_init__(self) -> None:
-        if not is_loopback(self.host) and not self.token:
+        if not is_loopback(self.host) and not (self.token or (self.tokens and Path(self.tokens).is_file())):
             raise UsageError(
-                f"{self.host} can be reached from other machines: give a token (REFOLD_GATEWAY_TOKEN), "
-                "or listen on 127.0.0.1"
+                f"{self.host} can be reached from other machines: make tokens (refold tokens create), "
+                "give one token for all (REFOLD_GATEWAY_TOKEN), or listen on 127.0.0.1"
             )
+        if bool(self.tls_certificate) != bool(self.tls_key):
+            raise UsageError("a certificate is used with its key: give both --tls-certificate and --tls-key")
         if not self.upstreams:
             raise UsageError("no upstream: name the provider that requests are sent to")
         for name, url in self.upstreams.items():
@@ -100,6 +114,9 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             if not _is_address(url):
                 problem = f"the upstream {url.rpartition('@')[2]!r} of {name} is no http or https address"
                 raise UsageError(f"{problem}: write it as in {UPSTREAMS[name]}")
+        for name, key in self.upstream_keys.items():
+            if not key.isascii() or not key.isprintable() or " " in key:
+                raise UsageError(f"the key of {name} is not one word: check its variable or its file")
         for route in (*self.route_policies, *self.route_triggers):
             if route not in ROUTES:
                 raise UsageError(
@@ -107,6 +124,11 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
                 )
         for policy in self.named:
             policies.find(policy)
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether every client must send a token."""
+        return bool(self.token or self.require_token or self.upstream_keys) or not is_loopback(self.host)
 
     @property
     def named(self) -> frozenset[str]:

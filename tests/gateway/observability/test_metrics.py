@@ -5,7 +5,7 @@ import pytest
 
 from refold._gateway.server.serving import Serving
 from refold._gateway.settings import GatewaySettings
-from tests.gateway.scripted_upstream import call, chat
+from tests.gateway.scripted_upstream import ADMIN, call, chat
 from tests.gateway.test_acting import searched
 
 parser = pytest.importorskip("prometheus_client.parser")
@@ -54,10 +54,10 @@ def test_what_the_gateway_refuses_itself_is_counted_and_marked():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         place = f"127.0.0.1:{free.getsockname()[1]}"
-        with Serving(GatewaySettings(upstreams={"anthropic": f"http://{place}"}, port=0)) as serving:
+        with Serving(GatewaySettings(upstreams={"anthropic": f"http://{place}"}, port=0, admin_token=ADMIN)) as serving:
             status, headers, data = call(serving.url, path="/v1/messages", body=chat(1))
             assert (status, headers["x-refold-done"], headers["x-refold-reason"]) == (502, "rejected", "upstream_down")
-            assert place.encode() in data
+            assert place.encode() not in data
             call(serving.url, body=chat(1))
             found = figures(serving)
     assert found["refold_errors_total", "anthropic", "upstream_down"] == 1

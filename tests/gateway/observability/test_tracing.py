@@ -7,7 +7,7 @@ from refold._gateway.server.serving import Serving
 from refold._gateway.settings import GatewaySettings
 from refold.summaries import summarizers
 from refold.testing.provider import ScriptedProvider
-from tests.gateway.scripted_upstream import call, chat, raw
+from tests.gateway.scripted_upstream import ADMIN, call, chat, raw
 from tests.gateway.talking import OPENED
 from tests.gateway.test_faults import sent
 
@@ -50,7 +50,7 @@ def test_every_exchange_is_a_span_with_the_names_for_generative_ai_and_no_text(g
 def test_errors_are_told_by_their_kind(exporter):
     with ScriptedProvider(faults=["rate_limit", "cut_stream"]) as provider:
         upstreams = {"openai": provider.openai_url, "gemini": "http://127.0.0.1:9"}  # where nothing listens
-        with Serving(GatewaySettings(upstreams=upstreams, port=0)) as serving:
+        with Serving(GatewaySettings(upstreams=upstreams, port=0, admin_token=ADMIN)) as serving:
             call(serving.url, body=chat(1))
             raw(serving.url, sent(chat(1, stream=True)))
             call(serving.url, path="/v1beta/models/gemini-2.5-pro:generateContent", body={"contents": []})

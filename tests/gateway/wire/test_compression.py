@@ -9,7 +9,7 @@ import pytest
 from refold._gateway.server.serving import Serving
 from refold._gateway.settings import GatewaySettings
 from refold._gateway.wire.compression import READABLE, TooLong, Unreadable, unpacker, whole
-from tests.gateway.scripted_upstream import call, chat, upstream
+from tests.gateway.scripted_upstream import ADMIN, call, chat, upstream
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -82,7 +82,10 @@ def test_an_overflow_early_in_a_compressed_stream_is_answered_by_a_shorter_reque
         writer.write(b"0\r\n\r\n")
         await writer.drain()
 
-    with upstream(answer) as (url, seen), Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving:
+    with (
+        upstream(answer) as (url, seen),
+        Serving(GatewaySettings(upstreams={"openai": url}, port=0, admin_token=ADMIN)) as serving,
+    ):
         headers = {"accept-encoding": "gzip, deflate, br, zstd, snappy"}
         status, told, data = call(serving.url, path="/v1/responses", body=responses(12), headers=headers)
         figures = call(serving.url, "GET", "/metrics")[2].decode()

@@ -7,7 +7,7 @@ import pytest
 from refold._gateway.server.serving import Serving
 from refold._gateway.settings import GatewaySettings
 from refold._gateway.wire.routes import route
-from tests.gateway.scripted_upstream import call, chat, upstream, whole
+from tests.gateway.scripted_upstream import ADMIN, call, chat, upstream, whole
 from tests.gateway.talking import opened
 
 OK = b'{"object":"list","data":[],"has_more":false}'
@@ -103,7 +103,7 @@ def test_azures_client_is_kept_inside_the_window(gateway):
 def test_anthropics_own_sessions_are_not_taken_for_the_gateways():
     with (
         upstream(lambda head, body: whole(OK)) as (url, seen),
-        Serving(GatewaySettings(upstreams={"anthropic": url}, port=0)) as serving,
+        Serving(GatewaySettings(upstreams={"anthropic": url}, port=0, admin_token=ADMIN)) as serving,
     ):
         client = opened(anthropic.Anthropic(base_url=serving.url, api_key="k", max_retries=0))
         assert client.beta.sessions.list().data == []

@@ -22,6 +22,7 @@ __all__ = [
     "internal_error",
     "read_body",
     "receive_in_time",
+    "too_large",
 ]  # fmt: skip
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
@@ -51,7 +52,7 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, t
     """
     announced = headers.get(b"content-length", b"")
     if announced.isdigit() and int(announced) > limit:
-        raise _too_large(limit)
+        raise too_large(limit)
     chunks: list[bytes] = []
     size = 0
     while True:
@@ -61,7 +62,7 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, t
         chunk = message.get("body", b"")
         size += len(chunk)
         if size > limit:
-            raise _too_large(limit)
+            raise too_large(limit)
         chunks.append(chunk)
         if not message.get("more_body"):
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
@@ -103,8 +104,9 @@ def internal_error(error: Exception) -> GatewayError:
     return GatewayError(500, message, "internal")
 
 
-def _too_large(limit: int) -> GatewayError:
+def too_large(limit: int) -> GatewayError:
+    """Return the error for a body of more bytes than the limit."""
     return GatewayError(
-        413, f"the request body is larger than {limit:,} bytes, the most this gateway takes", "request_too_large",
-        CLOSE,
+        413, f"the request body is larger than {limit:,} bytes, the most that this client may send",
+        "request_too_large", CLOSE,
     )  # fmt: skip

@@ -1,24 +1,70 @@
-"""Authentication by token, protection against DNS rebinding, and refusal of ambiguous headers."""
+"""Who sends a request and what it may do: tokens, limits, and protection against web pages that reach for loopback."""
 
 from __future__ import annotations
 
 import hmac
+import re
 from functools import lru_cache
+from math import ceil
+from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
+from msgspec import Struct
+
 from refold._gateway.server.asgi import CLOSE, GatewayError
+from refold._gateway.server.tokens import PREFIX, TokenFile
 from refold._gateway.settings import is_loopback
 
 if TYPE_CHECKING:
     from refold._gateway.server.asgi import Headers
     from refold._gateway.settings import GatewaySettings
 
-__all__ = ["Auth", "reject_duplicate_headers"]
+__all__ = ["CREDENTIALS", "Admission", "Auth", "Caller", "check_path", "check_same_origin", "reject_duplicate_headers"]
 
 OPEN = frozenset({"/livez", "/readyz"})  # called by probes that have no token
-SINGLE = frozenset({b"host", b"origin", b"content-length", b"transfer-encoding", b"content-encoding"})
-PREFIX = "/token/"  # for clients that can change nothing but the base URL
+SINGLE = frozenset(
+    {b"host", b"origin", b"sec-fetch-site", b"content-length", b"transfer-encoding", b"content-encoding"}
+)
+TOKEN_PATH = "/token/"  # noqa: S105 - for clients that can change nothing but the base URL
+CREDENTIALS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")  # where clients put a provider's key
+BEARER = re.compile(rb"^bearer +", re.I)
+ENCODED = re.compile(r"%(?:25)*(?:2e|2f|5c)", re.I)  # a dot, a slash or a backslash, however often it is encoded
+MODEL_ID = re.compile(r"(?<=/models/)[^/]+")  # ids of models hold slashes
+ENCODED_SLASH = re.compile("%2f", re.I)
+MINUTE = 60.0
+
+
+class Caller(Struct, frozen=True):
+    """Who sends a request.
+
+    `owner` is whose its conversations are; `token` is the id of its token, empty for a client on this machine that
+    sends none. `rate` is requests a minute and `max_body` bytes of a body, 0 is no limit of its own.
+    """
+
+    owner: str = ""
+    admin: bool = False
+    token: str = ""
+    rate: int = 0
+    max_body: int = 0
+
+    @property
+    def sees(self) -> str | None:
+        """The owner whose conversations the caller may see and change; None: those of all."""
+        return None if self.admin else self.owner
+
+
+ANYBODY = Caller()
+
+
+class Admission(Struct, frozen=True):
+    """A request that may be served, without the token in it."""
+
+    caller: Caller
+    path: str
+    headers: Headers
+    query: bytes
 
 
 class Auth:
@@ -26,41 +72,100 @@ class Auth:
 
     def __init__(self, settings: GatewaySettings) -> None:
         self._token = settings.token.encode()
-        self._local = is_loopback(settings.host)
+        self._admin_token = settings.admin_token.encode()
+        self._tokens = TokenFile(Path(settings.tokens)) if settings.tokens else None
+        self._needs_token = settings.needs_token
+        self._rate = settings.rate
+        self._buckets: dict[str, tuple[float, float]] = {}  # requests that are left, and when that was, by token
 
-    def check(self, path: str, headers: dict[bytes, bytes]) -> str:
-        """Return the path of an authorized request, without the token in it.
+    def admit(self, path: str, headers: Headers, by_name: dict[bytes, bytes], query: bytes) -> Admission:
+        """Return an authorized request, without the token in it.
+
+        A client without a token may send requests to models, on loopback alone and if no token is required.
 
         Raises:
-            GatewayError: a wrong token (401), a host or origin that is not this machine (403), or a transfer-encoding
-                other than chunked (501); compressed bodies belong to content-encoding.
+            GatewayError: no token or a wrong one (401), a host or origin that is not this machine (403), too many
+                requests (429), or a transfer-encoding other than chunked (501); compressed bodies belong to
+                content-encoding.
         """
-        token = headers.get(b"x-refold-token", b"")
-        if path.startswith(PREFIX):
-            in_path, slash, rest = path[len(PREFIX) :].partition("/")
-            token, path = token or unquote_to_bytes(in_path), slash + rest
+        text = by_name.get(b"x-refold-token", b"")
+        if path.startswith(TOKEN_PATH):
+            in_path, slash, rest = path[len(TOKEN_PATH) :].partition("/")
+            text, path = text or unquote_to_bytes(in_path), slash + rest
         if path in OPEN:
-            return path
-        if self._token and not hmac.compare_digest(token, self._token):
-            message = "this gateway needs its token in the header x-refold-token"
-            raise GatewayError(401, message, "gateway_token", CLOSE)
-        if self._local and not self._token and not self._from_here(headers):
-            message = (
-                "this gateway serves this machine only: call it at 127.0.0.1, or start it with REFOLD_GATEWAY_TOKEN set"
-            )
-            raise GatewayError(403, message, "gateway_origin", CLOSE)
-        if headers.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
+            return Admission(ANYBODY, path, headers, query)
+        caller, headers, query = self._without_tokens(headers, by_name, query)
+        if text:
+            caller = self._caller(text)
+        if caller is None:
+            if text or self._needs_token:
+                raise _no_token("this gateway needs one of its tokens, in the header x-refold-token or as the API key")
+            _check_local(by_name)
+            caller = ANYBODY
+        self._check_rate(caller)
+        if by_name.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
             raise GatewayError(
                 501, "no transfer-encoding but chunked is supported: send the body chunked", "bad_header", CLOSE
             )
-        return path
+        return Admission(caller, path, headers, query)
 
-    def _from_here(self, headers: dict[bytes, bytes]) -> bool:
-        """Return whether host and origin are this machine: a web page may have its own name resolve to loopback."""
-        origin = headers.get(b"origin", b"")
-        return _is_this_machine(headers.get(b"host", b"")) and (
-            not origin or _is_this_machine(origin.partition(b"//")[2])
-        )
+    def _caller(self, text: bytes) -> Caller | None:
+        """Return whose a token is; all comparisons take the same time whatever they find."""
+        if self._admin_token and hmac.compare_digest(text, self._admin_token):
+            return Caller(admin=True, token="admin")  # noqa: S106 - the id of a token
+        if self._token and hmac.compare_digest(text, self._token):
+            alone = not self._admin_token and not self._tokens  # the one token there is
+            return Caller(admin=alone, token="gateway")  # noqa: S106
+        token = self._tokens.find(text.decode("latin-1")) if self._tokens is not None else None
+        return None if token is None else Caller(token.owner, token.admin, token.id, token.rate, token.max_body)
+
+    def _without_tokens(
+        self, headers: Headers, by_name: dict[bytes, bytes], query: bytes
+    ) -> tuple[Caller | None, Headers, bytes]:
+        """Return whose token stands where a provider's key is expected, and the request without it."""
+        callers = {
+            name: caller
+            for name in CREDENTIALS
+            if (value := by_name.get(name)) and (caller := self._in_place_of_a_key(BEARER.sub(b"", value)))
+        }
+        if callers:
+            headers = [header for header in headers if header[0] not in callers]
+        if b"key=" in query:
+            rest = []
+            for part in query.split(b"&"):
+                name, _, value = part.partition(b"=")
+                if name == b"key" and (caller := self._in_place_of_a_key(unquote_to_bytes(value))):
+                    callers[name] = caller
+                else:
+                    rest.append(part)
+            query = b"&".join(rest)
+        return next(iter(callers.values()), None), headers, query
+
+    def _in_place_of_a_key(self, text: bytes) -> Caller | None:
+        """Return whose token a text is; None where it is the key of a provider.
+
+        Raises:
+            GatewayError: it is a token that is not in force (401), which no provider is to see.
+        """
+        caller = self._caller(text)
+        if caller is None and text.startswith(PREFIX.encode()):
+            raise _no_token("this token of the gateway is not in force: ask its operator for another")
+        return caller
+
+    def _check_rate(self, caller: Caller) -> None:
+        """Take one of the requests that a token has: as many at once as a minute has, which then come back evenly."""
+        rate = caller.rate or self._rate
+        if not rate:
+            return
+        now = monotonic()
+        left, at = self._buckets.get(caller.token, (float(rate), now))
+        left = min(left + (now - at) * rate / MINUTE, float(rate))
+        if left < 1:
+            self._buckets[caller.token] = left, now
+            seconds = ceil((1 - left) * MINUTE / rate)
+            message = f"this token has {rate:,} requests a minute: send the next one in {seconds} s"
+            raise GatewayError(429, message, "rate_limit_exceeded", [*CLOSE, (b"retry-after", b"%d" % seconds)])
+        self._buckets[caller.token] = left - 1, now
 
 
 def reject_duplicate_headers(headers: Headers) -> None:
@@ -69,9 +174,53 @@ def reject_duplicate_headers(headers: Headers) -> None:
     Raises:
         GatewayError: there are two of one (400).
     """
-    names = [name for name, _ in headers if name in SINGLE or name.startswith(b"x-refold-")]
+    names = [name for name, _ in headers if name in SINGLE or name in CREDENTIALS or name.startswith(b"x-refold-")]
     if len(names) != len(set(names)):
         raise GatewayError(400, "a header that may stand once stands twice: send one", "bad_header", CLOSE)
+
+
+def check_path(path: str) -> None:
+    """Refuse a path whose dots or slashes are encoded: another server may read it as another path.
+
+    The id of a model may hold an encoded slash (`/v1/models/org%2Fname`).
+
+    Raises:
+        GatewayError: it has some (400).
+    """
+    if "%" in path and ENCODED.search(MODEL_ID.sub(lambda id: ENCODED_SLASH.sub("", id[0]), path)):
+        raise GatewayError(400, "a path with encoded dots or slashes is not served: write them out", "bad_path")
+
+
+def check_same_origin(headers: dict[bytes, bytes]) -> None:
+    """Refuse what a web page of another origin sends to a control route, with whatever token.
+
+    Raises:
+        GatewayError: the browser says that the page is of another origin (403).
+    """
+    origin, host = headers.get(b"origin", b""), headers.get(b"host", b"")
+    foreign = origin and origin.partition(b"//")[2].lower() != host.lower()
+    if foreign or headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
+        raise GatewayError(403, "this cannot be called by the page of another site", "gateway_origin", CLOSE)
+
+
+def _no_token(message: str) -> GatewayError:
+    return GatewayError(401, message, "gateway_token", CLOSE)
+
+
+def _check_local(headers: dict[bytes, bytes]) -> None:
+    """Check that host and origin are this machine: a web page may have its own name resolve to loopback.
+
+    Raises:
+        GatewayError: they are not (403).
+    """
+    origin = headers.get(b"origin", b"")
+    if (
+        not _is_this_machine(headers.get(b"host", b""))
+        or (origin and not _is_this_machine(origin.partition(b"//")[2]))
+        or headers.get(b"sec-fetch-site", b"") == b"cross-site"
+    ):
+        message = "without a token this gateway serves this machine only: call it at 127.0.0.1, or send x-refold-token"
+        raise GatewayError(403, message, "gateway_origin", CLOSE)
 
 
 @lru_cache(256)

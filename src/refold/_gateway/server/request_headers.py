@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from refold import policies
 from refold._gateway.conversations.triggers import trigger as parse_trigger
@@ -48,8 +49,8 @@ class RequestOptions(Struct, frozen=True):
 NO_OPTIONS, WITH_RECALL = RequestOptions(), RequestOptions(recall=True)  # of requests without such headers
 
 
-def request_options(headers: dict[bytes, bytes], settings: GatewaySettings) -> RequestOptions:
-    """Return the options of a request.
+def request_options(headers: dict[bytes, bytes], settings: GatewaySettings, owner: str = "") -> RequestOptions:
+    """Return the options of a request of an owner.
 
     A policy is one of refold's or of the gateway's settings: a name is never a path.
 
@@ -57,7 +58,8 @@ def request_options(headers: dict[bytes, bytes], settings: GatewaySettings) -> R
         GatewayError: an unknown policy, an invalid trigger or session name (400).
     """
     if headers.keys().isdisjoint(OPTION_HEADERS):
-        return WITH_RECALL if settings.recall_tool else NO_OPTIONS
+        options = WITH_RECALL if settings.recall_tool else NO_OPTIONS
+        return replace(options, owner=owner) if owner else options
     bypass = headers.get(b"x-refold-bypass", b"").lower() in YES
     policy = headers.get(b"x-refold-policy", b"").decode("latin-1")
     session = headers.get(b"x-refold-session", b"").decode("latin-1")
@@ -70,7 +72,8 @@ def request_options(headers: dict[bytes, bytes], settings: GatewaySettings) -> R
     recall = headers.get(b"x-refold-recall", b"").lower()
     long = LONG in headers.get(b"anthropic-beta", b"")
     trigger = _trigger(headers.get(b"x-refold-trigger", b"").decode("latin-1"))
-    return RequestOptions(bypass, policy, session, recall in YES if recall else settings.recall_tool, trigger, long)
+    wants_recall = recall in YES if recall else settings.recall_tool
+    return RequestOptions(bypass, policy, session, wants_recall, trigger, long, owner)
 
 
 def _trigger(text: str) -> Limit | None:

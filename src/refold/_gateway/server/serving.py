@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import socket
+import ssl
 import threading
 from contextlib import suppress
 from errno import EADDRNOTAVAIL
@@ -65,12 +66,13 @@ class Serving:
 
     def __init__(self, settings: GatewaySettings) -> None:
         self.settings = settings
+        _check_certificate(settings)
         self.gateway = Gateway(settings)
         config = uvicorn.Config(
             _Application(self.gateway), log_config=None, log_level="critical", access_log=False, lifespan="on",
             ws="none", http=client_connection(settings.head_timeout), h11_max_incomplete_event_size=MAX_HEAD,
             loop="uvloop", timeout_graceful_shutdown=5, server_header=False, date_header=False, proxy_headers=False,
-            timeout_keep_alive=75,
+            timeout_keep_alive=75, ssl_certfile=settings.tls_certificate or None, ssl_keyfile=settings.tls_key or None,
         )  # fmt: skip
         self._server = _Server(config)
         self._thread: threading.Thread | None = None
@@ -81,7 +83,8 @@ class Serving:
     def url(self) -> str:
         """The address of the gateway, without a path."""
         host, port = self._socket.getsockname()[:2]
-        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        scheme = "https" if self.settings.tls_certificate else "http"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
     def run(self) -> None:
         """Serve until a signal ends it.
@@ -152,6 +155,22 @@ class Serving:
         finally:
             self._server.ready.set()
             self._socket.close()
+
+
+def _check_certificate(settings: GatewaySettings) -> None:
+    """Raise where certificate and key cannot be used, before anything listens."""
+    if not settings.tls_certificate:
+        return
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(
+            settings.tls_certificate, settings.tls_key, password=lambda: b""
+        )  # else it is asked for
+    except OSError as error:  # an SSLError too
+        place, why = f"{settings.tls_certificate} with {settings.tls_key}", error.strerror or type(error).__name__
+        raise UsageError(
+            f"the certificate {place} cannot be used ({why}): give its chain in PEM and its key without a password"
+        ) from None
 
 
 def _startup_error(error: Exception) -> RefoldError:

@@ -20,6 +20,7 @@ import aiohttp
 from yarl import URL
 
 from refold._gateway.server.asgi import GatewayError
+from refold._gateway.server.auth import CREDENTIALS
 from refold._gateway.upstream.connector import Attempt, CountingConnector
 from refold._gateway.upstream.response import UpstreamResponse
 from refold._gateway.wire.compression import READABLE
@@ -52,6 +53,8 @@ SEGMENTS = re.compile(r"[/\\]")
 DOTS = frozenset({".", ".."})
 MAX_REMEMBERED = 1_024  # addresses
 VERSION = re.compile(r"/v\d+(?:alpha|beta)?$")
+KEY_HEADERS = {"openai": b"authorization", "anthropic": b"x-api-key", "gemini": b"x-goog-api-key"}
+AZURE = ".azure.com"  # which takes keys, unlike the tokens of its directory, in a header of its own
 LINE_ENDS = re.compile(rb"[\r\n\0]")
 
 
@@ -60,6 +63,7 @@ class Upstream:
 
     def __init__(self, settings: GatewaySettings) -> None:
         self._bases = {name: url.rstrip("/") for name, url in settings.upstreams.items()}
+        self._keys = settings.upstream_keys
         self._settings = settings
         self._session = self._new_session(
             CountingConnector(limit=settings.connections, keepalive_timeout=settings.keepalive, ttl_dns_cache=300)
@@ -74,6 +78,8 @@ class Upstream:
         Raises:
             GatewayError: the provider is not configured (404), or a path that would leave what is configured (400).
         """
+        if provider in self._keys and b"key=" in query:
+            query = b"&".join([part for part in query.split(b"&") if not part.startswith(b"key=")])
         known = None if query else self._addresses.get((provider, path))
         if known is not None:
             return known
@@ -95,6 +101,18 @@ class Upstream:
             self._addresses[provider, whole] = url
         return url
 
+    def authorized(self, provider: str, headers: Headers, url: URL) -> Headers:
+        """Return headers with the gateway's own key for a provider instead of the client's, if it has one."""
+        key = self._keys.get(provider)
+        if key is None:
+            return headers
+        name, value = KEY_HEADERS[provider], key.encode()
+        if provider == "openai" and (url.host or "").endswith(AZURE):
+            name = b"api-key"
+        elif provider == "openai":
+            value = b"Bearer " + value
+        return [*(header for header in headers if header[0] not in CREDENTIALS), (name, value)]
+
     async def send(
         self, method: str, url: URL, headers: Headers, body: bytes | AsyncIterator[bytes] | None
     ) -> UpstreamResponse:
@@ -111,13 +129,12 @@ class Upstream:
         try:
             return await self._send(method, url, headers, body)
         except TimeoutError as error:
-            host = url.host_port_subcomponent
-            message = f"{host} did not answer in time: try again, or start with a longer --timeout"
+            message = "the provider did not answer in time: try again, or start with a longer --timeout"
             raise GatewayError(504, message, "upstream_timeout") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             if isinstance(error.__cause__, GatewayError):  # raised by the client's own body, on its way
                 raise error.__cause__ from None
-            message = f"{url.host_port_subcomponent} cannot be reached ({type(error).__name__})"
+            message = f"the provider cannot be reached ({type(error).__name__})"
             remedy = "try again, or see what address the gateway was started with"
             raise GatewayError(502, f"{message}: {remedy}", "upstream_down") from error
 

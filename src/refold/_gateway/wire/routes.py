@@ -14,7 +14,7 @@ from refold.core._json import Json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DIALECTS", "ROUTES", "Dialect", "Kind", "Route", "error_body", "route"]
+__all__ = ["DIALECTS", "PATHS", "ROUTES", "Dialect", "Kind", "Route", "error_body", "route"]
 
 Kind: TypeAlias = Literal["chat", "count", "compact", "other"]
 
@@ -52,7 +52,7 @@ DIALECTS = {
 }  # fmt: skip
 _OTHER = {provider: Dialect(provider) for provider in ("openai", "anthropic", "gemini")}
 
-_PATHS: dict[str, tuple[str, Kind]] = {
+PATHS: dict[str, tuple[str, Kind]] = {
     "/chat/completions": ("chat", "chat"),
     "/v1/chat/completions": ("chat", "chat"),
     "/responses": ("responses", "chat"),
@@ -71,6 +71,11 @@ _MODEL = re.compile(
 )
 _GEMINI_PATH = re.compile(
     r"/v1(?:alpha|beta)|/upload/v1beta|/v1/(?:models|tunedModels)/[^/]+:|/v1/(?:projects|publishers)/"
+)
+_LISTED = re.compile(r"(?:/[^/]+)*/models(?:/[^/]+)?")
+_COMPUTED = re.compile(
+    r"(?:/[^/]+)*/(?:embeddings|completions|complete|moderations|rerank|images/(?:generations|edits|variations)"
+    r"|audio/(?:speech|transcriptions|translations)|models/[^/:]+:(?:embedContent|batchEmbedContents|predict))"
 )
 _ANTHROPIC_MARKS = frozenset({b"anthropic-version", b"anthropic-beta", b"x-api-key"})
 
@@ -99,7 +104,7 @@ class Route(Struct, frozen=True):
         return "count_tokens" if self.kind == "count" else self.kind
 
 
-_ROUTES = {path: Route(DIALECTS[name], kind) for path, (name, kind) in _PATHS.items()}
+_ROUTES = {path: Route(DIALECTS[name], kind) for path, (name, kind) in PATHS.items()}
 
 
 def route(method: str, path: str, headers: Mapping[bytes, bytes]) -> Route:
@@ -116,6 +121,12 @@ def route(method: str, path: str, headers: Mapping[bytes, bytes]) -> Route:
         if known.dialect.provider == provider:
             return known
     return Route(_OTHER[provider])
+
+
+def is_stateless(method: str, path: str) -> bool:
+    """Return whether a path without a conversation uses models only, and nothing that a provider stores."""
+    pattern = {"GET": _LISTED, "HEAD": _LISTED, "POST": _COMPUTED}.get(method)
+    return pattern is not None and pattern.fullmatch(path) is not None
 
 
 def _provider(path: str, headers: Mapping[bytes, bytes]) -> str:
@@ -142,6 +153,6 @@ def error_body(provider: str, status: int, message: str, code: str) -> bytes:
         case "gemini":
             body = {"error": {"code": status, "message": message, "status": _GEMINI.get(status, "INTERNAL")}}
         case _:
-            kind = "invalid_request_error" if status < 500 else "server_error"
+            kind = "requests" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
             body = {"error": {"message": message, "type": kind, "param": None, "code": code}}
     return msgspec.json.encode(body)
